@@ -1,5 +1,6 @@
 // Package catalogue contains the sentence of every reason and every fault, by its code. The sentences are in Italian
-// for the contract, and in Italian and English for pages and programs. Their only source is the files in text.
+// for the contract, and in Italian and English for pages and programs. Their only source is the TOML files in the
+// folder text.
 package catalogue
 
 import (

@@ -102,7 +102,7 @@ func TestEnglishDiffers(t *testing.T) {
 	}
 }
 
-// TestFormerUncertain: rows of earlier versions are recognised by the sentence that they contain.
+// TestFormerUncertain: rows that earlier versions of the program wrote are recognised by their sentence.
 func TestFormerUncertain(t *testing.T) {
 	t.Parallel()
 	uncertain := puntuale.Because(puntuale.ReasonUncertain)

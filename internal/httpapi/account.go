@@ -101,7 +101,7 @@ func clientSnapshot(ctx context.Context, p *account.Partner, c *call, in *snapsh
 	return account.SnapshotOf(found), nil
 }
 
-// listedClient is a client's snapshot, together with all other values that a partner sets.
+// listedClient contains a client's snapshot, and the partner's settings of the client that are not in the snapshot.
 type listedClient struct {
 	ID string `json:"id_client"`
 	account.Snapshot

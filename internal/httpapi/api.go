@@ -121,8 +121,8 @@ func settings() huma.Config {
 }
 
 // open allows objects to have more members than the document describes. Later versions may add members to answers, and
-// callers may send members that the server ignores. Bodies in strictBodies allow no more members. Run open after all
-// operations are registered, and before the first call.
+// callers may send members that the server ignores. The schemas in strictBodies still allow only the documented
+// members. Run open after all operations are registered, and before the first call.
 func (a *api) open() {
 	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors; no answer uses it
 		delete(a.OpenAPI().Components.Schemas.Map(), name)

@@ -18,8 +18,8 @@ const (
 	hookRule = `{"name":"Modulo","active":false,"trigger":{"kind":"hook","map":{"phone":"cliente.telefono","nome":"/cliente/nome"}},"actions":[{"kind":"send","text":"Ciao {{nome|}}"}]}`
 )
 
-// TestAutomations creates, lists, reads, changes and deletes rules. An answer contains what the call gave, and no other
-// client sees the rule.
+// TestAutomations creates, lists, reads, changes and deletes rules. An answer contains the values that the call sent.
+// Another client cannot see the rule.
 func TestAutomations(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

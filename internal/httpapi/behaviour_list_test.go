@@ -76,8 +76,8 @@ func behaviourBlacklist(t *testing.T, s *service) {
 	}
 }
 
-// The simulated network's ledger contains the messages that it received from the key's client. They come oldest first,
-// in pages.
+// The simulated network's ledger contains the messages that it received from the key's client. A list of the ledger
+// begins with the oldest message, and comes in pages.
 func behaviourSandboxLedger(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
 	receive := func(c clientAccount, id int, at time.Time, content puntuale.Content) {

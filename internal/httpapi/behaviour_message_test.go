@@ -329,8 +329,9 @@ func behaviourCancelIDs(t *testing.T, s *service) {
 }
 
 // A caller that reads outcomes period by period misses none, even if an outcome is committed late. If the period is
-// over, the answer waits until no more outcomes can be recorded in the period. The answer also waits if another page
-// follows. If the period is still running, the answer comes immediately, with the newest outcomes.
+// over, the answer waits until no more outcomes can be recorded in the period. It waits in the same way if the outcomes
+// do not fit into one page. If the period is still running and all outcomes fit into one page, the answer comes
+// immediately. It contains the newest outcomes.
 func behaviourOutcomesComplete(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepNow, 50), ","))
@@ -393,7 +394,7 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 	if got := <-ask("end=20/11/2026%2010:30"); len(got) != 2 { // the period is complete now
 		t.Errorf("%d outcomes", len(got))
 	}
-	// The answer waits, too, if another page follows.
+	// The outcomes do not fit into one page, so the answer waits, although the period is still running.
 	now := s.clock.Now()
 	for range 21 {
 		s.recordAs(sent, now, start()...)

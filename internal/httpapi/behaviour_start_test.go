@@ -38,8 +38,8 @@ func behaviourSkipped(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/start/"+reject, a.Key, `{"phone":"3331234567","testo":"t","quando":"2026-11-20"}`, "steps[1].timing")
 }
 
-// A message that must leave before a date leaves before it, if possible at its own time of day. Jitter does not change
-// the order of messages.
+// The due time of a step before a date is before the date. If possible, it is at the step's own time of day. Jitter
+// does not change the order of messages.
 func behaviourBefore(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	planned := func(steps, when string) string {

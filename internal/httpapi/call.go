@@ -30,7 +30,7 @@ type call struct {
 	partner *account.Partner // set if the key is a partner's
 	key     string           // the caller's key; it seals a stored answer that contains a secret
 	device  *control.Device  // set if the key is a device's token
-	scope   string           // method and path, which an idempotency key belongs to
+	scope   string           // method and path; an idempotency key is valid only for these
 	body    []byte           // without byte order mark; nil: the request had no body
 	query   url.Values       // as [api.edge] rewrote it
 	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and parameters with two values
@@ -64,8 +64,8 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // enter admits a call. It checks in the documented order of refusals: key, side and state of the account, size of the
 // body, query. The call needs a seat at the gate before its key is looked up. Without this, too many look-ups at once
-// would delay all answers. known contains the names of the operation's query parameters. It is filled after the
-// operation is documented.
+// would delay all answers. known contains the names of the operation's query parameters. The map known is filled later,
+// when the operation is documented.
 func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)

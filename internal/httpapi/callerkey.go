@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// callerKeys remembers which caller each recently used key belongs to. With it, the gate tells callers apart before
-// their keys are looked up. This decides only which calls wait together: the store still checks each time whether a key
-// is valid. Many goroutines may call its methods at once.
+// callerKeys remembers which caller each recently used key belongs to. With this knowledge, the gate separates callers
+// before their keys are looked up. The knowledge decides only which calls wait together, because the store still checks
+// the key of each call. Many goroutines may call its methods at once.
 type callerKeys struct {
 	mu    sync.Mutex
 	owner map[puntuale.KeyHash]admission.CallerKey

@@ -479,8 +479,8 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 	return retriedAnswer{retried}, err
 }
 
-// listRefused writes the refused rows page by page, because there may be a million. While it writes, the call has no
-// seat, because the caller may read slowly.
+// listRefused writes the refused rows page by page, because there may be a million. While listRefused writes, the call
+// has no seat, because the caller may read slowly.
 func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (writtenBytes, error) {
 	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: exportRows}
 	return a.csvPages(ctx, in, "refused.csv", []string{"line", "phone", "reason", "value"}, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {

@@ -292,8 +292,8 @@ func TestCampaignPauseAndCancel(t *testing.T) {
 }
 
 // TestCampaignCanary: the canary's messages leave first. The other recipients wait until the canary's messages have
-// ended. If more than a third of the canary's messages failed, the campaign pauses and gives the reason. After a person
-// resumed it, it does not pause again, because the person has seen the failures.
+// ended. If more than a third of the canary's messages failed, the campaign pauses and gives the reason. If a person
+// then resumes the campaign, the campaign does not pause again, because the person has seen the failures.
 func TestCampaignCanary(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

@@ -105,9 +105,9 @@ func (a *api) exportConsent(ctx context.Context, c *control.Client, in *call, _ 
 // exportRows is the number of rows that an export reads from the store at a time.
 const exportRows = 1000
 
-// csvPages answers with a list as CSV, page by page. While it writes, the call has no seat, because the caller may read
-// slowly. If a later page cannot be read, csvPages cuts the connection: the status was sent already, so nothing else
-// can show that rows are missing.
+// csvPages answers with a list as CSV, page by page. While csvPages writes, the call has no seat, because the caller
+// may read slowly. If a later page cannot be read, csvPages cuts the connection: the status was sent already, so
+// nothing else can show that rows are missing.
 func (a *api) csvPages(ctx context.Context, in *call, name string, header []string, read func(ctx context.Context, cursor string) ([][]string, string, error)) (writtenBytes, error) {
 	rows, next, err := read(ctx, "")
 	if err != nil {

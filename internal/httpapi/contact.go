@@ -224,7 +224,7 @@ const mostExportFields = 1000
 const faultContactTooManyColumns puntuale.ReasonCode = "contact.too_many_columns"
 
 // exportContacts reads all contacts twice: first to find the columns, then to write the rows page by page. There may be
-// a million contacts. While it writes, the call has no seat, because the caller may read slowly.
+// a million contacts. While exportContacts writes, the call has no seat, because the caller may read slowly.
 func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p *contactExportInput) (writtenBytes, error) {
 	q := control.ContactQuery{Tag: p.Tag}
 	names := map[string]bool{}

@@ -57,7 +57,7 @@ func (s *service) missing(method, path, key, body string) {
 	}
 }
 
-// usage returns how many calls of the account were counted today.
+// usage returns how many calls of the account were counted, on all days together.
 func (s *service) usage(a clientAccount) int {
 	s.t.Helper()
 	client, _ := idsOf(s.t, a, a.Session)

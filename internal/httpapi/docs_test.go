@@ -168,8 +168,8 @@ func TestDocsPage(t *testing.T) {
 	}
 }
 
-// TestDocsFilesAreKept: a browser that already has a file gets the answer that the file has not changed. A browser that
-// accepts gzip gets the same file compressed.
+// TestDocsFilesAreKept: if a browser already has a file, the server answers that the file has not changed. A browser
+// that accepts gzip gets the same file compressed.
 func TestDocsFilesAreKept(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

@@ -31,8 +31,8 @@ type eventsAnswer struct {
 // mostFeed is the largest size of the events in one answer, in bytes.
 const mostFeed = 4 << 20
 
-// listEvents reads a client's feed of events. If there are no events, it checks repeatedly. While it waits, the call
-// has no seat.
+// listEvents reads a client's feed of events. If there are no events, listEvents checks repeatedly until an event comes
+// or until the wait that the caller chose has passed. While it waits, the call has no seat.
 func (a *api) listEvents(ctx context.Context, c *control.Client, in *call, p *eventsInput) (eventsAnswer, error) {
 	feed, err := a.webhooks.Feed(c, webhook.FeedQuery{After: p.After, Types: p.Types, Limit: p.Limit, Wait: p.Wait, Unknown: in.unknown})
 	if err != nil {

@@ -70,7 +70,7 @@ type generated struct {
 }
 
 // build makes the HTTP request. If the target is not a valid address, build uses another path, because no HTTP client
-// could send such a request.
+// could send the invalid target.
 func (r generated) build(t *testing.T) *http.Request {
 	t.Helper()
 	q := httptest.NewRequestWithContext(t.Context(), r.method, "/", strings.NewReader(r.body))

@@ -98,7 +98,7 @@ func (w *walker) array() {
 	w.i++
 }
 
-// string reads a JSON string. whole reports whether all its escapes stand for whole characters.
+// string reads a JSON string. whole is true if every escape in the string stands for a whole character.
 func (w *walker) string() (text string, whole bool) {
 	begin := w.i
 	whole = true

@@ -17,7 +17,7 @@ type network struct {
 	mark   func(client puntuale.ClientID, phone string) string
 	node   puntuale.NodeID
 	token  int64
-	tokens map[puntuale.MessageID]int64 // tokens of the last attempt, by message
+	tokens map[puntuale.MessageID]int64 // for each message: the token of its last attempt
 }
 
 // clientAccount is the answer to the call that creates a client.

@@ -166,7 +166,8 @@ func (o *object) need(name string) bool {
 	return ok
 }
 
-// refuseUndocumented adds a fault for each member that is not a field of the type of documented.
+// refuseUndocumented adds a fault for each undocumented member. The argument documented is a struct with one field for
+// each documented member.
 func (o *object) refuseUndocumented(documented any) {
 	known := map[string]bool{}
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // including the fields of embedded types

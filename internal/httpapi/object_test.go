@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// readAll reads a body with flaws and with readObject, and returns the locations of the faults.
+// readAll passes a body to the functions flaws and readObject, and returns the locations of the faults.
 func readAll(t *testing.T, body string, read func(*object)) []string {
 	t.Helper()
 	o, err := readObject([]byte(body), httpkit.MaxValues)

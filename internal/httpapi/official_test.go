@@ -62,7 +62,7 @@ func TestOfficialSession(t *testing.T) {
 		}
 		s.must(&made, "PUT", path+"/official", key, strings.Replace(officialKeys, "EAAcanary", "EAAcanaryold", 1))
 		says(`"state":"unlinked"`)
-		s.must(&made, "DELETE", path+"/pair", key, "") // invalid keys can be removed, too
+		s.must(&made, "DELETE", path+"/pair", key, "") // keys can be removed even if they are invalid
 		says(`"ok":false`, `"message":"Mancano le credenziali di Meta"`)
 		s.refusedAt(422, "PUT", path+"/official", key, `{"access_token":"EAAcanary"}`, "body.phone_number_id", "body.app_secret", "body.verify_token")
 

@@ -34,7 +34,7 @@ type operation struct {
 	prevents   bool                     // the call prevents sends, so the gate admits it before other calls
 	versioned  bool                     // the answer has the header ETag
 	idempotent bool                     // a repeat with the same Idempotency-Key gets the first answer
-	refusals   []int                    // more statuses of refusals, in addition to those that every call has
+	refusals   []int                    // statuses of refusals, except those that every call has
 }
 
 // replayedHeader is set in an answer that was given before, to an earlier call with the same Idempotency-Key.
@@ -156,8 +156,8 @@ func (a *api) documented(op operation) *huma.Operation {
 	}[op.method]
 }
 
-// documentBody describes the body in the document. It must run after the registration, because huma reads the bodies
-// that it knows. This package must read them, because refusals come in a fixed order.
+// documentBody describes the body in the document. It must run after the registration: if huma knew the body then, huma
+// itself would read the body of each call. This package must read the bodies, because refusals come in a fixed order.
 func (a *api) documentBody(documented *huma.Operation, op operation) {
 	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(op.body), true, op.id+"Request")
 	documented.RequestBody = &huma.RequestBody{

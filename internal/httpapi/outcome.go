@@ -25,7 +25,7 @@ func registerOutcomes(a *api) {
 	}}
 }
 
-// periodNames are the accepted names of a period's start and end. The first name of each is the product's own.
+// periodNames are the accepted names of a period's start and end. In each list, the first name is the product's own.
 var periodNames = [2][]string{{"start", "from", "start_date", "inizio"}, {"end", "to", "end_date", "fine"}}
 
 // period reads a period from the query.

@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestRareState: to find messages in a rare state, a page searches a bounded number of calls. Then it ends, even if it
-// found nothing, and contains the cursor of the next page.
+// TestRareState: to find messages in a rare state, the server reads a bounded number of runs for one page. Then the
+// page ends, even if it is empty. It contains the cursor of the next page.
 func TestRareState(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

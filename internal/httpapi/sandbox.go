@@ -15,7 +15,7 @@ func registerSandbox(a *api) {
 		summary: "Answer from a phone of the simulated network, as a person would"}, answerFromSandbox)
 }
 
-// sandboxReplyBody documents the body of the call that makes a simulated phone reply.
+// sandboxReplyBody documents the body of the call that sends a reply from a simulated phone.
 type sandboxReplyBody struct {
 	Phone     string `json:"phone" doc:"Who answers. A number is taken too."`
 	Text      string `json:"text" maxLength:"4096"`

@@ -44,7 +44,7 @@ func TestSandboxReply(t *testing.T) {
 		if len(all) != 1 || all[0].Text != "Sì, a domani" || all[0].Phone != first.Phone || all[0].Session.String() != first.Session || all[0].NetworkID != "n1" || all[0].Kind != puntuale.ReplyText || all[0].Own {
 			t.Errorf("kept %+v", all)
 		}
-		// An idempotency key can replace the id. Without both, each reply is a new message.
+		// An idempotency key can replace the id. Without an id and a key, each reply is a new message.
 		for _, want := range []int{2, 2} {
 			s.must(nil, "POST", path, a.Key, `{"phone":"3331234567","text":"con chiave"}`, "Idempotency-Key", "k1")
 			if n := len(replies()); n != want {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A session has the pace in the call. If the call contains none, sessions of real numbers get a cautious pace. A change
-// does not affect values that it does not contain.
+// A session gets the pace that the call contains. If the call contains no pace, a session of a real number gets a
+// cautious pace. A value that is missing in a change keeps its stored value.
 func TestSessionPace(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSlips: a slip must not look like a success. If a call probably contains a mistake, it is refused and does
-// nothing.
+// TestSlips: a call with a slip must not look successful. If a call probably contains a mistake, the server refuses it
+// and does nothing.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -80,7 +80,8 @@ func slipMembers(t *testing.T, s *service) {
 	if got := s.must(nil, "GET", one+"/snapshot", s.partner, ""); !strings.Contains(got.body, `"credits":"100"`) {
 		t.Error(got.body)
 	}
-	// The bodies and answers of all other calls may contain more members. The document must not forbid this.
+	// The bodies of all other calls, and all answers, may contain undocumented members. The document must not forbid
+	// these members.
 	document := s.must(nil, "GET", "/openapi.json", "", "").body
 	if n := strings.Count(document, `"additionalProperties":false`); n != 14 {
 		t.Errorf("%d objects are closed", n)

@@ -108,7 +108,7 @@ func TestCapIsExact(t *testing.T) {
 	})
 }
 
-// A dry run stores nothing and counts nothing. The start that follows does what the dry run showed.
+// A dry run stores nothing and counts nothing. A start after the dry run does what the dry run showed.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, dryRunTest)

@@ -16,7 +16,7 @@ import (
 // tenant is a client that has one thing of each kind.
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
-	posted, device, token, ended, code                                                                          string // of the session with devices
+	posted, device, token, ended, code                                                                          string // these belong to the session with devices
 	contact, webhook, automation                                                                                string
 	campaign, ready, digest, running                                                                            string // campaigns: one draft, one with a check, and one that is started
 }

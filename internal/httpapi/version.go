@@ -22,9 +22,9 @@ type changeInput struct {
 // tagged sets the answer's header ETag to a version.
 func (c *call) tagged(v puntuale.Version) { c.header.Set("ETag", `"`+string(v)+`"`) }
 
-// knownVersions returns the versions in the header If-Match. It returns an empty list if the header is absent, or
-// accepts any version. A weak tag matches no version, because If-Match compares strongly. An unreadable header is a
-// fault.
+// knownVersions returns the versions in the header If-Match. It returns an empty list if there is no header, or if the
+// header is *, which means any version. A weak tag matches no version, because If-Match compares strongly. An
+// unreadable header is a fault.
 func (c *call) knownVersions() (versions []puntuale.Version, faults []puntuale.Fault) {
 	text := strings.Trim(strings.Join(c.match, ","), " \t")
 	if len(c.match) == 0 || text == "*" {
@@ -74,6 +74,6 @@ func documentTag(documented *huma.Operation) {
 	}}
 }
 
-// changes returns the refusals of an operation that accepts If-Match: the given ones, and the refusal of a version that
-// does not match.
+// changes returns the statuses of refusals of an operation that accepts If-Match: the given statuses, and 412 for a
+// version that does not match.
 func changes(refusals ...int) []int { return append(refusals, http.StatusPreconditionFailed) }

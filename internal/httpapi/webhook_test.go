@@ -243,8 +243,8 @@ func TestWebhookOnce(t *testing.T) {
 	})
 }
 
-// TestWebhookTest: the test event arrives with a signature. For some time after a rotation, the old secret signs, too.
-// The answer contains the receiver's answer.
+// TestWebhookTest: the test event arrives with a signature. For some time after a rotation, the event also has a
+// signature with the old secret. The answer contains the receiver's answer.
 func TestWebhookTest(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -20,8 +20,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Times of these tests. Identifiers of runs come from the database's own clock. "Old" runs are twenty years later than
-// that clock, and nowadays is three years later still.
+// Times of these tests. Identifiers of runs come from the database's own clock. The times of old runs are twenty years
+// later than the time of that clock. The time nowadays is three years later than the old runs.
 var (
 	longAgo  = storetest.Begin.AddDate(20, 0, 0)
 	oldTill  = longAgo.Add(time.Hour)
@@ -62,8 +62,8 @@ func (a *archiveWorld) run(before time.Time) archiver.ArchiveResult {
 	return done
 }
 
-// rows reads each row of the tables whose old rows are moved to the archive. It returns how often each row exists. The
-// key is the row's text.
+// rows reads each row of the tables whose old rows are moved to the archive. The map's key is the row's text, and its
+// value is how often the row exists.
 func (a *archiveWorld) rows() map[string]int {
 	a.t.Helper()
 	all := map[string]int{}
@@ -125,7 +125,8 @@ func (a *archiveWorld) kept() map[string]int {
 	return all
 }
 
-// checkComplete checks that the database and the archive together contain the rows of was, and each of these rows once.
+// checkComplete checks that the database and the archive together contain exactly the rows of the map was, each of them
+// once.
 func (a *archiveWorld) checkComplete(was map[string]int) {
 	a.t.Helper()
 	rows := a.rows()
@@ -247,7 +248,8 @@ func TestArchive(t *testing.T) {
 			t.Errorf("a second time: %+v", done)
 		}
 
-		// Runs whose last message ends later are moved to the archive by a later call.
+		// When the last messages of the other runs have ended, a later run of the archiver moves these runs to the
+		// archive.
 		later := nowadays.Add(time.Hour)
 		a.Exec("update message set intent = -1, state = 3, done_at = $1 where state = 0", nowadays.UnixMicro())
 		if err := a.Maintain(t.Context(), later, later); err != nil {

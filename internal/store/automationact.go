@@ -13,8 +13,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// newActKind returns the kind of transactions in which rules act. If the answer to a COMMIT is lost, the writer does not know whether the
-// transaction was stored. Then a runner takes the trigger again, and the stored occurrence prevents a second act.
+// newActKind returns the kind of transactions in which rules act. If the answer to a COMMIT is lost, the writer does
+// not know whether the transaction was stored. Then a runner takes the trigger again, and the stored occurrence
+// prevents a second act.
 func newActKind() *engine.Kind {
 	return &engine.Kind{Name: "act", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Background: true,
 		Prepare: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -35,8 +36,8 @@ func newActKind() *engine.Kind {
 	}
 }
 
-// DatesBound returns how many dates the next transaction may plan if each date gets one message, and whether calls arrive now.
-// It is safe for concurrent use.
+// DatesBound returns how many dates the next transaction may plan if each date gets one message, and whether calls
+// arrive now. It is safe for concurrent use.
 func (s *Store) DatesBound() (dates int, calls bool) {
 	return s.bound(sizes{sqlite: 66, sqliteBeside: 16, postgres: 333, postgresBeside: 80})
 }
@@ -109,7 +110,8 @@ func (x *actBatch) Run(ctx context.Context) error {
 	return nil
 }
 
-// lockPeople locks the client's count of contacts if an act changes tags. Every change of contacts must lock this count before the contacts.
+// lockPeople locks the client's count of contacts if an act changes tags. Every change of contacts must lock this count
+// before the contacts.
 func (x *actBatch) lockPeople(ctx context.Context) error {
 	if !slices.ContainsFunc(x.Live, func(act *puntuale.AutomationAct) bool { return len(act.Add)+len(act.Remove) > 0 }) {
 		return nil
@@ -179,7 +181,7 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 		}
 	}
 	for act, reason := range reasons {
-		// If the act does something else, it counts as done, and Detail says why a start was left out.
+		// If the act does more than start runs, it counts as done, and Detail says why a start was left out.
 		if len(act.Message)+len(act.Stops)+len(act.Add)+len(act.Remove) > 0 || act.Blacklist != nil {
 			act.Detail = puntuale.Because(reason).Stored()
 		} else {
@@ -189,7 +191,7 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 	return nil
 }
 
-// passActs lets all starts pass that were not refused. The starts of automations do not count for the daily cap.
+// passActs accepts all starts that were not refused. The starts of automations do not count for the daily cap.
 func (b *startBatch) passActs(context.Context) error {
 	for _, t := range b.tasks {
 		st := t.Body.(*start)

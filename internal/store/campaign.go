@@ -217,7 +217,7 @@ func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientI
 	paused, resumed, ended, alive := stored.Paused, stored.Resumed, time.Time{}, stored.Alive
 	switch c.To {
 	case puntuale.CampaignPaused:
-		if stored.State != puntuale.CampaignResuming { // while it resumes, not all messages have moved; they still count from the first pause
+		if stored.State != puntuale.CampaignResuming { // a campaign that is still resuming keeps the time of its earlier pause, because some messages have not been moved yet
 			paused = c.Now
 		}
 	case puntuale.CampaignResuming:

@@ -77,11 +77,11 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 // callsLast is how long after a call the store assumes that more calls arrive.
 const callsLast = 250 * time.Millisecond
 
-// sizes contains how much work one background transaction may do beside calls. On SQLite all calls wait for such a
-// transaction. On PostgreSQL only calls of the same client wait, but all calls share the disk.
+// sizes contains how much work one background transaction may do. On SQLite, all calls wait for such a transaction. On
+// PostgreSQL, only calls of the same client wait, but all calls share the disk.
 type sizes struct{ sqlite, sqliteBeside, postgres, postgresBeside int } // sqliteBeside and postgresBeside apply while calls arrive
 
-// bound returns how much work the next transaction does, and whether calls arrive now.
+// bound returns how much work the next background transaction may do, and whether calls arrive now.
 func (s *Store) bound(z sizes) (size int, calls bool) {
 	if last := s.LastCall.Load(); last != nil {
 		calls = s.LocalClock.Now().Sub(*last) < callsLast
@@ -170,8 +170,8 @@ const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c b
  where recipient.client_id = u.c and recipient.list_id = u.l and recipient.n = u.n and recipient.state = 0 and recipient.phone = u.p
  returning recipient.n`
 
-// mark marks the rows whose runs will start as fed. It refuses the starts of rows that changed since they were read.
-// fed is the number of marked rows.
+// mark sets the state of the rows whose runs will start to fed. It refuses the starts of rows that changed since they
+// were read. fed is the number of changed rows.
 func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	if len(f.runs) == 0 {
 		return 0, nil
@@ -241,7 +241,7 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	return marked, nil
 }
 
-// uncount returns how many of the refused rows were marked as fed before, by mark.
+// uncount returns how many of the refused rows the method mark had set to fed.
 func (f *feedChunk) uncount(refused []int64) (n int) {
 	for _, i := range f.rowOf {
 		if slices.Contains(refused, f.Rows[i].N) {
@@ -251,8 +251,8 @@ func (f *feedChunk) uncount(refused []int64) (n int) {
 	return n
 }
 
-// fedCampaigns also reads whether the session can send. It can if it is a sandbox, if its number is linked, or if
-// devices take its messages.
+// fedCampaigns also reads whether the session can send. A session can send if it is a sandbox, if its number is linked,
+// or if devices take its messages.
 const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device' or s.link = 4 or s.sandbox = 1 and s.link = 0 then 1 else 0 end,
  case when s.type = 'Official' and s.sandbox = 0 then 1 else 0 end, s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
  where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`
@@ -288,7 +288,7 @@ func (s *Store) Canary(ctx context.Context, client puntuale.ClientID, id puntual
 }
 
 // The functions below finish changes of a campaign's state in chunks. Each chunk is one transaction under the node's
-// lease. After a crash, the campaign's state shows the session's next owner what is still to do.
+// lease. After a crash, the session's next owner finds in the campaign's state what is left to do.
 
 // onCampaign locks the campaign's row. If the campaign is still in the given state, onCampaign runs one chunk of work.
 func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, state puntuale.CampaignState,
@@ -324,8 +324,7 @@ where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.run_id
 
 	movedContents = `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
 
-	// u.l is the latest time to which a pause may move the message, because the message's time is counted from a date.
-	// 0 means no limit.
+	// u.l limits next_at and valid_until of a message whose time is counted from a date. 0 means no limit.
 	moveByPause = `update message set next_at = least(message.next_at + u.d, case when u.l = 0 then message.next_at + u.d else u.l end),
  valid_until = case when message.valid_until < 0 then message.valid_until when u.l = 0 then message.valid_until + $1::bigint
  else least(message.valid_until + $1::bigint, u.l) end
@@ -361,8 +360,8 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 	return next, done || !still, err
 }
 
-// move delays the open messages of runs by the length of the pause. It does not move a message whose time is counted
-// from a date.
+// move delays the open messages of runs by the length of the pause. If a message's time is counted from a date, only
+// its deadline moves, and not beyond the limit of its step.
 func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign, runs []puntuale.RunID) error {
 	if len(runs) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // A stop or a cancellation reads the ids of its messages before its first transaction. It may ignore messages that are
-// scheduled later, because they were scheduled after the call.
+// scheduled after this read, because they were scheduled after the call.
 //
 // The ids of a run's planned messages follow the id of the run without gaps. Resent messages have other ids, and an
 // index of their own. A cross join makes SQLite read the tables in the written order. Otherwise SQLite may choose a
@@ -40,7 +40,7 @@ where r.client_id = $1 and r.reference = $2 and r.reference <> ''
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
 	// openCandidates finds all open messages of a client. It searches by session, because only the sessions' index is
-	// limited to open messages. The "+ 0" stops the database from reading all messages that the client ever sent.
+	// limited to open messages. The "+ 0" prevents the database from reading all messages that the client ever sent.
 	openCandidates = `
 select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
@@ -100,8 +100,9 @@ func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget,
 	}
 }
 
-// cancellation is a call that cancels messages, one chunk in each transaction. It calls took with each chunk. If a
-// later chunk fails, the messages of earlier chunks stay cancelled. The caller gets the error and may repeat the call.
+// cancellation is a call that cancels messages, one chunk in each transaction. It calls the function took with each
+// chunk. If a later chunk fails, the messages of earlier chunks stay cancelled. The caller gets the error and may
+// repeat the call.
 type cancellation struct {
 	t       tenant
 	kind    *engine.Kind

@@ -26,9 +26,9 @@ const (
 	faultSessionPending      puntuale.ReasonCode = "session.pending"
 )
 
-// DeleteClient first makes the client unreachable, in one transaction. After that, the store starts, claims and answers
-// nothing for the client. Then DeleteClient cancels pending messages and deletes contacts, in several transactions. If
-// it fails between them, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
+// DeleteClient first makes the client unreachable, in one transaction. After that, no start, claim or read of the
+// client succeeds. Then DeleteClient cancels pending messages and deletes contacts, in several transactions. If it
+// fails between them, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.deleteInTransaction(ctx, a, id, now) }); err != nil {
@@ -252,7 +252,7 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 		return false, err
 	}
 	more = len(refs) == engine.Chunk
-	if !more { // before the messages are locked, because of the order of locks
+	if !more { // sequences and campaigns come before messages in the order of locks
 		if _, err := a.Exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
 			d.tenant.id, d.id, d.moveTo); err != nil {
 			return false, fmt.Errorf("take a session out of sequences: %w", err)

@@ -80,7 +80,7 @@ func TestDeletionInChunks(t *testing.T) {
 }
 
 // TestSessionsDeletedTogether runs two deletions of sessions at once. Afterwards no row may contain the id of a deleted
-// session, and no message may be left on one.
+// session, and no message may be left on a deleted session.
 func TestSessionsDeletedTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

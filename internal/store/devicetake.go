@@ -21,8 +21,8 @@ import (
 // While an attempt is open, next_at of its message is the end of the hold. After the end of the hold, the session's
 // node handles the attempt as an attempt whose answer was lost.
 
-// takeLooks is how many due messages one take reads. It postpones messages that are outside their window, so the next
-// take reads further messages.
+// takeLooks is how many due messages one take reads. A take postpones the messages that are outside their window, so
+// the next take reads further messages.
 const takeLooks = 1000
 
 // hold is a device's attempt that has no outcome yet.
@@ -93,7 +93,7 @@ type takeCandidates struct {
 }
 
 // lookForDevice finds the messages that the device could take. It postpones messages that are outside their window.
-// Otherwise so many of them could be due that a take finds no others.
+// Otherwise a take could read only such messages, and never reach the messages behind them.
 func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) ([]puntuale.HeldMessage, error) {
 	for {
 		found, err := t.takeable(ctx, session, device, now)
@@ -383,7 +383,7 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 		return nil
 	}
 	end := b.k.Until
-	if dedupes && b.k.GiveUp.After(end) { // until GiveUp the device may take the message again, so the node must not decide about it earlier
+	if dedupes && b.k.GiveUp.After(end) { // until GiveUp the device may take the message again, so the node must not decide about the message before GiveUp
 		end = b.k.GiveUp
 	}
 	// An empty detail means that the device has not reported the attempt yet.

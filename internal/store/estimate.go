@@ -27,7 +27,7 @@ func (t tenant) KnownPersons(ctx context.Context, session puntuale.SessionID, ph
 	return found, nil
 }
 
-// addressedSince counts the people that Addressed would list, but for all sessions of the business together.
+// addressedSince counts the people that Addressed lists, but for all sessions of the business together.
 const addressedSince = `select count(distinct m.phone) from message m
  where m.client_id = $1 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''
  and (m.session_id = $2 or m.session_id in (select o.session_id from official i join official o on o.client_id = i.client_id and o.account = i.account

@@ -218,13 +218,13 @@ func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 // opened.
 func OnMachine(s *Store, c clock.Clock) { s.LocalClock = c }
 
-// ListWithoutEnd reads a list that never ends, without a client.
+// ListWithoutEnd reads an endless list that belongs to no client.
 func ListWithoutEnd(ctx context.Context, s *Store) error {
 	_, err := engine.QueryAll(ctx, s.ListReads, `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)
 }
 
-// ListOwnWithoutEnd reads a list of one client that never ends.
+// ListOwnWithoutEnd reads an endless list of one client.
 func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) error {
 	_, err := engine.QueryAll(ctx, tenant{s: s, id: client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)
@@ -255,7 +255,7 @@ func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	return queue.SettleTimeline(ctx, s.Fleet, f)
 }
 
-// Occupy keeps the client's writer busy until release is called.
+// Occupy keeps the client's writer busy until the function release is called.
 func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -269,7 +269,7 @@ func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	return func() { close(free) }
 }
 
-// Claiming keeps claims in the client's writer until end is called: one runs, and two wait.
+// Claiming keeps claims in the client's writer until the function end is called: one runs, and two wait.
 func Claiming(s *Store, client puntuale.ClientID) (end func()) {
 	k := engine.NewSingle("claim", engine.PrioritySend)
 	k.Class = engine.ClassClaim
@@ -317,7 +317,7 @@ func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
 // Queued returns how many tasks wait at the client's writer.
 func Queued(s *Store, client puntuale.ClientID) int { return s.TenantWriter(int64(client)).Waiting() }
 
-// Write runs do in a transaction of the client's writer. owner is the owner of the task.
+// Write runs the function do in a transaction of the client's writer. owner is the owner of the task.
 func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
 	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.Writes, func(context.Context, engine.Querier) error {
 		do()
@@ -325,7 +325,7 @@ func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64,
 	}).ForOwner(owner), false)
 }
 
-// Feeding runs do as if it were a chunk of a campaign.
+// Feeding runs the function do as if it were a chunk of a campaign.
 func Feeding(s *Store, do func()) error {
 	return s.FeedWriter.Do(context.Background(), engine.Single(s.kinds.feed, func(context.Context, engine.Querier) error {
 		do()
@@ -333,7 +333,7 @@ func Feeding(s *Store, do func()) error {
 	}), false)
 }
 
-// OccupyReaders occupies all connections that calls read with, until release is called.
+// OccupyReaders occupies all connections that calls read with, until the function release is called.
 func OccupyReaders(s *Store) (release func()) {
 	_, n := s.CallReads.InUse()
 	for range n {

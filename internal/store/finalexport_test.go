@@ -161,8 +161,8 @@ func TestCheckFindsTheMark(t *testing.T) {
 	}
 }
 
-// TestExportFinishesLast checks that Finish runs after everything was read and all connections were closed. So nothing
-// can undo the moved mark later.
+// TestExportFinishesLast checks that an export calls Finish after everything was read and all connections were closed.
+// So nothing can undo the moved mark later.
 func TestExportFinishesLast(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {

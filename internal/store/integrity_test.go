@@ -67,7 +67,8 @@ func wantFailed(t *testing.T, s *store.Store) {
 }
 
 // TestSQLiteDamageIsMet damages a place in the file that a start does not check. When a statement, or the check of the
-// whole file, reads the damage, the store must end. Later starts must refuse the file until another file replaces it.
+// whole file, reads the damage, all later calls of the store must fail. Later starts must refuse the file until another
+// file replaces it.
 func TestSQLiteDamageIsMet(t *testing.T) {
 	t.Parallel()
 	for name, meet := range map[string]func(s *store.Store, c *storetest.Client) error{

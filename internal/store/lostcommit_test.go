@@ -74,7 +74,7 @@ func (p *proxy) serve(l net.Listener) {
 	}
 }
 
-// relay passes bytes on between the two sides of one connection.
+// relay passes bytes in both directions, between one connection of a store and a new connection to PostgreSQL.
 func (p *proxy) relay(client net.Conn) {
 	p.mu.Lock()
 	dial := p.server
@@ -88,7 +88,7 @@ func (p *proxy) relay(client net.Conn) {
 	p.open = append(p.open, client, server)
 	p.mu.Unlock()
 	var mute atomic.Bool
-	silent := make(chan struct{}) // closed when the server sends nothing more, or when the proxy ignores its bytes
+	silent := make(chan struct{}) // closed when the server sends nothing more, or when the proxy ignores the server's bytes
 	go func() {
 		defer close(silent)
 		defer client.Close()

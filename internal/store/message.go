@@ -12,8 +12,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// answerBytes limits the bytes of requests and contents in one answer. Each message of an answer may have a different
-// request of up to 1 MiB. A request counts again for each message, because the answer repeats it.
+// answerBytes limits the bytes of stored requests and contents in one answer. Each message of an answer may have a
+// different stored request of up to 1 MiB. A request counts again for each message, because the answer repeats the
+// request.
 const answerBytes = 2 * engine.PageBytes
 
 // detailColumns leaves out the long columns of runs. They are read later, once for all messages of a run. A negative

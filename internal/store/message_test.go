@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestLongRequests checks that the bytes of one answer are limited, even if requests are long.
+// TestLongRequests checks that one read returns a limited number of bytes, even if the stored requests are long.
 func TestLongRequests(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -39,8 +39,9 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	return all, next, t.fill(ctx, all)
 }
 
-// listed returns at most limit messages of the filter, newest first. Their ids are below last and not below floor. A
-// search by text may stop before floor. Then listed also returns the id at which it stopped.
+// listed returns the newest messages that match the filter, at most limit of them. Their ids are smaller than last and
+// not smaller than floor. A search by text may stop before it reaches floor. Then listed also returns the id at which
+// it stopped.
 func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (*details, int64, error) {
 	if f.Text == "" {
 		d, l := &details{}, t.listing(last, floor, limit)
@@ -71,7 +72,7 @@ const (
 // this long after a call with a larger id.
 const runsApart = time.Hour
 
-// span returns which ids a list with Look reads: ids below the first result, and not below the second (0: no limit).
+// span returns which ids a list with Look reads: ids smaller than below, and not smaller than floor (0: no limit).
 // Later calls have larger ids, except that servers take ids in blocks. So a binary search finds the first id of a
 // period. If at most Look messages are waiting, the list reads all waiting messages.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
@@ -93,8 +94,8 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	return last, floor, err
 }
 
-// firstIDSince returns the id of the first call that was received at moment (in µs) or later, or last if that is
-// smaller. All messages of earlier calls have smaller ids, both planned and resent messages.
+// firstIDSince returns the id of the first call that was received at the time moment (in µs) or later. If last is
+// smaller, it returns last. All messages of earlier calls have smaller ids, both planned and resent messages.
 func (t tenant) firstIDSince(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
 	if err := t.lists().Query(ctx, runEnds, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&low, &newest) }); err != nil {
@@ -127,7 +128,7 @@ type listStatement struct {
 	bounded   bool
 }
 
-// listing begins a statement for ids below last and not below floor.
+// listing begins a statement for ids that are smaller than last and not smaller than floor.
 func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	l := &listStatement{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
 	if floor > 0 {

@@ -95,8 +95,8 @@ func fromFile(b *testing.B, d *storetest.Database, name string) int64 {
 	return h.Rows()
 }
 
-// measure runs do. It reports rows per second, and by how much the memory of the process grew meanwhile (only on
-// Linux).
+// measure runs the function do. It reports rows per second, and by how much the memory of the process grew meanwhile
+// (only on Linux).
 func measure(b *testing.B, what string, do func() int64) {
 	b.Helper()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets the peak value

@@ -176,7 +176,8 @@ func dump(t testing.TB, d *storetest.Database, table archive.Table) []string {
 	return all
 }
 
-// same compares a database with its copy. Only the archive differs, because the copy begins a new one.
+// same compares a database with its copy. In the copy, the tables of the archive must be empty, because the copy begins
+// a new archive.
 func same(t testing.TB, a, b *storetest.Database) {
 	t.Helper()
 	for _, table := range tables(t, a) {

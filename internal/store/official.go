@@ -84,8 +84,8 @@ const outsideWindow = `
  and not exists (select 1 from contact c where c.client_id = m.client_id and c.phone = m.phone and c.session_id = m.session_id
   and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)`
 
-// Addressed reads the client's outcomes since a time, from the index by done_at. The store has only the end of each
-// person's last window, which began 24 hours earlier. It no longer knows earlier windows of the person.
+// Addressed reads the client's outcomes since a time, from the index by done_at. The store contains only the end of
+// each person's last window, which began 24 hours before this end. Earlier windows of the person are not stored.
 func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := s.ListReads.Query(ctx, `select m.phone, max(m.intent_at) from message m

@@ -55,7 +55,7 @@ var access = map[string]struct {
 	"movable":          {wants: []string{"message_resent"}, avoids: "message_open"},
 	"moved":            {avoids: "run_client"},
 	"by pause":         {wants: []string{"key"}, avoids: "message_open"},
-	"retrying":         {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // scans only the rows that it found before
+	"retrying":         {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // SCAN m reads only the result of the inner select, which uses message_open
 	"expiring":         {reads: true, wants: []string{"message_open"}},
 	"claim":            {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
 	"marked":           {wants: []string{"blacklist_pkey"}},
@@ -195,7 +195,7 @@ func testPlans(t *testing.T, d *storetest.Database, full bool) {
 			continue
 		}
 		if want.reads && !full && d.Postgres {
-			continue // statements may scan small tables
+			continue // the tables are small here, and PostgreSQL may scan small tables
 		}
 		for _, index := range want.wants {
 			switch {

@@ -29,7 +29,7 @@ func withAdmissionDeadline(t *testing.T, prevents bool) (context.Context, func()
 	return puntuale.WithAdmissionDeadline(t.Context(), puntuale.NewAdmissionDeadline(ends, prevents)), func() { close(ends) }
 }
 
-// soon waits for an answer. If no answer comes soon, it fails the test with the text late.
+// soon waits for an answer. If no answer comes soon, it fails the test, and late is the failure message.
 func soon(t *testing.T, answer <-chan error, late string) {
 	t.Helper()
 	select {

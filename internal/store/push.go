@@ -10,13 +10,13 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// pushMargin is how long a message must be due before its session's devices get a push. So the push also reports
-// messages that are stored up to this time later.
+// pushMargin is how long a message must be due before its session's devices get a push. A message may be stored after
+// its due time. If it is stored at most pushMargin later, a push still reports it.
 const pushMargin = 2 * time.Second
 
-// claimPushes picks the devices that may get a push. A device may get one if an open message of its session came due
-// since its last push. Two nodes may run the statement at once. The second waits for the rows that the first has
-// locked. Then it finds that these devices may not get another push yet.
+// claimPushes picks the devices that may get a push. A device may get a push if an open message of its session came due
+// since the device's last push. Two nodes may run the statement at once. The second node waits for the rows that the
+// first node has locked. Then the second node finds that these devices may not get another push yet.
 const claimPushes = `
 update device set pushed_at = $2::bigint, push_after = $3::bigint
 where push_after <= $1 and (client_id, id) in (
@@ -48,7 +48,7 @@ func (s *Store) ClaimPushes(ctx context.Context, now time.Time, limit int) ([]pu
 		if err != nil {
 			return able, err
 		}
-		if len(held) > 0 { // if none can be taken, another device holds the messages, or their window is closed
+		if len(held) > 0 { // a device that can take no message gets no push: another device holds the messages, or their window is closed
 			able = append(able, p)
 		}
 	}

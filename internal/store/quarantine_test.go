@@ -17,8 +17,8 @@ func TestQuarantineOfResent(t *testing.T) {
 	w := storetest.NewWorld(t, d)
 	w.MustJoin()
 	for name, test := range map[string]struct {
-		lost   time.Duration // last commit that the new server has, as a time after the resend
-		joined time.Duration // earlier failover, as a time after the resend
+		lost   time.Duration // time of the last commit that the new database server has, counted from the resend; 0: unknown
+		joined time.Duration // time of the failover before this one, counted from the resend
 		aside  bool
 	}{
 		"on the new timeline":              {-time.Minute, -24 * time.Hour, false},

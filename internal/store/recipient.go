@@ -112,7 +112,7 @@ func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.List
 	if current = c.List == id; current && !c.State.Editable() {
 		return l, false, puntuale.Conflict(puntuale.FaultCampaignWrongState, c.State.String())
 	}
-	// Read the size again. The campaign is locked only now, so another call may have added rows before.
+	// Read the size again. The campaign is locked only now, so another call may have added rows before the lock.
 	_, err = engine.QueryOne(ctx, a, `select size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.Size)
 	return l, current, err
 }

@@ -48,8 +48,8 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendR
 	return answer, nil
 }
 
-// run checks for refusals in the order of the API: not_found, conflict, cap_reached. It still locks the usage row
-// first, because of the order of locks.
+// run checks for refusals in the order of the API: not_found, conflict, cap_reached. Nevertheless it locks the usage
+// row first, because of the order of locks.
 func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	day := queue.UsageDay{Client: b.t.id, Day: b.Day}
 	usage, exhausted, err := b.count(ctx, day)

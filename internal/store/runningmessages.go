@@ -30,9 +30,9 @@ where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' 
 
 const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
 
-// decideRunning finds the running messages for calls that set if_running, and does what if_running says. count has
-// already locked the client's usage row. So no other call can start for the same recipient until this transaction
-// commits.
+// decideRunning finds the running messages for calls that set if_running, and does what if_running says. The method
+// count has already locked the client's usage row. So no other call can start for the same recipient until this
+// transaction commits.
 func (b *startBatch) decideRunning(ctx context.Context) error {
 	undecided := b.undecided()
 	if len(undecided) == 0 {
@@ -86,7 +86,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 }
 
 // referenceFilter returns the reference that a run must have to count as running. "" means that all runs count. For a
-// campaign all runs count, because the reference of its runs is the campaign's own.
+// campaign all runs count, because all its runs have the campaign's own reference.
 func (s *start) referenceFilter() string {
 	if s.Run.Campaign != 0 {
 		return ""

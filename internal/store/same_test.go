@@ -146,7 +146,7 @@ func (h *history) record() {
 		}
 		i := h.r.IntN(len(h.claimed))
 		r := h.claimed[i]
-		if h.r.IntN(4) > 0 { // if it stays in claimed, its outcome may be recorded again later
+		if h.r.IntN(4) > 0 { // a result that stays in claimed may be recorded again later
 			h.claimed = slices.Delete(h.claimed, i, i+1)
 		}
 		if slices.ContainsFunc(results, func(o puntuale.Result) bool { return o.ID == r.ID }) {

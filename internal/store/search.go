@@ -55,8 +55,9 @@ type candidate struct {
 	found   bool
 }
 
-// searched returns at most limit messages that contain the words of the filter, newest first. Their ids are below last
-// and not below floor. It also returns the id at which it stopped, or floor if it searched all messages.
+// searched returns the newest messages that contain the words of the filter, at most limit of them. Their ids are
+// smaller than last and not smaller than floor. It also returns the id at which it stopped, or floor if it searched all
+// messages.
 func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (found []puntuale.MessageID, reached int64, err error) {
 	words, read := needleOf(f.Text), 0
 	for looked := 0; looked < searchedMessages && read < searchedBytes; looked += searchedAtOnce {
@@ -96,8 +97,8 @@ func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, 
 	})
 }
 
-// match sets found in the messages that contain the words, and returns how many bytes it read. A message without
-// content never matches. match reads one run at a time, and does not keep its content in memory.
+// match sets the field found of each message that contains the words, and returns how many bytes it read. A message
+// without content never matches. match reads one run at a time, and does not keep the run's content in memory.
 func (t tenant) match(ctx context.Context, words searchWords, all []candidate) (bytes int, err error) {
 	ofRun := map[int64][]*candidate{}
 	var runs []int64

@@ -117,7 +117,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	}
 	text, args := `select q.id, octet_length(q.steps), q.name from sequence q
  where q.client_id = $1 and `+from+` and q.deleted_at = 0 order by `+order, []any{t.id, last}
-	if f.Text == "" { // a search by text reads all names; a quota limits their number
+	if f.Text == "" { // only a list has a limit; a search by text reads all names, whose number a quota limits
 		text, args = text+` limit $3`, append(args, limit+1)
 	}
 	var found []engine.SizedRow

@@ -101,7 +101,7 @@ func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 	return nil
 }
 
-// startBatch is the work of one batch of starts. Its methods are the steps of this work.
+// startBatch is the work of one batch of starts. Each of its methods does a part of this work.
 type startBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
@@ -280,7 +280,7 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 }
 
 // tellCaps writes the events about how much of each client's cap is used. days are the days on which this batch
-// subtracted refused calls. lost contains the number of these calls, one for each day in days.
+// subtracted refused calls. For each day in days, lost contains the number of subtracted calls.
 func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost []int64) error {
 	for _, d := range b.days {
 		c, ok := b.counts[d]

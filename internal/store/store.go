@@ -111,14 +111,15 @@ func (s *Store) Check(ctx context.Context) error {
 // Verify reads the whole database. If it finds damage, it returns an error that wraps puntuale.ErrUntrusted. It reads
 // one table at a time, so that it does not block writers for long. It takes about a second for 100 MB.
 //
-// On SQLite, Verify also checks the file of linked numbers, and damage in the database also stops the store. On
+// On SQLite, Verify also checks the file of linked numbers. If the database is damaged, all later calls of the
+// store fail. On
 // PostgreSQL, Verify reads every row but not the indexes.
 func (s *Store) Verify(ctx context.Context) error {
 	err := s.DB.Verify(ctx)
 	if err != nil || s.File == "" {
 		return err
 	}
-	path := transfer.WhatsAppFile(s.File) // damage here does not stop the store, because messages do not need these keys
+	path := transfer.WhatsAppFile(s.File) // after damage in this file the store continues, because messages do not need the keys in it
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A figure has a meaning only in relation to others from the same run on the same machine. Run the benchmarks with
+// Compare a figure only with other figures of the same benchmark run on the same machine. Run the benchmarks with
 //
 //	PUNTUALE_POSTGRES_FOLDER=/tmp scripts/with-postgres go test -run - -bench . ./internal/store
 //

@@ -40,7 +40,7 @@ func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
 	return t
 }
 
-// calls returns how many calls a call of a method counts as: 1, or 0 for [Store.Uncounted].
+// calls returns what a call adds to the client's usage: 1, or 0 for [Store.Uncounted].
 func (t tenant) calls() int64 {
 	if t.free {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// uncertainAttempts reads at most openWithin open messages. Its first row contains their count. There is no index of
-// attempts, because such an index would make claims expensive.
+// uncertainAttempts reads at most openWithin open messages. The first row of its result contains the number of messages
+// that it read. There is no index of attempts, because such an index would make claims expensive.
 const uncertainAttempts = `with f as (select m.id as i` + openIn + ` and m.next_at > $2 limit ` + openWithin + `)
  select count(*), 0, 0 from f
  union all select m.id, m.intent_at, m.next_at from f cross join message m

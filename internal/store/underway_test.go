@@ -23,7 +23,7 @@ func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	now := storetest.Begin.Add(time.Hour)
 	for i, cut := range []int32{cutBefore, cutAfter} {
 		number := fmt.Sprintf("+39333000000%d", i)
-		// The client has one credit. It pays for the message that is due first, whose id is not the smallest.
+		// The client has one credit. This credit pays for the message that is due first, whose id is not the smallest.
 		late := c.MustStart(number, storetest.Begin.Add(time.Minute), 1)[0]
 		early := c.MustStart(number, storetest.Begin, 1)[0]
 		w.Exec("update client set credits = 1 where id = $1", c.ID)

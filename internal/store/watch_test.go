@@ -105,7 +105,7 @@ func TestPostgresHangs(t *testing.T) {
 			if err == nil && stored != 1 || err != nil && !doubtful && stored != 0 {
 				t.Errorf("%s: %v, and %d are stored", number, err, stored)
 			}
-			if err := start(i, j); err != nil { // a repetition with the same key succeeds, stored or not
+			if err := start(i, j); err != nil { // a repeat with the same key must succeed, whether the first call was stored or not
 				t.Errorf("%s again: %v", number, err)
 			}
 			total++
@@ -153,8 +153,8 @@ func TestPostgresIsSlow(t *testing.T) {
 	}
 }
 
-// TestPostgresConnectsSlowly checks that the store works again after a break even if connecting to the server takes
-// longer than a query may.
+// TestPostgresConnectsSlowly checks that the store works again after an interruption, even if connecting to the server
+// takes longer than a query may.
 func TestPostgresConnectsSlowly(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

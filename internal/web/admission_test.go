@@ -65,8 +65,8 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 }
 
 // TestPagesForUnknownCallers: without a sign-in, one address gets a limited number of pages a second
-// (--anonymous-rate). A refusal says when to try again. Pages of signed-in users are not counted. Neither are the files
-// of a sign-in page.
+// (--anonymous-rate). A refusal says when to try again. Pages of signed-in users are not counted, and files of a
+// sign-in page are not counted.
 func TestPagesForUnknownCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,7 +107,7 @@ func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
 		steps, status int
 		says          string
 	}{
-		{2, http.StatusOK, ""}, // the first page of all uses memory that has nothing to do with steps
+		{2, http.StatusOK, ""}, // the first page request of the process also allocates memory that later requests use again
 		{300_000, http.StatusUnprocessableEntity, "non è una sequenza"},
 		{5_000, http.StatusOK, "5000, al massimo 50"}, // the editor opens with the file's first steps
 	} {

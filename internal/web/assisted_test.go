@@ -186,9 +186,9 @@ const (
 // oddText contains characters with a special meaning in an address.
 const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “tu”/io"
 
-// TestAssisted: a code in the page's address links a phone. Four messages are due. The person sends the first, skips
-// the second, and puts another one back. One is cancelled before the person taps it. A report that was made without a
-// network arrives once, even if the page is opened again.
+// TestAssisted: a code in the page's address links a phone. Four messages are due. The person sends the first message,
+// skips the second, and puts the fourth back. The third is cancelled before the person taps it. A report that was made
+// without a network arrives once, even if the page is opened again.
 func TestAssisted(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newDesk()
@@ -302,8 +302,8 @@ func TestAssistedOnce(t *testing.T) {
 	}
 }
 
-// deafTo runs do while answers to calls of a path are lost. It waits until the page shows the problem, and then stops
-// losing answers.
+// deafTo calls the function do, while the server's answers at this path are lost. It waits until the page shows the
+// problem. After that, answers arrive again.
 func (b *browser) deafTo(d *desk, path string, do func()) {
 	b.t.Helper()
 	d.answersLostAt.Store(&path)
@@ -398,7 +398,7 @@ func (b *browser) notInstallable() (faults []string) {
 	return faults
 }
 
-// registrations returns a function that returns the id of the app's worker, when the worker exists.
+// registrations returns a function that waits for the app's worker and returns the worker's id.
 func (b *browser) registrations() func() string {
 	b.t.Helper()
 	ids := make(chan string, 100)

@@ -92,8 +92,8 @@ func TestContactsStory(t *testing.T) {
 	})
 }
 
-// TestContactForm: fields that a person does not change have the same values afterwards. A value of the kind number is
-// still a number.
+// TestContactForm: if a person does not change a field of the form, the stored value stays the same. A value of the
+// kind number is still a number.
 func TestContactForm(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestDevice: attempts from a browser that signed in before have their own limit. Attempts from other browsers cannot
-// use this limit up. A change of the password ends this.
+// use this limit up. After a change of the password, only the browser of the change is still known.
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/web"
 )
 
-// noPages are the GET routes that do not answer with a page, each with the kind of their answer.
+// noPages contains the GET routes whose answer is not a page. Each value says what the answer is.
 var noPages = map[string]string{
 	"/{$}":                                 "leads to where one belongs",
 	"/ticket":                              "is left at once",

@@ -46,8 +46,8 @@ func (w *world) newPassword(user puntuale.LoginID) {
 }
 
 // unfinished are the steps that one request begins and a later request finishes. begin begins the step, and returns a
-// function that finishes the step. This function reports whether the step succeeded. If it did not, the answer must
-// contain the words.
+// function that finishes the step. This function reports whether the step succeeded. If the step failed, the answer
+// must contain the text in the member words.
 var unfinished = map[puntuale.PendingStepKind]struct {
 	begin func(t *testing.T, w *world) (finish func() (bool, answer))
 	words string

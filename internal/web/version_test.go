@@ -132,7 +132,7 @@ func inParts(t *testing.T, form url.Values) (body, kind string) {
 	return b.String(), parts.FormDataContentType()
 }
 
-// TestTwoTabsOfSmallForms: a second save in other forms has the same effect.
+// TestTwoTabsOfSmallForms: in three smaller forms, the second save also stores nothing, and the form shows both values.
 func TestTwoTabsOfSmallForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -111,8 +111,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestThrottle: an address that guesses passwords is refused for some time, and other addresses are not. After this
-// time the right password is accepted.
+// TestThrottle: after several wrong passwords, an IP address is refused for some time. Other IP addresses are not
+// refused. After this time, the refused address may sign in with the right password.
 func TestThrottle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

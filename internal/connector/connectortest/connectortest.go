@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		{"SendEndsWithItsContext", sendEnds},
 		{"ConcurrentSends", concurrentSends},
 	}
-	if open(t).Connector.Capabilities().Recovery == puntuale.RecoverSameID { // other networks never get a repeat
+	if open(t).Connector.Capabilities().Recovery == puntuale.RecoverSameID { // the server repeats messages only at these networks
 		tests = append(tests, test{"RepeatIsOneCopy", repeatIsOneCopy}, test{"ConcurrentRepeats", concurrentRepeats})
 	}
 	for _, test := range tests {

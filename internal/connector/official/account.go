@@ -39,7 +39,7 @@ type account struct {
 	slowUntil   time.Time
 	slowFor     time.Duration
 	reach       *recipientCount // counts the addressed persons; if the keys name a business, all its numbers share the count
-	loaded      bool            // reach includes the persons that the number addressed before this node opened it
+	loaded      bool            // reach includes the persons that the number addressed before this node opened the session
 	synced      time.Time       // the last time at which a read of the templates began
 }
 
@@ -86,11 +86,11 @@ func (a *account) persons() *recipientCount {
 	return a.reach
 }
 
-// set changes the session's state and the reason for it. It reports both to the server.
+// set changes the session's state and its reason, and reports both to the server.
 func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // the pause began after this goroutine's request to Meta
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // the pause began after this goroutine's request to Meta, so Meta's answer does not end the pause
 		return
 	}
 	a.state, a.detail = state, detail
@@ -102,7 +102,7 @@ func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.report(r)
 }
 
-// pause stops all messages of the number for the duration wait. It reports reason, which people read.
+// pause stops all messages of the number for the duration wait. It reports the reason, which people read.
 func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, e *graphError, wait time.Duration) {
 	now := a.clock.Now()
 	a.mu.Lock()
@@ -174,12 +174,12 @@ func (a *account) reconsider(key string, valid bool) {
 	}
 }
 
-// slowDown makes the number wait after Meta refused a message because the number sends too fast. It returns the wait:
-// one second at first, then twice as long after each further refusal.
+// slowDown runs after Meta refused a message, because the number sends too fast. It pauses the number and returns the
+// length of the pause: one second at first, then twice as long after each further refusal.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.Before(a.slowUntil) { // messages that left together before the wait count as one refusal
+	if now.Before(a.slowUntil) { // several messages left before the pause began; their refusals count as one
 		return a.slowUntil.Sub(now)
 	}
 	a.slowFor = min(max(time.Second, 2*a.slowFor), slowMost)

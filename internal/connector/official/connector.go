@@ -30,7 +30,7 @@ type Config struct {
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	// ReadBody reads the body of a webhook, up to maxBytes. Its error too_large means a larger body. The errors
 	// overloaded and rate_limited mean that there is no memory for the body; Meta then gets status 503. Any other error
-	// means that the body broke off. If ReadBody is nil, only the size of a body is limited.
+	// means that the connection ended before the body did. If ReadBody is nil, only the size of a body is limited.
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 
 	API     string  // base address of the API; default https://graph.facebook.com
@@ -46,7 +46,7 @@ type Config struct {
 const (
 	defaultAPI  = "https://graph.facebook.com"
 	defaultRate = 80
-	answerTime  = 500 * time.Millisecond // a high estimate of Meta's answer time; times the rate, it gives the messages in flight
+	answerTime  = 500 * time.Millisecond // a high estimate of Meta's answer time; multiplied by the rate, it gives the number of messages in flight
 	sendTimeout = 30 * time.Second
 )
 
@@ -58,7 +58,7 @@ type Connector struct {
 	uploads      uploads
 
 	aliases aliases
-	reaches map[business]*recipientCount // counts of addressed persons, for businesses that keys name; guarded by mu
+	reaches map[business]*recipientCount // one count of addressed persons for each business that a session's keys name; guarded by mu
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account

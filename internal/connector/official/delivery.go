@@ -69,8 +69,8 @@ type status struct {
 	Pricing  *pricing     `json:"pricing"`
 }
 
-// pricing is what Meta bills for a message. It is in the status sent, and again in delivered or read. Meta bills only
-// messages that it delivers. (Meta, webhooks/reference/messages/status.)
+// pricing is what Meta bills for a message. It is in the status sent, and again in the status delivered or read. Meta
+// bills only messages that it delivers. (Meta, webhooks/reference/messages/status.)
 type pricing struct {
 	Billable *bool  `json:"billable"`
 	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"
@@ -327,7 +327,7 @@ func (r *reader) nameOf(number, id string) (string, bool) {
 	return phone, ok
 }
 
-// alias records another name of a person, unless it was recorded a short time ago.
+// alias records another name of a person, unless this name was recorded a short time ago.
 func (r *reader) alias(name, phone string) {
 	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
 	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x, r.now) {

@@ -92,7 +92,7 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	return understand(answer.StatusCode, text, target)
 }
 
-// post sends a body of JSON. Its errors are those of call.
+// post sends a JSON body. It returns the errors of call.
 func (g *graph) post(ctx context.Context, k puntuale.OfficialKeys, path string, body []byte, target any) error {
 	return g.call(ctx, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", target)
 }

@@ -11,7 +11,7 @@ import (
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
-	pairsMost = 10_000 // the most persons in memory; then those who may get a whole burst are removed
+	pairsMost = 10_000 // the most persons in memory; before one more is added, persons who need not wait are removed
 )
 
 // pairs contains what was recently sent to each person. Its methods may be called by many goroutines at once.
@@ -20,8 +20,8 @@ type pairs struct {
 	all map[string]*pair
 }
 
-// pair counts the messages to one person by one time, paid. Each message moves paid forward by pairEvery. If paid is
-// past, it first becomes the present time. Once paid is past, a whole burst may leave.
+// pair limits the messages to one person with one time, paid. Each message moves paid forward by pairEvery. If paid is
+// in the past, it is first set to the present time. While paid is in the past, a whole burst may leave.
 type pair struct {
 	paid        time.Time
 	refused     int       // how many times in a row Meta refused a message because the person got too many
@@ -137,7 +137,7 @@ type recipientCount struct {
 	all   map[string]time.Time
 }
 
-// reachTime is how long a person counts after the last message to that person.
+// reachTime is how long a person is counted after the last message to that person.
 const reachTime = 24 * time.Hour
 
 func newReach() *recipientCount { return &recipientCount{all: map[string]time.Time{}} }

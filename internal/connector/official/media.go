@@ -21,7 +21,7 @@ import (
 	"puntuale"
 )
 
-// mediaKind is how Meta shows a file of some types, with the largest size.
+// mediaKind says how Meta shows files of certain content types, and how large such files may be.
 type mediaKind struct {
 	kind     string // image, video, audio, document
 	maxBytes int64  // bytes

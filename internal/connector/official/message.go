@@ -247,7 +247,7 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 }
 
 // checkValue refuses values that Meta refuses. If Meta refused such a value, the connector would pause the template,
-// and all other messages with it.
+// and all other messages with this template would wait.
 func checkValue(text string) *puntuale.SendError {
 	switch {
 	case strings.TrimSpace(text) == "":

@@ -3,5 +3,5 @@
 package official
 
 // In this mutation a lost answer counts as proof that the message did not arrive, so the message is sent again. A test
-// must fail because of it.
+// must fail because of this mutation.
 const silenceIsProof = true

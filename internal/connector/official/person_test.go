@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestOtherNames: Meta writes the numbers of some countries differently, and gives an id for people who hide their
-// number. An inbound message opens the window under each name of its writer.
+// TestOtherNames: Meta writes the numbers of some countries in another form than callers, and gives an id for people
+// who hide their number. An inbound message opens the window under each name of its writer.
 func TestOtherNames(t *testing.T) {
 	t.Parallel()
 	const to, written, id = "+5511987654321", "551187654321", "BR.1502576394655843"

@@ -117,7 +117,7 @@ const (
 	templateFor  = 15 * time.Minute // of a template
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute
-	pairMost     = 5 // limits the wait to 4^5 s, about 17 minutes
+	pairMost     = 5 // after this number of refusals in a row the wait stays at 4^5 s, about 17 minutes
 )
 
 // graphError is a refusal by Meta, as it is in answers and in webhooks.

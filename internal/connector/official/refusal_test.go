@@ -111,7 +111,7 @@ func (r *rig) finalFor(c puntuale.Content) {
 func (r *rig) slowsDown() {
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		e := r.world.refused(r.tries(text("x")), puntuale.Throttled)
-		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // as if sent together with the first message, so the wait is the same
+		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // this message counts as sent together with the first one, so its wait is the same
 		if e.After != want || again.After != want {
 			r.t.Errorf("after %v, and %v, want %v", e.After, again.After, want)
 		}

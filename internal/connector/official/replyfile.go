@@ -16,8 +16,8 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// fileHosts are the ends of the names of hosts that store files for Meta. The connector requests files from no other
-// host. It sends the token only to hosts in tokenHosts.
+// fileHosts are suffixes of host names. The hosts with these names store files for Meta, and the connector requests
+// files from no other host. It sends the token only to hosts whose names end with an entry of tokenHosts.
 var (
 	fileHosts  = []string{".facebook.com", ".fbsbx.com", ".fbcdn.net", ".whatsapp.net"}
 	tokenHosts = []string{".facebook.com", ".fbsbx.com"}

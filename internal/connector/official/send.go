@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Prepare uploads media, and refuses messages that Meta would refuse. Meta bills nothing for it.
+// Prepare uploads media, and refuses messages that Meta would refuse. Meta bills nothing for the upload.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	now := c.cfg.Clock.Now()
 	a := c.account(e.Session)
@@ -127,8 +127,9 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	return receipt, err
 }
 
-// take counts the message against the limits when it leaves, because time has passed since Prepare. fresh means that
-// the person did not write, and that this is the first message to that person in 24 hours.
+// take counts the message against the limits just before the message leaves, because time has passed since Prepare.
+// fresh means that the person has no open 24-hour window, and that this is the first message to that person in 24
+// hours.
 func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
 	first := p.first
 	if !first && !now.Before(p.window) { // the window that Prepare read is closed, so take checks whether the person wrote again
@@ -190,9 +191,9 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	return puntuale.Acceptance{Detail: puntuale.Quoted(storable(clip(detail, 300)))}, nil
 }
 
-// noteNames stores Meta's name for a recipient, if it differs from ours. Meta writes the numbers of some countries
-// differently, and gives an id for people who hide their number. If Meta gives a number and an id, noteNames does not
-// store the id, because later statuses contain it.
+// noteNames stores Meta's name for a recipient, if it differs from ours. Meta writes the numbers of some countries in
+// another form than we do, and gives an id for people who hide their number. If Meta gives a number and an id,
+// noteNames does not store the id, because later statuses contain it.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return

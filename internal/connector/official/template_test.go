@@ -106,7 +106,7 @@ func TestTemplatesThatCannotBeRead(t *testing.T) {
 				test.number(&n)
 			case test.list != nil:
 				w.peer.List(func() graphtest.Reply { return *test.list })
-			default: // the token may see the business, but the number belongs to another one
+			default: // the token may see the business, but the number belongs to another business
 				elsewhere := graphtest.NewNumber("102")
 				elsewhere.Token, elsewhere.Secret = n.Token, n.Secret
 				w.peer.Set(elsewhere)
@@ -164,7 +164,7 @@ func TestTemplateStates(t *testing.T) {
 			} else {
 				one.Status = step.event
 			}
-			w.peer.SetTemplates(w.number.Account, one, two) // because the connector may read the list between the steps
+			w.peer.SetTemplates(w.number.Account, one, two) // the list gets the new state, too, because the connector may read the list at any time
 			w.deliver(w.peer.TemplateEvent(w.number.Account, "uno", "it", step.event, step.reason, at))
 			asked := w.peer.Asked()
 			_, err := w.send(person, approved("uno"))

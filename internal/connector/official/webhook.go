@@ -21,7 +21,7 @@ import (
 const (
 	webhookMost = 3 << 20          // bytes; the largest body that Meta sends
 	webhookWait = 10 * time.Second // how long storing a delivery on disk may take
-	keysKept    = time.Second      // how long keys stay in memory, so that many deliveries at once read them only once
+	keysKept    = time.Second      // how long keys stay in memory, so that many deliveries at the same time cause only one read of the keys
 	keysMost    = 10_000
 )
 
@@ -41,7 +41,7 @@ func signatureOf(header string) (hash [sha256.Size]byte, ok bool) {
 // challengeShape matches the text that the server must repeat to Meta. The text is usually a number.
 var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
-// Webhook is the handler of [puntuale.OfficialWebhooks], on any node. It answers a delivery after it stored all of it
+// Webhook is the handler of [puntuale.OfficialWebhooks], on any node. It answers a delivery after the whole delivery is
 // on disk. Without that answer Meta repeats the delivery. A forged delivery and a delivery for an unknown session get
 // the same status. The body of a delivery for an unknown session is not read. The server that mounts the handler limits
 // the number of requests and their memory.
@@ -242,7 +242,7 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 }
 
 // signed reports whether the sender of the body has the app's secret. body must be the exact bytes of the request. If
-// secret is "", signed returns false after the same work.
+// secret is "", signed returns false, but takes the same time.
 func signed(body []byte, given [sha256.Size]byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)

@@ -63,7 +63,8 @@ type Opener struct {
 // host stores the media of all WhatsApp users.
 const host = "mmg.whatsapp.net"
 
-// hosts is the end of the names of WhatsApp's hosts. No other host gets a request, even if a gateway reports it.
+// hosts is the suffix of the names of WhatsApp's hosts. No other host gets a request, even if a gateway's report names
+// another host.
 const hosts = ".whatsapp.net"
 
 var errNoAddress = errors.New("the file has no address at WhatsApp")

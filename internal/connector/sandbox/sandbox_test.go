@@ -84,8 +84,8 @@ func envelope(to string, attempt int) puntuale.Prepared {
 	}}
 }
 
-// TestMagicEndings checks each special ending of phone numbers: whether the message arrives, the network's answer, and
-// its time.
+// TestMagicEndings checks each special ending of phone numbers: whether the message arrives, what the network answers,
+// and when the answer comes.
 func TestMagicEndings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

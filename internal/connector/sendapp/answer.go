@@ -82,7 +82,7 @@ func (a answer) sentID() string {
 	return ""
 }
 
-// user is the linked number in an answer to reconnect. Older gateways leave out Connected.
+// user is the linked number in an answer to the request reconnect. Older gateways leave out Connected.
 type user struct {
 	ID        string `json:"id"`
 	Connected *bool  `json:"connected"`
@@ -145,8 +145,8 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 }
 
 // refusal returns nil if the message was sent. It returns a [*puntuale.SendError] if the message was certainly not
-// sent. Any other error means that nobody knows. A success without an id leaves the outcome unknown, because the
-// gateway also returns it if its send failed with an exception.
+// sent. Any other error means that the outcome is unknown. A success without an id also leaves the outcome unknown,
+// because the gateway returns such a success even if its send failed with an exception.
 func (a answer) refusal() error {
 	text := a.text()
 	does, sendError := meaning(text)

@@ -252,8 +252,8 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 	return ""
 }
 
-// A gateway may report that it is connected although it delivers nothing. A warning appears if none of unprovenMost
-// messages was confirmed.
+// A gateway may report that it is connected although it delivers nothing. A warning appears if unprovenMost messages
+// left and none of them was confirmed.
 const (
 	unprovenMost = 20
 	healthFrom   = 24 * time.Hour

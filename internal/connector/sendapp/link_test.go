@@ -74,7 +74,8 @@ func TestPairingExpires(t *testing.T) {
 	w.later(3*time.Second, "online", func() bool { return w.conn.Online(id) })
 }
 
-// A gateway gives all callers the same instance until it is linked. So a second session of the account must wait.
+// A gateway gives all callers the same instance until this instance is linked. So a second session of the account must
+// wait.
 func TestOnePairingAtATime(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -190,7 +191,7 @@ func TestDisconnections(t *testing.T) {
 		w.later(time.Minute, "online", func() bool { return w.conn.Online(w.session) })
 		w.peer.Lose(own, true)
 		w.later(time.Minute, "logged out", func() bool { return w.last(w.session).State == puntuale.LinkUnlinked })
-		w.peer.Scan(w.pairing(w.session), "390118888888") // links another instance
+		w.peer.Scan(w.pairing(w.session), "390118888888") // links a second instance
 		w.later(3*time.Second, "online", func() bool { return w.conn.Online(w.session) })
 	}
 }

@@ -79,7 +79,7 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 }
 
 // newInstance requests an instance from the gateway. An instance can have one number. A gateway gives the same instance
-// to all callers until it is linked. So the store refuses the second session that gets it.
+// to all callers until this instance is linked. So the store refuses the second session that gets the same instance.
 func (c *Connector) newInstance(ctx context.Context, a *account, k *puntuale.GatewayKeys) error {
 	answered, err := c.call(ctx, *k, "create_instance", inQuery, nil)
 	switch {

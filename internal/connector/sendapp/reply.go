@@ -10,15 +10,15 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// silent are the members of a message's content that no person wrote. Phones also send each other messages that nobody
-// sees.
+// silent contains the names of content members that no person wrote. Phones send such members to each other, and show
+// them to nobody.
 var silent = map[string]bool{
 	"messageContextInfo": true, "senderKeyDistributionMessage": true, "fastRatchetKeySenderKeyDistributionMessage": true, "protocolMessage": true,
 	"pollUpdateMessage": true, "keepInChatMessage": true, "pinInChatMessage": true, "albumMessage": true, "encReactionMessage": true, "encEventResponseMessage": true,
 }
 
-// wrappedMost is how many outer messages are removed at most. WhatsApp wraps a message into another one if it
-// disappears later, or if people may view it only once.
+// wrappedMost limits how many outer messages are removed. WhatsApp puts a message inside an outer message if the inner
+// message disappears later, or if people may view it only once.
 const wrappedMost = 6
 
 // content has the members of a message's content, by type.

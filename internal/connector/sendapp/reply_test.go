@@ -46,8 +46,8 @@ var inboundTests = map[string]struct {
 	"of another shape":       {object{"conversation": object{"x": 1}}, puntuale.ReplyText, ""},
 }
 
-// TestInbound: each message of any type is reported with its kind and text. A person writes each message, and so does
-// the phone's owner. A repeat gives the same report.
+// TestInbound: each message of any type is reported with its kind and text. Each message comes once from a person and
+// once from the phone's owner. A repeat gives the same report.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

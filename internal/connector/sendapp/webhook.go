@@ -189,9 +189,9 @@ const (
 	echoBefore = 5 * time.Second // because clocks differ, and the network rounds times to seconds
 )
 
-// echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also settles the
-// message with this id. If no message has the id, echo settles the open attempt to the same chat with the same text,
-// unless there are several.
+// echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also records that
+// the message with this id was sent. If no message has the id, echo records this for the open attempt to the same chat
+// with the same text. If there are several such attempts, echo records nothing.
 func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (own bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
@@ -201,7 +201,7 @@ func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundM
 	if err != nil {
 		return false, err
 	}
-	if n, ok := known[id]; ok { // the answer came, but the server may have ended before it stored the outcome
+	if n, ok := known[id]; ok { // the gateway's answer came, but this node may have stopped before it stored the outcome
 		if settles {
 			t.reported.Receipts = append(t.reported.Receipts, t.receipt(n, puntuale.ReceiptSent))
 		}

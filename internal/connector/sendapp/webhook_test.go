@@ -23,8 +23,8 @@ func (w *world) state(f flying, want puntuale.State) puntuale.MessageDetail {
 	return d
 }
 
-// TestEcho: after a lost answer the message is uncertain. An echo with the same chat and text settles it. No other echo
-// does.
+// TestEcho: after a lost answer the message is uncertain. An echo with the same chat and text proves that the message
+// was sent. No other echo proves it.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -34,7 +34,7 @@ func TestEcho(t *testing.T) {
 			change  func(*gatewaytest.Sent)
 			at      time.Duration // the time of the echo, counted from the attempt
 			twin    bool          // a second attempt with the same text is open
-			answers bool          // the answer came, but the server ended before it stored the outcome
+			answers bool          // the gateway's answer came, but this node stopped before it stored the outcome
 			settles bool
 		}{
 			"the echo":         {settles: true},
@@ -114,7 +114,7 @@ func TestEarly(t *testing.T) {
 }
 
 // TestAcks: acks come in any order, more than once, and with unknown ids. A failure changes the outcome of a sent
-// message. A delivery replaces every other outcome.
+// message, but not the outcome of a delivered message.
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {

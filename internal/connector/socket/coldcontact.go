@@ -43,7 +43,7 @@ type coldContactLimiter struct {
 	reported chan struct{}
 	known    map[string]bool
 	slots    map[puntuale.MessageID]time.Time // when each message may leave
-	next     time.Time                        // the first time that the pace of a minute allows
+	next     time.Time                        // the earliest time that the pace per minute allows
 	day      []time.Time                      // the times of all slots of the last 24 hours and of the future, oldest first
 	seeded   bool
 }
@@ -64,7 +64,7 @@ func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	}
 }
 
-// free ends the pause of cold contacts, because another number was linked.
+// free ends the pause of cold contacts, because the session was linked to a new number.
 func (s *coldContactLimiter) free() { s.pause(time.Time{}) }
 
 // knows reports whether a recipient ever wrote to the number, or got a message from it.

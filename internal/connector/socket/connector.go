@@ -41,7 +41,7 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take stores receipts and inbound messages on disk.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// Owned reports whether this node may connect its sessions. Once the node's lease ended, another node owns the
+	// Owned reports whether this node may connect its sessions. Once the node's lease ended, another node may own the
 	// sessions. nil: always true.
 	Owned func() bool
 
@@ -154,7 +154,8 @@ func (c *Connector) number(session puntuale.SessionID) *number {
 
 var errNotOpen = errors.New("the session is not open")
 
-// devices returns the keys of linked numbers. It opens their database at the first call, and again until that succeeds.
+// devices returns the keys of linked numbers. The first call opens the database of the keys. If this fails, the next
+// call tries again.
 func (c *Connector) devices(ctx context.Context) (*devices, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()

@@ -22,15 +22,15 @@ import (
 // One decrypts, one encrypts a message, and one encrypts a message again for a device that requests it. If two
 // goroutines change the same state, the later write overwrites the earlier change. Then the next message has a message
 // number that was used before. The recipient treats this message as a repeat: it acknowledges the message and never
-// shows it. So each contact has a lock, and only the lock's owner changes the contact's states. In the code, a turn is
-// the time in which one goroutine owns a lock.
+// shows it. So each contact has a lock, and only the lock's owner changes the contact's states. In error texts, a turn
+// is the time in which one goroutine owns a lock.
 //
 // Two rules prevent deadlocks and long waits. First, a goroutine with a database connection never waits for a lock,
 // because there may be only one connection. Second, a goroutine that waits for the network normally owns no lock.
 //
 // If a decryption finds a contact locked, it therefore ends its transaction, waits for the lock, and begins again. A
-// goroutine that sends a message reads the states without a lock. If another goroutine owned the lock before the sender
-// writes the states, the sender encrypts the message again. The second time, it takes the lock first.
+// goroutine that sends a message reads the states without a lock. If another goroutine owned the lock between this read
+// and the sender's write, the sender encrypts the message again. The second time, it takes the lock before it reads.
 
 // errMoved says that another goroutine changed a state while a message was encrypted. No byte of the message left.
 var errMoved = errors.New("the state of encryption changed meanwhile")
@@ -38,9 +38,9 @@ var errMoved = errors.New("the state of encryption changed meanwhile")
 // errBusy ends work that found a contact locked but must not wait inside its transaction.
 var errBusy = errors.New("another has the turn")
 
-// A goroutine that reads a state in order to write it gets the contact's lock as a loan, because it may never write.
-// After loanLasts any other goroutine may take the lock. Then the first goroutine's write is refused, because its state
-// may be out of date. The library encrypts anew if the device requests the message again.
+// A goroutine that reads a state in order to write it gets the contact's lock as a loan, because the goroutine may
+// never write. After loanLasts any other goroutine may take the lock. Then the first goroutine's write is refused,
+// because its state may be out of date. The library encrypts the message again if the device requests it.
 const loanLasts = 2 * time.Second
 
 // contactLocks contains the contact locks of one number. Its methods may be called by many goroutines at once.
@@ -143,7 +143,8 @@ func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*conta
 }
 
 // giveBack returns the caller's locks. If a loan ended and another goroutine took the lock, that goroutine still owns
-// it. The caller may have changed a state. So giveBack marks the contact for a message that is being sent to it.
+// it. If a message to the contact is being sent, giveBack marks the contact, because the caller may have changed a
+// state that the message uses.
 func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,11 +184,13 @@ func (t *contactLocks) moved(contacts []string) bool {
 	return false
 }
 
-// lent ends the loan with which the state at an address was read, and returns its lock, so that the state can be
-// written. The lock then lasts until giveBack. lent returns nil if the loan ended and another goroutine took the lock.
+// lent ends the loan with which the state at an address was read, and returns the loan's lock. The caller may then
+// write the state, and owns the lock until giveBack. lent returns nil if the loan ended and another goroutine took the
+// lock.
 //
-// lent recognises callers only by the address, because the library gives all of them one context. After a loan ended, a
-// second goroutine may read the same state. Then the first of the two that writes succeeds, and the other is refused.
+// lent recognises callers only by the address, because the library uses one context for all callers. After a loan
+// ended, a second goroutine may read the same state. Then the first of the two that writes succeeds, and the other is
+// refused.
 func (t *contactLocks) lent(address string) *contactLock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,8 +202,8 @@ func (t *contactLocks) lent(address string) *contactLock {
 	return held
 }
 
-// hold contains the locks of one decryption, or of one message that is being sent. It keeps them during several calls
-// of the store.
+// hold contains the locks of one decryption, or of one message that is being sent. The locks stay taken during several
+// calls of the store.
 type hold struct {
 	locks   *contactLocks
 	owned   []*contactLock
@@ -258,8 +261,8 @@ func (t *contactLocks) inTransaction(ctx context.Context, transaction func(conte
 	}
 }
 
-// insist returns a context in which a message takes its locks before it reads the states. The caller must call giveBack
-// after the message was sent.
+// insist returns a context for sending a message. With this context the locks are taken before the states are read. The
+// caller must call giveBack after the message was sent.
 func insist(ctx context.Context) (_ context.Context, giveBack func()) {
 	h := &hold{}
 	return context.WithValue(ctx, holdKey{}, h), h.giveBack

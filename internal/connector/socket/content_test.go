@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// opus returns the parts of an Ogg file that the connector reads: the name of the codec, and the clock of the last
-// page.
+// opus returns the parts of an Ogg file that the connector reads. These are the name of the codec, and the granule
+// position (the number of samples) of the last Ogg page.
 func opus(seconds int) []byte {
 	last := append([]byte("OggS\x00\x04"), binary.LittleEndian.AppendUint64(nil, uint64(seconds)*48_000)...)
 	return append(append([]byte("OggS\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00 OpusHead\x01\x01"), bytes.Repeat([]byte{0}, 600)...), append(last, "the rest of the page"...)...)

@@ -37,8 +37,8 @@ create table if not exists socket_device (
  session_id bigint not null primary key, jid text not null unique, keys bytea not null);
 create table if not exists socket_note (name text not null primary key, value text not null)`
 
-// upgradeTries is how often this node tries to migrate the tables. A try can fail because another node migrates them
-// too.
+// upgradeTries is how often this node tries to migrate the tables. A try can fail because another node migrates the
+// tables at the same time.
 const upgradeTries = 5
 
 // devices stores the keys and states of linked numbers. Its methods may be called by many goroutines at once.
@@ -266,7 +266,7 @@ func (c container) replace(ctx context.Context, jid string) error {
 	return nil
 }
 
-// adopt copies the tables that the library opened for bare into device.
+// adopt copies the stores of bare into device. The library opened these stores.
 func adopt(device, bare *store.Device) {
 	device.Identities, device.Sessions, device.PreKeys, device.SenderKeys = bare.Identities, bare.Sessions, bare.PreKeys, bare.SenderKeys
 	device.AppStateKeys, device.AppState, device.Contacts, device.ChatSettings = bare.AppStateKeys, bare.AppState, bare.Contacts, bare.ChatSettings

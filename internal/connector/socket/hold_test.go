@@ -67,12 +67,12 @@ func (w *written) PutSession(context.Context, string, []byte) error {
 	return nil
 }
 
-// A loan ended. If another goroutine owns the lock now, the first one can neither write the state nor end that lock. If
-// nobody took the lock, the first one can still write.
+// A loan ended. If another goroutine owns the lock now, the borrower can neither write the state nor end that lock. If
+// no goroutine took the lock, the borrower can still write.
 func TestLoanIsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		take func(t *testing.T, s lockedSessions) *contactLock // returns the lock that another goroutine took then; nil: no lock
+		take func(t *testing.T, s lockedSessions) *contactLock // returns the lock that another goroutine took after the loan; nil: no lock
 		want error
 		puts int
 	}{

@@ -13,9 +13,9 @@ import (
 	"puntuale"
 )
 
-// The sender of a message chooses its WhatsApp id. The ids of WhatsApp's web clients are idPrefix and nine random bytes
-// in hexadecimal. Ids of this package look the same: their nine bytes are message, generation and zeros, encrypted with
-// a key of the installation.
+// The sender of a message chooses the message's WhatsApp id. The ids of WhatsApp's web clients are idPrefix and nine
+// random bytes in hexadecimal. Ids of this package look the same: their nine bytes are message, generation and zeros,
+// encrypted with a key of the installation.
 //
 // So a repeat has the same id although no id is stored, and the id in a receipt leads to the message. Other ids, such
 // as ids of messages that a person wrote on the phone, decrypt to values without those zeros.

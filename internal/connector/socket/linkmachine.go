@@ -204,8 +204,8 @@ func (m *linkMachine) mayReconnect(now time.Time) error {
 	return nil
 }
 
-// backoff doubles from first to last. It adds or subtracts a random part of up to a fifth, so that not all numbers
-// reach a returning network at the same time.
+// backoff returns the wait after n earlier failures: first, then twice as long after each failure, up to last. It adds
+// or subtracts up to a fifth, at random, so that not all numbers log in at the same time after an outage.
 func backoff(first, last time.Duration, n int) time.Duration {
 	d := last
 	if n < 20 {

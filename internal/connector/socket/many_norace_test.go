@@ -2,5 +2,5 @@
 
 package socket_test
 
-// manyNumbers is how many numbers one server must be able to connect.
+// manyNumbers is how many numbers one node must be able to connect.
 const manyNumbers = 500

@@ -192,7 +192,7 @@ func (p *pairing) ask(ctx context.Context, cli *whatsmeow.Client) ([]string, err
 	return []string{code}, nil
 }
 
-// life returns how long a code is valid. left is the number of codes that are left, including this one.
+// life returns how long a code is valid. left is the number of codes that are left, including this code.
 func (p *pairing) life(left int) time.Duration {
 	switch {
 	case p.method == puntuale.PairCode:

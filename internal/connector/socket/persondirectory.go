@@ -118,7 +118,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 	jid := types.NewJID(strings.TrimPrefix(phone, "+"), types.DefaultUserServer)
 	a, ok := p.validAnswer(phone)
 	if !ok {
-		// The LID is stored only after this node or another one asked about the person.
+		// The person has WhatsApp: the LID is stored only after this node or another node asked about the person.
 		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
 			p.keep(phone, answer{exists: true}, existsKept)
 			return jid, nil

@@ -18,9 +18,9 @@ const (
 	thumbnailSide  = 96
 	thumbnailMost  = 24_000_000 // the most pixels of an image that is decoded
 	thumbnailLevel = 60         // JPEG quality, 1 to 100
-	oggLook        = 512        // bytes at the start of a file; its codec is named there
+	oggLook        = 512        // bytes at the start of a file, which contain the codec's name
 	oggTail        = 64 << 10   // bytes at the end of a file; longer than any Ogg page
-	opusRate       = 48_000     // clock ticks a second in an Ogg page, at any sampling rate
+	opusRate       = 48_000     // the granule position of Ogg pages grows by this number in a second, at any sampling rate
 )
 
 // thumbnailOf returns a small picture of an image, and the image's size in pixels. The thumbnail is nil if the image
@@ -63,8 +63,8 @@ func shrink(whole image.Image) image.Image {
 	return small
 }
 
-// opusSeconds returns the length of an Ogg file with Opus, in seconds. It reads the clock of the last page. It returns
-// 0 if the length is unknown.
+// opusSeconds returns the length of an Ogg file with Opus, in seconds. It reads the granule position (the number of
+// samples) of the last Ogg page. It returns 0 if the length is unknown.
 func opusSeconds(m io.ReadSeeker, size int64) int {
 	if _, err := m.Seek(max(0, size-oggTail), io.SeekStart); err != nil {
 		return 0

@@ -71,8 +71,8 @@ func (n *number) take(reported puntuale.InboundBatch) bool {
 	return true
 }
 
-// longPast is the stored time of acquaintance with people who wrote first. It is so long ago that they do not count in
-// any day's pace of cold contacts.
+// longPast is stored as the time since when the number knows a person who wrote first. The time is so long ago that
+// such a person does not count in any day's pace of cold contacts.
 var longPast = time.UnixMicro(1).UTC()
 
 // bothOf returns a person's number and LID. Each of them is empty if it is not known.

@@ -115,8 +115,8 @@ func nameOf(phone, lid types.JID) string {
 	return ""
 }
 
-// wrappedMost is how many outer messages are removed at most. WhatsApp wraps a message into another one if it
-// disappears later, or if people may view it only once.
+// wrappedMost limits how many outer messages are removed. WhatsApp puts a message inside an outer message if the inner
+// message disappears later, or if people may view it only once.
 const wrappedMost = 6
 
 // unwrapped returns the innermost message, which a person sees. For an edit, that is the new message.
@@ -142,8 +142,8 @@ func unwrapped(m *waE2E.Message) *waE2E.Message {
 	return m
 }
 
-// shownBy returns what a message shows, with its kind, text and file. It returns false if no person wrote the message,
-// because devices also send each other messages that nobody sees.
+// shownBy returns what a message shows: its kind, text and file. It returns false if no person wrote the message.
+// Devices send such messages to each other, and show them to nobody.
 func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 	if m == nil {
 		return h, false

@@ -95,8 +95,8 @@ func inboundTests() map[string]struct {
 	}
 }
 
-// TestInbound: each message of any type is reported once, with its kind and text. A person writes each message, and
-// so does the owner of the linked phone.
+// TestInbound: each message of any type is reported once, with its kind and text. Each message comes once from a person
+// and once from the owner of the linked phone.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -191,7 +191,7 @@ func TestInboundFiles(t *testing.T) {
 }
 
 // TestInboundOthers: some messages are not reported. These are our own messages, the history, messages between devices,
-// messages in other groups, and the chat with oneself.
+// messages in a group that the session never wrote to, and the chat with oneself.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,7 +20,7 @@ import (
 // What the library stores is sealed where its tables accept bytes of any length. Pre-keys have a fixed length, so they
 // are not sealed. Each pre-key is used once and then removed, and it is useless without the device's own keys.
 
-// sealedFor is the purpose of all seals here. Their place names the session.
+// sealedFor is the purpose of all seals in this package. The place of each seal names the session.
 const sealedFor = "whatsapp"
 
 // sealer has the functions of the vault that this package needs.
@@ -140,7 +140,8 @@ func (s sealedAppStateKeys) GetAllAppStateSyncKeys(ctx context.Context) ([]*stor
 	return all, err
 }
 
-// sealedMessageSecrets seals the secrets of single messages. Answers to a message are encrypted with its secret.
+// sealedMessageSecrets seals the secrets of single messages. Answers to a message are encrypted with the message's
+// secret.
 type sealedMessageSecrets struct {
 	store.MsgSecretStore
 	secretAddress
@@ -194,7 +195,8 @@ func (s sealedPrivacyTokens) GetPrivacyToken(ctx context.Context, user types.JID
 	return token, err
 }
 
-// sealedSalt seals the salt of contact tokens. A contact token replaces the privacy token of a contact that gave none.
+// sealedSalt seals the salt of contact tokens. A contact token replaces the privacy token of a contact that gave no
+// privacy token.
 type sealedSalt struct {
 	store.NCTSaltStore
 	secretAddress

@@ -70,14 +70,14 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// admit refuses a message to a cold contact if its slot is more than remaining away. If admit returns nil, the caller
-// waits for the slot.
+// admit refuses a message to a cold contact if the wait for the message's slot is longer than the argument remaining.
+// If admit returns nil, the caller waits for the slot.
 func (n *number) admit(ctx context.Context, e puntuale.Envelope, remaining time.Duration) error {
 	now := n.c.cfg.Clock.Now()
 	if wait := n.coldContacts.held(now); wait > 0 {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: puntuale.Because(reasonColdLimit), After: wait}
 	}
-	if e.Repeat { // the first attempt has taken a slot
+	if e.Repeat { // the first attempt used the message's slot, so the repeat needs no slot
 		return nil
 	}
 	slot, err := n.coldContacts.slot(ctx, e.Message)
@@ -256,7 +256,7 @@ type unansweredMessage map[puntuale.MessageID]bool
 const unheardMost = 3
 
 // unanswered records a message without an acknowledgement. After unheardMost of them in a row, the number stops for a
-// while. If it continued, each further message would become uncertain.
+// while. If the number continued, each further message would become uncertain.
 func (n *number) unanswered(m puntuale.MessageID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 var announcing sync.RWMutex
 
 const (
-	versionNote    = "web version"         // names the note with the version to use instead of the library's, if the noted version is later
-	refusedNote    = "web version refused" // names the note with the latest version that the network refused
+	versionNote    = "web version"         // name of the note with a version that logins announce if it is later than the library's version
+	refusedNote    = "web version refused" // name of the note with the latest version that the network refused
 	versionTakes   = 30 * time.Second
 	versionSoon    = 15 * time.Second // how long until the next check if the page cannot be read; doubled each time
 	versionAgain   = time.Hour        // how long until the next check if the page names the refused version
@@ -58,7 +58,8 @@ func announce(device *store.Device) (*waWa6.ClientPayload, store.WAVersionContai
 	return device.GetClientPayload(), store.GetWAVersion()
 }
 
-// use makes later logins announce another version, if that version is later than the present one.
+// use makes all later logins announce version, if it is later than the version that they announce now. It reports
+// whether it did.
 func (v *versions) use(version store.WAVersionContainer) bool {
 	announcing.Lock()
 	defer announcing.Unlock()

@@ -83,7 +83,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// onDatabases runs a test on each kind of database. The keys are where a server stores them.
+// onDatabases runs a test on each kind of database. The keys of numbers are in the same place as on a real node.
 func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,8 @@ func (a Config) hostAt(r *http.Request) (puntuale.Host, error) {
 }
 
 // labelAt returns the name under which the caller knows the service, and the address of the style sheet. Both are the
-// partner's if hostAt finds one, and otherwise the product's. An empty style means the product's style sheet. If the
-// store fails, the name is a neutral one.
+// partner's if hostAt finds a partner, and otherwise the product's. An empty style means the product's style sheet. If
+// the store fails, the name is a neutral one.
 func (a Config) labelAt(r *http.Request) (name, style string) {
 	h, err := a.hostAt(r)
 	switch {

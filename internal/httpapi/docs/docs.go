@@ -27,7 +27,7 @@ import (
 const (
 	DocumentPath      = "/openapi.json"
 	OlderDocumentPath = "/openapi-3.0.json" // the document in the form of OpenAPI 3.0, for tools that do not read 3.1
-	PagePath          = "/docs"             // works offline
+	PagePath          = "/docs"             // the page loads no files from other servers
 )
 
 // docsPolicy lets the page load files from this server only. It forbids scripts and styles inside the page itself.

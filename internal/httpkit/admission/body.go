@@ -27,7 +27,7 @@ const (
 	faultCallBodyLargerThan puntuale.ReasonCode = "call.body_larger_than"
 )
 
-// ReadBody reads a body of at most maxBytes. The grant a counts the bytes as they arrive, so that an announced length
+// ReadBody reads a body of at most maxBytes. The memory grant counts the bytes as they arrive. An announced length
 // alone uses no memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large;
 // unreadable if the body ends early; overloaded and rate_limited as [MemoryGrant.Take].
 func ReadBody(w http.ResponseWriter, r *http.Request, maxBytes int64, a *MemoryGrant) ([]byte, error) {
@@ -89,8 +89,8 @@ const (
 	answerOn = 10 * time.Minute // the answer must be written within this time after the last piece
 )
 
-// ReadOn returns the body of an upload. Each piece must arrive within 30 seconds, and the whole upload within 30
-// minutes. The answer must be written within 10 minutes after the last piece.
+// ReadOn returns the body of an upload. Each piece must arrive within 30 seconds after the piece before it, and the
+// whole upload within 30 minutes. The answer must be written within 10 minutes after the last piece.
 func ReadOn(w http.ResponseWriter, r *http.Request, now func() time.Time) io.Reader {
 	return &moving{r: r.Body, out: http.NewResponseController(w), now: now, end: now().Add(readAll)}
 }

@@ -50,8 +50,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// Bytes of a body are counted as they arrive; an announced length counts nothing. After the body has arrived, the
-// values decoded from it are counted, too.
+// Bytes of a body are counted as they arrive; an announced length alone is not counted. After the body has arrived, the
+// values decoded from it are also counted.
 func TestBodiesCountAsTheyCome(t *testing.T) {
 	t.Parallel()
 	b := admission.NewMemoryBudget(64<<20, nil)

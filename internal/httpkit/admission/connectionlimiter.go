@@ -10,11 +10,12 @@ import (
 	"sync"
 )
 
-// ConnectionLimiter bounds a server's open connections. If a new connection exceeds the limit, it closes the connection
-// that has waited longest. A waiting connection is idle, or sends its request very slowly.
+// ConnectionLimiter bounds a server's open connections. If a new connection exceeds the limit, the limiter closes the
+// connection that has waited longest. A waiting connection is idle, or sends its request very slowly.
 //
-// When the server stops, [ConnectionLimiter.GiveUp] ends the connections that still wait, and lets the others finish. A
-// request that has not arrived completely was never accepted. Many goroutines may call the methods at once.
+// When the server stops, [ConnectionLimiter.GiveUp] ends the connections that still wait for a request, or for the rest
+// of a request. All other connections may finish. This loses no accepted request, because a request is accepted only
+// when it has arrived completely. Many goroutines may call the methods at once.
 type ConnectionLimiter struct {
 	limit  int       // 0: no limit
 	closed func(int) // called with the number of connections that were closed because of the limit

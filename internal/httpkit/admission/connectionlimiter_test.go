@@ -73,8 +73,8 @@ func gone(t *testing.T, r *bufio.Reader) {
 	}
 }
 
-// If there are too many connections, a new connection closes the connection that has waited longest. A connection with
-// a running request stays open.
+// If a new connection exceeds the limit, the limiter closes the connection that has waited longest. A connection with a
+// running request stays open.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t)

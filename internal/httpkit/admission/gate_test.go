@@ -155,8 +155,8 @@ func TestGateReads(t *testing.T) {
 	}
 }
 
-// If a caller's calls have waited long, its next call is refused immediately, with a time for the next try. Other
-// callers are not refused.
+// If the waiting calls of a caller have waited long, the caller's next call is refused immediately, with a time for the
+// next try. Other callers are not refused.
 func TestGateRefusesEarly(t *testing.T) {
 	t.Parallel()
 	h := newTestGate(t, 2)

@@ -85,7 +85,8 @@ func (a *MemoryGrant) Take(bytes int64) error {
 
 const faultCallTooMuchMemory puntuale.ReasonCode = "call.too_much_memory"
 
-// refuse returns the error for a caller that already uses own bytes. The caller of refuse must hold b's lock.
+// refuse returns the error for a refused request. The argument own is the number of bytes that the request's caller
+// already uses. The lock b.mu must be held.
 func (b *MemoryBudget) refuse(own int64) error {
 	err := puntuale.Overloaded(time.Duration(1+rand.IntN(3)) * time.Second) //nolint:gosec // spreads load, guards nothing
 	reason := "bodies"

@@ -7,8 +7,9 @@ import (
 )
 
 // RefusalPacer delays refusals. Without the delay, a caller that calls again right after each refusal could keep all
-// processors busy. If there are more than rate refusals a second, each further refusal waits, at most one second. A
-// waiting refusal uses only memory. Many goroutines may call its methods at once. A nil RefusalPacer delays nothing.
+// processors busy. If there are more refusals a second than the pacer's rate, each further refusal waits, at most one
+// second. A waiting refusal uses only memory. Many goroutines may call its methods at once. A nil RefusalPacer delays
+// nothing.
 type RefusalPacer struct {
 	rate float64 // refusals a second
 	now  func() time.Time
@@ -18,11 +19,12 @@ type RefusalPacer struct {
 }
 
 const (
-	pacerBurst   = 250 * time.Millisecond // refusals of this much time may be sent without delay
+	pacerBurst   = 250 * time.Millisecond // after a pause, as many refusals are sent at once as the rate allows in this time
 	longestDelay = time.Second
 )
 
-// NewRefusalPacer returns a pacer that sends rate refusals a second without delay.
+// NewRefusalPacer returns a pacer that delays refusals only if there are more than rate in a second. The argument rate
+// must be above 0.
 func NewRefusalPacer(rate float64, now func() time.Time) *RefusalPacer {
 	return &RefusalPacer{rate: rate, now: now}
 }

@@ -10,14 +10,15 @@ import (
 	"puntuale/internal/clock"
 )
 
-// checkpointer copies SQLite's log into the database file, in its own goroutine beside the writer. Without it, one in a
-// few thousand commits would copy the log, and all calls would wait for 20 to 60 ms. The log can begin anew only when
-// all its pages are copied. The writer copies the last ones, between two commits.
+// checkpointer copies SQLite's log into the database file, in its own goroutine beside the writer. Without the
+// checkpointer, one in a few thousand commits would copy the log, and all calls would wait for 20 to 60 ms. SQLite can
+// write the log from its beginning again only when all pages of the log are copied. So the writer copies the last
+// pages, between two commits.
 type checkpointer struct {
 	db     *sql.DB
 	clock  clock.Clock
 	wake   chan struct{} // has a value after each commit
-	last   atomic.Bool   // tells the writer to copy the last pages
+	last   atomic.Bool   // asks the writer to copy the last pages
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -27,7 +28,7 @@ const (
 	CheckpointFrom  = 2000                  // above this, the checkpointer begins to copy
 	CheckpointLast  = 400                   // if at most this many pages are left to copy, the checkpointer stops and leaves them to the writer
 	CheckpointEnd   = 4000                  // above this, the writer copies the last pages
-	checkpointEach  = 20000                 // above this, every commit copies, because the checkpointer is too slow
+	checkpointEach  = 20000                 // above this, every commit copies the log, because the checkpointer is too slow
 	checkpointEvery = 20 * time.Millisecond // time between two checks of the log
 )
 
@@ -47,8 +48,8 @@ func (k *checkpointer) close() {
 	<-k.done
 }
 
-// committed wakes the checkpointer, because the log may have grown. If the checkpointer asked for it, committed also
-// copies the last pages. The writer calls committed between two transactions and passes its own connection.
+// committed wakes the checkpointer, because the log may have grown. If the field last is set, committed also copies the
+// last pages. The writer calls committed between two transactions and passes its own connection.
 func (k *checkpointer) committed(l *Conn) {
 	if k == nil {
 		return

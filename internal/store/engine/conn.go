@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// Row is one row of a statement's answer.
+// Row is one row of a statement's result.
 type Row interface {
 	Scan(target ...any) error
 }
@@ -181,7 +181,7 @@ type ReadPool struct {
 	watch *Monitor
 	stmts statementCache
 
-	noticed func(error) // called with the error of every statement, or nil; may be nil
+	noticed func(error) // called after every statement, with its error or nil; the field may be nil
 
 	Timeout time.Duration // limits a statement, including the wait for a connection; 0: only the caller's context limits it
 

@@ -42,7 +42,7 @@ type Config struct {
 // Options says how a program uses the database.
 type Options struct {
 	Name   string                                     // name that PostgreSQL shows for our connections
-	Shared bool                                       // imports and moving exports of the SQLite file are refused while the database is open
+	Shared bool                                       // while the database is open, imports into the SQLite file are refused, and exports that move its data
 	Admit  func(ctx context.Context, a Querier) error // checks each new connection of a writer; nil: no check
 }
 

@@ -11,10 +11,10 @@ import (
 // Dialect is one of the two databases. A statement has one text for both. The text is written for PostgreSQL, with
 // these additions:
 //
-//	$u(c bigint, p text)  the batch that the call hands over as its last argument, as a table u with those columns:
+//	$u(c bigint, p text)  the batch (the statement's last argument) as a table u with these columns:
 //	                      unnest of arrays on PostgreSQL, our table-valued function on SQLite (batch.go)
 //	$clock                the database's own clock in microseconds
-//	$timeline             the server's timeline, 0 if there is none (postgres.go)
+//	$timeline             PostgreSQL's timeline, 0 if there is none (postgres.go)
 //
 // On SQLite, casts and row locks are removed, because SQLite's single writer locks the whole file. greatest and least
 // become max and min. If an argument is null, SQLite's max and min return null, but PostgreSQL ignores the argument. So

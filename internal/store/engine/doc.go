@@ -9,7 +9,7 @@
 // writer commits the tasks of several callers together. A writer does not wait for more tasks before it commits, with
 // one exception: replies from networks (store/reply/inboundmessage.go).
 //
-// SQLite has one writer. On PostgreSQL, each node has two writers for API calls, and each client always uses the same
-// one. There is one writer each for claims, outcomes, the sandbox's ledger, heartbeats, chunks of campaigns, events,
-// and the archiver. If a transaction fails, the writer runs its tasks again, one by one.
+// SQLite has one writer. On PostgreSQL, each node has two writers for API calls, and the calls of one client always use
+// the same of these two. There is one writer each for claims, outcomes, the sandbox's ledger, heartbeats, chunks of
+// campaigns, events, and the archiver. If a transaction fails, the writer runs its tasks again, one by one.
 package engine

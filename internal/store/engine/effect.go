@@ -15,7 +15,7 @@ type Effect struct {
 	Key   *puntuale.Idempotency
 	At    int64 // microseconds of the Unix epoch
 
-	answer []byte // answer of the last run; sent to the caller
+	answer []byte // answer of the latest execution; sent to the caller
 
 	IDsNeeded int   // how many message identifiers the transaction needs
 	First     int64 // first of these message identifiers
@@ -41,8 +41,8 @@ func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 	return nil
 }
 
-// Once runs do in a transaction of an owner. o is the call's idempotency key, or nil. do returns the result from which
-// o.Answer makes the answer.
+// Once runs the function do in a transaction of an owner. o is the call's idempotency key, or nil. do returns the
+// result from which o.Answer makes the answer.
 func (s *DB) Once(ctx context.Context, owner int64, o *puntuale.Idempotency, do func(ctx context.Context, a Querier) (any, error)) error {
 	e := &Effect{Owner: owner, Key: o, At: Micros(s.Config.Clock.Now())}
 	return e.Do(ctx, s.TenantWriter(owner), s.Writes, do)
@@ -121,7 +121,8 @@ func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	return err == nil && answer != nil && bytes.Equal(answer, e.answer), nil
 }
 
-// Write runs do in a transaction of an owner: a client, the negative id of a partner, or 0 for the service itself.
+// Write runs the function do in a transaction of an owner: a client, the negative id of a partner, or 0 for the service
+// itself.
 func (s *DB) Write(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
 	return s.TenantWriter(owner).Do(ctx, Single(s.Writes, do).ForOwner(owner), false)
 }

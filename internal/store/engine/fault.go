@@ -39,8 +39,8 @@ func lost(err error) bool {
 		return true
 	}
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// 57P0x: the server is shutting down or starting. 08: connection exceptions. 25006: the server became a
-		// standby.
+		// 57P0x: PostgreSQL is shutting down or starting. 08: connection exceptions. 25006: the PostgreSQL server
+		// became a standby.
 		return ends(p) || strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || p.Code == "25006"
 	}
 	if _, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -76,7 +76,7 @@ func exhausted(err error) bool {
 	return ok && strings.HasPrefix(p.Code, "53")
 }
 
-// tooLong reports whether the server ended a statement because it took too long or waited too long for a lock.
+// tooLong reports whether PostgreSQL ended a statement because it took too long or waited too long for a lock.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "57014" || LockedOut(err)
@@ -88,8 +88,8 @@ func LockedOut(err error) bool {
 	return ok && p.Code == "55P03"
 }
 
-// errTwin means that a call could not take its idempotency key, because an equal call is running. The call's error
-// wraps it.
+// errTwin means that a call could not take its idempotency key, because an equal call is running. The error of such a
+// call wraps errTwin.
 var errTwin = errors.New("the idempotency key is held")
 
 // OnKey wraps an error that occurred while idempotency keys were taken. If the statement waited too long for a lock,
@@ -173,7 +173,7 @@ func PublicError(err error) error {
 		switch p.Code {
 		case "22021", "22P05": // characters that PostgreSQL cannot store: NUL, invalid UTF-8
 			return &puntuale.Error{Code: puntuale.CodeInvalid, Reason: puntuale.Because(faultCannotBeStored), Err: err}
-		case "54000": // an index entry is larger than a third of a page
+		case "54000": // an index entry is larger than a third of a database page
 			return &puntuale.Error{Code: puntuale.CodeInvalid, Reason: puntuale.Because(faultTextTooLong), Err: err}
 		}
 	}

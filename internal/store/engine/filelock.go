@@ -30,8 +30,8 @@ func (s *DB) LockDispatcher() (release func() error, err error) {
 	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreDispatchedByAnother)
 }
 
-// ShareFile prevents imports and moving exports until release is called. Servers without a dispatcher, and commands,
-// hold only this lock. Code: conflict (an import or a moving export is running).
+// ShareFile prevents imports, and exports that move the data, until release is called. Servers without a dispatcher
+// hold only this lock, and so do commands. Code: conflict (an import, or an export that moves the data, is running).
 func (s *DB) ShareFile() (release func() error, err error) {
 	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
 }

@@ -19,7 +19,7 @@ type idBlock struct {
 
 const (
 	blockSize = 65536
-	blockAge  = 10 * time.Second // a block must not be older: other writers use later blocks, so its ids would be smaller than ids of earlier messages
+	blockAge  = 10 * time.Second // greatest age of a block: ids of an older block could be smaller than the ids of messages that another writer stored earlier
 )
 
 // IDEpoch is 2026-01-01T00:00:00Z, in microseconds of the Unix epoch.

@@ -15,7 +15,7 @@ import (
 
 // Damage to a SQLite file is found in four ways:
 //
-//   - A statement reads damaged data. This ends the store (noticed).
+//   - A statement reads damaged data. After that, all calls of the store fail (noticed).
 //   - Verify checks the whole file, in the background or by command.
 //   - A start after an unclean end checks as much as it can in a few seconds.
 //   - Damage that was found once leaves a mark file beside the database. Then the next start checks the whole file,
@@ -26,9 +26,9 @@ const (
 	uncleanCheck = 3 * time.Second // time for checking a larger file after an unclean end
 )
 
-// noticed is called with the error of every statement. If a SQLite file is damaged, the store ends. If PostgreSQL
-// reports damage, perhaps only one page or index is bad. So the server continues, but it is not ready until it is
-// started again.
+// noticed is called with the error of every statement. If a SQLite file is damaged, all later calls of the store fail.
+// If PostgreSQL reports damage, perhaps only one page or index is bad. So this process continues, but it is not ready
+// until it is started again.
 func (s *DB) noticed(err error) {
 	switch {
 	case !corrupt(err):
@@ -89,7 +89,7 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 		return damaged(path, err)
 	case found != "ok":
 		return damaged(path, integrityResult(found))
-	case suspect: // the file was restored or repaired, so remove the mark
+	case suspect: // the check found no damage, so the file was restored or repaired: remove the mark file
 		if err := os.Remove(path + suspectMark); err != nil {
 			return fmt.Errorf("remove the mark of damage: %w", err)
 		}
@@ -97,8 +97,8 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	return nil
 }
 
-// Verify reads the whole database. If it finds damage, it returns an error that wraps puntuale.ErrUntrusted. On SQLite,
-// damage also ends the store.
+// Verify reads the whole database. If it finds damage, it returns an error that wraps puntuale.ErrUntrusted. After
+// damage on SQLite, all later calls of the store fail.
 func (s *DB) Verify(ctx context.Context) error {
 	if s.Dialect.Postgres {
 		return s.readAll(ctx)

@@ -139,7 +139,7 @@ func (w *Monitor) release() {
 
 // present watches a database that answers. When the database stops answering, present calls release and returns true.
 // It returns false when ctx ends. It counts time in ticks, so that a sleep of the machine does not look like silence.
-// Waiting for a new connection is not silence. But if connecting takes longer than connectTimeout, it is.
+// Waiting for a new connection is not silence, unless connecting takes longer than connectTimeout.
 func (w *Monitor) present(ctx context.Context) bool {
 	probe, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -158,7 +158,8 @@ func (w *Monitor) present(ctx context.Context) bool {
 		select {
 		case err := <-answer:
 			stop()
-			// Any other error also proves that the database answers. Other callers get the same error.
+			// If connecting timed out and no connection got an answer, the database is silent. Any other error proves
+			// that the database answers, and other callers get the same error.
 			if errors.Is(err, errNoConnection) && timedOut(err) && w.answered.Load() == last {
 				w.release()
 				return true
@@ -169,6 +170,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 			stop()
 			cancel()
 			if out {
+				// Wait until the goroutine of ask has ended. The error of ask does not matter.
 				<-answer //nolint:errcheck // only its end matters now
 			}
 			return false
@@ -182,6 +184,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		if silent++; silent >= silenceMost {
 			w.release()
 			cancel()
+			// Wait until the goroutine of ask has ended. The error of ask does not matter.
 			<-answer //nolint:errcheck // only its end matters now
 			return true
 		}

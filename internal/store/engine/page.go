@@ -47,7 +47,7 @@ func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, s
 	return rows, CursorAt(noun, id(&rows[limit-1]))
 }
 
-// CursorAt returns a cursor for the page of the list noun that continues after id.
+// CursorAt returns the cursor of a page that begins after the row with this id. noun is the name of the list.
 func CursorAt(noun string, id int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(noun + ":" + puntuale.MessageID(id).String()))
 }

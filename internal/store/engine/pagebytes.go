@@ -10,7 +10,7 @@ import (
 // columns about three times: as read, as converted and as written. The buffer for writing also grows by doubling.
 const (
 	// PageBytes limits the total bytes of the long columns on a page. A page that would be longer ends early, and has a
-	// cursor.
+	// cursor for the next page.
 	PageBytes   = 4 << 20
 	memoryTimes = 4
 	memoryOfRow = 2 << 10 // bytes for the short columns of one row

@@ -22,8 +22,8 @@ type statement struct {
 	scan func(r Row) error // nil: the caller does not want the rows
 }
 
-// send runs the queued statements and then last, in one round trip. It returns the error of the first statement that
-// failed. The statements after it did not run.
+// send runs the queued statements and then the statement last, in one round trip. It returns the error of the first
+// statement that failed. The statements after that statement did not run.
 func (l *Conn) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
 	all := append(l.queued, last)
 	l.queued = nil

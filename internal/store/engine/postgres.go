@@ -163,7 +163,7 @@ func (s *DB) PostgresConfig(address string, settings map[string]string) (*pgx.Co
 	return cfg, nil
 }
 
-// trustPostgres returns an error for a server that confirms a commit before the commit is on disk.
+// trustPostgres returns an error for a PostgreSQL server that confirms a commit before the commit is on disk.
 func trustPostgres(ctx context.Context, db *sql.DB) error {
 	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
 		var value string
@@ -181,7 +181,7 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 // PostgreSQL numbers its timelines. A promoted standby begins a new timeline, and so does a server that was restored to
 // an earlier time. On the new timeline, the last rows that the old primary accepted may be missing, even intents. If an
 // intent is missing, the network may have a message for which our row shows no attempt. So a lease is valid on one
-// timeline only. The fence of every claim compares the node's timeline with the server's present timeline. After a
+// timeline only. The fence of every claim compares the node's timeline with PostgreSQL's present timeline. After a
 // failover, each node must join again. No node can join before the quarantine of messages whose intents may be lost
 // (queue/quarantine.go).
 //
@@ -203,8 +203,8 @@ func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ask for the timeline: %w", err)
 	}
 	if err != nil {
-		// A standby cannot read its timeline before its promotion. If any other server cannot read its timeline, it
-		// never can.
+		// A standby can read its timeline only after its promotion. If another database cannot read a timeline now, it
+		// can never read one.
 		var standby bool
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
 			s.Dialect.Timeline = timelineNow

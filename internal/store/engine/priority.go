@@ -104,7 +104,7 @@ type writerRound struct {
 	alone   bool // the round has only one unit
 	units   []*taskGroup
 	joining map[*Kind]*taskGroup
-	unripe  []*Kind // kinds whose waiting tasks must not run yet, because of Gather
+	unripe  []*Kind // kinds whose waiting tasks must not run yet, because of Linger
 	tasks   int
 }
 
@@ -155,7 +155,7 @@ func (r *writerRound) fill(tasks []*Task, class Class) {
 	}
 }
 
-// unripe returns the kinds of waiting tasks that must still wait because of Gather, and the time until the first of
+// unripe returns the kinds of waiting tasks that must still wait because of Linger, and the time until the first of
 // these kinds may run. The caller has locked w.mu.
 func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 	if w.closing {
@@ -182,7 +182,7 @@ func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 }
 
 // next takes the tasks of the next transaction from the queue. From then on, their callers wait for the result. If
-// tasks of several classes wait, the classes take turns. If tasks wait but must all wait longer because of Gather, next
+// tasks of several classes wait, the classes take turns. If tasks wait but must all wait longer because of Linger, next
 // returns no units, and rest is the remaining time.
 func (w *Writer) next() (units []*taskGroup, rest time.Duration, closing bool) {
 	w.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Purge deletes the rows that the statement find returns for the bound below. It uses several transactions, and locks
-// the rows in the order of compare.
+// Purge deletes the rows that a statement finds. find is the text of the statement, and below is its first argument.
+// Purge uses several transactions, and locks the rows in the order that compare defines. noun names the rows in errors.
 func Purge[T any](ctx context.Context, s *DB, noun, find string, below int64, scan func(Row, *T) error,
 	compare func(a, b T) int, remove func(ctx context.Context, a Querier, part []T) error,
 ) error {
@@ -31,5 +31,6 @@ func Purge[T any](ctx context.Context, s *DB, noun, find string, below int64, sc
 	}
 }
 
-// Chunk is how many rows one transaction cancels or deletes, so that a big call does not delay others.
+// Chunk is the greatest number of rows that one transaction cancels or deletes. It is limited, so that a big call does
+// not delay others.
 const Chunk = 1000

@@ -129,8 +129,8 @@ func (s *DB) SQLitePool(path, query string, readOnly bool, size int) (*sql.DB, e
 	return db, nil
 }
 
-// sqliteDSN returns the address for the driver. It keeps the settings in the caller's query; trustSQLite checks them
-// later. sqliteDSN adds the settings that the query does not contain.
+// sqliteDSN returns the address for the driver. query contains the settings of the database address. sqliteDSN keeps
+// these settings, which trustSQLite checks later, and adds the missing ones.
 func sqliteDSN(path, query string, readOnly bool) (string, error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
@@ -154,8 +154,8 @@ func untrusted(path, reason string) error {
 	return fmt.Errorf("%w: %s %s", puntuale.ErrUntrusted, path, reason)
 }
 
-// sqliteThere reports whether the file exists. It returns an error if files that belong to it exist without it, or if
-// the file is not one of ours.
+// sqliteThere reports whether the file exists. It returns an error if the file is missing but other files show that it
+// existed. It also returns an error if the file is not one of ours.
 func sqliteThere(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

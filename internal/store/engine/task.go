@@ -23,9 +23,9 @@ type Kind struct {
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
 
 	// Run does the work of the tasks inside a transaction. It may run several times for the same tasks: after a
-	// deadlock, or to find the task that fails. So it must set every answer anew. If Run returns an error, the work of
-	// all tasks is undone. To refuse one task, Run sets the task's Refused. Then Run must leave nothing of this task in
-	// the database.
+	// deadlock, or to find the task that fails. So each execution must set every answer. If Run returns an error, the
+	// work of all tasks is undone. To refuse one task, Run sets the task's Refused. Then Run must leave nothing of this
+	// task in the database.
 	Run func(ctx context.Context, w *Writer, tasks []*Task) error
 
 	// Check finds out whether the transaction of the tasks committed, after the connection was lost during COMMIT. If
@@ -63,7 +63,7 @@ type Task struct {
 	taken       bool // not in the queue any more; guarded by the writer's lock
 
 	Refused error // set by Run: the error for this caller, although the transaction commits
-	waited  int   // how often the task waited too long for a lock; once it did, it is not joined with others
+	waited  int   // how often the task waited too long for a lock; after the first time, the task is not joined with others
 	Later   bool  // set by Run: the task was not done in this transaction and must be queued again
 }
 

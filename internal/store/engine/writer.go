@@ -12,7 +12,7 @@ import (
 )
 
 // Writer commits the tasks of many callers together. While one transaction is being written to disk, new tasks queue.
-// They share the next transaction. The writer delays no task on purpose, except if the task's kind sets Gather. A
+// They share the next transaction. The writer delays no task on purpose, except if the task's kind sets Linger. A
 // writer is one goroutine. All tasks of a client go to the same writer, so that the writers of a node do not wait for
 // each other.
 type Writer struct {
@@ -25,7 +25,7 @@ type Writer struct {
 	served  map[ownerTasks]int  // for each owner, the value of round when the owner was last served; nil while no task waits
 	round   int                 // counts the tasks that were served
 	last    Class               // class of the last round's tasks
-	took    map[*Kind]time.Time // for each kind with Gather: when its tasks were last taken
+	took    map[*Kind]time.Time // for each kind with Linger: when its tasks were last taken
 	wake    chan struct{}       // has a value after queue or closing changed
 	closing bool
 	done    chan struct{}
@@ -254,7 +254,7 @@ func (w *Writer) persist(all []*taskGroup) error {
 			return err
 		case lost(err):
 			// The connection was lost before COMMIT was sent, so nothing was stored. Try again, at most twice: perhaps
-			// the server only closed an old connection.
+			// PostgreSQL only closed an old connection.
 			w.Conn.drop()
 			if try > 2 {
 				return err
@@ -315,9 +315,10 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	return errors.Join(fmt.Errorf("commit: %w", err), l.Rollback(ctx))
 }
 
-// Readers list outcomes in the order of their timestamps. They continue after the last outcome that they saw, once it
-// is two seconds old. So a transaction that waited for locks must not commit timestamps older than datedMost. Then it
-// runs again with newer timestamps, but not more than staleTries times, because a slow transaction must end, too.
+// Readers list outcomes in the order of their timestamps. They continue after the last outcome that they saw, as soon
+// as this outcome is two seconds old. So a transaction that waited for locks must not commit timestamps older than
+// datedMost. If they are older, the transaction runs again with newer timestamps. It runs again at most staleTries
+// times, because even a slow transaction must end.
 const (
 	datedMost  = time.Second
 	staleTries = 2

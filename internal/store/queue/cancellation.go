@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// CancelMessages cancels a message only if its intent is 0, which means that no attempt is open. After that no attempt
-// can begin, because every claim compares and writes the intent.
+// CancelMessages cancels a message only if its intent is 0, which means that no attempt is open. After the
+// cancellation no attempt can begin, because every claim compares and writes the intent.
 //
 // If an attempt is open, the message is marked as stopped: its valid_until becomes negative. A stopped message is never
 // repeated or retried. If its attempt certainly did not reach the network, the recorder cancels the message

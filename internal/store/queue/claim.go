@@ -143,8 +143,8 @@ type campaignRef struct {
 }
 
 // heldCampaigns locks the campaigns of the batch until the transaction commits, and returns those that may not send. So
-// after a pause has committed, every claim sees the campaign paused. Only changes of a campaign's state write these
-// rows.
+// after a pause has committed, every claim sees that the campaign is paused. Only changes of a campaign's state write
+// these rows.
 func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, error) {
 	seen := map[campaignRef]bool{}
 	var refs []campaignRef
@@ -180,9 +180,9 @@ select c.client_id, c.id, c.state from $u(c bigint, i bigint) join campaign c on
 order by c.client_id, c.id for share of c`
 
 // ClaimMessages writes the row of every message that it claims. So a cancellation that waits for the row sees the
-// intent, and does not cancel the message. The condition compares intent but never state. With state, the planner might
-// use the index of open messages, which also contains all messages in flight. A repeat (u.x > 0) keeps the time of the
-// first unanswered attempt.
+// intent, and does not cancel the message. The condition compares intent but never state. If it compared state, the
+// planner might use the index of open messages, which also contains all messages in flight. A repeat (u.x > 0) keeps
+// the time of the first unanswered attempt.
 //
 // After the send permissions were read, an erasure may replace a number in the blacklist by its mark. Then this
 // statement would find neither the number nor the mark. So it returns the number of erasures that it saw. If this
@@ -245,7 +245,8 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 	return nil
 }
 
-// findMarked finds the messages to numbers whose marks are in the blacklist, and stores this in granted.
+// findMarked finds the messages to numbers whose marks are in the blacklist. It sets the fields marked and blocked of
+// their rows in granted.
 func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	if !b.marked || len(b.granted) == 0 {
 		return nil
@@ -270,14 +271,15 @@ func (b *ClaimBatch) findMarked(ctx context.Context) error {
 }
 
 // RefusedMarketing finds messages to people who withdrew consent. If the client requires consent, it also finds
-// messages to people who never gave it. It finds an erased person by the mark of the number.
+// messages to people who never gave consent. It finds an erased person by the mark of the number.
 const RefusedMarketing = `
 select u.c, u.i from $u(c bigint, i bigint, p text, e text)
 where exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.change = 2)
  or exists (select 1 from client_setting t where t.client_id = u.c and t.consent = 'required')
  and not exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.purpose = 1 and s.change = 1)`
 
-// findRefused finds the marketing messages to people who did not agree to marketing, and stores this in granted.
+// findRefused finds the marketing messages to people who did not agree to marketing. It sets the field refused of their
+// rows in granted.
 func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	var marketing []*grantedRow
 	for i := range b.granted {
@@ -358,8 +360,8 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	return outbox.Emit(ctx, b.A, b.Done, facts)
 }
 
-// charge takes credits for the granted messages, and gives other credits back. If a client has too few credits, the
-// messages that are due first get them. The intents of the client's other messages are undone.
+// charge takes credits for the granted messages, and gives back the credits in the field returned. If a client has too
+// few credits, the messages that are due first get them. The intents of the client's other messages are undone.
 func (b *ClaimBatch) charge(ctx context.Context) error {
 	want := map[puntuale.ClientID][]grantedRow{}
 	for _, g := range b.granted {
@@ -369,7 +371,7 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	}
 	for c := range b.returned {
 		if b.permissions[c].Credits != nil {
-			want[c] = append([]grantedRow{}, want[c]...) // without new messages, nothing is taken, but this client's row must be locked in order, too
+			want[c] = append([]grantedRow{}, want[c]...) // a client without new messages: no credit is taken, but the client's row must be locked in order
 		}
 	}
 	if len(want) == 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // UsageDay is the primary key of the row that counts a client's calls on one day. While a transaction locks this row,
-// no other transaction can decide about the client's calls.
+// no other transaction can accept or refuse calls of this client and day.
 type UsageDay struct {
 	Client puntuale.ClientID
 	Day    puntuale.Date
@@ -117,9 +117,9 @@ const (
 	toldOver = 2 // the whole cap or all credits are used
 )
 
-// Report writes the events of a client's daily cap. One is written when the day's calls reach 80 percent of the cap, and
-// one when they reach the cap, each once a day. used is the number of calls that count today. The caller's transaction
-// has locked the day's row.
+// Report writes the events of a client's daily cap. It writes one event when the day's calls reach 80 percent of the
+// cap, and another when they reach the cap, each once a day. used is the number of calls that count today. The caller's
+// transaction has locked the day's row.
 func (c UsageCount) Report(ctx context.Context, a engine.Querier, d UsageDay, used int64) error {
 	if !c.cap.Valid {
 		return nil

@@ -69,8 +69,8 @@ select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority 
 select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority = 1 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) and not ` + heldCampaign + ` order by m.next_at, m.id limit $2`
 
-	// For a message in retry, next_at is later than its attempt. So if the attempt was after $1, next_at is also after
-	// $1.
+	// For a message in retry, next_at is later than its attempt. So a message whose attempt was after $1 also has a
+	// next_at after $1.
 	RetryingOfSessions = `
 select ` + DueColumns + `, m.place from $u(s bigint) cross join lateral (
  select o.*, row_number() over (order by o.next_at, o.id) as place from message o
@@ -253,8 +253,8 @@ select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.er
 // once in each statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
-// sendPermissions returns the send permissions of clients. It leaves out clients that do not exist. erased is the number of
-// erasures when the permissions were read.
+// sendPermissions returns the send permissions of clients. It leaves out clients that do not exist. erased is the
+// number of erasures when the permissions were read.
 func sendPermissions(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.SendPermission, erased int64, err error) {
 	all = make(map[puntuale.ClientID]puntuale.SendPermission, len(clients))
 	if len(clients) == 0 {

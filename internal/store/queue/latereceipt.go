@@ -23,9 +23,9 @@ type StoredMessage struct {
 }
 
 // changedByProof reports whether a late proof of delivery changes the message. It changes an open message, and a
-// message that was given up as uncertain. If such a message was sent again since then, its outcome changes and its
-// state stays RESCHEDULED. A message that was cancelled, or closed for another reason, does not change. Then the late
-// proof only gets an event.
+// message that was given up as uncertain. If a person has sent the uncertain message again, its outcome changes and its
+// state stays RESCHEDULED. A message that was cancelled, or closed for another reason, does not change. For such a
+// message, the late proof is only stored as an event.
 func (m StoredMessage) changedByProof() bool {
 	gaveUp := m.reason.Code == puntuale.ReasonUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
 	return m.state == puntuale.Pending || gaveUp

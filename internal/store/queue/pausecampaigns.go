@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// NoteCampaigns writes audit entries and facts about a change of state, for each campaign that fulfils condition. args
-// are the arguments of condition, beginning at $1. The facts are for the campaigns' clients.
+// NoteCampaigns writes audit entries and facts about a change of state, for each campaign that the SQL condition
+// selects. args are the arguments of this condition, beginning at $1. The facts are for the campaigns' clients.
 func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, condition string, args ...any) error {
 	if err := tellCampaigns(ctx, a, c, condition, args); err != nil {
 		return err
@@ -78,7 +78,7 @@ func campaignDetail(c puntuale.CampaignChange, m *puntuale.Campaign, final *punt
 	return outbox.Detail(members)
 }
 
-// prefixed puts sign in front of a text, unless the text is empty.
+// prefixed puts the prefix sign in front of a text, unless the text is empty.
 func prefixed(sign, text string) string {
 	if text == "" {
 		return ""

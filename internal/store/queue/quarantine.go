@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// After a failover that may have lost commits, the network may have any message that was due. The intent and the
+// After a failover that may have lost commits, the network may have received any message that was due. The intent and the
 // outcome of such a message may be missing in this database. So the quarantine turns each such message into an attempt
 // without an answer. The attempt has a token that belongs to no node. If the network recognises repeats, the message is
 // repeated. Otherwise the message waits for a receipt until its deadline, like any attempt that a crash left behind.
@@ -287,7 +287,7 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if err := PauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {
 		return err
 	}
-	var linked bool // the same database contains the keys of linked numbers
+	var linked bool // whether this database contains the keys of linked numbers
 	if _, err := engine.QueryOne(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,
 		nil, &linked); err != nil || !linked {
 		return err

@@ -24,6 +24,6 @@ func CompareRefs(a, b puntuale.MessageRef) int {
 // ScanRef scans the two columns of a message's primary key: client and id.
 func ScanRef(rows engine.Row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
 
-// FirstID returns approximately the smallest identifier of a run that starts at the given time. The error may be a few
-// seconds, because writers use a block of identifiers for some time.
+// FirstID returns approximately the smallest identifier of a run that starts at the given time. The result may be wrong
+// by a few seconds, because writers use a block of identifiers for some time.
 func FirstID(at time.Time) int64 { return engine.Micros(at) - engine.IDEpoch }

@@ -30,8 +30,8 @@ func (c *Client) mustRule(a puntuale.Automation) puntuale.Automation {
 	return a
 }
 
-// Rules are created, changed with a version, and deleted. They may name only the same client's sequences, templates and sessions. A client may
-// have at most MaxAutomations.
+// testAutomations checks that rules can be created, changed with a version, and deleted. A rule may name only
+// sequences, templates and sessions of the same client. A client may have at most MaxAutomations.
 func testAutomations(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -79,7 +79,8 @@ func testAutomations(t *testing.T, w *World) {
 	}
 }
 
-// The store finds a hook by its secret. A repeated call has no effect, and the last payload is stored.
+// testHooks checks that the store finds a hook by its secret. A repeated call must have no effect, and the last payload
+// must be stored.
 func testHooks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

@@ -12,8 +12,8 @@ import (
 	"puntuale"
 )
 
-// Times of these tests. Identifiers of runs come from the database's own clock, and the test's clock stands still.
-// "Old" runs are twenty years later than both clocks.
+// Times of these tests. Identifiers of runs come from the database's own clock, and the test's clock stands still. The
+// times of old runs are twenty years later than the times of both clocks.
 var (
 	longAgo   = Begin.AddDate(20, 0, 0)
 	cutoff    = longAgo.Add(time.Hour)
@@ -182,7 +182,7 @@ func testBlankTogether(t *testing.T, w *World) {
 		}
 		clients, ids = append(clients, c), append(ids, all)
 	}
-	filler := clients[0] // this client's runs need no outcomes; one statement makes them, to save time
+	filler := clients[0] // the further runs of this client need no outcomes; one statement makes them, to save time
 	n := "generate_series(1, 700) as n(i)"
 	if !w.DB.Postgres {
 		n = "(with recursive n(i) as (select 1 union all select i + 1 from n where i < 700) select i from n) as n"

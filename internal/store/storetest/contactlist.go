@@ -122,7 +122,7 @@ func testFindContacts(t *testing.T, w *World) {
 		{puntuale.ContactFilter{Tag: `a"b`}, all[:1]},
 		{puntuale.ContactFilter{Name: "ann"}, []string{all[2], all[4]}},
 		{puntuale.ContactFilter{Name: "NICCOLO angel"}, all[3:4]},
-		{puntuale.ContactFilter{Name: "ross"}, []string{all[2], all[0]}}, // this list is read by the word
+		{puntuale.ContactFilter{Name: "ross"}, []string{all[2], all[0]}}, // this list is in the order of the words: rossi, rossignol
 		{puntuale.ContactFilter{Name: "rossi ann"}, all[2:3]},
 		{puntuale.ContactFilter{Name: "emile"}, all[:1]},
 		{puntuale.ContactFilter{Name: "nna"}, nil},
@@ -151,7 +151,7 @@ func testFindContacts(t *testing.T, w *World) {
 			}
 		}
 	}
-	for _, cursor := range []string{"x", "Y29udGFjdDp7ImIiOjJ9", "Y29udGFjdDp7ImIiOjQsInciOjd9"} { // cursors of a list by tag, and of an eighth word
+	for _, cursor := range []string{"x", "Y29udGFjdDp7ImIiOjJ9", "Y29udGFjdDp7ImIiOjQsInciOjd9"} { // not a cursor; the cursor of a list by tag; a cursor at an eighth word
 		if _, _, err := c.Contacts(ctx, puntuale.ContactFilter{}, puntuale.Page{Cursor: cursor}); puntuale.CodeOf(err) != puntuale.CodeInvalid {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}

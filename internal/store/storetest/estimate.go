@@ -120,7 +120,7 @@ func testCharges(t *testing.T, w *World) {
 			charged(f, puntuale.DueMessage{ID: single[0]}, puntuale.ReceiptDelivered, "IT", "marketing", true))
 		f.wantCharges(counted("", "service", false, 1), counted("IT", "marketing", true, 2))
 	}
-	w.mustKeep(Begin, charged(f, due[3], puntuale.ReceiptRead, "DE", "utility", true)) // the later receipt of the same message does
+	w.mustKeep(Begin, charged(f, due[3], puntuale.ReceiptRead, "DE", "utility", true)) // this later receipt of the same message contains a charge
 	f.wantCharges(counted("", "service", false, 1), counted("DE", "utility", true, 1), counted("IT", "marketing", true, 2))
 }
 

@@ -68,8 +68,8 @@ func testGatewayKeys(t *testing.T, w *World) {
 	}
 }
 
-// testNetworkIDs checks that a network's message id stays with its first message. Ids belong to a session. They must be
-// deleted with the session, or after their retention.
+// testNetworkIDs checks that a network's message id always leads to the message for which it was stored first. Ids
+// belong to a session. They must be deleted with the session, or after their retention.
 func testNetworkIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -176,7 +176,7 @@ func testGatewayHealth(t *testing.T, w *World) {
 	}
 }
 
-// chatwoot links the client's default session.
+// chatwoot links the client's default session with an inbox of Chatwoot.
 func (c *Client) chatwoot() puntuale.ChatwootLink {
 	c.w.t.Helper()
 	l, err := c.LinkChatwoot(context.Background(), puntuale.ChatwootLink{

@@ -9,7 +9,7 @@ import (
 )
 
 // testKnownRecipients checks that a session knows a person from the first contact on. Each session must know only its
-// own people. The people that a session met in a day are people to which it wrote before they wrote.
+// own people. A session has met a person if the session wrote to the person before the person wrote.
 func testKnownRecipients(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -31,7 +31,7 @@ func testKnownRecipients(t *testing.T, w *World) {
 		t.Error("a stranger is known")
 	}
 	met(phone, Begin)
-	met(phone, Begin.Add(time.Hour)) // a second contact, so the time of the first stays
+	met(phone, Begin.Add(time.Hour)) // the second contact must not change the time of the first contact
 	met("+393330000002", Begin.Add(2*time.Hour))
 	met("1203630@g.us", Begin.Add(3*time.Hour))
 	met("+393330000003", time.UnixMicro(1)) // this person wrote first

@@ -43,8 +43,8 @@ func permutations(kinds []puntuale.ReceiptKind) (all [][]puntuale.ReceiptKind) {
 }
 
 // testReceiptsAnyOrder checks that receipts of a message give the same result in any order, even if each is reported
-// twice. A delivery must win over a failure. A failure gives the credit back, and a delivery takes it again. The credit
-// must also not depend on the order.
+// twice. A delivery must win over a failure. A failure gives the credit back, and a delivery takes a credit again. The
+// number of credits must also not depend on the order.
 func testReceiptsAnyOrder(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1000)) })
 	node := w.MustJoin()

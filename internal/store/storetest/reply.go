@@ -173,7 +173,7 @@ func testInboundLooks(t *testing.T, w *World) {
 		t.Error("an alias of one client is another's, too")
 	}
 	var twins sync.WaitGroup
-	for range 20 { // the same message many times at the same time: no caller may get the answer that it is stored
+	for range 20 { // the same message many times at the same time: no caller may get the answer that the message is stored
 		twins.Go(func() {
 			if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
 				t.Errorf("one of many that may change consent: %v", err)
@@ -432,7 +432,7 @@ var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message p
 	},
 	"MarketingRefused": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		all, err := tenant.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
-		if !all[wrote] { // a new client requires consent, and the other client's withdrawal must have no effect
+		if !all[wrote] { // marketing must be refused, because a new client requires consent; the other client's withdrawal must have no effect
 			return nil, errors.Join(errors.New("marketing without consent is not refused"), err)
 		}
 		return []string(nil), err

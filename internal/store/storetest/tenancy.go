@@ -105,7 +105,7 @@ var foreignCalls = map[string]foreign{
 		if puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			return nil, err
 		}
-		all, _, err := tenant.Sessions(context.Background(), puntuale.Page{}) // tries to set the other client's sequence in this client's session
+		all, _, err := tenant.Sessions(context.Background(), puntuale.Page{}) // next: try to set the other client's sequence in a session of this client
 		if err != nil {
 			return nil, err
 		}
@@ -472,8 +472,8 @@ func (c *Client) blacklisted() (int64, error) {
 	return all[0].ID, nil
 }
 
-// empty reports whether an answer contains no data. For a call that returns only an error it is false, because then the
-// error must show the refusal.
+// empty reports whether an answer contains no data. If a call returns only an error, its answer is nil, and empty
+// returns false. Then the error must show the refusal.
 func empty(answer any) bool {
 	v := reflect.ValueOf(answer)
 	switch v.Kind() {

@@ -97,7 +97,7 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
-	"Host":         nil, // no argument belongs to another partner, here and in the next two
+	"Host":         nil, // no argument belongs to another partner; ConfirmHost and WithdrawHost have no such argument, either
 	"ConfirmHost":  nil,
 	"WithdrawHost": nil,
 	"Quotas": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {

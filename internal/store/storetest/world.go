@@ -86,8 +86,8 @@ func NewWorld(t testing.TB, d *Database) *World {
 // Test returns the test for which the world was made.
 func (w *World) Test() testing.TB { return w.t }
 
-// Client creates a client of the account type, with a session and a sequence of three steps. Before that, each change
-// may change the client.
+// Client creates a client of the account type, with a session and a sequence of three steps. Each function in change
+// may modify the account before it is stored.
 func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Client)) *Client {
 	w.t.Helper()
 	c := puntuale.NewAccount(account, Day)
@@ -115,8 +115,8 @@ func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Cl
 	return out
 }
 
-// Run returns a start of the client's sequence for the phone. It has n messages. The first is due at due, and each
-// further message is due one second later.
+// Run returns a start of the client's sequence for the phone. The run has n messages. The first message is due at the
+// time due, and each further message is due one second later.
 func (c *Client) Run(phone string, due time.Time, n int) puntuale.StartRun {
 	now := c.w.DB.Clock.Now()
 	r := puntuale.StartRun{
@@ -168,7 +168,7 @@ func (c *Client) MustSend(node puntuale.NodeID, now time.Time, ids ...puntuale.M
 	c.MustEnd(node, now, puntuale.Outcome{Verdict: puntuale.Sent}, ids...)
 }
 
-// MustEnd claims messages, and records the outcome, both at the time now.
+// MustEnd claims messages at the time now, and then records the outcome o of each.
 func (c *Client) MustEnd(node puntuale.NodeID, now time.Time, o puntuale.Outcome, ids ...puntuale.MessageID) {
 	c.w.t.Helper()
 	items := c.Items(phone, 0, ids...)

@@ -607,8 +607,8 @@ func CampaignResults(p CampaignPage) templ.Component {
 	})
 }
 
-// CampaignBelow is the rest of the page. It reloads itself while the campaign changes, but less often than
-// CampaignLive.
+// CampaignBelow is the part of the page below CampaignLive. It reloads itself while the campaign changes, but less
+// often than CampaignLive.
 func CampaignBelow(p CampaignPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

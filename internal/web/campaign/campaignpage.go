@@ -121,8 +121,8 @@ type Bill struct {
 	Free      int // messages that the network delivered without a charge
 }
 
-// billRow is one kind of messages, in the estimate and in the bill. A nil part means that the estimate or the bill has
-// no such messages.
+// billRow is one kind of messages, in the estimate and in the bill. If estimated or reported is nil, the estimate or
+// the bill has no messages of this kind.
 type billRow struct {
 	kind                puntuale.MessageKind
 	estimated, reported *puntuale.CostRow

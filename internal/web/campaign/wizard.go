@@ -535,8 +535,8 @@ func sameWhen(f, before *view.Form) bool {
 	})
 }
 
-// wholeOr reads a whole number from 0 to limit. If the field is empty, it returns other. For any other text it adds a
-// fault.
+// wholeOr reads a whole number from 0 to limit. If the field is empty, wholeOr returns the argument other. If the field
+// contains any other text, wholeOr adds a fault.
 func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, limit int) int {
 	text := strings.TrimSpace(f.Value(name))
 	if text == "" {

@@ -56,8 +56,8 @@ func (l *Language) ShortWeekday(d time.Weekday) string { return weekdaysShort[l.
 // Clock formats the time of day, such as "10:30".
 func (l *Language) Clock(t time.Time) string { return t.Format("15:04") }
 
-// Moment formats a time in t's zone in a short form: "10:30" for today, otherwise "20 nov 10:30". It adds the year if
-// it is not the present year.
+// Moment formats a time in t's zone in a short form: "10:30" for today, otherwise "20 nov 10:30". Moment adds the year
+// if t is not in the present year.
 func (l *Language) Moment(t, now time.Time) string {
 	now = now.In(t.Location())
 	switch day, today := puntuale.DateOf(t), puntuale.DateOf(now); {

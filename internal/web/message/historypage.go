@@ -22,12 +22,12 @@ type Chapter struct {
 	order time.Time // the time by which the chapter is sorted; zero: At
 }
 
-// Chapters returns a message's story in plain words, oldest first. It tells when the message was received, planned,
-// moved by a window, attempted, and what the network reported.
+// Chapters returns a message's story in plain words, oldest first. The story says when the message was received,
+// planned, moved by a window and attempted. It also says what the network reported.
 func Chapters(ctx context.Context, s Story) []Chapter {
 	all := begun(ctx, s)
 	for _, e := range s.Events {
-		if e.Kind != "refused" || s.State != puntuale.Failed { // otherwise the last chapter says the same
+		if e.Kind != "refused" || s.State != puntuale.Failed { // the last chapter of a failed message already says that it was refused
 			all = append(all, eventChapter(ctx, e))
 		}
 	}

@@ -22,8 +22,8 @@ func Versions(f *view.Form) []puntuale.Version {
 // Label is the name of a form's field, with the key of the text of its label.
 type Label struct{ Name, Key string }
 
-// Compare reports whether a form was refused because of its version. If so, Compare puts the stored version into the
-// form, and the address of a page that shows the stored values.
+// Compare reports whether a form was refused because of its version. If so, Compare puts two values into the form: the
+// stored version, and the address of a page that shows the stored values. The argument fresh is this address.
 func (v *Request) Compare(err error, f *view.Form, version puntuale.Version, fresh string) bool {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return false

@@ -155,7 +155,7 @@ func (v *Request) deviceCookie() string {
 	return "device"
 }
 
-// Device returns the value of this cookie, or "" if the browser has no such cookie.
+// Device returns the value of the cookie that deviceCookie names, or "" if the browser has no such cookie.
 func (v *Request) Device() string {
 	c, err := v.HTTP.Cookie(v.deviceCookie())
 	if err != nil {
@@ -164,7 +164,7 @@ func (v *Request) Device() string {
 	return c.Value
 }
 
-// keepDevice sets the cookie, so that the next sign-in recognizes the browser.
+// keepDevice sets the cookie that deviceCookie names, so that the next sign-in recognizes the browser.
 func (v *Request) keepDevice() error {
 	value, err := v.Person.Browser(v.Device())
 	if err != nil {

@@ -46,7 +46,7 @@ func createAccount(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if taken { // in this way the fault is shown together with all other faults; CreateClient would report it only after they are corrected
+	if taken { // the page shows this fault together with all other faults; CreateClient alone would report it only after the others are corrected
 		call.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
 	}
 	created, err := v.Partner.CreateClient(v.Ctx(), call, control.Once[account.CreatedClient]{})

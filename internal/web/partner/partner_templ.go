@@ -844,7 +844,7 @@ func lastDay(c ClientRow) templ.Component {
 	})
 }
 
-// used shows how many of the calls allowed today the client has made.
+// used shows the number of the client's calls today, and the daily cap, if there is one.
 func used(ctx context.Context, c ClientRow) string {
 	if c.Cap == nil {
 		return view.Number(ctx, c.Used)

@@ -15,8 +15,8 @@ import (
 )
 
 // A sequence's form contains its steps in fields such as "steps[2].text". These names are the locations at which
-// control reports faults. The example's person is in "phone" and in fields such as "fields.nome". The functions below
-// read and change this form.
+// control reports faults. The data of the example person are in "phone" and in fields such as "fields.nome". The
+// functions below read and change this form.
 
 // stepParts are the endings of the names of a step's fields. If several fields have faults, the first field in this
 // order gets the focus.
@@ -231,8 +231,8 @@ func (s stepReader) media(before string) (address, name string) {
 	return address, s.word(before + "media_name")
 }
 
-// location reads a location from two fields. If the first field contains both numbers, as copied from a map, it uses
-// both of them.
+// location reads a location from two fields. A person may paste both numbers, as a map shows them, into the first
+// field. In this case the second field is ignored.
 func (s stepReader) location(before string) (latitude, longitude *float64) {
 	if m := bothDegrees.FindStringSubmatch(s.text(before + "latitude")); m != nil {
 		s.f.Values.Set(s.at+before+"latitude", m[1])
@@ -282,8 +282,8 @@ func (s stepReader) readFurther(t puntuale.Timing) puntuale.Timing {
 	return t
 }
 
-// anchor returns the anchor of a step. The value "+" means a new field, and another field of the form contains its
-// name.
+// anchor returns the anchor of a step. The value "+" means a new field of the sequence. The form's field
+// ".timing.anchor_new" contains the name of the new field.
 func (s stepReader) anchor() string {
 	anchor := s.word(".timing.anchor")
 	if anchor != "+" {

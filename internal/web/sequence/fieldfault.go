@@ -28,8 +28,8 @@ var stepLabels = map[string]string{
 	".timing.anchor_new": "timing.anchor_new", ".timing.jitter": "timing.jitter", ".timing.valid_for": "timing.valid_for", ".timing.valid_for.amount": "timing.valid_for",
 }
 
-// explained returns the sentence of a step's fault, with the name of the field. For a text that is too long, it says by
-// how many characters.
+// explained returns the sentence of a step's fault, with the name of the field. If a text is too long, explained also
+// says by how many characters.
 func (t Try) explained(ctx context.Context, step int, part, reason string) string {
 	if key := stepLabels[part]; key != "" {
 		reason = view.T(ctx, key) + ": " + reason

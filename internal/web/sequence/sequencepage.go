@@ -181,7 +181,7 @@ func (e Editor) isDate(name, usual string) bool {
 }
 
 // anchors returns the fields from which a step may count: its present anchor, and all date fields. If there are none,
-// it returns the usual field.
+// it returns the argument usual.
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
@@ -383,7 +383,8 @@ type note struct {
 
 var atStep = regexp.MustCompile(`^body\.steps\[(\d+)\]`)
 
-// unseen are the fields without which the preview leaves a step out, although no fault says so.
+// unseen contains fields of a step. If one of these fields is empty, the preview leaves the step out, but shows no
+// fault. So the preview adds a note.
 var unseen = map[string]bool{".media": true, ".latitude": true, ".template": true}
 
 // notes returns the preview's warnings: faults of steps and values, times in the past, and fields without a value.

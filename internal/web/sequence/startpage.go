@@ -52,7 +52,8 @@ func fieldLabel(ctx context.Context, name string) string {
 	return view.T(ctx, "start.phone")
 }
 
-// nothing explains why a timeline is empty. Faults are shown above the timeline, but an empty field is not a fault.
+// The method nothing returns the key of a text that explains why the timeline is empty. Faults are shown above the
+// timeline, but an empty field is not a fault.
 func (t Try) nothing(ctx context.Context) string {
 	switch {
 	case slices.ContainsFunc(t.notes(ctx), func(n note) bool { return n.tone == "bad" }):

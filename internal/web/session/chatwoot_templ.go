@@ -568,7 +568,7 @@ func chatwootForm(ctx context.Context, s ChatwootSide) string {
 	return view.T(ctx, "chatwoot.change_heading")
 }
 
-// ChatwootForm links the session, or replaces its link. The token is never shown, also not after a refusal.
+// ChatwootForm links the session, or replaces its link. The token is never shown, not even after a refusal.
 func ChatwootForm(s ChatwootSide) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -90,7 +90,7 @@ func deviceActions(o OneSession) templ.Component {
 	})
 }
 
-// TryForm is the form that makes one message due now, to the person's own number.
+// TryForm is the form that creates one test message, due now. The person enters a number, usually their own.
 func TryForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

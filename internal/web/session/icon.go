@@ -41,8 +41,8 @@ func drawIcon(size int, colour string, logo []byte) []byte {
 	return b.Bytes()
 }
 
-// drawLogo draws a picture in the middle of the icon on white, as large as possible. Each pixel of the icon is the mean
-// colour of the picture's pixels at its place.
+// drawLogo draws a picture in the middle of the icon on white, as large as possible. Each pixel of the icon has the
+// mean colour of the picture's pixels that it covers.
 func drawLogo(icon *image.NRGBA, picture image.Image) {
 	side, from := icon.Rect.Dx(), picture.Bounds()
 	scale := 0.66 * float64(side) / float64(max(from.Dx(), from.Dy())) // the diagonal of a square logo stays within the circle

@@ -632,8 +632,8 @@ func setupHeading(ctx context.Context, replaces bool) string {
 	return view.T(ctx, "official.setup")
 }
 
-// OfficialForm is the form of OfficialSetup. It shows wrong values again, so that the person can correct them, but
-// never stored keys. replaces says that keys are stored. A key whose field is empty stays.
+// OfficialForm is the form of OfficialSetup. It shows wrong values again, so that the person can correct them. It never
+// shows stored keys. replaces: keys are already stored. If a field is empty, its stored key does not change.
 func OfficialForm(f *view.Form, s Sender, replaces bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1188,7 +1188,7 @@ type ApprovedList struct {
 	Cursor, Next string
 }
 
-// NetworkTemplates lists the templates that Meta has of the session's business.
+// NetworkTemplates lists the templates that Meta stores for the session's business.
 func NetworkTemplates(s Sender, l ApprovedList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

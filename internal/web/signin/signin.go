@@ -45,7 +45,7 @@ func front(v *page.Request) error {
 // partner's brand. The cookie gives no rights.
 func keepLooks(v *page.Request, p *account.Person) { v.KeepSlug(p.Host().Partner.Slug) }
 
-// dressAsBefore shows a page that belongs to no partner with the brand in that cookie.
+// dressAsBefore gives a page that belongs to no partner the brand in the cookie httpkit.BrandCookie.
 func dressAsBefore(v *page.Request) error {
 	slug := httpkit.SlugIn(v.HTTP, httpkit.BrandCookie)
 	if slug == "" {
@@ -338,7 +338,8 @@ func logout(v *page.Request) error {
 	return v.Redirect(v.SignInAddress())
 }
 
-// speak changes the language. For a signed-in reader it changes the account, and for others it sets a cookie.
+// speak changes the language. For a signed-in reader, speak changes the account. For any other reader, it sets a
+// cookie.
 func speak(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {

@@ -37,7 +37,8 @@
     if (covers()) all.classList.remove("toasts-above");
   };
 
-  // A toast disappears after some seconds, later if it has an undo button. Under the pointer or with the focus, it stays.
+  // A toast disappears after 6 seconds, or after 12 if it has an undo button. While it is under the pointer or has the
+  // focus, it stays.
   const later = (box) => {
     const life = box.querySelector("form") ? 12000 : 6000;
     let timer = setTimeout(() => box.remove(), life);

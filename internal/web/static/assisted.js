@@ -354,7 +354,7 @@
       }
     },
 
-    // owes reports whether this phone still has messages, or reports that the server does not have.
+    // owes returns true if the phone still holds messages, or stores reports that were not sent to the server.
     async owes() {
       await this.send();
       return this.waiting > 0 || this.held.length > 0;
@@ -381,7 +381,8 @@
       }
     },
 
-    // end runs when the server no longer knows the phone. Reports stay until the person deletes them.
+    // end runs when the server no longer knows the phone. The stored reports stay on the phone until the person deletes
+    // them.
     async end() {
       if (!this.token) return;
       this.ended = true;
@@ -415,8 +416,8 @@
       return await worker?.pushManager.getSubscription() ?? null;
     },
 
-    // Push: tell sends the server the address at which the browser receives push messages for this phone. The server sends
-    // no part of a message to this address.
+    // Push: tell sends to the server the address at which the browser receives push messages for this phone. The server
+    // sends no part of a message to this address.
     async tell() {
       this.notice = "";
       try {
@@ -433,7 +434,8 @@
       const { endpoint, keys } = subscription.toJSON();
       await this.ask("PUT", "/device/push", { endpoint, p256dh: keys.p256dh, auth: keys.auth });
     },
-    // The browser may change its address, and the server its key. So the phone subscribes again at each start of the app.
+    // The browser may change its address for push messages, and the server may change its key. So the phone subscribes
+    // again at each start of the app.
     async tellAgain() {
       this.tells = Boolean(this.device.push);
       if (!this.device.push || !this.tellable || Notification.permission !== "granted") return;

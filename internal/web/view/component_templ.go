@@ -214,7 +214,7 @@ func Back(url, text string) templ.Component {
 	})
 }
 
-// Card is a part of a page with its own heading. If heading is "", it has none.
+// Card is a part of a page with its own heading. If heading is "", the card has no heading.
 func Card(heading string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

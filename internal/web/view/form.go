@@ -10,13 +10,13 @@ import (
 	"puntuale/internal/web/language"
 )
 
-// Form contains the values that a person typed, with their faults. A refused form is shown again with both, so that
-// nothing is lost. The first field with a fault gets the focus.
+// Form contains the values that a person typed, with their faults. A refused form is shown again with the values and
+// the faults, so that nothing is lost. The first field with a fault gets the focus.
 type Form struct {
 	Values  url.Values
 	Message string       // the fault of the form as a whole; may be ""
 	Differs []Difference // values that somebody else saved since the form was filled
-	Fresh   string       // if somebody else saved since then: the address of a page with the stored data; otherwise ""
+	Fresh   string       // if somebody else saved since the form was filled: the address of a page with the stored data; otherwise ""
 	faults  map[string]string
 	Order   []string
 }

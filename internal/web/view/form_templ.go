@@ -672,7 +672,7 @@ func Area(f *Form, in Input) templ.Component {
 	})
 }
 
-// Select is a choice of one among several.
+// Select is a list from which the reader chooses one option.
 func Select(f *Form, in Input, options []Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -792,7 +792,7 @@ func Select(f *Form, in Input, options []Option) templ.Component {
 	})
 }
 
-// Radios is a choice of one among several. All options are visible, each with an explanation.
+// Radios lets the reader choose one option. All options are visible, each with an explanation.
 func Radios(f *Form, in Input, options []Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,7 +13,7 @@ import (
 	"github.com/a-h/templ"
 )
 
-// markup maps the signs with which WhatsApp formats text to HTML elements.
+// markup maps each of WhatsApp's formatting signs to an HTML element.
 var markup = map[byte]string{'*': "strong", '_': "em", '~': "s", '`': "code"}
 
 // BubbleText returns a message's text as WhatsApp shows it. Everything except WhatsApp's signs is escaped.

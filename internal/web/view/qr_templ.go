@@ -112,8 +112,8 @@ func QR(text, label string) templ.Component {
 	})
 }
 
-// qrPath returns the dark fields as an SVG path, and the length of a side in fields. The side includes an empty border of
-// four fields, which scanners need. If the text is too long, the length is 0.
+// qrPath returns the code's dark squares as an SVG path, and the length of a side in squares. The side includes an
+// empty border of four squares, which scanners need. If the text is too long, the length is 0.
 func qrPath(text string) (path string, size int) {
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {

@@ -1291,7 +1291,7 @@ func topbar() templ.Component {
 	})
 }
 
-// placeBar tells a partner's user which client's dashboard is open. It also has a link back to the partner's dashboard.
+// placeBar shows a partner's user which client's dashboard is open. It also has a link back to the partner's dashboard.
 func placeBar(p Dashboard) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1758,7 +1758,7 @@ func Languages() templ.Component {
 	})
 }
 
-// Suspended tells a client's user that the account is suspended, and who can help.
+// Suspended shows a client's user that the account is suspended, and who can help.
 func Suspended(partner string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -33,7 +33,7 @@ type Editor struct {
 type WebhookSecret struct {
 	Webhook puntuale.Webhook
 	Secret  string
-	Until   time.Time // the previous secret signs until this time, too; zero: there is no previous secret
+	Until   time.Time // until this time, events also have a signature with the previous secret; zero: there is no previous secret
 	Base    string
 }
 
@@ -42,7 +42,7 @@ type WebhookDetail struct {
 	Webhook puntuale.Webhook
 	Base    string
 	Session string    // the session's name; "": no session
-	Overlap time.Time // the previous secret signs until this time, too; zero: it does not sign any more
+	Overlap time.Time // until this time, events also have a signature with the previous secret; zero: only the present secret signs
 	Rows    []puntuale.Delivery
 	Names   map[puntuale.ClientID]string // names of the clients in Rows; nil on a client's own page
 	State   string                       // the list shows only deliveries in this state; "": all deliveries

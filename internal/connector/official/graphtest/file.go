@@ -31,7 +31,7 @@ func (p *Peer) Attach(number string, f File) map[string]any {
 	return m
 }
 
-// Move makes the peer answer that a file is at another address.
+// Move makes the peer answer that a file is at the given address.
 func (p *Peer) Move(id, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

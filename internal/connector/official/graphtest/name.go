@@ -8,7 +8,7 @@ type Name struct {
 	ID     string // the person's id at this business; "": Meta gives none
 }
 
-// Know gives a recipient another name at Meta. to is the recipient as messages name it.
+// Know sets Meta's name for a recipient. to is the recipient in the sender's messages.
 func (p *Peer) Know(to string, n Name) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

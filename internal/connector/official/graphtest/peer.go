@@ -1,7 +1,7 @@
 // Package graphtest simulates Meta's Cloud API for tests. Its server on loopback accepts only requests of the right
 // form, and has a ledger of the accepted messages. Tests can make the server refuse a message with any code, or delay
-// an answer. They can also make it accept a message and break the connection. The server delivers webhooks. Tests can
-// have them delivered more than once, out of order, late or forged.
+// an answer. They can also make it accept a message and break the connection. The server posts to webhooks. Tests can
+// make it post a body more than once, out of order, late or with a forged signature.
 package graphtest
 
 import (
@@ -94,7 +94,7 @@ type Peer struct {
 	attached  map[string]attached // by id
 }
 
-// New starts a peer. If a request had a fault, the test fails at its end.
+// New starts a peer. If a request had a fault, the test fails when it ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
 	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}

@@ -82,7 +82,7 @@ type Peer struct {
 	undrawn   bool
 }
 
-// New starts a gateway without numbers. If a request had a fault, the test fails at its end.
+// New starts a gateway without numbers. If a request had a fault, the test fails when it ends.
 func New(t testing.TB) *Peer {
 	t.Helper()
 	p := &Peer{t: t, instances: map[string]*instance{}, files: map[string][]byte{}, client: &http.Client{Timeout: 30 * time.Second}}
@@ -280,7 +280,7 @@ func say(w http.ResponseWriter, o any) {
 // manage answers requests about the instance itself. The caller holds the lock.
 func (p *Peer) manage(name string, with map[string]string) object {
 	if name == "create_instance" {
-		for _, i := range p.instances { // an instance of the account that is not linked, if there is one
+		for _, i := range p.instances { // return the account's unlinked instance, if there is one
 			if !i.used {
 				return object{"status": "success", "message": "Success", "instance_id": i.id}
 			}

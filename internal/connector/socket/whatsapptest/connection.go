@@ -56,7 +56,7 @@ type letter struct {
 	stanza stanza
 }
 
-// accept upgrades a request to a websocket and serves it until it ends.
+// accept upgrades a request to a websocket, and serves the websocket until the websocket ends.
 func (n *Network) accept(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	refused := n.closed || n.refusing
@@ -317,7 +317,7 @@ func (c *connection) handle(s stanza) {
 	c.n.misunderstood("%s", s.String())
 }
 
-// stanzaKind is a kind of stanza that needs no answer. Queries need one, so they have the type queryKind.
+// stanzaKind is a kind of stanza that needs no answer. Queries need an answer, so they have the type queryKind.
 type stanzaKind struct {
 	shape
 	handle func(*connection, stanza)

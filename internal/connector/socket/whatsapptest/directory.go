@@ -153,7 +153,7 @@ func (c *connection) setPrivacy(s stanza) {
 	c.result(s, element("privacy", nil, changed))
 }
 
-// presence records which accounts are online, and which devices want to know it.
+// presence records which accounts are online, and which devices requested an account's presence.
 func (c *connection) presence(s stanza) {
 	a := c.device.account
 	if text(s, "type") == "subscribe" {
@@ -182,7 +182,7 @@ func (c *connection) sendPresence(account *Account) {
 	c.send(element("presence", shown))
 }
 
-// chatstate reports to the other person that somebody types or records.
+// chatstate reports to a chat's recipient that the sender types or records.
 func (c *connection) chatstate(s stanza) {
 	if len(childrenOf(s)) != 1 {
 		c.n.misunderstood("%s", s.String())

@@ -73,8 +73,8 @@ func (f *fault) code() int {
 	return f.AckError
 }
 
-// corrupt returns a damaged ciphertext if the fault requires that. It leaves the last bytes, because readers may ignore
-// them.
+// corrupt returns a damaged ciphertext if the fault requires that. It does not damage the last bytes, because readers
+// may ignore them.
 func (f *fault) corrupt(other bool, cipher stanza) stanza {
 	if f == nil || !f.Corrupt || !other {
 		return cipher

@@ -102,7 +102,7 @@ func TestCutBeforeAck(t *testing.T) {
 	net := whatsapptest.New(t)
 	anna := net.Phone("393330000002")
 	shop := linked(t, net, net.Account("393330000001"))
-	shop.sendText(anna.JID(), "prima") // a first message causes a query; here it would be cut, too
+	shop.sendText(anna.JID(), "prima") // the first message to a person causes a query, which must end before the cut
 	net.AwaitToken(t, "393330000001", anna.Number())
 	net.Inject(whatsapptest.Fault{Cut: true, Times: 1})
 	if err := shop.try(t.Context(), anna.JID(), "ciao"); err != nil {

@@ -24,7 +24,7 @@ type Message struct {
 	ID         string    `json:"id"`
 	Kind       string    `json:"kind"`             // text, image, video, audio, voice, document, location, contact, reaction or other
 	Text       string    `json:"text"`             // the text or the caption
-	Quoted     string    `json:"quoted,omitempty"` // id of the message that this one answers
+	Quoted     string    `json:"quoted,omitempty"` // id of the message that this message answers
 	FileName   string    `json:"file_name,omitempty"`
 	MimeType   string    `json:"mime_type,omitempty"`
 	FileLength uint64    `json:"file_length,omitempty"`
@@ -35,7 +35,7 @@ type Message struct {
 	At         time.Time `json:"at"`              // the server's time
 	Seen       time.Time `json:"seen"`            // when the phone first showed it
 	Retries    int       `json:"retries"`         // how often the phone requested the message again
-	Copies     int       `json:"copies"`          // how often a message with this id arrived; an app shows one
+	Copies     int       `json:"copies"`          // how often a message with this id arrived; an app shows the message once
 
 	raw *waE2E.Message
 }

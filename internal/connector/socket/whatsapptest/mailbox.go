@@ -19,7 +19,7 @@ type pendingStanza struct {
 	key string
 }
 
-// ackKey returns the key of a stanza, from the values that an ack for it has.
+// ackKey returns the key of a stanza. It is made from the values that an ack for the stanza also contains.
 func ackKey(class, id string, from types.JID, participant, kind string) string {
 	return strings.Join([]string{class, id, from.String(), participant, kind}, "|")
 }
@@ -66,7 +66,7 @@ func (c *connection) ack(s stanza) {
 	}
 }
 
-// Nacks lists the stanzas that devices refused. Each entry reads "who refuses a what with code".
+// Nacks lists the stanzas that devices refused. Each entry has the form "<device> refuses a <stanza> with <code>".
 func (n *Network) Nacks() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -22,7 +22,7 @@ const fewKeys = 24
 
 // memory is a phone's store. It lives as long as the test, also when the phone's connections end.
 type memory struct {
-	changing   sync.Mutex        // held while one session changes. Lock it before mu
+	changing   sync.Mutex        // held while one session changes. Lock changing before mu
 	sending    map[string][]byte // the session states that a send has read
 	mu         sync.Mutex
 	identities map[string][32]byte

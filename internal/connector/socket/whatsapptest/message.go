@@ -192,7 +192,7 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 	if own != a {
 		all = append(all, own.devices...)
 	}
-	reached, theirs := 1, own == a // one, because the sending device has the message
+	reached, theirs := 1, own == a // reached begins at one, because the sending device has the message
 	var deliveries []func()
 	for _, part := range childrenOf(child(s, "participants")) {
 		d := c.n.find(jid(part, "jid"))
@@ -244,8 +244,8 @@ func (c *connection) forward(s stanza, attributes attrs, ciphers ...stanza) stan
 	return element("message", attributes, ciphers...)
 }
 
-// deliverPeer delivers a message to one of the sender's own devices. Without a device in the address, that is the
-// primary one.
+// deliverPeer delivers a message to one of the sender's own devices. If the address names no device, the message goes
+// to the primary device.
 func (c *connection) deliverPeer(s stanza) int {
 	d := c.n.find(jid(s, "to"))
 	if d == nil || d.account != c.device.account {
@@ -286,8 +286,8 @@ var receiptShape = sh("receipt", "id to:jid type?=inactive|read|read-self|played
 		one(sh("skey", "", one(raw("id", "")), one(raw("value", "")), one(raw("signature", "")))), one(raw("device-identity", "")))),
 	maybe(sh("encrypt", "", one(raw("enc_p", "")), one(raw("enc_iv", "")))))
 
-// receipt handles a device's receipt. A receipt also acknowledges the message. The server forwards it to the message's
-// sender. The caller holds n.mu.
+// receipt handles a device's receipt. A receipt also acknowledges the message. The server forwards the receipt to the
+// message's sender. The caller holds n.mu.
 func (c *connection) receipt(s stanza) {
 	to, kind, participant := jid(s, "to"), text(s, "type"), jid(s, "participant")
 	if kind != "retry" {

@@ -51,7 +51,7 @@ type Network struct {
 	sequence              int
 	connections           map[*connection]bool
 	refs                  map[string]*connection // by the reference in a QR code
-	links                 map[string]*pairing    // pairings by code; the key is the number
+	links                 map[string]*pairing    // pairings with a typed code, by number
 	groups                map[string]*Group      // by id
 	blobs                 map[string][]byte      // media by the path of their URL
 	tokens                map[string]string      // owner and contact of each privacy token; the contact's devices may use it
@@ -74,7 +74,8 @@ type Network struct {
 	clients               []*http.Client
 }
 
-// New starts a network that ends with the test. If the network got anything that it does not know, the test fails then.
+// New starts a network that ends with the test. The test fails at its end if the network got anything that it does not
+// know.
 func New(t TB) *Network {
 	t.Helper()
 	shown, err := newCertificates()
@@ -125,7 +126,7 @@ func (n *Network) Unknown() []string {
 	return slices.Clone(n.unknown)
 }
 
-// Forgive empties the list of Unknown and returns it. Use it in tests that send unknown things on purpose.
+// Forgive returns the list of Unknown, and empties the list. It is for tests that send unknown things on purpose.
 func (n *Network) Forgive() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

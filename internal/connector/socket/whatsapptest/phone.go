@@ -319,7 +319,7 @@ func (p *Phone) AwaitReceipt(t TB, id, kind string) Receipt {
 	return found
 }
 
-// Undecryptable returns how many messages the phone could not decrypt. It requested them again.
+// Undecryptable returns how many messages the phone could not decrypt. The phone requested these messages again.
 func (p *Phone) Undecryptable() int {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()

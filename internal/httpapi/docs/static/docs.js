@@ -1,5 +1,5 @@
-// This script shows /openapi.json. Keys stay in the page's memory, and are gone when the page is closed. The page asks
-// no other host for anything.
+// This script shows /openapi.json. Keys stay in the page's memory, and are gone when the page is closed. The page sends
+// requests only to this server.
 "use strict";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");

@@ -399,7 +399,7 @@ func testNoticeMails(t *testing.T, w *storetest.World) {
 		t.Errorf("after the choice it has %v, %v", kinds(waiting[0]), err)
 	}
 	// If another caller is already sending an e-mail, this e-mail must not change.
-	if claimed, err := w.ClaimMails(ctx, storetest.Begin.Add(time.Hour), 10); err != nil || len(claimed) != 3 { // the client's first owner gets one, too
+	if claimed, err := w.ClaimMails(ctx, storetest.Begin.Add(time.Hour), 10); err != nil || len(claimed) != 3 { // three e-mails, because the client's first owner also gets one
 		t.Fatalf("claimed %v, %v", claimed, err)
 	}
 	told(w, c, storetest.Begin.Add(time.Hour), outbox.Fact{Type: puntuale.EventCreditOut})

@@ -123,7 +123,7 @@ func testPartnerKeys(t *testing.T, w *storetest.World) {
 	if err := rotate(all[0].ID); err != nil {
 		t.Fatalf("rotate where there is no room: %v", err)
 	}
-	storetest.WantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was already replaced, so a further key would be one more
+	storetest.WantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was already replaced, so a second replacement would add a key
 	for i := 1; i < len(all); i++ {
 		if err := rotate(all[i].ID); err != nil {
 			t.Fatal(err)

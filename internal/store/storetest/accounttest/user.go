@@ -401,7 +401,7 @@ func testHosts(t *testing.T, w *storetest.World) {
 	if err := other.ConfirmHost(ctx, name); err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{"other.example.com", name} { // to another name and back, so the name must be confirmed again
+	for _, host := range []string{"other.example.com", name} { // the partner requests another name and then this name again, so it must confirm this name again
 		if err := other.SetBrand(ctx, puntuale.Brand{Host: host}); err != nil {
 			t.Fatal(err)
 		}
@@ -461,7 +461,7 @@ func testInvitations(t *testing.T, w *storetest.World) {
 		if _, err := p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: storetest.To("other")}, nil); err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.TakeInvitation(ctx, third, storetest.Begin, "hash") // the user has set a password since, and this ended the invitation
+		_, err = w.TakeInvitation(ctx, third, storetest.Begin, "hash") // a password was set after the invitation, which ended the invitation
 		storetest.WantCode(t, err, puntuale.CodeNotFound)
 		storetest.WantCode(t, p.Invite(ctx, 999, id, puntuale.Invitation{}), puntuale.CodeNotFound)
 	}
