@@ -205,8 +205,15 @@ func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomati
 	if err != nil {
 		return nil, err
 	}
-	if reason == puntuale.FiringPast && ideal.After(known) {
-		reason = puntuale.FiringMissed // the rule knew the date in time, so an outage was too long
+	if inTime := latest(ideal, known); reason == puntuale.FiringPast && asOf.After(inTime) {
+		other := *act
+		without, _, err := w.actions(ctx, a, o, &d.Contact, &other, inTime)
+		if err != nil {
+			return nil, err
+		}
+		if without == "" {
+			reason = puntuale.FiringMissed // without the outage, the rule would have started something
+		}
 	}
 	if act.Reason, act.Detail = reason, detail; reason != "" {
 		return act, nil
