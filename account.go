@@ -54,7 +54,7 @@ const (
 	UnlimitedCredits = "Illimitati"
 )
 
-// Client is a tenant's account.
+// Client is a customer of a partner, with the settings of its account.
 type Client struct {
 	ID        ClientID
 	Partner   PartnerID
@@ -65,7 +65,7 @@ type Client struct {
 	Profile   string
 	Refill    string
 	RefillTo  int64     // a refill raises the credits to at least this number; 0: no refills
-	RefillAt  time.Time // moment of the next refill; zero: no refill
+	RefillAt  time.Time // time of the next refill; zero: no refill
 	Credits   *int64    // credits left, without those that are reserved for messages in flight; at least 0; nil: unlimited
 	Cap       *int64    // most calls in a day; nil: no limit
 	Expires   Date      // last day of service; zero: never
@@ -85,7 +85,7 @@ type Client struct {
 }
 
 // NewAccount returns a client with the credits, cap, expiry and profile of the account type. today is the day of
-// creation. The caller sets the moment of the first refill.
+// creation. The caller sets the time of the first refill.
 func NewAccount(t AccountType, today Date) Client {
 	c := Client{Type: t, Zone: "Europe/Rome", Region: "IT", Refill: RefillNone, Profile: ProfileMonthly}
 	switch t {
@@ -100,7 +100,7 @@ func NewAccount(t AccountType, today Date) Client {
 	return c
 }
 
-// SendPermission has the facts that decide whether a client's messages may leave now.
+// SendPermission contains the facts that decide whether a client's messages may leave now.
 type SendPermission struct {
 	Deleted   bool
 	Suspended bool
@@ -181,9 +181,9 @@ type ClientPatch struct {
 
 	Known []Version // the stored client must have one of these versions; empty: any version
 
-	// Derive computes the moments that depend on the client's other data. It sees all other changes except
-	// CreditsAdd. The store locks the client's row before it calls Derive, and may call it more than once. nil: no
-	// moments change.
+	// Derive gets the client after all other changes except CreditsAdd. It returns the client with its times, such as
+	// the next refill, computed again. The store locks the client's row before it calls Derive, and may call Derive
+	// more than once. nil: no times change.
 	Derive func(Client) Client
 }
 

@@ -15,20 +15,20 @@ type AdmissionDeadline struct {
 	begun    atomic.Bool
 }
 
-// NewAdmissionDeadline returns a deadline that passes when the channel ends is closed. prevents marks a call that
-// keeps messages from being sent, such as a stop. Writers serve these calls before others.
+// NewAdmissionDeadline returns a deadline that passes when the channel ends is closed. The argument prevents says that
+// the call keeps messages from being sent, as a stop does. Writers execute such calls before other calls.
 func NewAdmissionDeadline(ends <-chan struct{}, prevents bool) *AdmissionDeadline {
 	return &AdmissionDeadline{ends: ends, prevents: prevents}
 }
 
 type admissionDeadlineKey struct{}
 
-// WithAdmissionDeadline returns a context that carries the admission deadline of a call.
+// WithAdmissionDeadline returns a context that contains the admission deadline of a call.
 func WithAdmissionDeadline(ctx context.Context, p *AdmissionDeadline) context.Context {
 	return context.WithValue(ctx, admissionDeadlineKey{}, p)
 }
 
-// AdmissionDeadlineOf returns the admission deadline that ctx carries. nil means that the call may wait as long as
+// AdmissionDeadlineOf returns the admission deadline that ctx contains. nil means that the call may wait as long as
 // necessary. All methods accept a nil receiver.
 func AdmissionDeadlineOf(ctx context.Context) *AdmissionDeadline {
 	p, _ := ctx.Value(admissionDeadlineKey{}).(*AdmissionDeadline)
@@ -63,8 +63,8 @@ func Overloaded(retryAfter time.Duration) *Error {
 	}
 }
 
-// MemoryGrant is the memory that one call from outside may take for its answer. A method that reads something long
-// asks for memory first. Otherwise slow readers of long answers could use up the server's memory. The memory is given
+// MemoryGrant is the memory that one call to the API may use for its answer. A method that reads much data first asks
+// the grant for memory. Otherwise slow readers of long answers could use up the server's memory. The memory is given
 // back when the call ends.
 type MemoryGrant interface {
 	// Take asks for more memory, in bytes. Codes: overloaded; rate_limited if the same caller already uses too much.
@@ -73,12 +73,12 @@ type MemoryGrant interface {
 
 type memoryGrantKey struct{}
 
-// WithMemoryGrant returns a context that carries a call's memory grant.
+// WithMemoryGrant returns a context that contains a call's memory grant.
 func WithMemoryGrant(ctx context.Context, r MemoryGrant) context.Context {
 	return context.WithValue(ctx, memoryGrantKey{}, r)
 }
 
-// TakeMemory asks the memory grant in ctx for more memory, in bytes. A call without a grant has no limit. Codes: as
+// TakeMemory asks the memory grant in ctx for more memory, in bytes. A call without a grant has no limit. Codes: see
 // [MemoryGrant].
 func TakeMemory(ctx context.Context, bytes int64) error {
 	if r, ok := ctx.Value(memoryGrantKey{}).(MemoryGrant); ok {

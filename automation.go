@@ -309,7 +309,7 @@ const (
 	FiringOtherWords ReasonCode = "automation.words"      // only in a dry run: the text is not one of the trigger's words
 )
 
-// AutomationFacts has the facts about a person that the store finds when a rule decides.
+// AutomationFacts contains the facts about a person that the store finds when a rule decides.
 type AutomationFacts struct {
 	Contact  *Contact                   // nil: the person is not a contact
 	Answered time.Time                  // when the client's people last wrote to the person; zero: never

@@ -92,9 +92,9 @@ type AutomationAct struct {
 	Reason ReasonCode // why the rule does not act, if that is known already; "": Decide decides
 	Detail string
 
-	// At most one of these fields is set: it led to the act. The transaction removes or moves its row. If the row
-	// changed, the transaction does nothing.
-	Trigger *TakenTrigger // several acts of a batch may name it; the last of them removes the row
+	// At most one of these fields is set: the row that led to the act. The transaction removes or moves this row. If
+	// the row changed after the act was planned, the transaction does nothing.
+	Trigger *TakenTrigger // several acts of a batch may name the same trigger; the last of these acts removes its row
 	Timer   *AutomationTimer
 	Date    *AutomationDate
 
@@ -140,7 +140,7 @@ const (
 	ActDropped                   // another runner was faster, or the rule already acted for this occurrence
 )
 
-// ActBatch has acts for one client. Each act is for a different person.
+// ActBatch contains acts for one client. Each act is for a different person.
 type ActBatch struct {
 	Client   ClientID
 	Day      Date // the client's present day
@@ -180,7 +180,7 @@ type AutomationDate struct {
 // Occurrence names the date's next day and its version. So a changed date is another occurrence, even on the same day.
 func (d *AutomationDate) Occurrence() string { return fmt.Sprintf("%s/%d", d.Day, d.Version) }
 
-// actRequest holds the members of an act's request that programs read again.
+// actRequest contains the members of an act's request that programs read again.
 type actRequest struct {
 	Rule       AutomationID `json:"automation,string"`
 	Occurrence string       `json:"occurrence"`
@@ -239,13 +239,15 @@ type DateQueue interface {
 	DateRules(ctx context.Context) ([]DateRule, error)
 	// TakeContacts takes at most limit due triggers of changed contacts, and returns them oldest first.
 	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
-	// ScanDates reads the dates of the next contacts for a rule, at most limit. It reports whether more contacts are left
-	// to read. Dates that passed while the rule was inactive move to their next day. The pure function next returns the
-	// first day on which a value comes, not before the day of from. It returns zero if there is no such day.
+	// ScanDates reads the dates of the next contacts for a rule, at most limit. It reports whether more contacts are
+	// left to read. Dates that passed while the rule was inactive move to their next day. The pure function next
+	// returns the first day, on or after the day of its argument from, on which the date in value comes. If there is no
+	// such day, next returns zero.
 	ScanDates(ctx context.Context, r DateRule, limit int, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
-	// FollowContacts updates the stored dates of changed contacts for the client's active rules, and removes the triggers.
-	// If a date changed, it cancels the messages that were planned for the old date. A new value counts as known since the
-	// contact changed. The pure function next is like the one for ScanDates, and also gets the rule.
+	// FollowContacts updates the stored dates of changed contacts for the client's active rules, and removes the
+	// triggers. If a date changed, it cancels the messages that were planned for the old date. A new value counts as
+	// known from the time at which the contact changed. The pure function next does the same as the argument next of
+	// ScanDates, but also gets the rule.
 	FollowContacts(ctx context.Context, client ClientID, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string, from time.Time) Date) error
 	// DueDates returns at most limit dates that come on or before lastDay, earliest first.
 	DueDates(ctx context.Context, r DateRule, lastDay Date, limit int) ([]AutomationDate, error)

@@ -39,7 +39,7 @@ type Campaign struct {
 	Final CampaignCounts // the counts when the campaign last ended
 }
 
-// CampaignDraft is what a person decides about a campaign. The JSON form is what stores keep.
+// CampaignDraft is what a person decides about a campaign. The store writes it as JSON.
 type CampaignDraft struct {
 	Purpose   string            `json:"purpose,omitempty"`
 	Reference string            `json:"reference,omitempty"` // the caller's own name of the campaign; its runs get it too
@@ -53,8 +53,8 @@ type CampaignDraft struct {
 	Zone      string            `json:"zone,omitempty"`   // "": the client's zone
 }
 
-// CampaignFrozen is what a start copies, so that later changes do not reach the campaign. The JSON form is what
-// stores keep.
+// CampaignFrozen contains the data that a start copies, so that later changes of these data have no effect on the
+// campaign. The store writes it as JSON.
 type CampaignFrozen struct {
 	Sequence   Sequence       `json:"sequence"`           // includes the texts of its templates
 	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step; nil for a step without one
@@ -77,14 +77,14 @@ func (d *CampaignDraft) CanarySize() int {
 // CampaignState is the state of a campaign.
 type CampaignState int8
 
-// Stores keep these numbers, so new states come last.
+// The database contains these numbers, so add a new state only at the end.
 const (
 	CampaignDrafted CampaignState = iota
 	CampaignChecking
 	CampaignReady
 	CampaignRunning
 	CampaignPaused
-	CampaignResuming   // the server moves the moments of the messages
+	CampaignResuming   // the server moves the due times of the messages
 	CampaignCancelling // the server cancels the messages
 	CampaignDone
 	CampaignCancelled
@@ -136,14 +136,14 @@ const (
 	RefusedErased      = "erased"    // only while feeding, never in a check
 )
 
-// CampaignFeed is the progress of feeding. Waiting + Fed + Refused is the size of the list at every moment.
+// CampaignFeed is the progress of feeding. Waiting + Fed + Refused is always the size of the list.
 type CampaignFeed struct {
 	Place                 int64     // the last recipient that was fed or refused; feeding continues after this recipient
 	Next                  time.Time // when the next recipient's first message is due
 	Waiting, Fed, Refused int
 }
 
-// CampaignCounts counts the messages of fed recipients by state. The JSON form is what stores keep.
+// CampaignCounts counts the messages of fed recipients by state. The store writes it as JSON.
 type CampaignCounts struct {
 	Pending     int `json:"pending"`
 	Completed   int `json:"completed"`
@@ -161,7 +161,7 @@ func (c CampaignCounts) Total() int {
 	return c.Pending + c.Completed + c.Failed + c.Cancelled + c.Blacklisted
 }
 
-// CampaignCheck is what a check found. The JSON form is what stores keep.
+// CampaignCheck is what a check found. The store writes it as JSON.
 type CampaignCheck struct {
 	Digest     string            `json:"digest,omitempty"` // hash of the list, the steps, the session and the settings; "" while the check runs
 	Recipients int               `json:"recipients"`
@@ -232,7 +232,7 @@ func (r *Recipient) Refused() Reason {
 // RecipientState says whether a recipient waits, was fed or was refused.
 type RecipientState int8
 
-// Stores keep these numbers.
+// The database contains these numbers.
 const (
 	RecipientWaiting RecipientState = iota
 	RecipientFed
@@ -288,7 +288,7 @@ type CampaignStart struct {
 	Now     time.Time
 }
 
-// CampaignStore keeps a client's campaigns. Every method may return not_found, besides the codes that it names.
+// CampaignStore stores a client's campaigns. Every method may return not_found, besides the codes that it names.
 type CampaignStore interface {
 	// CreateCampaign stores a new campaign. o may be nil; its Answer gets the CampaignID. Codes: quota_reached beyond
 	// MaxOpenCampaigns.
@@ -311,7 +311,7 @@ type CampaignStore interface {
 	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
 }
 
-// RecipientStore keeps campaigns' recipients in lists. Codes: not_found.
+// RecipientStore stores the recipients of campaigns, in lists. Codes: not_found.
 type RecipientStore interface {
 	// NewList begins a list for an editable campaign. The store deletes a list that no campaign uses one hour after
 	// its last row came.
@@ -332,7 +332,7 @@ type RecipientStore interface {
 // CheckStore has the methods that the check of a campaign, and the retry of failed messages, use.
 type CheckStore interface {
 	// ChangeCheck stores what a running check has found so far: the rows whose state or reason changed. The call also
-	// shows that the check is alive. The moment at which a check began identifies it. Codes: conflict if another
+	// shows that the check is alive. The time at which a check began identifies the check. Codes: conflict if another
 	// check replaced this check.
 	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
 	// FailedOfCampaign lists failed messages, sorted by id. It begins with the first id that is larger than the
@@ -343,9 +343,9 @@ type CheckStore interface {
 	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)
 }
 
-// CheckProgress is what a check found since it last stored its progress. The check's last progress has Over set.
+// CheckProgress is what a check found since it last stored its progress. In the last progress of a check, Over is true.
 type CheckProgress struct {
-	Alive   time.Time // stored moment of the check's last progress
+	Alive   time.Time // stored time of the check's last progress
 	Now     time.Time // the new value of Alive
 	Changed []Recipient
 	Check   CampaignCheck
@@ -356,8 +356,8 @@ type CheckProgress struct {
 type CampaignFeeder interface {
 	// FedCampaigns returns the campaigns on the node's sessions that are running, resuming or being cancelled.
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
-	// CountAhead counts the session's recipients whose first message is due by the given moment and had no attempt yet. It
-	// stops counting at CampaignAhead.
+	// CountAhead counts the session's recipients whose first message is due at or before the argument end, and was not
+	// attempted yet. It stops counting at CampaignAhead.
 	CountAhead(ctx context.Context, session SessionID, end time.Time) (int, error)
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
 	// if the campaign is not running, or if its cursor has moved since the chunk was read. It leaves out recipients
@@ -365,8 +365,9 @@ type CampaignFeeder interface {
 	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
 	// Canary counts the messages of the first step, of all fed recipients, by state.
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
-	// MoveChunk delays the messages of some recipients after a cursor by the length of the pause, and returns the
-	// next cursor. After the last recipient, it returns done and the campaign is running again.
+	// MoveChunk moves the due times of messages by the length of the campaign's pause. It begins after the given
+	// cursor, changes the messages of a limited number of recipients, and returns the next cursor. After the last
+	// recipient, it sets the campaign to running and returns done.
 	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
 	// CancelChunk cancels some messages. When no message is left, it makes the campaign cancelled and returns done.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
@@ -383,7 +384,7 @@ type FedCampaign struct {
 	Link     Link // link of the session: only State, Condition and Limited
 }
 
-// FeedChunk has the recipients that one transaction feeds.
+// FeedChunk contains the recipients that one transaction feeds.
 type FeedChunk struct {
 	Client   ClientID
 	Campaign CampaignID

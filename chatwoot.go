@@ -74,7 +74,7 @@ func (id WebhookID) ChatwootPath(hash func(purpose string, parts ...string) stri
 	return ChatwootWebhooks + id.String() + "/" + hash("webhook of Chatwoot", id.String())
 }
 
-// ChatwootStore keeps a client's links. A session has at most one link.
+// ChatwootStore stores a client's links. A session has at most one link.
 type ChatwootStore interface {
 	// LinkChatwoot creates the session's link: inactive, and without an inbox. If the session has a link already,
 	// LinkChatwoot replaces its address, account and token. token is sealed for the purpose [SealedWebhook], at
@@ -110,8 +110,8 @@ type ChatwootCaller interface {
 	// Codes: invalid, with a fault at the part of the request that the server refused; unavailable (no usable answer).
 	MakeInbox(ctx context.Context, l ChatwootLink, token, name, address string) (int64, error)
 	// SendEvent reports an event to Chatwoot. repeat says that an earlier attempt failed, so Chatwoot may have the
-	// event already. The answer's Status is the HTTP status of the deciding answer, or 204 if Chatwoot does not need
-	// the event. An error means that there was no answer.
+	// event already. The answer's Status is the HTTP status of the request that decided the result, or 204 if Chatwoot
+	// does not need the event. An error means that there was no answer.
 	SendEvent(ctx context.Context, t *WebhookTarget, token string, e *Event, repeat bool) (ChatwootAnswer, error)
 }
 

@@ -2,7 +2,7 @@ package puntuale
 
 import "context"
 
-// KeepReplies says which replies a client keeps.
+// KeepReplies says which replies the server stores for a client.
 type KeepReplies string
 
 const (
@@ -30,7 +30,7 @@ const (
 	MaxTakeoverHours = 720
 )
 
-// ClientSettings has a client's decisions about the people that it writes to.
+// ClientSettings contains a client's decisions about the people that it writes to.
 type ClientSettings struct {
 	Remember      bool // every recipient of a message becomes a contact
 	KeepReplies   KeepReplies
@@ -67,7 +67,7 @@ type SettingsPatch struct {
 	AutomatedMost *int
 }
 
-// SettingStore keeps the settings of a client.
+// SettingStore stores the settings of a client.
 type SettingStore interface {
 	Settings(ctx context.Context) (ClientSettings, error)
 	UpdateSettings(ctx context.Context, p SettingsPatch) (ClientSettings, error)

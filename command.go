@@ -30,7 +30,7 @@ type Command struct {
 	Verb    CommandVerb
 	Detail  []byte // sealed
 	Created time.Time
-	Expires time.Time // no node takes the command after this moment
+	Expires time.Time // no node takes the command after this time
 	Taken   NodeID    // the node that began to execute it; 0: none yet
 }
 
@@ -44,8 +44,8 @@ type PairOrder struct {
 	Phone  string     `json:"phone,omitempty"` // "+…"; only with PairCode
 }
 
-// DrainOrder tells the owner of a session to begin no new message before the time Until. The order is valid even if the
-// node that gave it dies.
+// DrainOrder orders the owner of a session to begin no new message before the time Until. The order is valid even if
+// the node that gave it dies.
 type DrainOrder struct {
 	Until time.Time `json:"until"`
 }
@@ -121,12 +121,11 @@ type LinkStore interface {
 	// id. The node may call it every second, because it only reads.
 	OpenCommands(ctx context.Context, node NodeID, now time.Time) ([]Command, error)
 
-	// TakeCommand marks a command as taken by the node. The store may delete the command after the moment in the
-	// argument expiresAt. It returns false if the command has an answer, has expired, or belongs to another node now.
+	// TakeCommand marks a command as taken by the node. The store may delete the command after the time expiresAt.
+	// TakeCommand returns false if the command has an answer, has expired, or belongs to another node now.
 	TakeCommand(ctx context.Context, node NodeID, id CommandID, now, expiresAt time.Time) (bool, error)
 
-	// AnswerCommand stores the sealed answer to a command. The store may delete the answer after the moment in the
-	// argument expiresAt.
+	// AnswerCommand stores the sealed answer to a command. The store may delete the answer after the time expiresAt.
 	AnswerCommand(ctx context.Context, node NodeID, id CommandID, answer []byte, now, expiresAt time.Time) error
 
 	// SetLinks stores the links of sessions. If a state changed and the link's Since is zero, SetLinks stores now as

@@ -12,7 +12,7 @@ import (
 // once.
 //
 // A connector reports a failure as a [*SendError]. Any other error from Send means that nobody knows whether the
-// network took the message. Any other error from Prepare counts as a [Transient] one.
+// network accepted the message. Any other error from Prepare counts as a [Transient] one.
 type Connector interface {
 	// Capabilities returns the same value every time.
 	Capabilities() Capabilities
@@ -89,7 +89,7 @@ func (p Prepared) Unsure(err error) error {
 	return err
 }
 
-// Acceptance is the network's answer that it took a message.
+// Acceptance is the network's answer that it accepted a message.
 type Acceptance struct {
 	Detail Reason // what the network answered, with its ids; shown as dettaglio_risposta
 }
@@ -169,10 +169,10 @@ type SandboxMessage struct {
 
 // SandboxLedger is the simulated network's own record of what it received. It is separate from the message rows.
 type SandboxLedger interface {
-	// Receive stores the message on disk before it returns. If the client's ledger already holds the connector id,
+	// Receive stores the message on disk before it returns. If the client's ledger already contains the connector id,
 	// Receive only counts one more copy. Many goroutines may call Receive at once; the store commits their writes
 	// together.
 	Receive(ctx context.Context, m SandboxMessage) error
-	// Received reports whether the client's ledger holds a message under a connector id.
+	// Received reports whether the client's ledger contains a message under a connector id.
 	Received(ctx context.Context, client ClientID, connectorID string) (bool, error)
 }

@@ -11,7 +11,7 @@ type Purpose int8
 const (
 	PurposeService      Purpose = iota // messages that the person expects: reminders, answers, receipts
 	PurposeMarketing                   // advertising: needs consent if the client's settings say so; never leaves after an opt-out
-	PurposeConfirmation                // only for messages: the answer that confirms an opt-out; the blacklist lets it through
+	PurposeConfirmation                // only for messages: the answer that confirms an opt-out; the blacklist does not stop it
 )
 
 // The words of purposes on the wire.
@@ -45,7 +45,7 @@ const (
 	ConsentSourcePreference = "whatsapp preference"
 )
 
-// ConsentChange says how a person changed their consent. Stores keep the number.
+// ConsentChange says how a person changed their consent. The database contains the number.
 type ConsentChange int8
 
 const (
@@ -106,7 +106,7 @@ type ConsentStatus struct {
 	At     time.Time
 }
 
-// ConsentStore keeps the ledger of consent.
+// ConsentStore stores the ledger of consent.
 type ConsentStore interface {
 	// AddConsent adds a change to the ledger and counts one call. The cap never refuses this call. o may be nil; its
 	// Answer gets the Consent.

@@ -22,7 +22,7 @@ const (
 	MaxTag           = 50 // characters
 )
 
-// ContactField is one value of a contact. The JSON form is what stores keep.
+// ContactField is one value of a contact. The store writes it as JSON.
 type ContactField struct {
 	Kind  FieldKind `json:"kind"`
 	Value string    `json:"value"` // a number as it was written, or a date as "2006-01-02" or "2006-01-02T15:04"
@@ -41,8 +41,9 @@ type Contact struct {
 	Changed  time.Time
 }
 
-// Merge returns the contact after adding the data of the contact with. A name, language, source or field of with
-// replaces the old value. Tags are added. changed reports whether the result differs from c.
+// Merge returns the contact c after adding the data of a second contact, the argument with. A name, language, source or
+// field of the second contact replaces the value in c. Its tags are added. changed reports whether the result differs
+// from c.
 func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 	merged = c
 	for _, text := range []struct{ to, from *string }{{&merged.Name, &with.Name}, {&merged.Language, &with.Language}, {&merged.Source, &with.Source}} {
@@ -130,7 +131,7 @@ type ContactFilter struct {
 	Any    []string // the contact has at least one of these tags
 }
 
-// ContactBatch has contacts to add to a client's list.
+// ContactBatch contains contacts to add to a client's list.
 type ContactBatch struct {
 	All []Contact // at most 1,000, sorted by phone, each phone once
 	Now time.Time
@@ -150,8 +151,8 @@ type MergedContacts struct {
 
 // ContactStore changes a client's contacts.
 type ContactStore interface {
-	// MergeContacts adds contacts. If the list already has a contact with the same phone, it merges the two as
-	// [Contact.Merge] does. A merge that changes nothing writes nothing. A contact is refused if the list is full
+	// MergeContacts adds contacts. If the list already has a contact with the same phone, it merges the two contacts
+	// with [Contact.Merge]. A merge that changes nothing writes nothing. A contact is refused if the list is full
 	// ([MaxContacts], exact under any concurrency), or if the contact would exceed a limit. Codes if m.Day is set:
 	// quota_reached; invalid (too many fields or tags).
 	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
@@ -179,7 +180,7 @@ type ContactLists interface {
 	ContactTags(ctx context.Context) (map[string]int, error)                        // how many contacts have each tag; at most 1,000 tags
 }
 
-// CalledRun has the data from a run that are needed to make a contact.
+// CalledRun contains the data of a run from which a contact can be made.
 type CalledRun struct {
 	ID      RunID
 	Phone   string // "" after the person was erased
@@ -217,12 +218,12 @@ type KnownPersons interface {
 	// Knows reports whether the person or group wrote to the session, or got a message from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 
-	// NoteKnown notes since when the session knows a person. This is when the network first accepted a message to the
-	// person, or when the person first wrote. Only the first note counts.
+	// NoteKnown stores the time since which the session knows a person: the network first accepted a message to the
+	// person, or the person first wrote. Only the first call for a person changes something.
 	NoteKnown(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
-	// MetSince returns the moments, after since, at which the session wrote to a person for the first time, the latest
-	// first. It returns at most limit.
+	// MetSince returns the times at which the session wrote to a person for the first time, the latest first. It
+	// returns only times after the argument since, and at most limit of them.
 	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, limit int) ([]time.Time, error)
 
 	// SessionsThere returns which of the given sessions still exist.

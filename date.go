@@ -74,7 +74,7 @@ func (d Date) At(timeOfDay time.Duration, loc *time.Location) time.Time {
 // Before reports whether d is an earlier day than o.
 func (d Date) Before(o Date) bool { return d.Int() < o.Int() }
 
-// Int returns the day as the number YYYYMMDD. Stores keep this form.
+// Int returns the day as the number YYYYMMDD. The database contains this number.
 func (d Date) Int() int { return d.Year*10000 + int(d.Month)*100 + d.Day }
 
 // DateFromInt is the inverse of [Date.Int].
@@ -162,7 +162,7 @@ const (
 )
 
 // IsHoliday reports whether the day is an Italian national holiday: a day of fixedHolidays, Easter, Easter Monday, or
-// Saint Francis' day from 2026. Earlier years use the same list.
+// Saint Francis' day from 2026. All other days are the same for every year.
 func (d Date) IsHoliday() bool {
 	day := int(d.Month)*100 + d.Day
 	for _, fixed := range fixedHolidays {

@@ -9,7 +9,8 @@ import (
 type Way string
 
 // WayDevice means that devices take and send the session's messages. Devices are people's phones, or programs. Only a
-// session of type Send_app may have it. All other sessions have the way "": the server's connector sends.
+// session of type Send_app may have this way. All other sessions have the way "", which means that the server's
+// connector sends.
 const WayDevice Way = "device"
 
 // ByDevice reports whether devices take the session's messages.
@@ -91,7 +92,7 @@ const (
 	ReportLate     ReportResult = "late"  // the outcome was decided before, or there is no attempt with this token
 )
 
-// DeviceTenant keeps the devices of a client's sessions. It is part of a [Tenant].
+// DeviceTenant stores the devices of a client's sessions. It is part of a [Tenant].
 type DeviceTenant interface {
 	// OfferDevice stores a new code that links a device to the session, and deletes the earlier code. mark is the
 	// keyed hash of the code. Codes: not_found, conflict (the session has [MaxDevices] devices).
@@ -107,7 +108,7 @@ type DeviceTenant interface {
 
 // DeviceQueue is the part of the store that one device uses. It is part of a [Tenant].
 type DeviceQueue interface {
-	// Takeable lists at most limit messages that the device could take at the moment now, in the order of sending. It
+	// Takeable lists at most limit messages that the device could take at the time now, in the order of sending. It
 	// does not check the session's pace.
 	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, limit int) ([]HeldMessage, error)
 
@@ -126,7 +127,7 @@ type DeviceQueue interface {
 	// Report records the outcomes of the device's attempts. It returns one result for each report, in the same order.
 	Report(ctx context.Context, session SessionID, device DeviceID, reports []DeviceReport, now time.Time) ([]ReportResult, error)
 
-	// SeenDevice notes that the device called at the moment now.
+	// SeenDevice stores that the device called at the time now.
 	SeenDevice(ctx context.Context, device DeviceID, now time.Time) error
 
 	// KeepPush stores the sealed address for pushes to the device. It replaces an earlier address. nil: the device
@@ -168,12 +169,12 @@ const (
 
 // PushStore has the methods that the sender of pushes uses.
 type PushStore interface {
-	// ClaimPushes picks at most limit devices. For each of them, a message came due since the last push, and the device
-	// could take a message now. No node picks a device again within [PushEvery].
+	// ClaimPushes picks at most limit devices. A message of each such device came due since the last push, and the
+	// device could take a message now. After a device was picked, no node picks it again within [PushEvery].
 	ClaimPushes(ctx context.Context, now time.Time, limit int) ([]Push, error)
 
 	// EndPush records how a claimed push ended. After PushUnsubscribed, the store deletes the address, unless the
-	// device has given a new one. After PushFailed, the push counts as not sent. The argument retryAt is the earliest
-	// moment at which ClaimPushes may pick the device once more.
+	// device has given a new one. After PushFailed, the push counts as not sent. ClaimPushes may pick the device again
+	// from the time retryAt on.
 	EndPush(ctx context.Context, p Push, end PushOutcome, retryAt time.Time) error
 }

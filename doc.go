@@ -1,11 +1,11 @@
 // Package puntuale defines the types of the service, their limits, and the interfaces between its parts. Read it first
 // if you change the code. docs/glossary.md explains each word. The package imports only the standard library. It does
-// no I/O, reads no clock and keeps no state.
+// no I/O, reads no clock and has no state.
 //
 // # The way of a message
 //
 //  1. A caller starts a [Sequence] for one recipient.
-//  2. The planner makes [PlannedMessage]s from the sequence, the call's fields, a time zone and the present moment.
+//  2. The planner makes [PlannedMessage]s from the sequence, the call's fields, a time zone and the present time.
 //  3. The store writes them as one [Run] with its messages and the client's daily usage, in one transaction.
 //  4. The server answers the call.
 //  5. When a message is due, the dispatcher claims it, sends it and records the outcome.
@@ -41,5 +41,6 @@
 //	FAILED, CANCELLED, BLACKLISTED ──re-send──▶ RESCHEDULED, and a new PENDING message
 //	uncertain ──receipt or a person──▶ COMPLETED | FAILED
 //
-// Instants are [time.Time] in UTC with microseconds; stores keep them as integer microseconds of the Unix epoch.
+// Instants are [time.Time] in UTC with microseconds; the database contains them as integer microseconds of the Unix
+// epoch.
 package puntuale

@@ -16,7 +16,7 @@ const (
 	CodeUnreadable   Code = "unreadable"    // not JSON, not UTF-8, wrong type
 	CodeNotFound     Code = "not_found"     // the thing does not exist, or belongs to another tenant: the answer is the same
 	CodeGone         Code = "gone"          // the thing existed before, such as a file that the network has deleted
-	CodeInvalid      Code = "invalid"       // readable, but against a rule
+	CodeInvalid      Code = "invalid"       // readable, but breaks a rule
 	CodeConflict     Code = "conflict"      // contradicts stored data
 	CodeBusy         Code = "busy"          // an equal call is still running; try again
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up

@@ -7,11 +7,11 @@ import (
 
 // KnownPerson says what a session knows about a person.
 type KnownPerson struct {
-	Window time.Time // until this moment an Official session may send free text; zero: the person never wrote
+	Window time.Time // until this time an Official session may send free text; zero: the person never wrote
 	Known  bool      // the person wrote to the session, or got a message from it
 }
 
-// SessionUsage counts what a session sent since a moment. It also has the network's limit.
+// SessionUsage counts what a session sent since a given time. It also contains the network's limit.
 type SessionUsage struct {
 	Sent      int // messages that left
 	Met       int // people who got their first message from the session
@@ -25,12 +25,12 @@ type EstimateStore interface {
 	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
 	// Charges counts the delivered messages of a campaign, by what the network billed.
 	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
-	// SessionLoad counts what the session sent since a moment. A check calls it only once, because it reads all
-	// outcomes of the client since then.
+	// SessionLoad counts what the session sent since the given time. A check calls SessionLoad only once, because it
+	// reads all outcomes of the client since that time.
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
 }
 
-// MessageKind has the facts about a message that decide the network's price.
+// MessageKind contains the facts about a message on which the network's price depends.
 type MessageKind struct {
 	Country  string `json:"country"`  // country of the recipient's number, as two letters; "": unknown
 	Category string `json:"category"` // marketing, utility, authentication or service; "": unknown
@@ -39,7 +39,7 @@ type MessageKind struct {
 // CategoryService is the category of messages without a template.
 const CategoryService = "service"
 
-// CampaignCost is what the network charges for a campaign's messages. The JSON form is what stores keep.
+// CampaignCost is what the network charges for a campaign's messages. The store writes it as JSON.
 type CampaignCost struct {
 	Currency string    `json:"currency"`
 	Amount   string    `json:"amount"` // an exact decimal number; does not include messages without a price

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// EventType says what happened. Stores keep its number, so the number never changes. It is also the bit number of the
-// type in an [EventSet].
+// EventType says what happened. The database contains the type's number, so the number never changes. The same number
+// is the type's bit in an [EventSet].
 type EventType int8
 
 const (
@@ -65,7 +65,7 @@ func ParseEventType(name string) (EventType, error) {
 	return 0, fmt.Errorf("%q is not a type of event", name)
 }
 
-// EventSet is a set of types, with one bit for each type. Stores keep it as a number.
+// EventSet is a set of types, with one bit for each type. The database contains it as a number.
 type EventSet int64
 
 // AllEvents has every type that a caller can subscribe to.
@@ -125,7 +125,7 @@ type Event struct {
 // EventStore reads a client's feed.
 type EventStore interface {
 	// Events returns events of these types, sorted by number. It begins with the first number that is larger than the
-	// argument after, and limit is how many it returns at most. next is the number to continue from. The call turns
-	// the feed on for [KeepEvents]. A feed that was off begins now, because earlier events were not kept.
+	// argument after, and limit is how many it returns at most. next is the number to continue from. The call turns the
+	// feed on for [KeepEvents]. If the feed was off, it begins now, because no earlier events were stored for it.
 	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
 }

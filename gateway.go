@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// GatewayKeys has what a session of type Send_app needs to reach its gateway. The gateway is an HTTP service of
-// SendApp's family that holds the number. The vault seals the JSON form.
+// GatewayKeys contains what a session of type Send_app needs to reach its gateway. The gateway is an HTTP service of
+// SendApp's family, to which the number is linked. The vault seals the JSON form.
 type GatewayKeys struct {
 	BaseURL     string `json:"base_url"`              // address of the gateway's API, without a slash at the end
 	AccessToken string `json:"access_token"`          // token of the account at the gateway
@@ -93,9 +93,11 @@ type GatewayStore interface {
 	// began after since.
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, recipient string, since time.Time) ([]OpenAttempt, error)
 
-	// GatewayHealth looks at the session's latest messages with an outcome between two moments. It reads at most limit
-	// messages. The result's Failed is about messages that failed for the reason failure. Rows of earlier versions may
-	// have the sentence former instead of this reason.
+	// GatewayHealth reads the session's messages whose outcome was recorded at the time from or later. Unconfirmed
+	// counts sent messages without a receipt, whose outcome was recorded before the time to. The count begins with the
+	// latest message, and ends at the first message with a receipt, or at limit. Failed is about messages that failed
+	// for the reason in the argument failure. Rows of earlier versions may contain the sentence in the argument former
+	// instead of this reason.
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 

@@ -35,7 +35,7 @@ func (id CampaignID) String() string { return strconv.FormatInt(int64(id), 10) }
 func (id KeyID) String() string      { return strconv.FormatInt(int64(id), 10) }
 func (id MessageID) String() string  { return strconv.FormatInt(int64(id), 10) }
 
-// MaxID is the largest identifier. Every JSON reader keeps numbers up to this value exactly.
+// MaxID is the largest identifier. Every JSON reader reads numbers up to this value exactly.
 const MaxID = 1<<53 - 1
 
 // ParseID reads an identifier in the form of the wire: decimal digits for 1 to [MaxID], no sign, no leading zero.

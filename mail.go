@@ -8,7 +8,7 @@ import (
 // MailID names an e-mail in the queue.
 type MailID int64
 
-// MailKind says what an e-mail is about. Stores keep the numbers.
+// MailKind says what an e-mail is about. The database contains the numbers.
 type MailKind int8
 
 const (
@@ -27,8 +27,8 @@ const (
 	MaxResets = 1000
 )
 
-// Mail is an e-mail that waits to be sent. It contains no address and no text, because the attempt makes both. So a
-// user who was removed gets no e-mail.
+// Mail is an e-mail that waits to be sent. It contains no address and no text, because each attempt makes both from the
+// stored data. So a user who was removed gets no e-mail.
 type Mail struct {
 	ID       MailID
 	Partner  PartnerID // 0: unknown
@@ -62,16 +62,16 @@ type LetterNotice struct {
 
 // MailStore is the queue of e-mails.
 type MailStore interface {
-	// QueueMails adds e-mails to the queue, and removes the e-mail with the id replaced (0: none), in one
-	// transaction. A new e-mail also replaces a waiting e-mail of the same kind for the same user. Codes: rate_limited
-	// ([MaxResets] requests wait).
+	// QueueMails adds e-mails to the queue, and removes one e-mail, in one transaction. The argument replaced is the id
+	// of the e-mail to remove; 0: none. A new e-mail also replaces a waiting e-mail of the same kind for the same user.
+	// Codes: rate_limited ([MaxResets] requests wait).
 	QueueMails(ctx context.Context, all []Mail, replaced MailID) error
 
 	// ClaimMails returns at most limit due e-mails, one of each partner in each round. For [MailClaimTime] no other
 	// caller gets these e-mails. If the caller dies before EndMail, the e-mail is due again after that time.
 	ClaimMails(ctx context.Context, now time.Time, limit int) ([]Mail, error)
 
-	// EndMail ends a claimed attempt. The argument retryAt is the moment at which the e-mail is due once more; zero: the
-	// e-mail is done and is removed. If the e-mail is gone, or another caller claimed it, EndMail changes nothing.
+	// EndMail ends a claimed attempt. The e-mail is due again at the time retryAt; zero: the e-mail is done and is
+	// removed. If the e-mail was deleted, or another caller claimed it, EndMail changes nothing.
 	EndMail(ctx context.Context, m Mail, retryAt time.Time) error
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// State is a message's state in the words of the contract. Stores keep the numbers.
+// State is a message's state in the words of the contract. The database contains the numbers.
 type State int8
 
 const (
@@ -52,7 +52,7 @@ const (
 )
 
 // Content is what a message shows. It is rendered and frozen when its run starts. It has at least one of Text,
-// MediaURL, a location or Template. The JSON form is what stores keep.
+// MediaURL, a location or Template. The store writes it as JSON.
 type Content struct {
 	Text      string   `json:"text,omitempty"`
 	MediaURL  string   `json:"media_url,omitempty"`
@@ -69,13 +69,13 @@ type Content struct {
 type PlannedMessage struct {
 	Step    int     // position in the sequence, from 0
 	Content Content // rendered
-	Window  *Window // when the message may leave, which the claim checks again; nil: at any moment
+	Window  *Window // when the message may leave, which the claim checks again; nil: at any time
 
-	Desired    time.Time // anchor, offset and At together, before window and jitter; zero: the caller asked for no moment
-	Due        time.Time // the promised moment, after window and jitter
-	DueMax     time.Time // only in a dry run: the latest moment that jitter may give; otherwise equal to Due
-	ValidUntil time.Time // after this moment the message is never sent
-	Dated      bool      // the moment comes from a date field, so a pause of the campaign does not move it
+	Desired    time.Time // anchor, offset and At together, before window and jitter; zero: the caller asked for no time
+	Due        time.Time // the promised time, after window and jitter
+	DueMax     time.Time // only in a dry run: the latest time that jitter may give; otherwise equal to Due
+	ValidUntil time.Time // after this time the message is never sent
+	Dated      bool      // the due time comes from a date field, so a pause of the campaign does not move it
 	Limit      time.Time // latest value that ValidUntil may get when the message moves; zero: no limit
 	Purpose    Purpose
 }
@@ -98,7 +98,7 @@ type Message struct {
 	Phone   string
 
 	Desired    time.Time // see [PlannedMessage.Desired]; zero: none
-	Due        time.Time // the promised moment; never changes
+	Due        time.Time // the promised time; never changes
 	Next       time.Time // when the dispatcher looks at the message next; retries, windows and deadlines change it
 	ValidUntil time.Time
 
@@ -114,8 +114,9 @@ type Message struct {
 	ResentFrom MessageID // the message that this one replaces; 0: none
 }
 
-// Planned returns when the message is, or was, expected to leave (invio_previsto). This is Next. If an attempt is
-// open or uncertain, Next is only the dispatcher's next check, so Planned returns the moment of the attempt.
+// Planned returns when the message is, or was, expected to leave (invio_previsto). Usually this is Next. If an attempt
+// is open or uncertain, Next is only the time of the dispatcher's next check. Planned then returns the time of the
+// attempt.
 func (m *Message) Planned() time.Time {
 	if m.Intent > 0 && m.Next.After(m.IntentAt) {
 		return m.IntentAt
@@ -176,7 +177,7 @@ type MessageDetail struct {
 	SequenceName string     // the sequence's name when the run started; "": no sequence
 	Zone         string     // IANA name of the zone in which the run was planned
 	Content      Content
-	Window       *Window   // when the message may leave; nil: at any moment
+	Window       *Window   // when the message may leave; nil: at any time
 	Request      []byte    // the call's body, byte for byte
 	Departed     time.Time // when the message left the network's servers, as a receipt says; zero: no receipt says so
 	GivenUp      time.Time // when the network gave the message up, as a receipt says; zero: no receipt says so
@@ -233,7 +234,7 @@ type MessageFilter struct {
 	Phone              string
 	Reference          string // the reference that the caller gave
 	Origin             Origin
-	From, To           time.Time // range of the planned moment: From inclusive, To exclusive
+	From, To           time.Time // range of the planned time: From inclusive, To exclusive
 	WithoutRescheduled bool      // leaves out RESCHEDULED messages, because other messages replaced them
 
 	// Text has words to find in the message's text or in the recipient's name ([RecipientName]). Each word must be in
@@ -250,8 +251,8 @@ type MessageFilter struct {
 // MediaSource fetches files from the media addresses of messages. Connectors use it in Prepare. Many goroutines may
 // call its methods at once.
 type MediaSource interface {
-	// Fetch returns the file. All steps and retries of a run share one fetch of an address, while the source keeps
-	// the file. Fetch returns when ctx ends. The download then continues if other callers wait for it.
+	// Fetch returns the file. While the source keeps the file of an address, all steps and retries of a run share one
+	// download. Fetch returns when ctx ends. The download continues after that if other callers wait for the same file.
 	//
 	// Every error is a [*SendError]. It is Transient if another attempt may help. It is Final if the address is
 	// forbidden, the server refuses, or the file is too large or has the wrong kind. Its text may be shown to the
@@ -264,7 +265,7 @@ type MediaRequest struct {
 	Client   ClientID
 	Run      RunID
 	URL      string
-	MaxBytes int64 // most bytes of this kind that the connector can carry; 0: the limit of the MediaSource
+	MaxBytes int64 // most bytes that the connector can send in a file of this kind; 0: the limit of the MediaSource
 }
 
 // Media is one fetched file. Each call of Fetch returns its own reader, and the caller must close it.
@@ -289,15 +290,15 @@ func MediaKind(name string) string {
 	return "document"
 }
 
-// AgendaStore shows a client the messages that left, the messages that are to leave, and the history of one message.
+// AgendaStore shows a client the messages that left, and the messages that are to leave.
 type AgendaStore interface {
 	// Ended lists at most limit messages whose outcome was recorded between from (inclusive) and to (exclusive),
 	// newest first. With failed, it lists only messages that did not leave, and searches only the latest 5,000
 	// outcomes.
 	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
 
-	// Upcoming lists at most limit PENDING messages whose next moment is between from (inclusive) and to (exclusive),
-	// soonest first.
+	// Upcoming lists at most limit PENDING messages whose Next is between from (inclusive) and to (exclusive), soonest
+	// first.
 	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
 
 	// UpcomingCounts counts, for each quarter of an hour, the PENDING messages between from (inclusive) and to
@@ -324,9 +325,9 @@ type HistoryStore interface {
 
 // OutlookStore reads facts about pending messages that the messages' state does not show.
 type OutlookStore interface {
-	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads at most 20,000 open
-	// messages of the client, only those whose next moment is later than the argument after. all reports whether the
-	// list is complete.
+	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads at most 20,000 open messages
+	// of the client, only messages whose Next is later than the argument after. all reports whether the list is
+	// complete.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
 	// AmongBlacklisted returns which of the given words are entries of the blacklist. A word is a phone or a mark; see

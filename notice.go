@@ -12,8 +12,8 @@ import (
 // NoticeID names a notice.
 type NoticeID int64
 
-// NoticeKind says what a notice is about. Stores keep its number, so the number never changes. It is also the kind's
-// bit number in a [NoticeSet].
+// NoticeKind says what a notice is about. The database contains the kind's number, so the number never changes. The
+// same number is the kind's bit in a [NoticeSet].
 type NoticeKind int8
 
 const (
@@ -53,7 +53,7 @@ func ParseNoticeKind(name string) (NoticeKind, error) {
 	return 0, fmt.Errorf("%q is no kind of notice", name)
 }
 
-// NoticeSet is a set of kinds, with one bit for each kind. Stores keep it as a number.
+// NoticeSet is a set of kinds, with one bit for each kind. The database contains it as a number.
 type NoticeSet int64
 
 // NoticesOf returns the set of the given kinds.
@@ -107,7 +107,7 @@ type Notice struct {
 	Read    bool         // the reader has read the notice
 }
 
-// NoticeDetail has facts that are not in the subject's row. The JSON form is what stores keep. It contains no phone
+// NoticeDetail contains facts that are not in the subject's row. The store writes it as JSON. It contains no phone
 // number and no text of a person.
 type NoticeDetail struct {
 	Reason  string    `json:"reason,omitempty"`  // the reason in the event
@@ -161,8 +161,9 @@ func (c NoticeChoice) Mailed(u User) NoticeSet {
 	return (usual | c.On) &^ c.Off & u.Notices()
 }
 
-// NoticeStore reads and chooses notices for a user. The user sees notices of the own partner or client that the own
-// role may see. Notices from before the user joined are left out. The argument u is the stored user.
+// NoticeStore reads a user's notices, and stores which notices the user wants. A user sees only notices of the user's
+// own partner or client, and only kinds that the user's role may see. Notices from before the user joined are left out.
+// The argument u is the stored user.
 type NoticeStore interface {
 	// LatestNotices returns at most ListedNotices notices that are due by now, newest first.
 	LatestNotices(ctx context.Context, u User, now time.Time) ([]Notice, error)
@@ -222,7 +223,7 @@ const (
 	noticeKeyCreatedWhy   ReasonCode = "notice.key_created_why"
 	noticeSignIn          ReasonCode = "notice.sign_in"
 	noticeSignInWhy       ReasonCode = "notice.sign_in_why"
-	noticeSignInFrom      ReasonCode = "notice.sign_in_from"         // {1}: the address
+	noticeSignInFrom      ReasonCode = "notice.sign_in_from"         // {1}: the IP address
 	noticeClientExpiring  ReasonCode = "notice.client_expiring"      // {2}: number of days
 	noticeClientSoon      ReasonCode = "notice.client_expiring_soon" // {2}: today or tomorrow
 	noticeClientExpired   ReasonCode = "notice.client_expired"

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// OfficialKeys has what a session of type Official needs to call WhatsApp's Cloud API, and to check the webhook calls
-// from it. The vault seals the JSON form.
+// OfficialKeys contains what a session of type Official needs to call WhatsApp's Cloud API. It also contains what the
+// session needs to check the requests of this API to its webhook. The vault seals the JSON form.
 type OfficialKeys struct {
 	PhoneNumberID string `json:"phone_number_id"` // Meta's id of the number, only digits
 	AccessToken   string `json:"access_token"`
@@ -41,7 +41,7 @@ func (id SessionID) WebhookPath() string { return OfficialWebhooks + id.String()
 // ServiceWindow is the 24-hour window: the time after a person's last message in which the person may get free text.
 const ServiceWindow = 24 * time.Hour
 
-// OfficialTenant keeps the keys of Official sessions. It is part of a [Tenant], which cannot read the keys.
+// OfficialTenant stores the keys of Official sessions. It is part of a [Tenant], which cannot read the keys.
 type OfficialTenant interface {
 	// CreateOfficial is [SessionStore.CreateSession] with keys. The store calls seal inside the transaction, with the
 	// new id, perhaps more than once.
@@ -55,7 +55,7 @@ type OfficialTenant interface {
 	// same mark).
 	ChangeKeys(ctx context.Context, id SessionID, change KeyChange) error
 
-	// ReplyWindowOf returns the moment until which the phone may get free text from the session. Zero: the person never
+	// ReplyWindowOf returns the time until which the phone may get free text from the session. Zero: the person never
 	// wrote.
 	ReplyWindowOf(ctx context.Context, session SessionID, phone string) (time.Time, error)
 }
@@ -73,20 +73,20 @@ type OfficialStore interface {
 	// ForgetKeys removes the session's sealed keys.
 	ForgetKeys(ctx context.Context, session SessionID) error
 
-	// ReplyWindowEnd returns the moment until which the person may get free text. Zero: the person never wrote.
+	// ReplyWindowEnd returns the time until which the person may get free text. Zero: the person never wrote.
 	ReplyWindowEnd(ctx context.Context, client ClientID, session SessionID, phone string) (time.Time, error)
 
-	// Addressed returns the people that the session wrote to since a moment and outside their 24-hour windows. For
-	// each person it returns the latest moment of writing. It reads all that the client sent since the moment, so
-	// call it only when a session opens.
+	// Addressed returns the people that the session wrote to outside their 24-hour windows, since the given time. For
+	// each person it returns the latest such time of writing. It reads all that the client sent since the given time,
+	// so call it only when a session opens.
 	Addressed(ctx context.Context, client ClientID, session SessionID, since time.Time) (map[string]time.Time, error)
 
 	// Upload returns the network's id of a file that was uploaded before and is still usable at now. "": there is
 	// none.
 	Upload(ctx context.Context, u Upload, now time.Time) (string, error)
 
-	// KeepUpload stores the id. The id is valid before the moment in the argument expiresAt. If id is "", KeepUpload
-	// deletes the stored id.
+	// KeepUpload stores the id. The id is valid until the time expiresAt. If id is "", KeepUpload deletes the stored
+	// id.
 	KeepUpload(ctx context.Context, u Upload, id string, expiresAt time.Time) error
 }
 

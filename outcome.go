@@ -12,7 +12,7 @@ const (
 	Sent      Verdict = iota + 1 // the network has the message: it becomes COMPLETED
 	Refused                      // the network will never have the message: it becomes FAILED
 	Retry                        // the network does not have the message: it is open again, and due at Outcome.Next
-	Uncertain                    // the network may have the message: the intent stays, and the dispatcher looks again at Outcome.Next
+	Uncertain                    // the network may have the message: the intent stays, and the dispatcher checks the message again at the time Outcome.Next
 )
 
 func (v Verdict) String() string {
@@ -38,11 +38,11 @@ type Outcome struct {
 	Failed  bool      // only with Retry: the attempt makes the message's next backoff longer
 }
 
-// Attempt has what [Decide] needs to know about the attempt that just ended.
+// Attempt contains what [Decide] needs to know about the attempt that just ended.
 type Attempt struct {
 	Message  MessageID
 	Number   int       // number of attempts that began, including this one
-	Repeats  int       // number of attempts that repeated an unanswered one
+	Repeats  int       // number of attempts that repeated an unanswered attempt
 	Now      time.Time // when the answer came, or when waiting for it ended
 	Begun    time.Time // when the intent of the first unanswered attempt was written
 	Recovery Recovery
@@ -85,8 +85,8 @@ func Decide(a Attempt, r Acceptance, err error) Outcome {
 }
 
 // uncertain plans the next check of a message whose answer was lost. With RecoverSameID, the next check is a repeat
-// under the same connector id. If the step asks for a resend, the next check sends the message one more time.
-// Otherwise the next check is the moment at which the message is given up.
+// under the same connector id. If the step asks for a resend, the next check sends the message one more time. In all
+// other cases, the message is given up at the time of the next check.
 func uncertain(a Attempt, err error) Outcome {
 	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
 		Detail: Because(ReasonMaybeBecause, ReasonOf(err).Stored())}

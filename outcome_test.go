@@ -88,8 +88,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideKeepsTheUncertain checks that no answer to a repeat opens the message again. A cancellation closes open
-// messages. It could then close a message that the network has.
+// TestDecideKeepsTheUncertain checks that no answer to a repeat opens the message again. A cancellation could close an
+// opened message although the network has this message.
 func TestDecideKeepsTheUncertain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -65,7 +65,7 @@ const (
 	ReasonNotUploaded      ReasonCode = "connector.not_uploaded"  // the file is not uploaded yet
 	ReasonTooLarge         ReasonCode = "connector.too_large"     // the file is too large
 	ReasonBeyondBytes      ReasonCode = "connector.beyond_bytes"  // {1}: kind of the file, {2}: largest size
-	ReasonFileType         ReasonCode = "connector.file_type"     // the network does not take files of this type
+	ReasonFileType         ReasonCode = "connector.file_type"     // the network does not accept files of this type
 	ReasonOnlyOpus         ReasonCode = "connector.only_opus"     // an ogg file must contain opus audio
 	ReasonNoOpus           ReasonCode = "connector.no_opus"       // the file contains no opus audio
 	ReasonAudioAlone       ReasonCode = "connector.audio_alone"   // audio cannot have a text
@@ -79,7 +79,7 @@ const (
 	ReasonBrackets ReasonCode = "form.brackets" // {1} ({2})
 )
 
-// Stored forms of an uncertain outcome. Rows of an earlier version hold the sentence FormerUncertain. A statement
+// Stored forms of an uncertain outcome. Rows of an earlier version contain the sentence FormerUncertain. A statement
 // that looks for uncertain outcomes must look for both.
 const (
 	StoredUncertain = `["uncertain"]`
@@ -124,8 +124,8 @@ func (r Reason) Equal(other Reason) bool {
 // storedMark is the beginning of every stored reason that has a code.
 const storedMark = `["`
 
-// Stored returns the form that stores keep: a JSON array of the code and the arguments. A quoted text stays a plain
-// text; only bytes that no database accepts are replaced or removed.
+// Stored returns the form that the store writes: a JSON array of the code and the arguments. A quoted text stays a
+// plain text; only bytes that no database accepts are replaced or removed.
 func (r Reason) Stored() string {
 	if r.Code == "" {
 		words := strings.ReplaceAll(strings.ToValidUTF8(strings.Join(r.Args, " "), "\uFFFD"), "\x00", "")
@@ -158,8 +158,8 @@ func (r *Reason) UnmarshalText(stored []byte) error {
 	return nil
 }
 
-// ParseReason reads the stored form. It takes any other text as quoted, because rows of earlier versions hold
-// sentences.
+// ParseReason reads the stored form. It treats any other text as a quoted text, because rows of earlier versions
+// contain sentences.
 func ParseReason(stored string) Reason {
 	if stored == FormerUncertain {
 		return Because(ReasonUncertain)

@@ -39,7 +39,8 @@ type Charge struct {
 	Phone    string // number of the recipient, which gives the country; "": not reported
 }
 
-// DeliveryStatus has what all receipts of one message say together: when the first receipt of each kind came.
+// DeliveryStatus combines all receipts of one message. For each kind of receipt, it contains the earliest time in a
+// receipt of this kind.
 type DeliveryStatus struct{ Sent, Delivered, Read, Failed time.Time }
 
 // With returns the status after one more receipt. The order of receipts and repeated receipts make no difference.
@@ -74,11 +75,11 @@ type InboundMessage struct {
 	Phone   string // the person's number "+…", or another name that the network has for the person
 	Chat    string // the network's own name of the chat, which stays the same if the number becomes known later; "": use Phone
 	At      time.Time
-	ID      string      // the network's id; "": the message opens a window and stops sequences, but is not kept
+	ID      string      // the network's id; "": the message opens a window and stops sequences, but is not stored
 	Own     bool        // the client's people wrote the message: it opens no window and stops no sequence
-	Group   bool        // Phone is a group that the session writes to: the message opens the group's window, but is not kept
+	Group   bool        // Phone is a group that the session writes to: the message opens the group's window, but is not stored
 	Kind    ReplyKind   // a reaction opens a window but stops no sequence
-	Text    string      // text or caption; the store keeps at most [MaxReply] characters
+	Text    string      // text or caption; at most [MaxReply] characters are stored
 	Media   *ReplyMedia // nil: no file
 }
 
@@ -91,7 +92,8 @@ const (
 	maxReplyBytes = 4 * MaxReply
 )
 
-// Storable returns the message with texts that every database accepts, cut to the length that stores keep.
+// Storable returns the message with texts that every database accepts. It cuts each text to the largest length that is
+// stored.
 func (m InboundMessage) Storable() InboundMessage {
 	m.ID, m.Text = storable(m.ID, maxReplyID), storable(m.Text, maxReplyBytes)
 	n := 0
@@ -131,7 +133,7 @@ type Preference struct {
 	Phone   string // see [InboundMessage.Phone]
 	Stop    bool   // true: no more marketing; false: marketing is allowed again
 	At      time.Time
-	Reason  string // the network's words, kept as proof
+	Reason  string // the network's words, stored as proof
 }
 
 // PreferenceReason is how a blacklist entry's reason begins if an earlier version added the entry for a preference.
@@ -145,7 +147,7 @@ type Alias struct {
 	Phone   string // the person's name as the recipient of messages
 }
 
-// InboundBatch has the events of one session that the network reported in one call.
+// InboundBatch contains the events of one session that the network reported in one call.
 type InboundBatch struct {
 	Aliases     []Alias
 	Receipts    []DeliveryReceipt
@@ -154,22 +156,22 @@ type InboundBatch struct {
 	Templates   []TemplateEvent // events about templates of the session's business
 }
 
-// TakenMessage is an inbound message on its way into the store. Phone is the name under which the store keeps it. If
-// Names is empty, the store itself finds Names, Phone and Keep, in the transaction that keeps the message.
+// TakenMessage is an inbound message on its way into the store. Phone is the name under which the message is stored. If
+// Names is empty, the store itself finds Names, Phone and Keep, in the transaction that stores the message.
 type TakenMessage struct {
 	InboundMessage
 	Names            []string // all names under which the person may be a recipient
-	Mark             string   // keyed hash of session, chat and ID, to recognise a repeat; "": the message is not kept
+	Mark             string   // keyed hash of session, chat and ID, to recognise a repeat; "": the message is not stored
 	Effect           ReplyEffect
 	Keep             KeepReplies
 	MayChangeConsent func(ClientSettings) bool // reports whether the message may change consent, which must be done first; nil: it never does
 	Says             func(words []string) bool // reports whether the whole message is one of the words, as rules compare them; nil: no rule waits for the message
 }
 
-// ErrConsentFirst refuses to keep a message that may change consent. The caller must enter the consent first.
+// ErrConsentFirst refuses to store a message that may change consent. The caller must first call EnterConsent.
 var ErrConsentFirst = errors.New("the message may change consent, which comes first")
 
-// ShownName returns the name under which a person's messages are kept. It is a number, if one is known.
+// ShownName returns the name under which a person's messages are stored. It is a number, if one is known.
 func ShownName(names []string) string {
 	if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "+") }); i >= 0 {
 		return names[i]
@@ -202,25 +204,25 @@ type OptOutStore interface {
 // follow.
 const OptOutReason = "Disiscrizione: "
 
-// IntakeStore keeps what networks report. A repeat of any call has no further effect.
+// IntakeStore stores what networks report. A repeat of any call has no further effect.
 type IntakeStore interface {
 	OptOutStore
 
-	// KeepReceipts notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It
-	// changes messages that are open or uncertain. A failure must carry the token of the present attempt. It also
-	// changes COMPLETED messages that the network gave up, and FAILED messages that the network delivered. Cancelled
-	// messages stay as they are.
+	// KeepReceipts stores receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
+	// messages that are open or uncertain. A failure must contain the token of the present attempt. It also changes
+	// COMPLETED messages that the network gave up, and FAILED messages that the network delivered. Cancelled messages
+	// stay as they are.
 	//
 	// KeepReceipts counts the charge of a delivery for the message's campaign, once for each message. A failure gives
 	// the credit back, and a later delivery takes it again. Receipts for messages that do not exist, or that belong
 	// to another session, are skipped; unknown is their number.
 	KeepReceipts(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
-	// KeepInbound opens windows for free text. It also cancels the messages of sequences that stop on a reply, if they
-	// started before the person wrote. It keeps each message once for its mark, as the client's settings say. It
-	// returns how many messages it cancelled. After an error, some effects may be on disk; a repeat with the same
-	// messages adds the missing ones. Error: [ErrConsentFirst], if a message with MayChangeConsent was not taken
-	// before.
+	// KeepInbound opens windows for free text. If a sequence stops on a reply, KeepInbound cancels the messages of its
+	// runs that started before the person wrote. It stores each message once for its mark, as the client's settings
+	// say. It returns how many messages it cancelled. After an error, some effects may be on disk; a repeat with the
+	// same messages adds the missing ones. Error: [ErrConsentFirst], if MayChangeConsent returns true for a message
+	// that is not stored yet.
 	KeepInbound(ctx context.Context, now time.Time, all []TakenMessage) (cancelled int, err error)
 
 	// KeepAliases stores other names by which the network knows people.

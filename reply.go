@@ -32,7 +32,7 @@ const (
 	ReplyOther    ReplyKind = "other"
 )
 
-// MaxReply is the longest text of a reply that stores keep, in characters. A longer text is cut.
+// MaxReply is the length of the longest text of a reply that is stored, in characters. A longer text is cut.
 const MaxReply = 4096
 
 // LocationText returns the text of a location: its name, its address and its coordinates in degrees, each on its own
@@ -45,8 +45,8 @@ func LocationText(name, address string, latitude, longitude float64) string {
 // RunAnswerTime is how long after a run a message of its recipient counts as an answer to the run.
 const RunAnswerTime = 30 * 24 * time.Hour
 
-// ReplyMedia is a file that came with a reply. The network keeps the file, and this server fetches it when somebody
-// opens it. The JSON form is what stores keep.
+// ReplyMedia is a file that came with a reply. The file stays at the network, and this server fetches the file when
+// somebody opens it. The store writes ReplyMedia as JSON.
 type ReplyMedia struct {
 	Type  string    `json:"type,omitempty"` // media type, as the network reported it
 	Name  string    `json:"name,omitempty"` // file name
@@ -75,7 +75,7 @@ const (
 	ReplyNoEffect ReplyEffect = iota
 	ReplyStopped              // the reply cancelled messages of sequences that stop on a reply
 	ReplyOptOut               // the reply withdrew consent
-	ReplyOptIn                // the reply took a withdrawal of consent back
+	ReplyOptIn                // the reply reverted a withdrawal of consent
 )
 
 // Reply is a message that a person wrote to a session, or that the client's people wrote to a person on the linked

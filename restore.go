@@ -8,7 +8,7 @@ import (
 // RestoreResult says what one client must decide after a restore. The zero value means that there is nothing to
 // decide.
 type RestoreResult struct {
-	Since   time.Time // moment of the backup: the store has nothing that happened later
+	Since   time.Time // time of the backup: the store contains nothing that happened later
 	At      time.Time // when the backup was restored
 	Unknown int       // messages that may have left already, and that nobody has decided about yet
 	Held    time.Time // since when the client is held: its messages leave only after a person releases it; zero: not held
@@ -22,7 +22,7 @@ type RestoredClient struct {
 	RestoreResult
 }
 
-// RestoreStore keeps what people must decide after a restore.
+// RestoreStore stores what people must decide after a restore.
 type RestoreStore interface {
 	Restored(ctx context.Context) (RestoreResult, error)
 

@@ -43,14 +43,14 @@ func ParseKeep(text string) (Retention, error) {
 	return Retention{}, fmt.Errorf("%q is not a time such as 24mo, 90d, 12w or 2y, nor never", text)
 }
 
-// Cutoff returns the limit at the moment now: texts of messages that ended before the limit are removed. It returns
-// zero if texts are kept for ever.
+// Cutoff returns the limit at the time now: texts of messages that ended before the limit are removed. It returns zero
+// if texts are kept for ever.
 func (k Retention) Cutoff(now time.Time) time.Time {
 	if k == (Retention{}) {
 		return time.Time{}
 	}
 	now = now.UTC()
-	day := DateOf(now).AddMonths(-k.Months) // a shorter month gives its last day, so texts are never kept for less than the months
+	day := DateOf(now).AddMonths(-k.Months) // if that month has no such day, AddMonths returns its last day, so texts are never kept for less than k.Months
 	at := now.Sub(time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC))
 	return time.Date(day.Year, day.Month, day.Day-k.Days, 0, 0, 0, 0, time.UTC).Add(at)
 }

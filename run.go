@@ -29,7 +29,7 @@ type Run struct {
 	Steps []FrozenStep // one step for each message, in order
 }
 
-// FrozenStep is what a run keeps about one planned message. The JSON form is what stores keep.
+// FrozenStep is the data of a run about one planned message. The store writes it as JSON.
 type FrozenStep struct {
 	Step    int     `json:"step"`
 	Content Content `json:"content"`
@@ -73,12 +73,12 @@ func (u Usage) Remaining() int64 { return max(0, u.Cap-u.Used) }
 // UncountedCap is the cap that the API shows for a client without a cap. Calls of this client are never refused.
 const UncountedCap = 1_000_000
 
-// StartRun asks the store to keep a run and its messages. One transaction also changes the client's usage and the
+// StartRun asks the store to write a run and its messages. One transaction also changes the client's usage and the
 // call's idempotency record.
 type StartRun struct {
 	Run      Run
-	Messages []PlannedMessage // in the order of the steps; if empty, the store keeps nothing, but the call counts
-	Skipped  []SkippedStep    // kept with the answer, so that a repeat of the call returns the same
+	Messages []PlannedMessage // in the order of the steps; if empty, nothing is stored, but the call counts
+	Skipped  []SkippedStep    // stored with the answer, so that a repeat of the call returns the same
 
 	Day         Date // the client's present day, on which the call is counted
 	Now         time.Time
@@ -90,7 +90,7 @@ type StartRun struct {
 	Revision int64
 }
 
-// StartedRun is the answer to a [StartRun]. Its JSON form is kept for repeats of the call.
+// StartedRun is the answer to a [StartRun]. Its JSON form is stored for repeats of the call.
 type StartedRun struct {
 	IDs     []MessageID   `json:"ids"`
 	Usage   Usage         `json:"usage"`
@@ -113,7 +113,7 @@ type CancelTarget struct {
 // CancelledMessage is one message that a cancellation cancelled.
 type CancelledMessage struct {
 	ID      MessageID
-	Desired time.Time // the desired moment, or the planned one if there is no desired moment
+	Desired time.Time // the desired time, or the planned time if there is no desired time
 }
 
 // Resend asks to send messages again, all or none. Each gets a new message with the same origin, sequence, run,
@@ -128,7 +128,7 @@ type Resend struct {
 	Move        bool         // each message must still be PENDING; otherwise the code is conflict
 }
 
-// ResendMessage is one message to send again, with its new moments.
+// ResendMessage is one message to send again, with its new times.
 type ResendMessage struct {
 	ID         MessageID
 	Desired    time.Time // zero: none

@@ -14,7 +14,7 @@ const (
 	MaxURL        = 2048
 	MaxJitter     = 86_400  // seconds
 	MaxRequestIDs = 1000    // ids or phones in one call
-	MaxRequest    = 1 << 20 // bytes of a call's body; the store keeps the body with the call's messages
+	MaxRequest    = 1 << 20 // bytes of a call's body, which is stored with the call's messages
 	MaxFields     = 1000    // different fields in the steps and templates of one sequence
 	HorizonYears  = 5
 )
@@ -71,10 +71,10 @@ type Timing struct {
 	Window   *Window   `json:"window,omitempty"`
 	Jitter   int       `json:"jitter,omitempty"` // seconds, 0 to MaxJitter
 	IfPast   IfPast    `json:"if_past,omitempty"`
-	ValidFor *Validity `json:"valid_for,omitempty"` // how long after its planned moment the message may leave; nil: 24 hours
+	ValidFor *Validity `json:"valid_for,omitempty"` // how long after its planned time the message may leave; nil: 24 hours
 }
 
-// AnchorStart is the anchor of steps that count from the moment of the call.
+// AnchorStart is the anchor of steps whose offset counts from the time of the call.
 const AnchorStart = "start"
 
 // Unit is a unit of an offset. Days and longer units are calendar arithmetic in the run's zone. Hours and shorter
@@ -105,13 +105,13 @@ type Offset struct {
 	Direction Direction `json:"direction,omitempty"`
 }
 
-// Validity is how long after its planned moment a message may still leave.
+// Validity is how long after its planned time a message may still leave.
 type Validity struct {
 	Amount int  `json:"amount"`
 	Unit   Unit `json:"unit"`
 }
 
-// IfPast says what happens to a step whose moment is more than [PastGrace] ago.
+// IfPast says what happens to a step whose planned time is more than [PastGrace] ago.
 type IfPast string
 
 const (
@@ -120,7 +120,7 @@ const (
 	PastReject IfPast = "reject"
 )
 
-// PastGrace is how far in the past a step's moment may be and still count as now.
+// PastGrace is how far in the past a step's planned time may be and still count as now.
 const PastGrace = 5 * time.Minute
 
 // FieldKind is the type of a field's value, for sequences and contacts.

@@ -77,7 +77,7 @@ func (s Session) DefaultPace() Pace {
 	return Pace{PerMinute: 20, PerDay: 1000, ColdPerMinute: 3, ColdPerDay: 50, Jitter: 3}
 }
 
-// LinkState is the state of a session's link. Stores keep the numbers.
+// LinkState is the state of a session's link. The database contains the numbers.
 type LinkState int8
 
 const (
@@ -97,13 +97,13 @@ func (s LinkState) String() string {
 	return linkNames[s]
 }
 
-// Condition adds detail to a [LinkState]. Stores keep the numbers.
+// Condition adds detail to a [LinkState]. The database contains the numbers.
 type Condition int8
 
 const (
 	ConditionNone Condition = 0 // no detail
 	Connecting    Condition = 1 // linked: a login is running, or about to begin
-	Waiting       Condition = 2 // linked: the next login is at the moment Link.Until
+	Waiting       Condition = 2 // linked: the next login is at the time Link.Until
 	Banned        Condition = 3 // linked: the network refuses logins until Link.Until
 	Outdated      Condition = 4 // linked: the network wants a newer version of the protocol
 	Replaced      Condition = 5 // linked: another connection took over the session; a person must decide
@@ -130,7 +130,7 @@ const (
 	PairCode PairMethod = "code" // the person types a code into the phone
 )
 
-// Link is what stores keep about a session's link. The node that owns the session writes it. Any node may show it.
+// Link is the stored state of a session's link. The node that owns the session writes it. Any node may show it.
 type Link struct {
 	State  LinkState
 	Since  time.Time // when this state, or the last pairing, began; zero: never changed since the session was created
@@ -139,8 +139,8 @@ type Link struct {
 	Code   string    // while pairing: a sealed [PairingCode]; these bytes are not text
 	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
 	Condition
-	Limited    time.Time // until this moment the session sends nothing to cold contacts; zero: no limit
-	Restricted bool      // with LinkLinked: the network refuses everything that the number sends. Clients are informed; stores do not keep this flag
+	Limited    time.Time // until this time the session sends nothing to cold contacts; zero: no limit
+	Restricted bool      // with LinkLinked: the network refuses everything that the number sends. Clients are informed; this flag is not stored
 }
 
 // LinkOf returns the state of the session's link. For LinkAsCreated, it returns online for a sandbox and unlinked for
@@ -164,14 +164,14 @@ type PairingCode struct {
 // Linker is a [Connector] whose sessions people link to a number and unlink. For one session, the caller makes one
 // call at a time. Calls for different sessions may run at once.
 //
-// A Linker reports each change of a session as a [LinkReport]. For this it calls a function that its constructor got.
-// Reports may begin before Open returns, and end when Close returns. The function never blocks, any goroutine may
-// call it, and it stores the report as soon as it can.
+// A Linker reports each change of a session as a [LinkReport]. The constructor of the Linker gets a function for these
+// reports. Reports may begin before Open returns, and end when Close returns. The function never blocks, any goroutine
+// may call it, and it stores the report as soon as it can.
 type Linker interface {
-	// Open takes charge of a session that this node owns from now on, and connects the session if it is linked. The
-	// dispatcher waits for Open, so it returns at once. s.Link is the stored link. If the connector's own keys show
-	// another state, the Linker reports that state. A pairing that another node began has ended. Before Open, and
-	// after Close, the session is not Online.
+	// Open begins the work for a session that this node owns from now on, and connects the session if it is linked.
+	// Open returns at once, because the dispatcher waits for it. s.Link is the stored link. If the connector's own keys
+	// show another state, the Linker reports that state. A pairing that another node began does not continue on this
+	// node. Before Open, and after Close, the session is not Online.
 	Open(s Session)
 
 	// Close stops all work for a session, so that another node may open it. After Close returns, the Linker sends and
@@ -220,7 +220,7 @@ func (r LinkReport) Equal(o LinkReport) bool {
 // Reconnector is a [Linker] that, in some conditions, connects a session again only when a person asks.
 type Reconnector interface {
 	// Reconnect connects a linked session at once, even if its condition is Waiting or Replaced. Codes: conflict (the
-	// session is not linked, or the network refuses logins until a later moment).
+	// session is not linked, or the network refuses logins until a later time).
 	Reconnect(ctx context.Context, session SessionID) error
 }
 

@@ -66,9 +66,9 @@ type RunStore interface {
 	// calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
-	// Stop cancels the PENDING messages of the sequence's runs for the phone that have no open intent. A cancelled
-	// message is never sent. With a reference, Stop reaches only runs with this reference. It counts one call, and
-	// the cap never refuses it. One transaction cancels at most 1,000 messages.
+	// Stop cancels messages of the sequence's runs for the phone: all messages that are PENDING and have no open
+	// intent. A cancelled message is never sent. With a reference, Stop reaches only runs with this reference. It
+	// counts one call, and the cap never refuses it. One transaction cancels at most 1,000 messages.
 	//
 	// A message in flight is not in the answer. If its attempt certainly fails, it becomes CANCELLED instead of being
 	// retried. If the outcome of its attempt is uncertain, it is not repeated; then only a delivery receipt or a
@@ -98,14 +98,14 @@ type MessageStore interface {
 	// most 32 MiB, and the filter may limit the search. Codes: invalid (the cursor).
 	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
 
-	// Outcomes lists the outcomes that were recorded between from (inclusive) and to (exclusive), oldest first,
-	// sorted by moment and id. A corrected outcome is listed only at the moment of its correction. An outcome stays
-	// in the list after somebody sent its message again. Codes: invalid (the cursor).
+	// Outcomes lists the outcomes that were recorded between from (inclusive) and to (exclusive), oldest first, sorted
+	// by time and id. A corrected outcome is listed only at the time of its correction. An outcome stays in the list
+	// after somebody sent its message again. Codes: invalid (the cursor).
 	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
 
 	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
-	// messages become RESCHEDULED. COMPLETED messages stay COMPLETED. A new message keeps the session of the old one,
-	// or gets the client's default session if that one was deleted.
+	// messages become RESCHEDULED. COMPLETED messages stay COMPLETED. A new message gets the session of the old
+	// message. If this session was deleted, the new message gets the client's default session.
 	//
 	// Codes, checked in this order: not_found, with a fault for each id that is missing or belongs to another client.
 	// conflict, with a fault for each message that is RESCHEDULED, being sent, uncertain, or without content.
@@ -128,7 +128,7 @@ type Page struct {
 	Cursor string
 }
 
-// SequenceStore keeps sequences.
+// SequenceStore stores sequences.
 type SequenceStore interface {
 	// CreateSequence stores a new sequence. o may be nil; its Answer gets the SequenceID. Codes: not_found (its
 	// session), invalid (a template that a step names, at body.steps[i].template).
@@ -152,14 +152,14 @@ type SequenceStore interface {
 	RestoreSequence(ctx context.Context, id SequenceID, since time.Time) error
 }
 
-// SessionStore keeps sessions.
+// SessionStore stores sessions.
 type SessionStore interface {
 	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error) // o may be nil; its Answer gets the SessionID
 	Session(ctx context.Context, id SessionID) (Session, error)                      // code not_found
 	Sessions(ctx context.Context, p Page) ([]Session, string, error)                 // sorted by id; code invalid: the cursor is wrong
 
 	// DeleteSession deletes a session. Sequences that name it then use moveTo, or the default session if moveTo is 0.
-	// Pending messages are cancelled, or move to moveTo with the same moments. An uncertain message becomes FAILED,
+	// Pending messages are cancelled, or move to moveTo with the same due times. An uncertain message becomes FAILED,
 	// because no connector could look for it any more.
 	//
 	// Code not_found: the session is missing. If moveTo is missing, the fault is at query.move_to. Code conflict: the
@@ -182,7 +182,7 @@ type SessionStore interface {
 	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
 }
 
-// TemplateStore keeps templates.
+// TemplateStore stores templates.
 type TemplateStore interface {
 	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: another template has the name; o's Answer gets the TemplateID
 	// UpdateTemplate replaces the template. The stored version must be one of known, if known is not empty. Codes:
@@ -195,7 +195,7 @@ type TemplateStore interface {
 	DeleteTemplate(ctx context.Context, id TemplateID) error // codes: not_found; conflict: a sequence names it
 }
 
-// BlacklistStore keeps the numbers that a client must never write to.
+// BlacklistStore stores the numbers that a client must never write to.
 type BlacklistStore interface {
 	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark
 	// after an erasure, is already there, nothing changes. o may be nil; its Answer gets nil.
@@ -210,9 +210,9 @@ type BlacklistStore interface {
 	// FindBlacklisted lists entries, newest first, which means by falling id. Codes: invalid (the cursor).
 	FindBlacklisted(ctx context.Context, f BlacklistFilter, p Page) ([]BlacklistEntry, string, error)
 	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error) // code not_found
-	// AddAllBlacklisted adds entries, each as AddBlacklisted does, and returns how many are new. The caller sorts
-	// them by phone, each phone once. One transaction takes at most 1,000 entries. If the call fails, the caller may
-	// repeat it; the repeat adds the missing entries.
+	// AddAllBlacklisted adds entries, each in the same way as AddBlacklisted, and returns how many entries are new. The
+	// caller sorts them by phone, each phone once. One transaction adds at most 1,000 entries. If the call fails, the
+	// caller may repeat it; the repeat adds the missing entries.
 	AddAllBlacklisted(ctx context.Context, all []BlacklistEntry) (added int, err error)
 	// RemoveBlacklistEntry removes the entry with this id. The entry may have only a mark, after an erasure. Codes:
 	// not_found.
@@ -230,11 +230,11 @@ type SandboxStore interface {
 
 // PrivacyStore erases persons.
 type PrivacyStore interface {
-	// Erase removes the person's number and all texts from the client's rows. Rows, states, moments and credits stay.
-	// It cancels the pending messages to the phone. Uncertain messages become FAILED. It counts one call, and the cap
-	// never refuses it. It uses several small transactions. If it fails, the caller may repeat it; the repeat
-	// finishes the rest. Codes: busy, if a message to the phone is being sent or repeated now; then no call is
-	// counted, but the rest is done.
+	// Erase removes the person's number and all texts from the client's rows. Rows, states, times and credits stay. It
+	// cancels the pending messages to the phone. Uncertain messages become FAILED. It counts one call, and the cap
+	// never refuses it. It uses several small transactions. If it fails, the caller may repeat it; the repeat finishes
+	// the rest. Codes: busy, if a message to the phone is being sent or repeated now; then no call is counted, but the
+	// rest is done.
 	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
 }
 
@@ -252,7 +252,7 @@ type PartnerTenant interface {
 	IdempotencyStore // the partner's own records, separate from those of its clients
 }
 
-// ClientStore keeps a partner's clients.
+// ClientStore stores a partner's clients.
 type ClientStore interface {
 	// CreateClient creates the client, its login, its default session and its key in one transaction. o may be nil;
 	// its Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the e-mail).
@@ -266,12 +266,12 @@ type ClientStore interface {
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 
 	// DeleteClient deletes the client for good. Its login e-mail becomes free, its keys are revoked, its sessions are
-	// deleted, and its pending messages are cancelled. Messages in flight finish as after a Stop. The rows of
-	// messages and of the ledger stay.
+	// deleted, and its pending messages are cancelled. Messages in flight end in the same way as after [RunStore.Stop].
+	// The rows of messages and of the ledger stay.
 	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // code not_found
 }
 
-// KeyStore keeps the keys of a partner (client 0) and of its clients. not_found means that the key is unknown,
+// KeyStore stores the keys of a partner (client 0) and of its clients. not_found means that the key is unknown,
 // revoked, or expired after a rotation. A method that makes a key may also return quota_reached (for a client), or
 // conflict (the partner has MaxPartnerKeys).
 type KeyStore interface {
@@ -285,7 +285,7 @@ type KeyStore interface {
 }
 
 // Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller
-// asks only for the roles that it needs.
+// declares only the roles that it needs.
 type Operator interface {
 	TenantStore
 	DeviceLogin
@@ -373,22 +373,23 @@ type QueueReader interface {
 	// after horizon. They include uncertain messages that the dispatcher must look at again.
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
-	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no
-	// intent, and their deadline comes before the argument end, or at the same moment. If a session cannot send, the
-	// dispatcher closes them, even if it has not read the queue so far. Expiring reads all due messages of the
-	// session, so do not call it every second. It leaves out messages that a campaign holds back.
+	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no intent,
+	// and their deadline is not later than the argument end. If a session cannot send, the dispatcher closes these
+	// messages, even if it has not read them from the queue. Expiring reads all due messages of the session, so do not
+	// call it every second. It leaves out messages that a campaign holds back.
 	Expiring(ctx context.Context, session SessionID, end time.Time, limit int) ([]DueMessage, error)
 
-	// Retrying returns open messages of the sessions that had an attempt. Their Next is later than the argument since,
-	// and not later than the argument end. A new owner needs them to keep the order of messages to each recipient.
-	// For each session, Retrying reads these messages and those without an attempt. It reads at most limit.
-	// crowded has the sessions where it reached this limit, because they may have more.
+	// Retrying returns the sessions' open messages that are in retry. Their last attempt began after the argument
+	// since, and their Next is not later than the argument end. A new owner of the sessions needs these messages to
+	// keep the order of messages to each recipient. For each session, Retrying reads at most maximum open messages,
+	// with or without an attempt. crowded contains the sessions in which it read maximum messages, because these
+	// sessions may have more.
 	Retrying(ctx context.Context, sessions []SessionID, since, end time.Time, maximum int) (tried []DueMessage, crowded []SessionID, err error)
 
 	// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.
 	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)
 
-	// SendPermissions reads for each client whether its messages may leave.
+	// SendPermissions returns for each client whether its messages may leave.
 	SendPermissions(ctx context.Context, clients []ClientID) (map[ClientID]SendPermission, error)
 }
 
@@ -408,8 +409,8 @@ type AttemptStore interface {
 	Settle(ctx context.Context, node NodeID, now time.Time, s []Settlement) error
 }
 
-// QueueCursor is a position in one of a session's two queues: after the message with this Next and this ID. With
-// neither, the position is the beginning of the queue.
+// QueueCursor is a position in one of a session's two queues: after the message with this Next and this ID. If both are
+// zero, the position is the beginning of the queue.
 type QueueCursor struct {
 	Session  SessionID
 	Campaign bool // true: the campaign queue, without campaigns that hold their messages back; false: all other messages
@@ -427,7 +428,7 @@ type StepRef struct {
 type StepContent struct {
 	Zone    string // zone of the run
 	Content Content
-	Window  *Window // when the message may leave; nil: at any moment
+	Window  *Window // when the message may leave; nil: at any time
 }
 
 // Claim is a request to begin attempts.
@@ -439,8 +440,8 @@ type Claim struct {
 }
 
 // ClaimItem names one message as the dispatcher last read it. Intent 0 begins a first attempt or a retry. Intent > 0
-// repeats an attempt whose answer was lost, under the same connector id. A repeat takes no second credit, and Repeats
-// grows by one.
+// repeats an attempt whose answer was lost, under the same connector id. A repeat reserves no second credit, and adds
+// one to Repeats.
 type ClaimItem struct {
 	MessageRef
 	Session  SessionID  // session that the dispatcher read; the message is not claimed if it moved to another session; 0: any session
@@ -470,8 +471,8 @@ type Result struct {
 	Outcome Outcome
 }
 
-// Settlement asks to close an open message (State Failed) or to postpone it (State Pending, to the moment Next), with
-// a reason.
+// Settlement asks to close an open message (State Failed) or to postpone it (State Pending, to the time Next), with a
+// reason.
 type Settlement struct {
 	MessageRef
 	Intent int64 // intent that the dispatcher read: 0, or the token of an attempt that is given up as uncertain
@@ -481,14 +482,14 @@ type Settlement struct {
 	Detail Reason
 }
 
-// Fleet keeps the nodes and their leases, and which node sends for which session.
+// Fleet stores the nodes and their leases, and which node sends for which session.
 type Fleet interface {
 	// Join registers a new node with a lease, and returns its id.
 	Join(ctx context.Context, lease time.Duration) (NodeID, error)
 	// Beat prolongs the node's lease. [ErrFenced]: the lease is gone.
 	Beat(ctx context.Context, node NodeID, lease time.Duration) error
-	// Reap removes nodes whose lease ended, and frees their sessions. It returns how many. It leaves a node with an
-	// open claim for the next call.
+	// Reap removes nodes whose lease ended, and frees their sessions. It returns how many sessions it freed. If a node
+	// has an open claim, only a later call removes the node.
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
@@ -499,15 +500,15 @@ type Fleet interface {
 	Leave(ctx context.Context, node NodeID) error
 }
 
-// Wakeup informs the dispatcher that a session has something due at the moment due. A zero due means that sessions
-// changed. A wakeup may be lost, so every loop also polls.
+// Wakeup informs the dispatcher that a session has something due at the time due. If due is zero, sessions changed. A
+// wakeup may be lost, so every loop also polls.
 type Wakeup func(session SessionID, due time.Time)
 
-// SecretStore keeps a few small secrets of the server. They are only as safe as the database.
+// SecretStore stores a few small secrets of the server. They are only as safe as the database.
 type SecretStore interface {
 	// Secret returns the value, or nil if there is none.
 	Secret(ctx context.Context, name string) ([]byte, error)
-	// SetSecret stores value if the stored value is still old (nil: there is none). It returns whether it stored
-	// value.
+	// SetSecret stores the argument value if the stored value equals the argument old; old is nil if no value is
+	// stored. It returns whether it stored value.
 	SetSecret(ctx context.Context, name string, old, value []byte) (bool, error)
 }

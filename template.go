@@ -78,7 +78,7 @@ type NetworkTemplate struct {
 	Changed  time.Time // when Meta last reported the status
 }
 
-// TemplatePart is one part of a template: HEADER, BODY, FOOTER or BUTTONS. The JSON form is what stores keep.
+// TemplatePart is one part of a template: HEADER, BODY, FOOTER or BUTTONS. The store writes it as JSON.
 type TemplatePart struct {
 	Kind    string           `json:"type"`
 	Format  string           `json:"format,omitempty"` // only in a header: TEXT, IMAGE, VIDEO, DOCUMENT or LOCATION
@@ -201,8 +201,8 @@ type NetworkTemplates struct {
 	Problem Reason    // why the last reading failed; zero if it succeeded
 }
 
-// NetworkTemplateStore keeps what Meta reports about templates. The connector first notes the business of each
-// session. The store then keeps the templates of that business for each client with a session there.
+// NetworkTemplateStore stores what Meta reports about templates. The connector first stores the business of each
+// session. The templates of a business are then stored for each client that has a session of this business.
 type NetworkTemplateStore interface {
 	// NoteOfficial stores Meta's ids of the session's number and business. "" means unknown.
 	NoteOfficial(ctx context.Context, session SessionID, number, account string) error
@@ -215,10 +215,10 @@ type NetworkTemplateStore interface {
 	// business.
 	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
 
-	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces
-	// the templates of the client's business. Templates that are not in the list become DELETED. Later events keep
-	// their effect. If problem is not zero, the store keeps problem instead of the list. If account is not the
-	// business of the session, nothing is stored.
+	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces the
+	// templates of the client's business. Templates that are not in the list become DELETED. Events after the time at
+	// keep their effect. If problem is not zero, problem is stored instead of the list. If account is not the business
+	// of the session, nothing is stored.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
 	// TellNetworkTemplate stores an event of a template. It does nothing if the store has a later event, or if the

@@ -11,8 +11,8 @@ type LoginID int64
 
 func (id LoginID) String() string { return fmt.Sprint(int64(id)) }
 
-// Role says what a user may do in a dashboard. A higher role may do all that a lower role may do. Stores keep the
-// numbers.
+// Role says what a user may do in a dashboard. A higher role may do all that a lower role may do. The database contains
+// the numbers.
 type Role int8
 
 const (
@@ -148,7 +148,7 @@ const MaxFailures = 20
 
 // Visit is the data that the server keeps for one browser while its user signs in, and while the user is signed in.
 type Visit struct {
-	Token   string // hash of the token that the browser keeps
+	Token   string // hash of the token that the browser stores
 	Data    []byte
 	Expires time.Time
 }
@@ -188,7 +188,7 @@ type LoginStore interface {
 	HostSlug(ctx context.Context, slug string) (Host, error)
 }
 
-// TicketStore keeps pending steps that a user continues with a link. The caller must check with [PendingStep.Open]
+// TicketStore stores pending steps that a user continues with a link. The caller must check with [PendingStep.Open]
 // whether the step is still open.
 type TicketStore interface {
 	IssueTicket(ctx context.Context, hash string, s PendingStep) error
@@ -207,7 +207,7 @@ type InvitationStore interface {
 	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (LoginID, error)
 }
 
-// VisitStore keeps visits.
+// VisitStore stores visits.
 type VisitStore interface {
 	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
 	KeepVisit(ctx context.Context, v Visit) error
@@ -221,7 +221,8 @@ type TryStore interface {
 	// Try counts one attempt for each of tries. If one of them must wait, Try counts nothing and returns the longest
 	// wait. It is exact under any concurrency and with any number of nodes.
 	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
-	// Forget is called after a sign-in. It deletes the counts of marks, and lowers the counts of others by one.
+	// Forget is called after a sign-in. It deletes the counts of the first argument's marks. It subtracts one from the
+	// counts of the second argument's marks.
 	Forget(ctx context.Context, marks, others []string) error
 	// Fail notes that the attempt that was counted under mark failed, and adds the failures to the audit log. Within
 	// an hour, a repeat from the same address only raises Times of the entry. After [MaxFailures] in a day, all
@@ -229,7 +230,7 @@ type TryStore interface {
 	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
 }
 
-// UserStore keeps the users of a partner (client 0) and of its clients. A user or client of another partner, or a
+// UserStore stores the users of a partner (client 0) and of its clients. A user or client of another partner, or a
 // deleted client, is missing: not_found.
 type UserStore interface {
 	Users(ctx context.Context, client ClientID) ([]User, error) // sorted by id
@@ -252,7 +253,7 @@ type UserStore interface {
 // MaxUsers is how many users a partner may have. It is also the largest quota of users for a client.
 const MaxUsers = 200
 
-// AuditStore keeps the audit entries of dashboards.
+// AuditStore stores the audit entries of dashboards.
 type AuditStore interface {
 	AddAudit(ctx context.Context, e AuditEntry) error
 	// Audit lists entries of one client, newest first. With client 0 it lists the entries of the partner and all its
@@ -260,7 +261,7 @@ type AuditStore interface {
 	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
 }
 
-// BrandStore keeps a partner's brand.
+// BrandStore stores a partner's brand.
 type BrandStore interface {
 	Host(ctx context.Context) (Host, error)
 	// Logo returns the logo and its media type. logo is nil if there is none.
@@ -278,9 +279,9 @@ type BrandStore interface {
 	WithdrawHost(ctx context.Context) error
 }
 
-// PendingStepKind names a step that a user begins in one request and finishes in a later one. The list below has all
-// such steps, and names the code that checks each step. Each step has a deadline. It also ends when its user is
-// removed or changes the password.
+// PendingStepKind names a step that a user begins in one request and finishes in a later request. The list below
+// contains all such steps, and names the code that checks each step. Each step has a deadline. It also ends when its
+// user is removed or changes the password.
 type PendingStepKind string
 
 const (
@@ -308,8 +309,7 @@ func (k PendingStepKind) Lifetime() time.Duration {
 	return 0
 }
 
-// PendingStep is a step that a user began. The store keeps it sealed in a visit, or in a row together with a link's
-// hash.
+// PendingStep is a step that a user began. It is stored sealed, in a visit, or in a row together with a link's hash.
 type PendingStep struct {
 	Kind  PendingStepKind `json:"kind"`
 	User  LoginID         `json:"user"`

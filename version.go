@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Version identifies the editable values of a thing at one moment. It is a hash of these values, so it changes when one
-// of them changes. It has 16 characters of the URL-safe base64 alphabet.
+// Version identifies the present editable values of a thing. It is a hash of these values, so it changes when a value
+// changes. It has 16 characters of the URL-safe base64 alphabet.
 //
 // A method that changes a thing gets the versions that its caller knows. If the stored version is not among them,
 // nothing changes and the code is precondition_failed. If the caller gives no version, the change always happens.
@@ -53,7 +53,7 @@ func (u User) Version() Version { return versionOf(u.Email, u.Name, u.Role) }
 // Version returns the version of a partner's brand and of the host name that the partner asks for.
 func (b Brand) Version() Version { return versionOf(b.Name, b.Colour, b.LogoKind, b.Host, b.Mark) }
 
-// moment returns t in the form that stores keep.
+// moment returns t in the form in which the store writes times.
 func moment(t time.Time) int64 { return t.UnixMicro() }
 
 func versionOf(parts ...any) Version {

@@ -23,7 +23,7 @@ const (
 	WebhookAtOnce = 8
 	// WebhookPatience is how long a webhook may have no success before it is disabled.
 	WebhookPatience = 5 * 24 * time.Hour
-	// MaxWebhookAnswer is how many bytes of a receiver's answer stores keep.
+	// MaxWebhookAnswer is how many bytes of a receiver's answer are stored.
 	MaxWebhookAnswer = 1 << 10
 )
 
@@ -84,20 +84,20 @@ func (w Webhook) Apply(p WebhookPatch) Webhook {
 // SealedWebhook is the vault's purpose for a webhook's secrets.
 const SealedWebhook = "webhook"
 
-// SealPlace returns the place name that the vault needs to seal the webhook's secrets. It names the owner and the
-// moment of creation.
+// SealPlace returns the place name that the vault needs to seal the webhook's secrets. It names the owner and the time
+// of creation.
 func (w *Webhook) SealPlace() string {
 	return "webhook of " + w.Client.String() + ", " + strconv.FormatInt(w.Created.UnixMicro(), 10)
 }
 
-// WebhookSecret has the secrets that sign a webhook's bodies. Stores keep both sealed.
+// WebhookSecret contains the secrets that sign a webhook's bodies. Both secrets are sealed.
 type WebhookSecret struct {
 	Present      []byte
 	FormerSecret []byte    // the earlier secret, which signs too until Until; nil: there is none
 	Until        time.Time // zero if FormerSecret is nil
 }
 
-// DeliveryState says how far a delivery is. Stores keep the numbers.
+// DeliveryState is the progress of a delivery. The database contains the numbers.
 type DeliveryState int8
 
 const (
@@ -117,8 +117,8 @@ type Delivery struct {
 	At       time.Time // when the event happened
 	State    DeliveryState
 	Attempts int
-	Next     time.Time     // moment of the next attempt, while the delivery waits
-	Tried    time.Time     // moment of the last attempt; zero: none yet
+	Next     time.Time     // time of the next attempt, while the delivery waits
+	Tried    time.Time     // time of the last attempt; zero: none yet
 	Status   int           // HTTP status of the last answer; 0: there was no answer
 	Took     time.Duration // time until the last answer, or until the attempt was given up
 	// Answer is the beginning of the last answer, at most [MaxWebhookAnswer] bytes. If Status is 0, it is the stored
@@ -133,13 +133,13 @@ type DeliveryFilter struct {
 
 // Replay chooses the deliveries of a webhook that start again with a first attempt. The events keep their ids.
 type Replay struct {
-	From, To time.Time // range of the events' moments; a zero moment sets no limit
+	From, To time.Time // range of the events' times; a zero time sets no limit
 	Failed   bool      // only deliveries that were given up
 	Seqs     []int64   // only the events of Client with these numbers; nil: all events
 	Client   ClientID  // only used with Seqs
 }
 
-// WebhookStore keeps the webhooks of one client, or of one partner. A webhook of another owner is missing:
+// WebhookStore stores the webhooks of one client, or of one partner. A webhook of another owner is missing:
 // CodeNotFound.
 type WebhookStore interface {
 	// CreateWebhook stores a new webhook. o may be nil; its Answer gets the WebhookID. Codes: quota_reached;
@@ -153,7 +153,7 @@ type WebhookStore interface {
 	// WebhookSecret returns the sealed secrets. Codes: not_found.
 	WebhookSecret(ctx context.Context, id WebhookID) (WebhookSecret, error)
 	// RotateWebhook replaces the present secret with the secret next. The earlier secret also signs, but only until
-	// the given moment. Codes: not_found.
+	// oldValidUntil. Codes: not_found.
 	RotateWebhook(ctx context.Context, id WebhookID, next []byte, oldValidUntil time.Time) error
 }
 
@@ -189,7 +189,7 @@ const (
 // FaultWebhookTooMany refuses a webhook beyond [MaxWebhooks].
 const FaultWebhookTooMany ReasonCode = "webhook.too_many"
 
-// Reasons why a receiver gave no answer, as [Delivery] keeps them.
+// Reasons why a receiver gave no answer, as a [Delivery] contains them.
 const (
 	ReasonWebhookAddress     ReasonCode = "webhook.address"     // the host name is unknown, or this server may not connect to its addresses
 	ReasonWebhookUnreachable ReasonCode = "webhook.unreachable" // the connection failed
@@ -233,8 +233,8 @@ type DeliveryResult struct {
 	Client       ClientID
 	Seq          int64
 	State        DeliveryState
-	At           time.Time // moment of the attempt
-	Next         time.Time // moment of the next attempt, if the delivery still waits
+	At           time.Time // time of the attempt
+	Next         time.Time // time of the next attempt, if the delivery still waits
 	Status       int
 	Took         time.Duration
 	Answer       string
@@ -243,17 +243,17 @@ type DeliveryResult struct {
 
 // OutboxStore has the methods that the sender of webhooks uses.
 type OutboxStore interface {
-	// NumberEvents gives numbers to about a thousand events without one, and makes the deliveries of these events, in one
-	// transaction. It returns how many events got a number. Any number of nodes may call it at once.
+	// NumberEvents gives numbers to about a thousand events that have no number yet. In the same transaction it makes
+	// the deliveries of these events. It returns how many events got a number. Any number of nodes may call it at once.
 	NumberEvents(ctx context.Context, now time.Time) (int, error)
 
-	// OwnWebhooks makes the node the owner of active webhooks that have due deliveries and no living owner. It
-	// returns all webhooks that the node owns. Only the owner sends to a webhook. Codes: as [Fleet].
+	// OwnWebhooks makes the node the owner of active webhooks that have due deliveries and no living owner. It returns
+	// all webhooks that the node owns. Only the owner sends to a webhook. Codes: see [Fleet].
 	OwnWebhooks(ctx context.Context, node NodeID, now time.Time) ([]WebhookTarget, error)
 
-	// DueDeliveries returns at most limit due deliveries for each webhook, with their events. The delivery that is
-	// due first comes first. It leaves out a delivery for which skip returns true, because that one is being
-	// attempted.
+	// DueDeliveries returns at most limit due deliveries for each webhook, with their events. The delivery that is due
+	// first comes first. It leaves out deliveries for which skip returns true, because an attempt of such a delivery is
+	// running.
 	DueDeliveries(ctx context.Context, webhooks []WebhookID, now time.Time, limit int, skip func(Delivery) bool) ([]DueDelivery, error)
 
 	// EndAttempts records attempts. It disables a webhook that had no success for [WebhookPatience], or whose
@@ -270,7 +270,7 @@ func StorableAnswer(text string) string { return storable(text, MaxWebhookAnswer
 // MaxBacklog is where the counts of an [OutboxBacklog] stop.
 const MaxBacklog = 100_000
 
-// OutboxBacklog has the facts that have no number yet, and the deliveries that wait.
+// OutboxBacklog counts the facts that have no number yet, and the deliveries that wait.
 type OutboxBacklog struct {
 	Unnumbered int
 	Waiting    int           // number of waiting deliveries

@@ -98,8 +98,8 @@ func (w *Window) Contains(t time.Time, loc *time.Location) bool {
 	return w.closeWall(wall) > wall
 }
 
-// Next returns the first moment inside the window that is not before t. This is t itself if t is inside. It returns
-// false if the window does not open within two years.
+// Next returns the first time that is inside the window, t or later. If t is inside, Next returns t. It returns false
+// if the window does not open within two years.
 func (w *Window) Next(t time.Time, loc *time.Location) (time.Time, bool) {
 	if w.Always() {
 		return t, true
@@ -120,8 +120,8 @@ func (w *Window) Next(t time.Time, loc *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Last returns the last whole minute inside the window that begins before t. It returns false if there is none within
-// two years.
+// Last returns the last whole minute before t that is inside the window. It returns false if the two years before t
+// contain no such minute.
 func (w *Window) Last(t time.Time, loc *time.Location) (time.Time, bool) {
 	at := t.UnixMicro()
 	limit := at - windowReach
@@ -151,8 +151,8 @@ func (w *Window) Opened(t time.Time, loc *time.Location) Date {
 	return day
 }
 
-// Until returns the moment at which the window next closes. t must be inside the window. Until never returns a moment
-// later than t plus atMost.
+// Until returns the time at which the window next closes. t must be inside the window. Until never returns a time later
+// than t plus atMost.
 func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) time.Time {
 	limit := t.UnixMicro() + atMost.Microseconds()
 	if w.Always() {
@@ -201,8 +201,8 @@ func (w *Window) hours() (from, to int64) {
 	return from, to
 }
 
-// nextWall returns the first wall time inside the window that is not before wall. It returns end if there is none
-// before end.
+// nextWall returns the first wall time that is inside the window, wall or later. It returns end if there is no such
+// time before end.
 func (w *Window) nextWall(wall, end int64) int64 {
 	from, to := w.hours()
 	if from >= to {
@@ -220,8 +220,8 @@ func (w *Window) nextWall(wall, end int64) int64 {
 	return end
 }
 
-// lastWall returns the last whole minute inside the window that begins before wall and not before start. It returns
-// false if there is none.
+// lastWall returns the last whole minute that is inside the window, before wall, and not before start. It returns false
+// if there is no such minute.
 func (w *Window) lastWall(wall, start int64) (int64, bool) {
 	from, to := int64(0), microDay
 	if w != nil {

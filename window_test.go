@@ -223,7 +223,7 @@ func drawWindow(t *rapid.T) puntuale.Window {
 	return w
 }
 
-// drawMoment returns a random moment. Moments near clock changes and holidays are more frequent than others.
+// drawMoment returns a random time. Times near clock changes and holidays are more frequent than other times.
 func drawMoment(t *rapid.T) time.Time {
 	near := rapid.SampledFrom([]string{"2026-03-29", "2026-10-25", "2026-03-08", "2026-11-01", "2026-10-03", "2026-04-04",
 		"2026-02-15", "2026-03-22", "2011-12-29", "2018-11-04", "2018-02-17", "2026-12-24", "2026-04-04", "2026-07-15"}).Draw(t, "near")

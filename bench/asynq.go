@@ -11,7 +11,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// asynqTuning has the settings of asynq that change its speed. A zero value means asynq's default.
+// asynqTuning contains the settings of asynq that change its speed. A zero value means asynq's default.
 type asynqTuning struct {
 	workers        int
 	forward, check time.Duration
@@ -87,7 +87,8 @@ func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
 	return err
 }
 
-// finish waits until n tasks were worked, and Redis lists no task as active or pending. It returns when that happened.
+// finish waits until n tasks were executed, and Redis lists no task as active or pending. It returns when that
+// happened.
 func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
 	deadline := time.Now().Add(within)
 	for {

@@ -167,8 +167,8 @@ func (c *campaigner) reaches(ctx context.Context, query string, n int, within ti
 	}
 }
 
-// ruled measures replies to a client that has as many rules as allowed. Each reply is the word of one rule. The rule
-// then starts a sequence.
+// ruled measures replies to a client that has as many rules as allowed. Each reply is the trigger word of one rule, and
+// this rule starts a sequence.
 func (b *bench) ruled(ctx context.Context, c *campaigner) error {
 	to, err := c.number(ctx, 0)
 	if err != nil {
@@ -201,7 +201,8 @@ func (b *bench) ruled(ctx context.Context, c *campaigner) error {
 
 const firingsDone = "select count(*) from automation_firing where acted = 1"
 
-// ruledAt lets people write at the given rate, in replies a second, and measures when rules act on the replies.
+// ruledAt lets people write at the given rate, in replies a second, and measures how long the rules take to act on the
+// replies.
 func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 	first, begun := p.wrote, time.Now()
 	n := int(b.idle.Seconds()) * rate
@@ -231,8 +232,9 @@ func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 	return acted.note(&b.sheet, func(quantile string) string { return replyActs(rate, quantile, p.engine) }, n)
 }
 
-// acted waits until the rules acted on n replies, of which the first has the number first. It calls saw with the number
-// of each reply and the time at which the log showed it. last is the id of the last earlier line in the log.
+// acted waits until the rules acted on n replies. first is the number of the first of these replies. acted calls saw
+// with the number of each reply, and the time at which the log showed the reply. last is the id of the last earlier
+// line in the log.
 func (p *people) acted(ctx context.Context, first, n, last int, saw func(i int, at time.Time)) error {
 	for got, until := 0, time.Now().Add(firingsWithin); got < n; {
 		rows, err := p.db.QueryContext(ctx, `select id, occurrence, acted, reason from automation_firing where id > $1 order by id`, last)

@@ -48,7 +48,7 @@ var (
 	fullLists  = lists{fed: 100_000, measured: 1_000_000}
 )
 
-// lists has the numbers of recipients in the measured campaigns.
+// lists contains the numbers of recipients in the measured campaigns.
 type lists struct {
 	fed      int // recipients of the campaigns that are fed and paused
 	measured int // recipients of the campaign whose memory is measured
@@ -109,9 +109,9 @@ func (b *bench) withCampaigner(ctx context.Context, engine string, take func(con
 	return take(ctx, &campaigner{fixture: f, server: s, db: db, client: f.clients[0], http: &http.Client{Timeout: 2 * time.Minute}})
 }
 
-// feeding measures three things: how long a list takes, how many messages are planned a second, and start calls while
-// another list is fed. The sequences begin a day after their starts. So no message leaves, and the feeder plans as fast
-// as it can.
+// feeding measures how long a list takes to upload and check, and how many messages are planned a second. It also
+// measures how long start calls take while another list is fed. The sequences begin a day after their starts. So no
+// message leaves, and the feeder plans as fast as it can.
 func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	engine, n := c.engine, b.lists.fed
 	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // warms up connections, plans and statements

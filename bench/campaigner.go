@@ -25,7 +25,7 @@ type campaigner struct {
 	called int // number of start calls so far
 }
 
-// campaignDraft has the content of a campaign: a sequence, or one text.
+// campaignDraft contains the content of a campaign: a sequence, or one text.
 type campaignDraft struct {
 	Name     string        `json:"name"`
 	Sequence string        `json:"sequence,omitempty"`
@@ -138,7 +138,7 @@ func (c *campaigner) start(ctx context.Context, id, digest string) error {
 	return c.call(ctx, "POST", "/api/campaigns/"+id+"/start", map[string]string{"digest": digest}, nil)
 }
 
-// feedLook is the time between two looks at a campaign's progress in the database. The bench does not use the API for
+// feedLook is the time between two queries of a campaign's progress in the database. The bench does not use the API for
 // this, because the API counts the campaign's messages each time, which takes long.
 const feedLook = 20 * time.Millisecond
 

@@ -100,7 +100,7 @@ func (b *bench) dispatch(ctx context.Context, name, engine string, nodes, pendin
 	return errors.Join(err, stop())
 }
 
-// put inserts rows with SQL, without the product.
+// put inserts rows with SQL, without the product's code.
 func (f *fixture) put(ctx context.Context, l load) error {
 	db, err := plain(f.engine, f.address)
 	if err != nil {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// sheet has all figures, in the order of the first repeat.
+// sheet contains all figures, in the order of the first repeat.
 type sheet struct {
 	repeat int
 	rows   []*figure
 }
 
-// figure has the values of one measurement, one for each repeat. A missing value is NaN.
+// figure contains the values of one measurement, one for each repeat. A missing value is NaN.
 type figure struct {
 	name, unit string
 	values     []float64
@@ -49,7 +49,8 @@ func (s *sheet) find(name string) *figure {
 	return nil
 }
 
-// ratio divides the values of each repeat. It returns the median, the lowest and the highest ratio.
+// ratio divides the first figure by the second figure, for each repeat. It returns the median, the lowest and the
+// highest ratio.
 func (s *sheet) ratio(numerator, per string) (median, least, highest float64, ok bool) {
 	f, g := s.find(numerator), s.find(per)
 	if f == nil || g == nil {
@@ -77,8 +78,8 @@ func (s *sheet) noteEffort(name string, e effort) {
 	}
 }
 
-// effort returns the median processor time for one of the things that a figure counts. It returns 0 if the time was not
-// measured.
+// effort returns the median processor time for one unit of a figure, such as one message or one call. It returns 0 if
+// the time was not measured.
 func (s *sheet) effort(name string) (sum float64) {
 	for _, part := range []string{ownEffort, itsEffort} {
 		if f := s.find(name + part); f != nil {

@@ -10,7 +10,7 @@ import (
 // has one or two more levels. A call whose work grows with the rows would cost hundreds of times as much.
 const flatMost = 2.0
 
-// flat has the costs of one query in databases of different sizes.
+// flat contains the costs of one query in databases of different sizes.
 type flat struct {
 	name, engine string
 	cost         map[int]float64 // medians in milliseconds, by number of pending messages

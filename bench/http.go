@@ -186,7 +186,7 @@ func (c *caller) post(path, key, once string, body []byte) error {
 	return c.send(path, headers, body)
 }
 
-// send is like post, with headers instead of a key. Each header must have the end of its line.
+// send is like post, with headers instead of a key. Each header must end with a line break.
 func (c *caller) send(path, headers string, body []byte) error {
 	c.out.Reset()
 	fmt.Fprintf(&c.out, "POST %s HTTP/1.1\r\nHost: bench\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, headers, len(body))

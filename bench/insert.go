@@ -16,8 +16,8 @@ const (
 	riverInsert   = "River's InsertManyFast(1000), jobs"
 )
 
-// inserts measures how fast the product inserts message rows. It compares this with PostgreSQL's fastest way, and with
-// River.
+// inserts measures how fast the product inserts message rows. It compares this rate with PostgreSQL's fastest way to
+// insert, and with River.
 func (b *bench) inserts(ctx context.Context) error {
 	for _, engine := range b.engines() {
 		if err := b.groupedInsert(ctx, engine); err != nil {

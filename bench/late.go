@@ -21,7 +21,8 @@ func late(rate int, quantile, engine string) string {
 }
 
 // lateness measures the time from a message's due time until its intent is on disk. Meanwhile new messages are planned
-// at the rate at which messages leave. The measured messages were planned long before, because the peers need that.
+// at the rate at which messages leave. The measured messages are inserted before the first of them is due. The peers
+// are measured in the same way.
 func (b *bench) lateness(ctx context.Context) (failed error) {
 	for i, rate := range b.lateRates {
 		for _, engine := range b.engines() {
@@ -38,9 +39,9 @@ func (b *bench) lateness(ctx context.Context) (failed error) {
 	return failed
 }
 
-// peersAt reports whether the peers are measured at the i-th rate. Peers take long, and no target needs them. So each
-// repeat measures the peers at only one rate, and each repeat at another. If there are fewer repeats than rates, the
-// last repeat measures all rates that are left.
+// peersAt reports whether the peers are measured at the i-th rate. The peers' measurements take long, and no target
+// needs them. So each repeat measures the peers at only one rate, and the next repeat at the next rate. If there are
+// fewer repeats than rates, the last repeat measures all rates that are left.
 func (b *bench) peersAt(i int) bool {
 	switch {
 	case !b.comparesOthers():
@@ -78,7 +79,7 @@ func (p plan) ready(lead time.Duration) error {
 	return nil
 }
 
-// delays has the lateness of each message.
+// delays contains the lateness of each message.
 type delays struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -150,8 +151,8 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	return errors.Join(failed, stop())
 }
 
-// riverLateness measures when workers begin. A worker begins right after River has committed its job as running.
-// Meanwhile jobs are planned 100 at a time, because single inserts would cost River more.
+// riverLateness measures how long after a job's due time a worker begins. A worker begins right after River has
+// committed its job as running. Meanwhile jobs are planned 100 at a time, because single inserts would cost River more.
 func (b *bench) riverLateness(ctx context.Context, rate int, name string, t riverTuning) error {
 	var d delays
 	r, err := b.newRiver(ctx, t, func(j *river.Job[job]) { d.add(time.Since(time.UnixMicro(j.Args.Due))) })
@@ -189,7 +190,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, name string, t rive
 	return errors.Join(failed, r.client.Stop(stopping))
 }
 
-// asynqLateness measures when tasks begin.
+// asynqLateness measures how long after its due time a task begins.
 func (b *bench) asynqLateness(ctx context.Context, rate int, name string, t asynqTuning) error {
 	var d delays
 	a, err := b.newAsynq(ctx, t, func(task *asynq.Task) {

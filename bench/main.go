@@ -1,6 +1,6 @@
-// Command bench measures the product and its peers in one run. All use the same servers and the same disk, with the
-// same durability. The bench is a separate module, so that its dependencies do not enter the product's go.mod. Figures
-// are medians of interleaved repeats. On another machine only the ratios are comparable.
+// Command bench measures the product and its peers in one run. All of them use the same database servers and the same
+// disk, with the same durability. The bench is a separate module, so that its dependencies do not enter the product's
+// go.mod. Figures are medians of interleaved repeats. On another machine only the ratios are comparable.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// options has the values of the flags.
+// options contains the values of the flags.
 type options struct {
 	quick, full, backends, ours  bool
 	only, write, profile, engine string

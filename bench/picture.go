@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Measures of the picture, in pixels.
+// Sizes in the picture, in pixels.
 const (
 	rowHeight  = 26
 	labelWidth = 640

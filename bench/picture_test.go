@@ -37,7 +37,7 @@ func TestDrawing(t *testing.T) {
 	}
 }
 
-// TestPages: the bench replaces the text between the marks of a document, and nothing else.
+// TestPages: the bench replaces the text between the lines pageBegin and pageEnd of a page, and nothing else.
 func TestPages(t *testing.T) {
 	var s sheet
 	for _, target := range targets {

@@ -49,7 +49,7 @@ func (b *bench) othersCPU() time.Duration {
 	return busy - own
 }
 
-// usage has the processor time of processes, by process id. Key 0 has the sum of the processes that ended.
+// usage contains the processor time of processes, by process id. Key 0 contains the sum for the processes that ended.
 type usage map[int]time.Duration
 
 func (u usage) total() (sum time.Duration) {

@@ -94,11 +94,12 @@ func some(n int, err error) error {
 	return err
 }
 
-// phoneOf returns the recipient of a client's k-th run. The client is the i-th in rotation. stock.go inserts the same
-// numbers.
+// phoneOf returns the recipient of a client's k-th run. The client's index is i modulo customers. stock.go inserts the
+// same phone numbers.
 func phoneOf(i, k int) string { return fmt.Sprintf("+39347%07d", k*customers+i%customers) }
 
-// idsOf returns the ids of n waiting messages. They are in the first runs of the i-th client in rotation.
+// idsOf returns the ids of n waiting messages. They are in the first runs of the client with the index i modulo
+// customers.
 func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	for k := range n {
 		run := k/3*customers + i%customers
@@ -107,8 +108,8 @@ func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// claimed returns n waiting messages, one of each of n clients in rotation. No two calls of claimed share a message.
-// The measurement of cancels uses other messages.
+// claimed returns n waiting messages, each of a different client. Over many calls, it uses all clients in round-robin
+// order. No two calls of claimed share a message. The measurement of cancels uses other messages.
 func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 	for k := range n {
 		nth := i*n + k

@@ -94,7 +94,7 @@ func (b *bench) replying(ctx context.Context, c *campaigner) error {
 	return errors.Join(err, beside.note(&b.sheet, func(quantile string) string { return callsBesideReplies(quantile, c.engine) }, 1))
 }
 
-// number is an Official number of a client. The client keeps all replies.
+// number is an Official number of a client. The server stores all replies to this client.
 type number struct {
 	client
 	id, secret, webhook string

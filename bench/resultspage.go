@@ -36,7 +36,7 @@ func (b *bench) writePages(folder string) error {
 	return nil
 }
 
-// writePage replaces the text between the two marks of a page.
+// writePage replaces the text between the lines pageBegin and pageEnd of a page.
 func writePage(page, measured string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *bench) measuredOn() string {
 	return out.String()
 }
 
-// rates has the figures in messages a second that the page for people shows.
+// rates names the figures, in messages a second, that the page for people shows.
 var rates = []string{
 	onEngine(ourDispatch, postgres), onEngine(ourDispatch, sqlite), riverImmediate, riverScheduled, asynqFast, asynqDurable,
 	call(64, postgres), call(64, sqlite), onEngine(groupedInsert, postgres), copyInsert, riverInsert,

@@ -14,7 +14,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// job is the argument of a River job. It has the values of the product's message row.
+// job is the argument of a River job. It contains the values of the product's message row.
 type job struct {
 	Client  int64  `json:"client"`
 	Session int64  `json:"session"`
@@ -25,14 +25,14 @@ type job struct {
 
 func (job) Kind() string { return "message" }
 
-// riverTuning has the settings of River that change its speed. A zero value means River's default.
+// riverTuning contains the settings of River that change its speed. A zero value means River's default.
 type riverTuning struct {
 	workers        int
 	cooldown, poll time.Duration
 }
 
-// River waits for its cooldown between two fetches. River's documentation says that this limits its rate. River's own
-// benchmark uses as many workers as River allows.
+// River waits for its cooldown between two fetches. River's documentation says that the cooldown limits River's rate.
+// River's own benchmark uses as many workers as River allows.
 var (
 	riverDefault = riverTuning{workers: 1000}
 	riverTuned   = riverTuning{workers: 1000, cooldown: time.Millisecond, poll: 5 * time.Millisecond}
@@ -138,7 +138,7 @@ func riverJob(i int, opts *river.InsertOpts) river.InsertManyParams {
 	return river.InsertManyParams{Args: args, InsertOpts: opts}
 }
 
-// finish waits until n jobs were worked and their outcomes are committed. It returns when that happened.
+// finish waits until n jobs were executed and their outcomes are committed. It returns when that happened.
 func (r *riverServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
 	deadline := time.Now().Add(within)
 	for r.worked.Load() < int64(n) {

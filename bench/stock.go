@@ -100,7 +100,7 @@ func (s *stocked) tidy(ctx context.Context, db *sql.DB) error {
 }
 
 // put inserts runs and messages. The ids of a run's messages are consecutive. The runs belong to the clients in
-// rotation.
+// round-robin order.
 func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -159,7 +159,8 @@ select c.client, $first + i as id, c.session, $first + i - i % $steps as run, $m
 from $series join bench_client c on c.n = (i / $steps) % $clients) as planned`
 )
 
-// sql returns one of the statements. It skips the first skip rows.
+// sql fills the placeholders of the statement in the argument text. The statement leaves out the first rows; skip is
+// their number.
 func (l load) sql(engine, text string, skip int) string {
 	series := fmt.Sprintf("generate_series(%d, %d) as series(i)", skip, skip+l.n-1)
 	request := fmt.Sprintf("'\\x%x'::bytea", sampleRequest)

@@ -130,7 +130,7 @@ func (b *bench) onPostgres() bool     { return slices.Contains(b.engines(), post
 func (b *bench) comparesOthers() bool { return !b.ours }
 
 // tries reports whether the i-th of a peer's settings is measured. The first repeat measures all settings, and later
-// repeats only the best of them. A quick run measures only the second one.
+// repeats only the best of them. A quick run measures only the second settings.
 func (b *bench) tries(name string, i int) bool {
 	if b.quick {
 		return i == 1

@@ -18,7 +18,7 @@ type target struct {
 // quickPending is how many pending messages a quick run uses instead of a million.
 const quickPending = 200_000
 
-// targets has the targets of the project, in the order of the table.
+// targets lists the targets of the project, in the order of the table.
 var targets = []target{
 	{figure: onEngine(groupedInsert, postgres), divisor: copyInsert, lowest: 0.65},
 	{figure: onEngine(groupedInsert, postgres), divisor: riverInsert, lowest: 2},

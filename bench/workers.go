@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// each calls f for the numbers 0 to n-1, from several workers at once. It returns how long all calls took. worker is
+// each calls f for the numbers 0 to n-1, in several goroutines (workers). It returns how long all calls took. worker is
 // the worker's number. After an error, a worker stops.
 func each(n, workers int, f func(worker, i int) error) (time.Duration, error) {
 	var next atomic.Int64

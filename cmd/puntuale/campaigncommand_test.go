@@ -19,8 +19,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// office is a server with one campaign. It has a list of answers for each kind of call. Each call gets the next answer;
-// after the last answer, the last one repeats. The ledger contains the calls that change something.
+// office is a server with one campaign. It has a list of answers for each kind of call. Each call gets the next answer.
+// When all answers were used, the last answer is repeated. The ledger contains the calls that change something.
 type office struct {
 	t         *testing.T
 	mu        sync.Mutex

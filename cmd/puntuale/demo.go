@@ -87,7 +87,7 @@ func (c *demoCommand) prepareAccounts(ctx context.Context, p *program, s *server
 	return nil
 }
 
-// listen listens at the address of the settings. If a default address is in use, it takes a free port instead.
+// listen listens at the address of the settings. If the default address is in use, it uses a free port instead.
 func (c *demoCommand) listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", addr)
@@ -100,8 +100,8 @@ func (c *demoCommand) listen(ctx context.Context, addr string) (net.Listener, er
 	return l, nil
 }
 
-// freshFolder makes a new folder for the demo. It removes only a folder that has the demo's mark, and not while a demo
-// uses the folder.
+// freshFolder makes a new folder for the demo. If the folder exists, it must be empty, or an earlier demo must have
+// made it. No demo may use it now.
 func freshFolder(folder string) (release func(), err error) {
 	mark := filepath.Join(folder, demoMark)
 	_, err = os.Lstat(folder)
@@ -128,8 +128,8 @@ func freshFolder(folder string) (release func(), err error) {
 	return release, nil
 }
 
-// removable returns an error if a folder may not be removed. It may be removed if an earlier demo made it, or if it is
-// empty.
+// removable removes the folder of an earlier demo. It does nothing to an empty folder. It returns an error if a demo
+// uses the folder, or if no demo made the folder and the folder is not empty.
 func removable(folder, mark string) error {
 	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {
 		entries, err := os.ReadDir(folder)

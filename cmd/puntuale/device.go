@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/logging"
 )
 
-// deviceGroup has the commands for a program that sends as a device; see docs/device.md.
+// deviceGroup contains the commands for a program that sends as a device; see docs/device.md.
 type deviceGroup struct {
 	Link deviceLinkCommand `cmd:"" help:"Link this machine as a device, with the code that a session shows."`
 	Due  deviceDueCommand  `cmd:"" help:"Print what the device could take now, one message a line as JSON. Nothing is taken."`

@@ -14,7 +14,8 @@ import (
 )
 
 // openPushes returns the part that sends pushes about due messages, and the public key that a device's browser needs to
-// get them. Push services need the sender's https address. If the service has none, it returns nil and "".
+// get pushes. Push services need the https address of the sender. If this service has no https address, openPushes
+// returns nil and "".
 func (s *server) openPushes(ctx context.Context, cfg *serverConfig, vault *auth.Vault, m *metrics.Meter) (*push.Notifier, string, error) {
 	if !strings.HasPrefix(cfg.PublicURL, "https:") {
 		return nil, "", nil

@@ -16,8 +16,9 @@ import (
 )
 
 // routes adds routes to the API: the operator's routes, the metrics, the pages, the webhooks and the hooks. A nil
-// argument adds no routes; m is nil if another address has the metrics. All other paths go to the API unchanged. routes
-// uses no mux, because a mux redirects paths that are not clean. The redirect would repeat the key in the address.
+// argument adds no routes; m is nil if another address answers /metrics. All other paths go to the API unchanged.
+// routes uses no mux, because a mux redirects paths that are not clean. The redirect would repeat the key in the
+// address.
 func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
@@ -65,7 +66,7 @@ func onlyFigures(m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Hand
 	}), c, logger)
 }
 
-// ownRoutes returns the operator's routes. If m is nil, another address has the metrics.
+// ownRoutes returns the operator's routes. If m is nil, another address answers /metrics.
 func ownRoutes(h *httpkit.Health, m *metrics.Meter) map[string]http.Handler {
 	own := map[string]http.Handler{
 		"/healthz": http.HandlerFunc(h.Live),

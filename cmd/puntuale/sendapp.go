@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/media"
 )
 
-// openGateways makes the connector to gateways. Every node has it, because the webhooks of gateways may arrive at any
-// node that answers calls.
+// openGateways makes the connector to gateways. Every node has it, because the requests of gateways to their webhooks
+// may arrive at any node that answers calls.
 func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
 	allowed, _ := networksOf(cfg.GatewayAllow) // the check of the settings has already parsed them
 	c := sendapp.Config{

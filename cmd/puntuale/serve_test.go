@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/demo"
 )
 
-// printed holds the output of a running command so far.
+// printed contains the output of a running command so far.
 type printed struct {
 	mu   sync.Mutex
 	text bytes.Buffer

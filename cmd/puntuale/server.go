@@ -76,7 +76,7 @@ type server struct {
 	within   time.Duration // how long a stop waits for messages in flight
 }
 
-// networks has a server's connectors, and the parts that handle the networks' reports.
+// networks contains a server's connectors, and the parts that handle the networks' reports.
 type networks struct {
 	official *official.Connector
 	sendapp  *sendapp.Connector
@@ -84,7 +84,7 @@ type networks struct {
 	intake   *intake.Intake
 }
 
-// serverConfig has the settings of a server, and the parts that a command or a test chooses.
+// serverConfig contains the settings of a server, and the parts that a command or a test chooses.
 type serverConfig struct {
 	serveSettings
 	Clock   clock.Clock

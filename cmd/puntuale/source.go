@@ -82,7 +82,7 @@ func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 func local(flag *kong.Flag) bool { return flag.Tag.Has("local") || flag.Name == "help" }
 
 // readFile finds and reads the configuration file. If a flag names the file, it must exist. A file with the default
-// name need not exist. The argument known has the names of all settings.
+// name need not exist. The argument known contains the names of all settings.
 func (s *sources) readFile(p *program, named string, folders []string, known []string) (faults []fault) {
 	candidates := []string{p.path(named)}
 	if named == "" {

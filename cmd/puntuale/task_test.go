@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// runTask runs one task for the time lasts, and returns the log. The task returns the given outcomes in order. After
-// the last one, it always returns the last one.
+// runTask runs one task for the duration in the argument lasts, and returns the log. The task returns the given
+// outcomes in order. When it has returned all of them, it returns the last outcome again each time.
 func runTask(t *testing.T, c task, lasts time.Duration, outcomes ...error) (log string, times int, figures string) {
 	t.Helper()
 	var written bytes.Buffer

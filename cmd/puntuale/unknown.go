@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store"
 )
 
-// unknownGroup has the commands that decide about unknown messages, which may have left before a restore. Clients can
-// also decide about their own messages.
+// unknownGroup contains the commands that decide about unknown messages, which may have left before a restore. Clients
+// can also decide about their own messages.
 type unknownGroup struct {
 	List    unknownListCommand    `cmd:"" help:"List the clients with messages that may have left before a restore; with --client these messages."`
 	Resend  unknownResendCommand  `cmd:"" help:"Send them again, now. They may arrive twice."`

@@ -18,8 +18,8 @@ import (
 )
 
 // openVault opens the vault, which seals secrets with a data key. The data key is in the database, and is itself sealed
-// with the master key. The master key is never in the database. The settings name the master key. On SQLite it may also
-// be in a file beside the database, which the first start makes.
+// with the master key. The master key is never in the database. The settings name the master key. On SQLite, the master
+// key may also be in a file beside the database. The first start makes this file.
 func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretStore) (*auth.Vault, error) {
 	master, file, err := masterKey(ctx, cfg, secrets)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"unicode"
 )
 
-// TestGlossary: docs/glossary.md has each word once. The noun of every type and of every file is in the glossary: in a
-// table, or among the ordinary words. The noun is the end of the name. No name ends with a word that we gave up.
+// TestGlossary: docs/glossary.md contains each word once. The noun of every type and of every file is in the glossary:
+// in a table, or among the ordinary words. The noun is the end of the name. No name ends with a word that we gave up.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
 	known, givenUp := readGlossary(t)
@@ -130,8 +130,8 @@ var (
 	givenUpRow  = regexp.MustCompile(`(?m)^\| ([a-z, ]+) \| ([^|]+) \|$`)
 )
 
-// readGlossary returns the words of docs/glossary.md. givenUp has the words that we gave up, with the words that
-// replace them.
+// readGlossary returns the words of docs/glossary.md. givenUp maps each word that we gave up to the words that replace
+// it.
 func readGlossary(t *testing.T) (known []string, givenUp map[string]string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "glossary.md"))

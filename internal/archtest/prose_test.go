@@ -23,7 +23,7 @@ const mostWords = 25
 // hard matches words and phrases that a reader whose English is a second language must read twice.
 var hard = regexp.MustCompile(`(?i)\b(whoever|whomever|whom|whosoever|wherefore|thereby|therein|thereof|hereby|whereby|wherein|that of|those of which|nobody( \w+)? who|no one who|what (is|was|are)( \S+){0,5} (is|was|are))\b`)
 
-// prose has the faults of a text: the long sentences, and the hard words.
+// prose lists the faults of a text: the long sentences, and the hard words.
 type prose struct{ long, hard []string }
 
 func (p *prose) add(paragraph string) {
@@ -37,7 +37,7 @@ func (p *prose) add(paragraph string) {
 
 func (p prose) count() counts { return counts{len(p.long), len(p.hard)} }
 
-// counts has the number of long sentences and hard words that a place has, or may have.
+// counts is how many long sentences and hard words a place has, or may have.
 type counts struct{ long, hard int }
 
 // word matches a text between blanks that contains a letter or a figure. Operators, dashes and bullets are not words.
@@ -151,8 +151,8 @@ func readProse(t *testing.T, root string) map[string]prose {
 
 const allowedProse = "testdata/prose.txt"
 
-// TestProse: no document, and no folder's comments, may become harder to read. testdata/prose.txt has two counts for
-// each place: long sentences, and hard words. A place that is not in the file may have none. If the counts became
+// TestProse: no document, and no folder's comments, may become harder to read. testdata/prose.txt contains two counts
+// for each place: long sentences, and hard words. A place that is not in the file may have none. If the counts became
 // lower, "go test ./internal/archtest -run TestProse -renew-prose" writes the new counts.
 func TestProse(t *testing.T) {
 	t.Parallel()

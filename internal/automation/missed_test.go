@@ -44,7 +44,7 @@ type missing struct {
 const (
 	replied    = "+393330000001" // wrote; no rule has acted on the reply
 	silent     = "+393330000002" // got a message; the rule has set its timer
-	reached    = "+393330000003" // got a message; no runner has taken its trigger
+	reached    = "+393330000003" // got a message; no runner has taken the message's trigger
 	called     = "+393330000004" // a program called the hook with this number
 	born       = "+393330000005" // a rule has stored the date, and the date is due
 	bornLate   = "+393330000006" // the date changed; no runner has taken the trigger of the change

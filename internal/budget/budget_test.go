@@ -18,7 +18,7 @@ var (
 
 const benchmarkName = "BenchmarkHotPath/"
 
-// measured has the costs of each benchmark, one cost for each run of -count.
+// measured contains the costs of each benchmark, one cost for each run of -count.
 var measured = map[string][]cost{}
 
 func TestMain(m *testing.M) {

@@ -14,7 +14,7 @@ type cost struct {
 	loops         float64 // processor time, in units of one calibration loop (see calibrate); 0: not measured
 }
 
-// meter has what all goroutines of this process together have used so far.
+// meter is what all goroutines of this process together have used so far.
 type meter struct {
 	memory runtime.MemStats
 	cpu    time.Duration

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// onDatabase has the operations that are measured on each database.
+// onDatabase lists the operations that are measured on each database.
 var onDatabase = []operation{
 	{name: "http-start", messages: 3, few: 40, prepare: func(t testing.TB, w *world, _ int) func(int) error {
 		c := w.clients(t, 1)[0]

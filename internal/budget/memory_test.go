@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/plan"
 )
 
-// inMemory has the operations that need no database.
+// inMemory lists the operations that need no database.
 var inMemory = []operation{
 	{name: "plan/simple", messages: 3, few: 300, prepare: func(t testing.TB, _ *world, _ int) func(int) error {
 		return build(t, reminder(), `{"nome":"Maria"}`)
@@ -54,7 +54,7 @@ func appointment() puntuale.Sequence {
 	}}
 }
 
-// build returns an operation that plans the same call every time. Its present moment never changes.
+// build returns an operation that plans the same call every time. Its present time never changes.
 func build(t testing.TB, s puntuale.Sequence, body string) func(int) error {
 	t.Helper()
 	rome, err := time.LoadLocation("Europe/Rome")
@@ -175,8 +175,8 @@ func (r *reply) Write(p []byte) (int, error) {
 	return r.body.Write(p)
 }
 
-// fields is an operator with one client, whose tenant answers from memory. A call costs as much as a real call without
-// the store.
+// fields implements [puntuale.Operator] for one client. The client's tenant reads from memory. A call costs as much as
+// a real call without the store.
 type fields struct {
 	puntuale.Operator // for the methods that a start does not call
 	key               string

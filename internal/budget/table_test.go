@@ -15,7 +15,7 @@ const tableHead = `# What each operation of the hot path costs: the baseline tha
 # Renewed by "make budgets BUDGETFLAGS=-renew", when a change is meant to cost what it costs.
 `
 
-// table has the baseline cost of each operation, by the operation's name. A budget is a multiple of a baseline.
+// table contains the baseline cost of each operation, by the operation's name. A budget is a multiple of a baseline.
 type table map[string]cost
 
 // readTable reads the committed baseline from its file.

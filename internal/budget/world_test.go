@@ -95,7 +95,7 @@ func reminder() puntuale.Sequence {
 
 const startBody = `{"phone":"+393471234567","nome":"Maria"}`
 
-// run returns a start of n messages, as control gives it to a store. All messages are due at the moment due.
+// run returns a start of n messages, as control gives it to a store. All messages are due at the time due.
 func (c *client) run(n int, due time.Time) puntuale.StartRun {
 	at := now()
 	r := puntuale.StartRun{Day: puntuale.DateOf(at), Now: at, Run: puntuale.Run{

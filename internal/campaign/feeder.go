@@ -168,8 +168,8 @@ func (f *Feeder) cancel(ctx context.Context, node puntuale.NodeID, c *puntuale.F
 	return err == nil && !done, err
 }
 
-// feed feeds chunks of a running campaign until end. While the store writes one chunk, feed plans the next one. It
-// returns true if another chunk may be ready.
+// feed feeds chunks of a running campaign until the time end. While the store writes one chunk, feed plans the next
+// one. It returns true if another chunk may be ready.
 func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, end time.Time) (more bool, err error) {
 	if c.Feed.Waiting == 0 {
 		return false, f.finish(ctx, node, c, x, f.Clock.Now())
@@ -305,8 +305,8 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 	return chunk
 }
 
-// hasCanary reports whether the first recipients go before the others. There is no canary any more after a person
-// resumed the campaign.
+// hasCanary reports whether the campaign's first recipients are a canary, for which the other recipients wait. After a
+// person resumed the campaign, there is no canary any more.
 func hasCanary(c *puntuale.FedCampaign) bool {
 	size := c.Draft.CanarySize()
 	return size > 0 && c.Resumed.IsZero() && c.Feed.Fed <= size && c.Feed.Fed+c.Feed.Waiting > size

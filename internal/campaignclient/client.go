@@ -28,7 +28,7 @@ const (
 	anyAnswer   = time.Hour        // if there is no later answer within this time, the server does not come back
 )
 
-// Refusal is an answer with another status than 200.
+// Refusal is an answer whose status is not 200.
 type Refusal struct {
 	Status int
 	Code   string // the error code, as in docs/api.md; "": the answer contains none
@@ -118,7 +118,8 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	})
 }
 
-// within executes do, and cancels its context if moved was not called for the duration limit.
+// within executes the function do. If do does not call the function moved for as long as limit, within cancels do's
+// context.
 func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx context.Context, moved func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	moves, watched := make(chan struct{}, 1), make(chan struct{})

@@ -132,8 +132,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// endText returns when the campaign will probably end. It assumes the current rate, but never returns an earlier time
-// than the check.
+// endText returns when the campaign will probably end. It assumes the current rate, but never returns a time before the
+// last message's time in the check.
 func (r *run) endText(now time.Time, left, perMinute float64) string {
 	end := r.last
 	if perMinute > 0 {

@@ -75,7 +75,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	return t, nil
 }
 
-// open reads the latest attempts whose outcome is uncertain, and the messages that are due before end.
+// open reads the latest attempts whose outcome is uncertain, and the messages that are due before the time end.
 func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
 	attempts, all, err := c.uncertain(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 	return all, nil
 }
 
-// next returns the first message that is due at or after from, or nil if there is none.
+// next returns the first message that is due at the time from or later, or nil if there is none.
 func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
 	uncertain, _, err := c.uncertain(ctx)
 	if err != nil {
@@ -396,8 +396,9 @@ const (
 // MostAgendaDays bounds the days that [Client.Agenda] returns.
 const MostAgendaDays = 42
 
-// Agenda returns the messages that are due on each day, starting with from. days is at most MostAgendaDays. Each day
-// lists at most limit messages, and never more than one page of a list. Days beyond the horizon are empty.
+// Agenda returns the messages that are due on each of several days. from is the first day. days is the number of days,
+// at most MostAgendaDays. Each day lists at most limit messages, and never more than one page of a list. Days beyond
+// the horizon are empty.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, limit int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -452,7 +453,7 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, limit int
 }
 
 // place counts each uncertain message on the day of its attempt, instead of the day of its next check. It returns the
-// uncertain messages of this day, in the order of their attempts.
+// uncertain messages whose attempts were on the day d.Day, in the order of these attempts.
 func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Location) (onDay []puntuale.UncertainAttempt) {
 	for _, u := range slices.Backward(uncertain) {
 		if next := u.Next.In(loc); puntuale.DateOf(next) == d.Day {

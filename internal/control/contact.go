@@ -439,8 +439,8 @@ func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	slices.Sort(tags)
 }
 
-// countFrom returns the number of all recipients: the contacts with the tags, plus beside. beside is the number of
-// recipients that the call itself lists. Codes: invalid if the sum is 0.
+// countFrom returns the number of all recipients: the contacts with the tags, and the recipients that the call itself
+// lists. beside is the number of these listed recipients. Codes: invalid if the sum is 0.
 func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int, error) {
 	if tags == nil {
 		return beside, nil

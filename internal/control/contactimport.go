@@ -50,7 +50,7 @@ type RefusedContact struct {
 	Value  puntuale.Reason // the value that was refused
 }
 
-// These reasons for a refused row are in addition to the reasons of campaigns.
+// Reasons why an import refuses a row, in addition to the reasons that campaigns use.
 const (
 	RefusedRow   = "bad_row"
 	RefusedQuota = "quota"

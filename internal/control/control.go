@@ -55,8 +55,8 @@ type Config struct {
 }
 
 // Control executes the calls of clients. It stores only caches, and checks their values before use. It is safe for
-// concurrent use. [Control.Authenticate] returns the owner of a key. The methods of the owner are the calls. The calls
-// of partners and of people who sign in are in package account.
+// concurrent use. [Control.Authenticate] returns the owner of a key. Each call of the owner is a method of the owner's
+// type. The calls of partners and of people who sign in are in package account.
 type Control struct {
 	tenants     puntuale.TenantStore
 	maintenance puntuale.MaintenanceStore

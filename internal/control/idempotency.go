@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Once gives a call that creates or sends something an idempotency key. A repeat of the call does nothing, and gets the
-// first call's answer as a [*puntuale.Replayed] error. The zero Once has no key, so every call has its effect.
+// Once is the idempotency key of a call that creates or sends something. A repeat of the call does nothing, and gets
+// the first call's answer as a [*puntuale.Replayed] error. The zero Once has no key, so every call has its effect.
 type Once[T any] struct {
 	Scope  string // method and path, such as "POST /api/sequences"
 	Key    string // the caller's idempotency key; "": none

@@ -109,8 +109,8 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	return c.Session(ctx, id)
 }
 
-// drained runs do while no message of the session is in flight. If do fails, drained lets the session send again. The
-// drain ends by itself after drainMost, because this process may stop before that.
+// drained calls the function do while no message of the session is in flight. If do returns an error, drained lets the
+// session send again. The drain ends by itself after drainMost, because this process may stop before that.
 func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() error) error {
 	order := puntuale.DrainOrder{Until: c.control.clock.Now().Add(drainMost)}
 	err := c.command(ctx, id, puntuale.CommandDrain, order.JSON())

@@ -23,8 +23,8 @@ type ResendCall struct {
 }
 
 // Resend resends messages, all or none. The call counts once in the client's usage. For each message, Resend schedules
-// one new message, in the order of the ids, even if an id is listed twice. Codes: not_found, with each unknown id;
-// invalid; conflict, with each message that was resent before or is in flight; cap_reached, forbidden. If Resend
+// one new message, in the order of the ids. An id that is listed twice counts once. Codes: not_found, with each unknown
+// id; invalid; conflict, with each message that was resent before or is in flight; cap_reached, forbidden. If Resend
 // returns an error, nothing is scheduled or counted.
 func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendResult, error) {
 	if err := c.MayCreate(); err != nil {

@@ -84,8 +84,8 @@ func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int
 	return closed, err
 }
 
-// eachUnknown calls do with the ids that a call selects, one page at a time. If the call selects all, eachUnknown
-// passes the ids of the messages for which pass returns true.
+// eachUnknown calls the function do with the ids that a call selects, one page at a time. If the call selects all
+// messages, do gets only the ids of messages for which the function pass returns true.
 func (c *Client) eachUnknown(ctx context.Context, call UnknownCall, pass func(*puntuale.MessageDetail) bool, do func(ids []string) error) error {
 	if !call.All {
 		return do(call.IDs)

@@ -38,7 +38,8 @@ func TestSeal(t *testing.T) {
 	if _, err := mine.open(call, []byte("{}")); err == nil {
 		t.Error("what was not sealed opens")
 	}
-	// opened opens the sealed answer in a [*puntuale.Replayed] error. It returns any other error unchanged.
+	// The method opened must open the sealed answer in a [*puntuale.Replayed] error, and must return any other error
+	// unchanged.
 	replay := &puntuale.Replayed{}
 	if err := mine.opened(call, &puntuale.Replayed{Answer: box}); !errors.As(err, &replay) || !bytes.Equal(replay.Answer, answer) {
 		t.Errorf("%v", err)

@@ -125,8 +125,8 @@ func (c *Client) Sequences(ctx context.Context, s SequenceSearch) ([]Sequence, s
 // mostRecent bounds the sequences that LastStarted returns.
 const mostRecent = 20
 
-// LastStarted returns the sequences with the latest starts, newest start first. It returns at most limit, and never
-// more than 20. It omits deleted sequences.
+// LastStarted returns the sequences with the latest starts, newest start first. It returns at most limit sequences, and
+// never more than 20. It omits deleted sequences.
 func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error) {
 	ids, err := c.tenant.LastStarted(ctx, max(0, min(limit, mostRecent)))
 	if err != nil {

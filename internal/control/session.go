@@ -220,9 +220,9 @@ func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove 
 	return remove()
 }
 
-// SetDefaultPair sets both default sequences of a session. "" means none. The version of the stored pair must be one of
-// known; an empty list allows any version. found contains the faults that the calling package already found in the
-// request. Codes: not_found (the session does not exist), invalid (a sequence that is not the client's),
+// SetDefaultPair sets both default sequences of a session. "" means none. known contains the allowed versions of the
+// stored pair; an empty list allows any version. found contains the faults that the calling package already found in
+// the request. Codes: not_found (the session does not exist), invalid (a sequence that is not the client's),
 // precondition_failed.
 func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, known []puntuale.Version, found ...puntuale.Fault) (Session, error) {
 	s, err := c.Session(ctx, id)

@@ -42,8 +42,8 @@ const (
 )
 
 // Send schedules one message. The call counts once in the client's usage. A text is sent unchanged. A template's
-// placeholders are filled from the body's other members. Codes: invalid, conflict (the same idempotency key with
-// another body), busy, cap_reached, forbidden. If Send returns an error, nothing is scheduled or counted.
+// placeholders are filled from the members of the body. Codes: invalid, conflict (the same idempotency key with another
+// body), busy, cap_reached, forbidden. If Send returns an error, nothing is scheduled or counted.
 func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err := c.MayCreate(); err != nil {
 		return Started{}, err

@@ -180,7 +180,7 @@ func (c *Client) report(ctx context.Context, reports []Report) (map[string]strin
 
 func seconds(d time.Duration) int { return int(d / time.Second) }
 
-// refusal is an answer with another status than 200.
+// refusal is an answer whose status is not 200.
 type refusal struct {
 	status int
 	text   string

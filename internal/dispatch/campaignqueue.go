@@ -74,7 +74,7 @@ func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Que
 	return from, limit
 }
 
-// gotCampaigns adds the messages to memory that a read found in campaign queues.
+// gotCampaigns adds to memory the messages that a read found in campaign queues.
 func (s *scheduler) gotCampaigns(r *readResult) {
 	now := s.cfg.Clock.Now()
 	count := make(map[puntuale.SessionID]int, len(r.queues))
@@ -97,8 +97,8 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 	}
 }
 
-// dropCampaign removes the messages of a campaign that may not send now from memory. The next read leaves this campaign
-// out.
+// If a campaign may not send now, dropCampaign removes the campaign's messages from memory. The next read omits this
+// campaign.
 func (s *scheduler) dropCampaign(q *sessionQueue, id puntuale.CampaignID) {
 	for _, m := range q.messages {
 		if m.row.Campaign == id && m.stage != settling {

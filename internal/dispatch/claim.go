@@ -26,7 +26,7 @@ type claims struct {
 
 // claim begins the attempts of messages that may leave now. Messages that become due while a claim commits are part of
 // the next claim. Several claims run at once only if there is a backlog. Without a backlog, two small claims at once
-// would take longer than one after the other.
+// would take longer than the same claims one after the other.
 func (s *scheduler) claim(now time.Time) {
 	for s.claims.running == 0 || s.claims.full && s.claims.running < claimers {
 		if !s.mayClaim(now) {
@@ -160,7 +160,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	lost := 0
 	for i, m := range batch {
 		if m.stage != claiming {
-			continue // this happens only in the mutation, in which connectors answer before the claim
+			continue // this happens only in the mutation that sends messages before their claim is answered
 		}
 		switch granted[i] {
 		case puntuale.ClaimGranted:
@@ -229,7 +229,7 @@ func (s *scheduler) freeSlot(m *queuedMessage, ended bool) {
 	s.fair.activate(q)
 }
 
-// finished removes an attempt from memory whose outcome is on disk, or that never took place.
+// finished removes from memory an attempt whose outcome is on disk, or an attempt that never took place.
 func (s *scheduler) finished(m *queuedMessage) {
 	m.stage = gone
 	s.attempts.remove(m.row.ID)

@@ -43,7 +43,7 @@ func (s *scheduler) setBack(jump time.Duration) {
 		}
 	}
 	for _, t := range s.timers {
-		if t.message == nil || t.message.parked { // every other timer of a message is set to the message's own time, which does not change
+		if t.message == nil || t.message.parked { // the timer of a message that is not parked is set to the time in the message's row, which does not change
 			t.at -= jump.Microseconds()
 		}
 	}

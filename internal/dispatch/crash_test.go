@@ -140,11 +140,11 @@ func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Disp
 	return d, k
 }
 
-// silent is a sandbox that never answers. A message to the number lost does not even arrive.
+// silent is a sandbox that never answers. A message to the number in the field lost does not arrive in the sandbox.
 type silent struct {
 	*sandbox.Connector
 	lost    string
-	arrived atomic.Int64 // messages that the dispatcher sent, including the lost ones
+	arrived atomic.Int64 // calls of Send until now, including those for the number lost
 }
 
 func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
@@ -158,9 +158,9 @@ func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Accept
 	return puntuale.Acceptance{}, ctx.Err()
 }
 
-// TestStoppedThenCrashed kills a process with messages in flight that were stopped before. The next process sends none
-// of them, but asks the network about them. The messages that arrived become COMPLETED. The others stay uncertain,
-// because they may still arrive.
+// TestStoppedThenCrashed stops messages in flight, and then kills the process. The next process does not send these
+// messages again, but asks the network about them. The messages that arrived become COMPLETED. The other messages stay
+// uncertain, because they may still arrive.
 func TestStoppedThenCrashed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

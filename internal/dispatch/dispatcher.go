@@ -24,9 +24,9 @@ type Config struct {
 	// other nodes, and must not block. If Remote is nil, other nodes get no wakeups.
 	Remote puntuale.Wakeup
 
-	// Departed returns the times after since at which messages of a session left, latest first, and at most limit
-	// times. The pace of a session in a day needs them. If Departed is nil, a node counts only the messages that left
-	// while it owned the session.
+	// Departed returns when messages of a session left after the time since, latest first. It returns at most limit
+	// times. The limit of a session for one day needs these times. If Departed is nil, a node counts only the messages
+	// that left while it owned the session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error)
 
 	// Mark returns the keyed hash that replaces an erased person's number in a client's blacklist. It must be safe for
@@ -194,7 +194,8 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// release closes the node's sessions. If one session does not close, the others are freed before it.
+// release closes the node's sessions. If a session does not close in time, release frees the closed sessions first, and
+// then waits for the rest.
 func (d *Dispatcher) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
@@ -259,7 +260,7 @@ func RemoteWakeup(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 	}
 }
 
-// Drain stops a session from beginning attempts until end. After that, the session continues by itself. The
+// Drain stops a session from beginning attempts before the time end. At this time, the session continues by itself. The
 // channel is closed when nothing of the session is in flight and every outcome is on disk. If the node does not own the
 // session, the channel is closed at once.
 func (d *Dispatcher) Drain(session puntuale.SessionID, end time.Time) <-chan struct{} {

@@ -23,7 +23,8 @@ func (d *drain) hasEnded(now time.Time) bool { return d.active() && !now.Before(
 // drainMost is the longest drain. The caller's clock, which sets the end, may be ahead of this node's clock.
 const drainMost = 40 * time.Second
 
-// drain stops a session from beginning attempts until end. It closes quiet when nothing of the session is in flight.
+// drain stops a session from beginning attempts before the time end. It closes quiet when nothing of the session is in
+// flight.
 func (s *scheduler) drain(session puntuale.SessionID, end time.Time, quiet chan struct{}) {
 	q := s.queues[session]
 	if q == nil {

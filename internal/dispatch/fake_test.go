@@ -30,7 +30,7 @@ type memory struct {
 	claims      []puntuale.Claim // the claims that the dispatcher requested
 	reads       int
 	seen        int                       // number of rows that reads returned
-	scanned     []int                     // for each call of Retrying: how many rows it may have read
+	scanned     []int                     // for each call of Retrying: the largest number of rows that the call was allowed to read
 	fails       func(method string) error // returns the error of a call, or nil
 	commit      time.Duration             // how long a write takes
 }

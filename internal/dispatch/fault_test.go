@@ -364,8 +364,8 @@ func TestNewSession(t *testing.T) {
 	})
 }
 
-// TestTwoNodes checks that two nodes divide the sessions between them. When a node dies, the other node takes over
-// the messages that it had in flight.
+// TestTwoNodes checks that two nodes divide the sessions between them. When a node dies, the other node takes over the
+// messages that the dead node had in flight.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,13 +15,13 @@ const (
 	sessionLost              // this node no longer owns the session, and the session queue is not used
 )
 
-// setSessions stores the result of the membership. own contains all sessions that the node owns. Sessions in leaving go
-// to another node when none of their messages is in flight.
+// setSessions handles the sessions that the membership read from the roster. own contains all sessions that the node
+// owns. Sessions in leaving go to another node when none of their messages is in flight.
 func (s *scheduler) setSessions(node puntuale.NodeID, own []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	if node != s.node {
 		return
 	}
-	s.setOwned(node, own, leaving) // before the loop below, because the session queues check whether the sessions are online
+	s.setOwned(node, own, leaving) // opens the sessions; the loop below then reads whether each session is online
 	now := s.cfg.Clock.Now()
 	owned := make(map[puntuale.SessionID]bool, len(own))
 	for _, session := range own {

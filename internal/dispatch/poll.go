@@ -35,7 +35,8 @@ func (p *polls) partDue(every time.Duration, now time.Time) bool {
 	return true
 }
 
-// poll checks all sessions once every Poll. It finds messages that lost wakeups and old reads missed.
+// poll checks all sessions once every Poll. It finds messages whose wakeup was lost, and messages that an earlier read
+// missed.
 func (s *scheduler) poll(now time.Time) {
 	if !s.polls.due(s.cfg.Poll, now) {
 		return
@@ -70,7 +71,8 @@ func (s *scheduler) poll(now time.Time) {
 }
 
 // pollParts is the number of parts of a poll's interval. A session with many messages in memory is read in one of these
-// parts. If all such sessions were read at once, messages that become due at this time would wait for a processor.
+// parts. If all such sessions were read at once, messages that become due during these reads would wait for a
+// processor.
 const pollParts = 32
 
 // pollPart reads the sessions with many messages in memory that belong to the current part.

@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// stage is how far a queued message is.
+// stage is the progress of a queued message in the dispatcher.
 type stage int8
 
 const (

@@ -151,8 +151,8 @@ type begunRead struct {
 	read  lookahead.Read
 }
 
-// startRead reads the messages that the sessions need from the store. A big session is read alone, and its read
-// continues at its cursor.
+// startRead starts a goroutine that reads messages of the sessions from the store. A big session is read alone, and its
+// read continues at its cursor.
 func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	queues := make([]*sessionQueue, len(begun))
 	from := make([]puntuale.QueueCursor, len(begun))
@@ -223,7 +223,7 @@ func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {
 	return !q.canSend() && q.lookahead.BehindDue(now)
 }
 
-// readExpiring reads messages from the store that expire before the next search. Any goroutine may call it.
+// readExpiring reads from the store the messages that expire before the next search. Any goroutine may call it.
 func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()

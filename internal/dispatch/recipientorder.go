@@ -136,8 +136,8 @@ func (r *recipientOrder) barred(now time.Time) bool {
 	return slices.ContainsFunc(r.barriers, func(b retryBarrier) bool { return now.Before(b.end) })
 }
 
-// lift ends the barrier of a message in retry, if the time of the message's next attempt is still next. Later messages
-// to the recipient may then leave. The count of failed preparations does not change.
+// lift ends the barrier of a message in retry, if the barrier's time of the next attempt equals the argument next.
+// Later messages to the recipient may then leave. The count of failed preparations does not change.
 func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
 	for i := range r.barriers {
 		if b := &r.barriers[i]; b.key.id == id && b.next.Equal(next) {

@@ -80,7 +80,8 @@ func (s *scheduler) conclude(m *queuedMessage, o puntuale.Outcome) {
 	s.recorder.push(m, o)
 }
 
-// inFlight counts an attempt that this process did not make as in flight, until its outcome is on disk.
+// inFlight handles an attempt that this process did not make. The attempt counts as in flight until its outcome is on
+// disk.
 func (s *scheduler) inFlight(m *queuedMessage) {
 	m.stage, m.token = answered, m.row.Intent
 	s.attempts.add(m)

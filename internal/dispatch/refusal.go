@@ -38,9 +38,9 @@ func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
 	}
 }
 
-// putOff postpones a message that was refused only for now, and not because of itself. Later messages to its recipient
-// wait for it, as after a refused attempt. The message may be prepared before its due time, but never leaves before its
-// due time.
+// putOff postpones a message that was refused for a limited time, for a reason that is not in the message. Later
+// messages to its recipient wait for it, as after a refused attempt. The message may be prepared before its due time,
+// but never leaves before its due time.
 func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
 	next := now.Add(refusal.Wait())
 	if !next.After(m.row.Next) {

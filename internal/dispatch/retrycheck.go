@@ -49,7 +49,8 @@ func (d *retryChecks) askAll() {
 	}
 }
 
-// checkRetries reads the messages that hold back others from the store, one row for each.
+// checkRetries asks the store whether the messages in retry that hold back other messages are still open. The store
+// returns one row for each of them.
 func (s *scheduler) checkRetries(now time.Time) {
 	for !s.retryChecks.asking && len(s.retryChecks.fresh) > 0 {
 		n := min(len(s.retryChecks.fresh), retryCheckMost)
@@ -98,7 +99,8 @@ func (s *scheduler) askRetryChecks(requested []retryCheck, from []puntuale.Queue
 	})
 }
 
-// gotRetryChecks lifts the barriers of messages that are no longer open, or whose next attempt has another time.
+// gotRetryChecks lifts the barriers of messages that are no longer open, or whose next attempt was moved on disk. It
+// does not lift a barrier that changed after the check was requested.
 func (s *scheduler) gotRetryChecks(requested []retryCheck, from []puntuale.QueueCursor, open []puntuale.DueMessage) {
 	still := make(map[puntuale.MessageID]bool, len(open))
 	for i := range open {

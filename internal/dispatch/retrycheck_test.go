@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// refuseFirst makes the network refuse the first message as Transient, after the duration takes. The network accepts
-// all others.
+// refuseFirst makes the network refuse every attempt of the first message as Transient. Each of these attempts lasts as
+// long as the argument takes. The network accepts all other messages.
 func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, _ *memory, n *network) {
 		n.send = func(_ context.Context, p puntuale.Prepared) error {

@@ -220,7 +220,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// justBefore returns now plus d, minus one millisecond, because the run's first message leaves a millisecond earlier.
+// justBefore returns the time d after now, minus one millisecond. The first message to the recipient is due one
+// millisecond before now.
 func justBefore(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
 
 // TestRetryHoldsOrder checks that a message in retry holds back later messages to its recipient for at most a minute.
@@ -383,8 +384,8 @@ func TestBacklogMissesNothing(t *testing.T) {
 		if at[lost] > 6*time.Second || at[woken] > 2*time.Second {
 			t.Errorf("without a wakeup it left after %v, with one after %v", at[lost], at[woken])
 		}
-		// The wakeup, the retry and the poll at the end each read the messages in memory once more. Usually a quarter
-		// of the memory is in use.
+		// The wakeup, the retry and the poll at the end each read the messages in memory once more. Usually only a
+		// quarter of the memory is in use, so the real number is lower than this limit.
 		if limit := backlogMessages + 3*queueHolds; m.seen > limit {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, limit)
 		}
@@ -457,8 +458,8 @@ func TestPace(t *testing.T) {
 // aDay reduces the number of polls, so that a test of a whole day is quick. The default would be 86,400 polls in a day.
 func aDay(cfg *dispatch.Config) { cfg.Poll, cfg.Lease = 20*time.Second, 2*time.Minute }
 
-// TestPaceOfADay checks that at most PerDay messages leave in any 24 hours. Messages that left before this node got the
-// session count, too. The intervals between messages differ, and are never shorter than PerMinute allows.
+// TestPaceOfADay checks that at most PerDay messages leave in any 24 hours. This number includes messages that left
+// before this node got the session. The intervals between messages differ, and are never shorter than PerMinute allows.
 func TestPaceOfADay(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, _ *network) {

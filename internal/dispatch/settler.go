@@ -79,7 +79,7 @@ func (t *settler) write(ctx context.Context, batch []pendingSettlement) error {
 }
 
 // explain finds out why expired messages did not leave. It checks the client first, and then the session. If neither is
-// the cause, there was only too little time.
+// the cause, the reason is that the time was too short.
 func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now time.Time) error {
 	requested := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID
@@ -115,7 +115,7 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 	return nil
 }
 
-// settled removes messages from memory that were closed or postponed.
+// settled removes from memory the messages that were closed or postponed.
 func (s *scheduler) settled(batch []pendingSettlement, err error) {
 	if err != nil && s.life.ctx.Err() == nil {
 		s.cfg.Logger.Warn("closing or postponing messages failed", "error", err)

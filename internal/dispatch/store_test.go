@@ -179,8 +179,8 @@ func TestStoreOrder(t *testing.T) {
 	})
 }
 
-// TestCancelledIsNeverSent cancels messages before, at and after the time of their claims. A message in the answer to a
-// cancellation must never reach the network. All other messages must.
+// TestCancelledIsNeverSent cancels messages before, at and after the time of their claims. A message that a
+// cancellation's answer names must never reach the network. All other messages must reach it.
 func TestCancelledIsNeverSent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -261,8 +261,8 @@ func TestObserve(t *testing.T) {
 }
 
 // TestStoppedInFlight stops a message while it is being sent. The message must not be sent again. If the network
-// refuses the message for now, it becomes CANCELLED. If its answer is lost, it is not repeated. If the network accepts
-// it, it becomes COMPLETED.
+// refuses the message for now, it becomes CANCELLED. If the network's answer is lost, the message is not repeated. If
+// the network accepts the message, the message becomes COMPLETED.
 func TestStoppedInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

@@ -16,8 +16,8 @@ import (
 
 // TestAssistedPhone uses the phone's page on the built server. Four messages are due: one is sent, one is skipped, one
 // is cancelled before it is tapped, and one is returned. The person declares some outcomes while the network is away.
-// Each outcome reaches the server once. On PostgreSQL there are two servers: the phone talks to one, and all other
-// callers talk to the other.
+// Each outcome reaches the server once. On PostgreSQL there are two servers: the phone calls the first server, and all
+// other callers call the second server.
 func TestAssistedPhone(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		p := newDevicePost(t, database)

@@ -251,8 +251,9 @@ func TestCampaignTakenOver(t *testing.T) {
 	m.done(id, recipients, 2*time.Minute)
 }
 
-// TestCampaignYields sends single messages while a campaign runs as fast as it can. Some use the campaign's session,
-// and some belong to another client. All leave within two seconds of their calls, long before the campaign ends.
+// TestCampaignYields sends single messages while a campaign runs as fast as it can. Some of the single messages use the
+// campaign's session, and some belong to another client. All single messages leave within two seconds of their calls,
+// long before the campaign ends.
 func TestCampaignYields(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)

@@ -61,7 +61,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	r.judge(f)
 }
 
-// race has everything that the callers did.
+// race records everything that the callers did.
 type race struct {
 	*load
 
@@ -69,7 +69,7 @@ type race struct {
 	recipients []*recipientRecord
 }
 
-// recipientRecord has everything that was done about one recipient.
+// recipientRecord records everything that was done about one recipient.
 type recipientRecord struct {
 	tenant tenant
 	phone  string
@@ -220,7 +220,7 @@ func (r *race) judge(f *fleet) {
 	}
 }
 
-// promises adds the messages to the recipient to a verifier.
+// promises adds the recipient's messages to a verifier.
 func (m *recipientRecord) promises(v *verifier) {
 	for _, d := range m.started {
 		for i, id := range d.ids {

@@ -122,7 +122,7 @@ func (c *dbServer) start() {
 
 // stop ends the server. mode is "fast", or "immediate", which acts like a crash.
 func (c *dbServer) stop(mode string) {
-	_, _ = c.run("pg_ctl", "-D", c.data(), "-m", mode, "-w", "-t", "60", "stop") // the server may be down already
+	_, _ = c.run("pg_ctl", "-D", c.data(), "-m", mode, "-w", "-t", "60", "stop") // the server may have stopped before
 }
 
 // kill ends the server with SIGKILL, as the kernel does when memory runs out. The server's children notice this a

@@ -24,7 +24,7 @@ const eventSteps = 10
 
 // TestEventsKilled kills the server with SIGKILL ten times. Meanwhile calls are made, messages leave, and events go to
 // two webhooks: a client's, and its partner's. At the end, each webhook has got each event at least once. All copies of
-// an event have the same id. The long run has 100,000 events.
+// an event have the same id. With PUNTUALE_LONG=1, there are 100,000 events.
 func TestEventsKilled(t *testing.T) {
 	starts, kills := 200, 10
 	if long {
@@ -95,7 +95,7 @@ func startMany(base string, who tenant, starts int) *startedCalls {
 	return startSome([]string{base}, who, 0, starts)
 }
 
-// startSome makes the starts with the numbers from+1 to to. Each start goes to any of the servers.
+// startSome makes the starts with the numbers after from, up to the argument to. Each start goes to a random server.
 func startSome(bases []string, who tenant, from, to int) *startedCalls {
 	c := &startedCalls{}
 	var next atomic.Int64

@@ -24,8 +24,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// peer is a network that remembers everything that it received. It uses no database. Therefore it still knows what a
-// failover loses.
+// peer is a network that remembers everything that it received. It uses no database. Therefore its record is complete
+// even if a failover loses rows.
 type peer struct {
 	recovery puntuale.Recovery
 	mu       sync.Mutex
@@ -222,8 +222,8 @@ func spread(from time.Time, n int, every time.Duration) (all []time.Time) {
 }
 
 // TestFailoverAsynchronous: a standby that lags behind is promoted. It does not know that the old server had sent some
-// messages. If the network recognises repeats, these messages are sent again and shown once. If it does not, they are
-// not sent again.
+// messages. If the network recognises repeats, these messages are sent again and shown once. If the network does not
+// recognise repeats, the messages are not sent again.
 func TestFailoverAsynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newDBServer(t)

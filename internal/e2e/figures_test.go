@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// The tests in this file print figures (make figures). Most of them have no bounds. Servers, database and callers share
-// the machine.
+// conditions logs the machine, the lease and the database's folder. The tests in this file print figures (make
+// figures), and most of the figures have no bounds. Servers, database and callers share the machine.
 
 func conditions(t *testing.T) {
 	t.Helper()

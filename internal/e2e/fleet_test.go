@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// long says that this is the long run (make long). The long run uses the default lease, and checks the bounds that are
-// promised for this lease. It causes each fault several times. Other runs use short leases, and bounds that are wide
-// enough for a busy machine.
+// long reports whether PUNTUALE_LONG=1 is set (make long). If it is set, the tests use the default lease, check the
+// bounds that are promised for this lease, and cause each fault several times. If it is not set, the tests use short
+// leases, and bounds that are wide enough for a busy machine.
 var long = os.Getenv("PUNTUALE_LONG") == "1"
 
-// pick returns the first value for "make check", and the second for the long run.
+// pick returns the second value if PUNTUALE_LONG=1 is set, and the first value if it is not set.
 func pick[T any](check, longRun T) T {
 	if long {
 		return longRun
@@ -45,8 +45,8 @@ type fleet struct {
 	lease    time.Duration
 }
 
-// newFleet starts servers, and runs a load on all of them except the last spare servers. It returns after all servers
-// own sessions. The simulated network answers slowly, so there are always messages in flight.
+// newFleet starts servers, and runs a load on all servers except the last ones; spare is their number. It returns after
+// all servers own sessions. The simulated network answers slowly, so there are always messages in flight.
 func newFleet(t *testing.T, database string, nodes, spare int, lease time.Duration) *fleet {
 	t.Helper()
 	seed := rand.Uint64()
@@ -132,7 +132,7 @@ type fault struct {
 	on     []string // databases: "sqlite", "postgres", or "cluster", which is a PostgreSQL that the test may stop
 	nodes  []int
 	spare  int // number of nodes that get no calls, because they will end
-	times  int // how many times it happens in the long run
+	times  int // how many times it happens with PUNTUALE_LONG=1
 	clean  bool
 	happen func(f *fleet)
 	late   time.Duration // how late a message may be; if happen stops everything, the time that it takes is added
@@ -200,8 +200,8 @@ func killed(f *fleet) {
 	s.start()
 }
 
-// stopped pauses a node until its lease is over and the other nodes own its sessions. When the node continues, it does
-// not know this yet.
+// stopped pauses a node until its lease is over and the other nodes own its sessions. When the node continues, it has
+// not noticed this yet.
 func stopped(f *fleet) {
 	s := f.any()
 	s.signal(syscall.SIGSTOP)

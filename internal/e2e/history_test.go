@@ -43,7 +43,7 @@ const (
 
 const endless = math.MaxInt64
 
-// steps has, for each kind of event, the states in which it is allowed, and the states that may follow.
+// steps contains, for each kind of event, the states in which it is allowed, and the states that may follow.
 var steps = map[eventKind]map[string][]any{
 	starts:     {"absent": {"open"}},
 	takes:      {"open": {"cancelled"}},

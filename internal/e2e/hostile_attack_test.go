@@ -31,7 +31,7 @@ type hostileAttack struct {
 	Drips, Reads  bool
 }
 
-// hostileCount has what the attackers have counted so far.
+// hostileCount is what the attackers have counted so far.
 type hostileCount struct {
 	Open    int            // the largest number of connections that were open at once
 	Refused int            // how many dials were refused

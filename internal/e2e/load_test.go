@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// A load has callers that start, send, repeat, stop and cancel on one or several servers. It also has the ledger of
+// A load consists of callers that start, send, repeat, stop and cancel on one or several servers, and of the ledger of
 // their answers. If a call may have an idempotency key, the caller repeats it with the same key until it is answered,
-// as a careful integrator does. So at the end the ledger has every call that had an effect. verify compares the ledger
-// with the simulated network's ledger and with the rows.
+// as a careful integrator does. So at the end the ledger contains every call that had an effect. verify compares the
+// ledger with the simulated network's ledger and with the rows.
 type load struct {
 	mix
 	bases   []string
@@ -49,7 +49,7 @@ type promise struct {
 // far is longer than any test takes.
 const far = time.Hour
 
-// loadSteps has the due times of the messages of a load's sequence, after the start.
+// loadSteps lists when the messages of a load's sequence are due, after the start.
 var loadSteps = []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, far}
 
 // loadTenants makes clients, each with a session of its own and a sequence with loadSteps.
@@ -236,7 +236,7 @@ func (c *caller) take(path string, body any, made []*promise, read func(answer) 
 	}
 }
 
-// The method until repeats a call until a server answers it. Each try goes to any of the servers.
+// The method until repeats a call until a server answers it. Each try goes to a random server.
 func (c *caller) until(method, path string, body any, header ...string) answer {
 	for {
 		if a, ok := c.try(method, path, body, header...); ok {

@@ -10,7 +10,7 @@ import (
 )
 
 // A test that measures the server's delays proves nothing while the host gives the processors to other machines. On one
-// host this was a third of the processors' time for a minute. Delays were then ten times as long.
+// host, other machines used a third of the processors' time for a minute. Delays were then ten times as long.
 const (
 	hostShare     = 0.05 // a larger share of the processors' time is a disturbance
 	mostDisturbed = 20   // how many measurements may be repeated because of a disturbance

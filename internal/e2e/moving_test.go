@@ -101,7 +101,7 @@ func TestImportKilled(t *testing.T) {
 		if err := half.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := in.Write(file[:len(file)-100]); err != nil { // the file has megabytes and the pipe holds little, so the import has read most of it
+		if _, err := in.Write(file[:len(file)-100]); err != nil { // the file has several megabytes and the pipe's buffer is small, so the import has read most of the file
 			t.Fatal(err)
 		}
 		if err := half.Process.Kill(); err != nil {
@@ -120,7 +120,7 @@ func TestImportKilled(t *testing.T) {
 	})
 }
 
-// count returns the number that a query on a PostgreSQL gives.
+// count returns the number that a query on a PostgreSQL database returns.
 func count(t *testing.T, database, query string) (n int) {
 	t.Helper()
 	db, err := sql.Open("pgx", database)

@@ -84,7 +84,7 @@ func TestHostProvenByDNS(t *testing.T) {
 	}
 }
 
-// zone has the TXT records of the test's DNS, by name.
+// zone contains the TXT records of the test's DNS, by name.
 type zone struct {
 	mu    sync.Mutex
 	texts map[string][]string

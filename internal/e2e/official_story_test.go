@@ -184,7 +184,7 @@ func (o *officialStory) setUp() {
 	}
 }
 
-// subscribe enters the values that the page shows at Meta. Meta asks for the verify token, and then sends reports to
+// subscribe enters values at Meta: those that the page shows. Meta asks for the verify token, and then sends reports to
 // the webhook.
 func (o *officialStory) subscribe() {
 	o.t.Helper()

@@ -48,7 +48,7 @@ type tableCode struct {
 	free    string // a message with another template
 }
 
-// metaTableRig has the parts that all codes share.
+// metaTableRig contains the parts that all codes share.
 type metaTableRig struct {
 	t    *testing.T
 	s    *server
@@ -61,7 +61,7 @@ type metaTableRig struct {
 }
 
 // TestOfficialTable checks the effect of each of Meta's codes through the API of the built server. Some codes come in
-// Meta's answer, and some come by webhook after Meta took the message.
+// Meta's answer, and some come by webhook after Meta accepted the message.
 func TestOfficialTable(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		r := &metaTableRig{t: t, peer: graphtest.New(t), refuses: map[string]int{}, asked: map[string]int{}}
@@ -289,7 +289,7 @@ func (c *tableCode) letGo() {
 	}
 }
 
-// withdrew checks that the ledger has the person's withdrawal once, with proof. The person must not be in the
+// withdrew checks that the ledger contains the person's withdrawal once, with proof. The person must not be in the
 // blacklist. Marketing does not leave until the person agrees again.
 func (c *tableCode) withdrew() {
 	c.t.Helper()

@@ -18,9 +18,9 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialKilled kills the server with SIGKILL while an Official number sends: a hundred times in the long run.
-// Many messages are in flight, and some answers are lost. Meta's ledger has no message twice. After Meta's statuses
-// came, the messages that Meta has are COMPLETED. All other messages with an attempt are uncertain.
+// TestOfficialKilled kills the server with SIGKILL while an Official number sends: 4 times, or 100 times with
+// PUNTUALE_LONG=1. Many messages are in flight, and some answers are lost. Meta's ledger has no message twice. After
+// Meta's statuses came, the messages that Meta has are COMPLETED. All other messages with an attempt are uncertain.
 func TestOfficialKilled(t *testing.T) {
 	kills, each := 4, 80
 	if long {

@@ -116,9 +116,9 @@ func arrivedOnce(t *testing.T, base string, who tenant, messages int) {
 	}
 }
 
-// stored compares a flood's record with the rows: the database has exactly the accepted calls, and counts them. calls,
-// messages and stopped are about the calls that are not in the flood: their number, their messages, and how many of
-// these were stopped.
+// stored compares a flood's record with the rows: the database has exactly the accepted calls, and counts them. The
+// last three arguments count what was done outside the flood: the calls, the messages of these calls, and the stopped
+// messages among them.
 func stored(t *testing.T, database string, f *flood, who tenant, calls, messages, stopped int) {
 	t.Helper()
 	db := open(t, database)

@@ -22,7 +22,7 @@ import (
 // port.
 const receiverAddr = "127.0.0.1:8090"
 
-// receiverStarts has the receivers of docs/webhooks.md: the file of each, and the command that starts it.
+// receiverStarts maps the file of each receiver in docs/webhooks.md to the command that starts the receiver.
 var receiverStarts = map[string]string{
 	"site/receive.php": "php -S 127.0.0.1:8090 -t site",
 	"receive.mjs":      "node receive.mjs",

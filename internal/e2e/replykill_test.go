@@ -21,10 +21,10 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestRepliesKilled kills the server with SIGKILL while people write, ten times. Meta repeats each delivery until the
-// answer is 200. It sends some deliveries twice at once, and some again later. The sandbox's phone does the same. At
-// the end each reply is stored once, with its effect. Each opt-out has one proof, one entry in the blacklist and one
-// answer. Other replies withdrew nothing. The long run kills a hundred times.
+// TestRepliesKilled kills the server with SIGKILL while people write: 10 times, or 100 times with PUNTUALE_LONG=1. Meta
+// repeats each delivery until the answer is 200. Meta sends some deliveries twice at once, and some deliveries again
+// later. The sandbox's phone does the same. At the end each reply is stored once, with its effect. Each opt-out has one
+// proof, one entry in the blacklist and one answer. Other replies withdrew nothing.
 func TestRepliesKilled(t *testing.T) {
 	kills := 10
 	if long {

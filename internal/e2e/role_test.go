@@ -10,7 +10,7 @@ import (
 )
 
 // TestRoles: one server answers calls and two others send. When a call starts a message, the senders get it at once. If
-// one of them is killed, the other one sends for both.
+// one sender is killed, the other sender sends the messages of both.
 func TestRoles(t *testing.T) {
 	database := postgres(t)
 	api := serve(t, database, "--roles", "api", "--lease", "2s")

@@ -441,8 +441,8 @@ func (s *shop) shows(anna *whatsapptest.Phone, text string) {
 	s.becomes(id, 10*time.Second, completed)
 }
 
-// copied starts another server with a copy of the folders from before the last messages. The number is still linked
-// there, and phones show messages from this server.
+// copied starts another server with a copy of the folders from before the last messages. The number is still linked in
+// the copy, and phones show messages from this server.
 func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.t = t
 	since := time.Now()
@@ -464,7 +464,8 @@ func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.shows(anna, "da una copia")
 }
 
-// restored restores a backup from before the last messages, on both databases. The number is still linked there.
+// restored restores a backup from before the last messages, on both databases. The number is still linked in the
+// restored installation.
 func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
 	s.t = t
 	file := filepath.Join(t.TempDir(), "backup.zip")

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// Promised times while the database is away. Outside of the long run they are longer, because the machine may be busy.
+// Promised times while the database is away. Without PUNTUALE_LONG=1, these times are longer, because the machine may
+// be busy.
 var (
 	refusedWithin = pick(3*time.Second, time.Second)
 	wellWithin    = pick(10*time.Second, 5*time.Second)
@@ -247,7 +248,7 @@ func TestPartitionUnderLoad(t *testing.T) {
 }
 
 // TestCommitInDoubt: the network fails during COMMIT. The answer says that the call may have been accepted, and that a
-// repeat with the same key shows whether it was. A later repeat shows it.
+// repeat with the same key shows whether it was accepted. The test then sends such a repeat.
 func TestCommitInDoubt(t *testing.T) {
 	for name, how := range map[string]int{"before": cutBefore, "after": cutAfter} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 // verify waits until all due messages have left. Then it compares three records: the callers' ledger of answers, the
 // simulated network's ledger, and the rows with their outcomes. No message may be lost or doubled. No cancelled message
-// may be sent. No message may leave before its due time, or more than late after it. It returns the lateness of each
-// message that reached the network.
+// may be sent. No message may leave before its due time, or later than allowed by the argument late. It returns the
+// lateness of each message that reached the network.
 func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Duration {
 	t.Helper()
 	for _, w := range l.wrong {
@@ -63,7 +63,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(float64(len(sorted))*q))].Round(time.Microsecond)
 }
 
-// verifier has everything that is known about one client's messages.
+// verifier contains everything that is known about one client's messages.
 type verifier struct {
 	t        *testing.T
 	base     string

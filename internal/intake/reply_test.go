@@ -244,7 +244,8 @@ func TestOtherNameOfAChat(t *testing.T) {
 	})
 }
 
-// TestStrangersWord: a stranger's reply is kept if it is a word for which a rule waits. Nothing else from a stranger is kept.
+// TestStrangersWord checks that the reply of a cold contact is stored if it is a keyword for which a rule waits. No
+// other message of a cold contact is stored.
 func TestStrangersWord(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := t.Context()

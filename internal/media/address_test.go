@@ -303,7 +303,8 @@ func TestMixedAnswers(t *testing.T) {
 	}
 }
 
-// TestProxyIsIgnored: a proxy in the environment would make connections without a check.
+// TestProxyIsIgnored: the fetcher ignores a proxy in the environment, because a proxy would make connections without a
+// check.
 func TestProxyIsIgnored(t *testing.T) {
 	proxy := newHost(t, serving("image/jpeg", []byte("from the proxy")))
 	h := newHost(t, serving("image/jpeg", []byte("jpeg")))

@@ -73,7 +73,7 @@ func New(cfg Config) (*Fetcher, error) {
 		cfg: cfg, root: root, files: map[key]*file{},
 		all: newGate[struct{}](cfg.AtOnce), hosts: newGate[string](cfg.PerHost), clients: newGate[puntuale.ClientID](cfg.PerClient),
 		transport: &http.Transport{
-			Proxy:                  nil, // a proxy would make connections without a check
+			Proxy:                  nil, // no proxy, because a proxy would make connections without a check
 			DialContext:            newDialer(cfg).dial,
 			DisableKeepAlives:      true,
 			DisableCompression:     true,

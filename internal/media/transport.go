@@ -81,7 +81,7 @@ func newTransport(allowed []netip.Prefix, set func(*http.Transport)) http.RoundT
 	exempt := func(to netip.AddrPort) bool { return Permitted(to.Addr(), allowed) }
 	through := func(d *dialer) *http.Transport {
 		t := &http.Transport{
-			Proxy:                  nil, // a proxy would make connections without a check
+			Proxy:                  nil, // no proxy, because a proxy would make connections without a check
 			DialContext:            d.dial,
 			TLSHandshakeTimeout:    transportConnect,
 			MaxResponseHeaderBytes: 64 << 10,

@@ -6,13 +6,12 @@
 //
 //  1. The anchor (the call, or a date field) plus or minus the offset. Hours and shorter units are elapsed time. Days and
 //     longer units are calendar arithmetic in the run's zone.
-//  2. If the step has "at": this time of day, on the day from 1.
+//  2. If the step has "at": this time of day, on the day that point 1 gives.
 //  3. If the step has a window: the first time inside the window. If the window moves the step to another day, the time
 //     of day "at" on that day is used, if it is inside the window.
-//  4. This applies only to a step that must leave before its anchor, if its time is now at or after the anchor. The step
-//     moves back to the latest earlier opening of the window. If the step has its own time of day ("at", or an offset in
-//     days or longer units), and the opening contains it, the step gets this time. Otherwise it gets the opening's last
-//     minute.
+//  4. If a step must leave before its anchor, but the time from points 1 to 3 is at or after the anchor, the step moves
+//     back to the latest earlier opening of the window. If the step has its own time of day ("at", or an offset in days
+//     or longer units), and the opening contains it, the step gets this time. Otherwise it gets the opening's last minute.
 //  5. A time that is at most five minutes in the past becomes now. For an earlier time, if_past decides.
 //  6. Jitter, which ends at the end of the window. No step may leave after a step that is planned after it.
 package plan
@@ -32,9 +31,9 @@ type Input struct {
 	Closed   []puntuale.Date   // the client's own holidays
 	Now      time.Time         // the time of the call
 
-	// Seed determines the jitter: with another seed, messages get other times between their earliest and their latest
-	// time. The whole run uses one seed, so that jitter never changes the order of its steps. 0 means a dry run: Due
-	// is then the earliest time, and DueMax the latest.
+	// Seed determines the jitter: with a different seed, messages get different times between their earliest and their
+	// latest time. The whole run uses one seed, so that jitter never changes the order of its steps. 0 means a dry run:
+	// Due is then the earliest time, and DueMax the latest.
 	Seed uint64
 
 	// Media contains the allowed file name extensions, in lower case and without the dot. nil means

@@ -17,7 +17,7 @@ const (
 )
 
 // These names have a fixed meaning in a call's body. {{phone}} prints the recipient in the form of all answers: "+…",
-// or the id of a group. A step cannot use the other names.
+// or the id of a group. A step cannot use {{timezone}}.
 const (
 	fieldPhone    = "phone"
 	fieldTimezone = "timezone"

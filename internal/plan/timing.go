@@ -73,7 +73,7 @@ func (b *builder) freeze(w *puntuale.Window) *puntuale.Window {
 	return &frozen
 }
 
-// desired returns the time after anchor, offset and "at".
+// desired computes a step's time from its anchor, its offset and its "at".
 func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	if t.At != "" {
 		at, err := puntuale.ParseTimeOfDay(t.At)
@@ -220,9 +220,9 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 	return fitted, ok
 }
 
-// lastOpen returns a time in the latest opening of the window that begins before m. This is the step's own time of day,
-// if it is in this opening and before m. Otherwise it is the last whole minute before m. lastOpen returns false if
-// there is no opening within two years.
+// lastOpen finds the latest opening of the window before m. If the step's own time of day is in this opening and before
+// m, lastOpen returns it. If not, lastOpen returns the opening's last whole minute before m. It returns false if there
+// is no opening within two years.
 func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
 	if !ok || !t.keeps {
@@ -238,8 +238,9 @@ func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 	return last, true
 }
 
-// atAgain handles a time that the window moved from the day of from to another day. If the time of day "at" on the
-// other day is inside the window, atAgain returns this time. Otherwise it returns moved.
+// atAgain handles a step that the window moved forward, from one time to another. If the new time is on a later day,
+// atAgain tries the time of day "at" on this day. It returns this time if it is inside the window and not before the
+// new time. In all other cases atAgain returns the new time.
 func (t *timing) atAgain(from, moved time.Time) time.Time {
 	day, _ := local(moved, t.loc)
 	if before, _ := local(from, t.loc); before == day {

@@ -68,7 +68,7 @@ const faultMustNotHoldNUL puntuale.ReasonCode = "fault.must_not_hold_nul"
 
 func hasNUL(text string) bool { return strings.IndexByte(text, 0) >= 0 }
 
-// tooLong reports whether a text has more than limit characters.
+// tooLong reports whether a text has more characters than the limit.
 func tooLong(text string, limit int) bool {
 	return len(text) > limit && utf8.RuneCountInString(text) > limit
 }

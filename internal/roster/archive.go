@@ -105,8 +105,8 @@ func (a *archive) open(ctx context.Context, size int64) error {
 }
 
 // contents is the file of the archive while it is unpacked. It limits the size of the list of parts, because this list
-// is in memory. An archive may contain an offset before its beginning. This is a fault of the archive and not of the
-// disk.
+// is in memory. A faulty archive may contain a negative offset. contents refuses this offset, so the fault does not
+// look like an error of the disk.
 type contents struct {
 	ctx           context.Context
 	file          *os.File

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/roster"
 )
 
-// heap returns how many bytes the memory in use grows while read runs. It measures when read calls look, and returns
-// the highest value.
+// heap returns by how many bytes the memory in use grows while the function read runs. It measures each time that read
+// calls look, and returns the highest value.
 func heap(read func(look func())) int64 {
 	inUse := func() int64 {
 		var m runtime.MemStats

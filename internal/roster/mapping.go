@@ -23,9 +23,9 @@ const (
 	faultListNotMapping    puntuale.ReasonCode = "list.not_mapping"
 )
 
-// These words may be the name of a column of phone numbers, in folded form, the most certain word first. A weak word
-// may also be the name of a column of house numbers or of persons. Therefore, a weak word counts only if the column's
-// cells are phone numbers or empty.
+// A column of phone numbers may have one of these words as its name. The words are in folded form. phoneWords begins
+// with the most certain word. A weak word may also be the name of a column of house numbers or of persons. Therefore, a
+// weak word counts only if the column's cells are phone numbers or empty.
 var (
 	phoneWords = []string{
 		"phone", "cellulare", "cell", "mobile", "whatsapp", "smartphone", "telefonino", "telefono", "tel", "telephone", "phonenumber", "mobilephone", "mobilenumber",
@@ -53,8 +53,8 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	return found
 }
 
-// likeness returns how much a column looks like a column of phone numbers; 0 means not at all. A certain name counts
-// more than the cells. An empty column with a phone name counts as much as a column full of tax numbers.
+// likeness returns how much a column looks like a column of phone numbers; 0 means not at all. A name in phoneWords
+// counts more than the cells. An empty column with a phone name counts as much as a column full of tax numbers.
 func likeness(name string, at int, first [][]string) int {
 	const sure, weak, full = 1 << 20, 1 << 10, 1 << 15
 	filled, phones, score := 0, 0, 0

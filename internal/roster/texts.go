@@ -106,8 +106,8 @@ func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
 }
 
 // text appends the text of an element until the element's end. The caller must have read the start tag. The element is
-// a shared text, or a text inside a cell. A text may consist of runs in different fonts. The pronunciation of
-// Japanese characters (rPh) is not part of the text.
+// a shared text, or a text inside a cell. A text may consist of parts in different fonts. The pronunciation of Japanese
+// characters (rPh) is not part of the text.
 func (p *part) text(b []byte) ([]byte, error) {
 	from, outside, reading, inText := len(b), p.depth-1, 0, false
 	for p.depth > outside {
@@ -135,7 +135,8 @@ func (p *part) text(b []byte) ([]byte, error) {
 	return unescaped(b, from), nil
 }
 
-// appendCell appends more to the cell that begins at from. It drops the bytes after the first longestCell bytes.
+// appendCell appends the bytes in more to the cell that begins at the offset from. It drops the bytes after the first
+// longestCell bytes.
 func appendCell(b []byte, from int, more []byte) []byte {
 	return append(b, more[:min(len(more), max(0, longestCell-(len(b)-from)))]...)
 }
@@ -147,8 +148,8 @@ const longestCell = 14 * (MaxCell + 1)
 // escapes matches escapes of characters that XML cannot contain, such as _x000D_ for \r.
 var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
-// unescaped replaces the escapes in the cell that begins at from, writes each line end as \n, and cuts a cell that is
-// too long.
+// unescaped replaces the escapes in the cell that begins at the offset from. It writes each line end as \n, and cuts a
+// cell that is too long.
 func unescaped(b []byte, from int) []byte {
 	if cell := b[from:]; bytes.IndexByte(cell, '\r') >= 0 || bytes.Contains(cell, []byte("_x")) {
 		cell = escapes.ReplaceAllFunc(cell, func(escape []byte) []byte {

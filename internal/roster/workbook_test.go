@@ -129,7 +129,7 @@ func TestWorkbook1904(t *testing.T) {
 	b.drain(t).expect(t, "giorno", "2|2026-11-23 12:00\n")
 }
 
-// TestWorkbookPlaces checks that any cell and any row may have no position.
+// TestWorkbookPlaces checks that the position of a cell or of a row may be missing.
 func TestWorkbookPlaces(t *testing.T) {
 	t.Parallel()
 	far := `<c r="GT4" t="str"><v>`

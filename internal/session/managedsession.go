@@ -135,8 +135,8 @@ func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	}
 }
 
-// begin starts a goroutine for a session's work. If there is no work, it marks the work as done. The session must
-// already be marked as working. The caller must hold the lock.
+// begin starts a goroutine for a session's work. If there is no work, it calls end. The session must already be marked
+// as working. The caller must hold the lock.
 func (m *Manager) begin(p *managedSession) {
 	if len(p.work) == 0 {
 		m.end(p)

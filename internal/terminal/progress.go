@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Progress shows how much of a long work is done. On a terminal it draws a moving bar. Elsewhere it writes a line every
-// few seconds. Only one goroutine may use it at a time.
+// Progress shows how much of a long command is done. On a terminal it draws a moving bar. Elsewhere it writes a line
+// every few seconds. Only one goroutine may use it at a time.
 type Progress struct {
 	w        io.Writer
 	terminal bool
@@ -51,8 +51,8 @@ func (b *Progress) Count(stage string, u Unit, done, total int64) {
 	b.draw(now, done, total, progressText(stage, u, done, total, now.Sub(b.begun)), "")
 }
 
-// Show shows how much of a stage is done, with the caller's own texts: text beside the bar, and below under it. force
-// shows it at once.
+// Show shows how much of a stage is done, with the caller's own texts. The argument text appears beside the bar, and
+// the argument below appears under the bar. If force is true, Show draws at once.
 func (b *Progress) Show(stage string, done, total int64, text, below string, force bool) {
 	if now := b.begin(stage); force || b.time(now) {
 		b.draw(now, done, total, fmt.Sprintf("%3d %%%s", percent(done, total), text), below)
@@ -107,8 +107,8 @@ func (b *Progress) width() int {
 	return cmp.Or(width, wideLine)
 }
 
-// barLines returns the bar and its text on one line, and below on the next line. If this is too wide, the bar gets its
-// own line, and the text is broken after commas.
+// barLines returns the bar and its text on one line, and the argument below on the next line. If the first line is too
+// wide, the bar gets its own line, and the text is broken after commas.
 func barLines(width int, bar, text, below string) (lines []string) {
 	if joined := bar + "  " + text; utf8.RuneCountInString(joined) <= width {
 		lines = []string{joined}

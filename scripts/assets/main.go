@@ -1,4 +1,4 @@
-// Command assets keeps front-end files of other projects in the form in which they were published. Beside the files is
+// Command assets stores front-end files of other projects in the form in which they were published. Beside the files is
 // a manifest, vendored.json. It contains each package with its version and its archive's hash, and each file with its
 // hash. Nobody changes a file in a package's folder by hand. Pages load these files only from this server.
 //

@@ -35,7 +35,7 @@ func main() {
 }
 
 // unwatched lists the packages that the race detector leaves out. With the detector, each would take up to five times
-// as long. SQLite's C code, translated to Go, has its data outside of Go's memory, where the detector does not look.
+// as long. SQLite's C code, translated to Go, stores its data outside of Go's memory, where the detector does not look.
 // The other packages hash passwords, compute on elliptic curves, match regular expressions, or parse pages for tests.
 // Only one goroutine at a time uses their memory.
 var unwatched = []string{
@@ -56,8 +56,8 @@ func arguments(given []string) []string {
 	return append(append(flags, "-exec", "env "+settings), given...)
 }
 
-// settings is the environment variable for test binaries with the race detector. Without it, each process sleeps for a
-// second at its end, to wait for reports of running goroutines.
+// settings is the environment variable for test binaries with the race detector. Without this variable, each process
+// sleeps for a second before it exits, to wait for reports of goroutines that still run.
 const settings = "GORACE=atexit_sleep_ms=0"
 
 // event is one line of go test -json; see go doc test2json.

@@ -137,8 +137,8 @@ func (c *Accounts) askDNS(ctx context.Context, proof HostProof) error {
 	return nil
 }
 
-// ConfirmHost is for operators. It confirms the host name that a partner requested. Codes: invalid, at confirm;
-// not_found (the partner does not request this name); conflict (the name is another partner's).
+// ConfirmHost is for operators. It confirms the host name that a partner requested. Codes: invalid, with a fault at the
+// location confirm; not_found (the partner does not request this name); conflict (the name is another partner's).
 func (c *Accounts) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, text string) error {
 	name, ok := hostName(text)
 	switch {

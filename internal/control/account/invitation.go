@@ -19,7 +19,8 @@ type Invitation struct {
 }
 
 // newInvitation creates an invitation. If the service sends e-mails, the user gets the link by e-mail. The e-mail is in
-// the user's language. If the user chose none, it is in language, which is the inviter's language.
+// the user's language. If the user chose no language, the e-mail is in the inviter's language, which is the argument
+// language.
 func (c *Accounts) newInvitation(language string) (Invitation, *puntuale.Invitation) {
 	now := c.clock.Now()
 	i := Invitation{Secret: auth.NewToken(), Expires: now.Add(puntuale.UnfinishedInvitation.Lifetime()), Mailed: c.Mails()}

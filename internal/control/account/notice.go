@@ -28,8 +28,8 @@ func (p *Person) ReadNotice(ctx context.Context, id string) error {
 	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, n, p.accounts.clock.Now())
 }
 
-// ReadNotices marks the person's notices until readAt as read. readAt is, for example, the time at which a page showed
-// them.
+// ReadNotices marks as read all the person's notices up to the time readAt. readAt is, for example, the time at which a
+// page showed the notices.
 func (p *Person) ReadNotices(ctx context.Context, readAt time.Time) error {
 	if now := p.accounts.clock.Now(); readAt.After(now) {
 		readAt = now

@@ -174,7 +174,7 @@ func (r *ClientChange) checkQuotas(f *request.Faults) {
 func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
-		loc = time.UTC // the program knew the zone when it was stored, and does not know it now
+		loc = time.UTC // an earlier version of the program accepted this zone, and this version does not know the zone
 	}
 	if r.Expires.Set || r.Zone.Set {
 		account.ExpiresAt = time.Time{}

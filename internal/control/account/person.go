@@ -157,8 +157,8 @@ func (p *Person) confirm(ctx context.Context, location, password string) error {
 	return p.accounts.forget(ctx, mark)
 }
 
-// change changes the person's own user. If when is not nil, the store calls it with the stored user, and an error of
-// when prevents the change.
+// change changes the person's own user. If allow is not nil, the store calls allow with the stored user, and an error
+// of allow prevents the change.
 func (p *Person) change(ctx context.Context, patch puntuale.UserPatch, allow func(puntuale.User) error) error {
 	user, err := p.reseller().tenant.UpdateUser(ctx, p.user.Client, p.user.ID, patch, allow)
 	if err != nil {

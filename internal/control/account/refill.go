@@ -16,7 +16,7 @@ func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	n, err := c.partners.Refill(ctx, now, func(account puntuale.Client) time.Time {
 		loc, err := c.zones.Load(account.Zone)
 		if err != nil {
-			loc = time.UTC // the program knew the zone when it was stored, and does not know it now
+			loc = time.UTC // an earlier version of the program accepted this zone, and this version does not know the zone
 		}
 		return nextRefill(account, loc, now)
 	})

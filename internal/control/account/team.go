@@ -51,7 +51,7 @@ type NewUser struct {
 	Name     string
 	Role     string // reader, staff or owner
 	Language string // it, en or ""
-	Spoken   string // the inviter's language, which the e-mail has if Language is ""
+	Spoken   string // the inviter's language; the invitation's e-mail is in this language if Language is ""
 }
 
 // UserChange is a request to change a user.

@@ -172,7 +172,7 @@ func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntu
 		return fmt.Errorf("plan what an automation would do: %w", err)
 	}
 	v.fails(reason, "")
-	// A start whose sequence already runs does not keep the rule from acting if the rule also does something else.
+	// A start whose sequence already runs does not prevent the rule from acting if the rule also has another action.
 	acts := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool { return !x.CountsForLimit() }) ||
 		slices.ContainsFunc(all, func(x automation.ActionTrial) bool { return x.Reason == "" })
 	for _, x := range all {

@@ -46,7 +46,7 @@ func (f *Faults) Take(err error) error {
 	return nil
 }
 
-// Text adds a fault if a text has more than limit characters, or cannot be stored.
+// Text adds a fault if a text has more characters than the limit, or cannot be stored.
 func (f *Faults) Text(location, text string, limit int) {
 	if utf8.RuneCountInString(text) > limit {
 		f.Add(location, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(limit))
@@ -74,7 +74,7 @@ func (f *Faults) Horizon(location string, moment, now time.Time) {
 	}
 }
 
-// Entries adds a fault and returns false if a list has more than limit entries.
+// Entries adds a fault and returns false if a list has more entries than the limit. n is the number of entries.
 func (f *Faults) Entries(location string, n, limit int) bool {
 	if n > limit {
 		f.Add(location, puntuale.FaultMoreEntries, nil, strconv.Itoa(limit))
@@ -96,7 +96,7 @@ func (f *Faults) NoNUL(location, text string) {
 	}
 }
 
-// Required adds a fault if a text is blank, or has more than limit characters.
+// Required adds a fault if a text is blank, or has more characters than the limit.
 func (f *Faults) Required(location, text string, limit int) {
 	if strings.TrimSpace(text) == "" {
 		f.Add(location, puntuale.FaultRequired, nil)

@@ -44,8 +44,8 @@ func (o *Owner) Deliveries(ctx context.Context, id string, q DeliveryQuery) ([]p
 	return rows, next, nil
 }
 
-// Event returns the event of a delivery. wide is true if the event's body contains the client. client is the id of the
-// event's client; "" means the webhook owner. Codes: not_found.
+// Event returns the event of a delivery. client is the id of the event's client; "" means the webhook owner. wide is
+// true if the event's body contains the id of the client. Codes: not_found.
 func (o *Owner) Event(ctx context.Context, id, client, seq string) (e puntuale.Event, wide bool, err error) {
 	n, err := webhookID(id)
 	if err != nil {
@@ -79,7 +79,8 @@ type SentDelivery struct {
 }
 
 // Delivery returns a delivery. name is the webhook-id in each of its attempts. The body is made from the current event.
-// Therefore, the body shows an erasure after the last attempt. Codes: not_found.
+// Therefore, if a person was erased after the last attempt, the body no longer contains the person's data. Codes:
+// not_found.
 func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, err error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {

@@ -57,7 +57,7 @@ func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	return feed, f.Err()
 }
 
-// wholeNumber parses a whole number of a query, from least to maximum. It returns none if the text is "".
+// wholeNumber parses a whole number of a query, from least to maximum. If the text is "", it returns the argument none.
 func wholeNumber(f *request.Faults, name, text string, least, maximum, none int) int {
 	if text == "" {
 		return none

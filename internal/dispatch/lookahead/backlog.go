@@ -43,9 +43,9 @@ func (l *Lookahead) Refill(low, campaignsLow bool, now time.Time) Action {
 // of an expiry is known, the dispatcher also reads at this time.
 const expiryEvery = 10 * time.Second
 
-// A session that cannot send may have more messages than a read returns. A separate search finds messages behind the
-// rows of the read that expire. This search reads all due messages. Therefore, the interval between two searches is
-// behindLeast to behindMost.
+// A session that cannot send may have more messages than a read returns. The messages that the read does not return may
+// expire, too. A separate search "behind" the read finds these messages. The search reads all due messages, so it is
+// slow. Therefore, the interval between two searches is at least behindLeast and at most behindMost.
 const (
 	behindLeast = 10 * time.Second
 	behindMost  = time.Minute
@@ -54,7 +54,7 @@ const (
 // expiry contains when to read a session that cannot send. Its messages must still expire on time.
 type expiry struct {
 	next   time.Time // when to read the session; zero: at the next poll
-	behind time.Time // when to search for messages that expire behind the rows of a read
+	behind time.Time // when to search for expiring messages behind the rows of a read
 }
 
 // ExpireBy sets an earlier time for the next read of a session that cannot send. A later time changes nothing.

@@ -69,7 +69,7 @@ func TestExpiry(t *testing.T) {
 }
 
 // TestBehind checks the search behind the rows of a read that returned as many rows as it may. The next search is in
-// time for the first expiry, but not before ten seconds.
+// time for the first expiry, but at least ten seconds after the last search.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	expiring := func(after ...time.Duration) (all []puntuale.DueMessage) {

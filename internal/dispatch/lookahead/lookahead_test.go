@@ -239,8 +239,8 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// TestCursor checks that if a read left rows in the database, the next read continues at the cursor. There is one
-// exception: a row may be before the cursor.
+// TestCursor checks that if a read left rows in the database, the next read continues at the cursor. Exception: if an
+// open row may be before the cursor, the next read starts at the beginning.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	cut := answered(lookahead.Result{Alone: true, Cut: true, Last: row})

@@ -104,12 +104,11 @@ from (select * from delivery x where x.webhook_id = $1 and x.state = 0 and x.nex
  order by x.webhook_id, x.next_at, x.client_id, x.seq limit $6) d
 cross join outbox_event e where e.client_id = d.client_id and e.seq = d.seq order by d.next_at, d.client_id, d.seq`
 
-// Each search for a webhook's due deliveries begins at the first delivery that the last search found. If it began at
-// the start of the index, it would pass over the entries of all deliveries that ended since the database's last
-// clean-up.
+// Each search for a webhook's due deliveries begins at the first delivery that the previous search found. A search from
+// the start of the index would read the entries of all deliveries that ended since the database's last clean-up.
 //
-// A search begins a little earlier (dueSlack), because clocks of nodes may differ. Sometimes it begins at the start of
-// the index (dueAnew).
+// A search begins a little earlier (dueSlack), because clocks of nodes may differ. Once in every dueAnew, a search
+// begins at the start of the index.
 const (
 	dueSlack  = time.Minute
 	dueAnew   = 5 * time.Minute

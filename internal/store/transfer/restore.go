@@ -21,8 +21,8 @@ import (
 //
 //   - Every due message becomes uncertain, even if it could not leave when the backup was made. Credits, suspensions and
 //     the blacklist may have changed since then. Each message takes a credit, as long as its client has credits.
-//   - The message is marked as stopped (queue.CancelMessages), so that it is never sent again by itself. This is so even
-//     if the network recognises repeats.
+//   - The message is marked as stopped (queue.CancelMessages), so that the server never sends it again by itself, not
+//     even if the network recognises repeats.
 //   - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
 //   - The time of its attempt is the time at which the message was due, because it may have left then.
 //
