@@ -226,7 +226,7 @@ const (
 	StateEmpty     ClientState = "empty"    // no credits are left
 )
 
-// ClientDay is a client and its present day.
+// ClientDay is a client and a date. The date is today in the client's time zone.
 type ClientDay struct {
 	Client ClientID
 	Day    Date

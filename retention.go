@@ -14,7 +14,7 @@ type Retention struct {
 	Days   int // days of 24 hours
 }
 
-// keepNever is the word for keeping texts for ever.
+// keepNever is the setting's word for: never remove the texts.
 const keepNever = "never"
 
 // maxKeep is the largest number of any unit. It is longer than any useful time, and small enough that no sum

@@ -120,7 +120,7 @@ const (
 	PastReject IfPast = "reject"
 )
 
-// PastGrace is how far in the past a step's planned time may be and still count as now.
+// PastGrace: a step whose planned time is at most this long ago counts as due now.
 const PastGrace = 5 * time.Minute
 
 // FieldKind is the type of a field's value, for sequences and contacts.

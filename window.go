@@ -8,8 +8,8 @@ import (
 )
 
 // Window says when a message may leave: on these weekdays, from one time of day to another, perhaps not on holidays.
-// Each message has its own copy of its window, and the claim checks it again. So retries, late sessions and re-sends
-// stay inside the window.
+// Each message has its own copy of its window, and the claim checks it again. So retries, resends, and messages
+// that waited for their session also stay inside the window.
 //
 // Times are local times in the run's zone. If a clock change repeats an hour, both hours are inside or both are
 // outside. If it skips an hour, the window is shorter. A window that crosses midnight belongs to the day on which it

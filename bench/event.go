@@ -26,7 +26,7 @@ const (
 	eventLease      = 24 * time.Hour
 	eventsAtOnce    = 10 // how many events one statement processes
 	shortBacklog    = 10_000
-	fromBacklog     = 5_000 // events of a backlog whose delivery is measured
+	fromBacklog     = 5_000 // how many events of each backlog are measured
 	leastEventsRate = 1000
 )
 

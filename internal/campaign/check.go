@@ -23,7 +23,7 @@ type Check struct {
 	Store    Store
 	Now      func() time.Time
 	Begun    time.Time // the start of this check, as in the campaign's row
-	First    time.Time // the time of the first recipient
+	First    time.Time // when the first recipient's run would start: the planned start, or now
 	Digest   string
 	Limits   Limits
 	Prices   *Prices // nil: the network does not bill messages

@@ -27,7 +27,7 @@ type SingleCall struct {
 	Purpose   string             // service or marketing; "": service
 	Reference Reference
 	Timezone  string // the zone of the date; "": the client's zone
-	Body      []byte // byte for byte; stored under the contract's name richiesta
+	Body      []byte // the request's body, unchanged; the API's member is named richiesta
 
 	Faults     []puntuale.Fault // the faults that the calling package already found in the request
 	Scope, Key string           // see [StartCall]

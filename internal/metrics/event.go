@@ -40,7 +40,7 @@ func (m *Meter) registerEvents() {
 // Attempted counts an attempt to deliver an event by its result: delivered, failed, given_up or gone.
 func (m *Meter) Attempted(result string) { m.events.attempts.WithLabelValues(result).Inc() }
 
-// EventBacklog sets the numbers of waiting events: those without a number, and the deliveries. It also sets how long
+// EventBacklog sets two counts: events that no numberer has numbered yet, and deliveries that wait. It also sets how long
 // the oldest delivery has been due, and how many webhooks are disabled.
 func (m *Meter) EventBacklog(unnumbered, waiting int, oldest time.Duration, disabled int) {
 	m.events.backlog.WithLabelValues("unnumbered").Set(float64(unnumbered))

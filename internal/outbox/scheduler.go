@@ -131,7 +131,9 @@ func (l *scheduler) look(now time.Time) {
 // begin starts the attempts that may begin now. It starts one attempt for each account in turn.
 func (l *scheduler) begin(now time.Time) {
 	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= mostUnrecorded || l.recorder.fails() {
-		return // if a result cannot be recorded, the event would be sent a second time
+		// Nothing to send, or the ownership is too old, or results cannot be recorded. An event without a recorded result would
+		// be sent twice.
+		return
 	}
 	var quick, slow int
 	for r := range l.busy {

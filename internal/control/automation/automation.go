@@ -137,7 +137,8 @@ func (r *Rules) update(ctx context.Context, old Rule, changed puntuale.Automatio
 	return Rule{changed, old.Path}, nil
 }
 
-// check returns the automation of a request, without needless spaces. If the request has faults, it returns invalid with all of them.
+// check returns the automation of a request, without needless spaces. If the request has faults, it
+// returns an error with the code invalid and all faults.
 func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error) {
 	a := tidy(d.Automation)
 	f := request.Faults(d.Faults)

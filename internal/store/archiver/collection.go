@@ -143,7 +143,7 @@ func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCurso
 	})
 }
 
-// seenRun contains the columns that the archiver reads first of a run.
+// seenRun contains those columns of a run that the archiver reads before all others.
 type seenRun struct {
 	puntuale.RunRef
 	blanked bool

@@ -126,7 +126,7 @@ type webhookHandle interface {
 	puntuale.DeliveryStore
 }
 
-// toldDelivery is the key of a delivery of another owner's webhook.
+// toldDelivery names one delivery. Its webhook belongs to a client or partner other than the caller.
 type toldDelivery struct {
 	webhook puntuale.WebhookID
 	client  puntuale.ClientID
