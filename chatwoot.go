@@ -83,7 +83,7 @@ type ChatwootStore interface {
 	// FinishChatwoot stores the inbox and makes the link active. Codes: not_found.
 	FinishChatwoot(ctx context.Context, id WebhookID, inbox int64) (ChatwootLink, error)
 	ChatwootLink(ctx context.Context, session SessionID) (ChatwootLink, error) // not_found
-	// UnlinkChatwoot deletes the link and everything that it stores. Codes: not_found.
+	// UnlinkChatwoot deletes the link and all data that is stored for it. Codes: not_found.
 	UnlinkChatwoot(ctx context.Context, session SessionID) error
 }
 

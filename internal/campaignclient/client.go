@@ -197,8 +197,8 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// tryOnce makes one call. It decodes the answer as JSON into answer. If answer is an [io.Writer], it copies the answer
-// unchanged.
+// tryOnce makes one call. It decodes the JSON of the response into answer. If answer is an [io.Writer], it copies the
+// response unchanged.
 func (c *Client) tryOnce(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
 	if err != nil {

@@ -55,7 +55,7 @@ func (l *memberList) list(path string, entries []any) {
 		if strings.HasPrefix(path, "/") {
 			at = fmt.Sprintf("%s/%d", path, i)
 		} else if telling != "" {
-			within, _ := ParsePath(telling) // a constant, which is valid
+			within, _ := ParsePath(telling) // no error is possible: the list contains only valid paths
 			at = fmt.Sprintf("%s[%s=%s]", path, telling, textOf(within.lookUp(entry)))
 		}
 		l.add(at, entry)
@@ -70,7 +70,7 @@ var tellingMembers = []string{"field.ref", "key", "ref", "slug", "label", "name"
 // none.
 func tellingMember(entries []any) string {
 	for _, name := range tellingMembers {
-		within, _ := ParsePath(name) // a constant, which is valid
+		within, _ := ParsePath(name) // no error is possible: the list contains only valid paths
 		seen := map[string]bool{}
 		for _, entry := range entries {
 			text, _ := within.lookUp(entry).(string)

@@ -40,7 +40,7 @@ func TestTimingStory(t *testing.T) {
 			t.Errorf("the anchor is %v narrower than its row", cut)
 		}
 
-		// If a text contains a date field, the editor chooses this field instead of its own proposal.
+		// If a text contains a date field, the editor chooses this field instead of the anchor that it proposed before.
 		b.click(`[value="add"]`)
 		b.until(`document.activeElement?.name === "steps[1].text"`)
 		b.check("added")

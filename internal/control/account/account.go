@@ -105,7 +105,7 @@ func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, 
 		return login, invitation, stored, nil
 	}
 	var err error
-	login.Password, err = auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // a sign-in shortens passwords to the same length
+	login.Password, err = auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // a sign-in clips the typed password in the same way
 	return login, Invitation{}, nil, err
 }
 

@@ -100,7 +100,7 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	return p.rows(ctx, found, now)
 }
 
-// Totals counts the messages of each day that were sent, that failed, and that will be sent. It counts the messages of
+// For each day, Totals counts the messages that were sent, that failed, and that will be sent. It counts the messages of
 // one client, or of all clients if client is "". daysBack and ahead are days before and after today, at most 400 each.
 // The list contains every day. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, daysBack, ahead int) ([]puntuale.DayTotal, error) {

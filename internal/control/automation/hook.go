@@ -189,7 +189,7 @@ func mapped(c *control.Client, m map[string]string, p payload.Payload) (phone st
 			faults = append(faults, puntuale.Because(faultNoPhone, text).At("body", nil))
 		case name == phoneField:
 			if phone, err = c.Recipient(value); err != nil || !strings.HasPrefix(phone, "+") {
-				phone = "" // a group cannot trigger the rule
+				phone = "" // the value is not a number, or it is a group; a group cannot trigger the rule
 				faults = append(faults, puntuale.Because(faultNotPhone, text).At("body", nil))
 			}
 		}

@@ -25,8 +25,8 @@ type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
 	Resent  []puntuale.MessageID     // the new messages that resends of this message created
-	Earlier []puntuale.MessageDetail // if the message was moved: the earlier messages, oldest first
-	Later   *puntuale.MessageDetail  // if this message was moved: the message that replaced it; nil: it was not moved
+	Earlier []puntuale.MessageDetail // if the message got a new time: the messages that it replaced, oldest first
+	Later   *puntuale.MessageDetail  // if the message got a new time: the message that replaced it; nil: it kept its time
 	Session SeenSession
 
 	Unwanted map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
