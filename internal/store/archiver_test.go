@@ -125,8 +125,8 @@ func (a *archiveWorld) kept() map[string]int {
 	return all
 }
 
-// checkComplete checks that the database and the archive together contain exactly the rows of the map was, each of them
-// once.
+// checkComplete checks that the database and the archive together contain exactly the rows in the argument was, each of
+// them once.
 func (a *archiveWorld) checkComplete(was map[string]int) {
 	a.t.Helper()
 	rows := a.rows()

@@ -129,7 +129,7 @@ select m.client_id, m.id from $u(p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p and ($2::bigint = 0 or r.sequence_id = $2)
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
-// stop cancels the messages that acts stop. It runs before start, so that it does not cancel new messages.
+// stop cancels the messages that acts stop. It runs before the method start, so that it does not cancel new messages.
 func (x *actBatch) stop(ctx context.Context) error {
 	keysOf := map[puntuale.SequenceID][]string{}
 	for _, act := range x.Live {

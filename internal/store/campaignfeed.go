@@ -170,8 +170,8 @@ const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c b
  where recipient.client_id = u.c and recipient.list_id = u.l and recipient.n = u.n and recipient.state = 0 and recipient.phone = u.p
  returning recipient.n`
 
-// mark sets the state of the rows whose runs will start to fed. It refuses the starts of rows that changed since they
-// were read. fed is the number of changed rows.
+// mark gives the state "fed" to the rows whose runs start in this chunk. It refuses the starts of rows that changed
+// since they were read. fed is the number of changed rows.
 func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	if len(f.runs) == 0 {
 		return 0, nil
@@ -241,7 +241,7 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	return marked, nil
 }
 
-// uncount returns how many of the refused rows the method mark had set to fed.
+// uncount returns how many of the refused rows got the state "fed" from the method mark.
 func (f *feedChunk) uncount(refused []int64) (n int) {
 	for _, i := range f.rowOf {
 		if slices.Contains(refused, f.Rows[i].N) {

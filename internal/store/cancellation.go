@@ -94,7 +94,7 @@ func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget,
 		if err := c.cancel(ctx, refs); err != nil {
 			return err
 		}
-		if len(refs) < cancelRound || c.done == before { // the remaining messages are in flight
+		if len(refs) < cancelRound || c.done == before { // this round read the last messages, or cancelled none because all are in flight
 			return nil
 		}
 	}

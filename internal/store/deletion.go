@@ -28,7 +28,7 @@ const (
 
 // DeleteClient first makes the client unreachable, in one transaction. After that, no start, claim or read of the
 // client succeeds. Then DeleteClient cancels pending messages and deletes contacts, in several transactions. If it
-// fails between them, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
+// fails after the first transaction, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.deleteInTransaction(ctx, a, id, now) }); err != nil {
@@ -76,7 +76,7 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 	for _, statement := range []string{
 		`delete from mail where login_id in (select id from login where client_id = $1)`,
 		`delete from login where client_id = $1`,
-		`delete from contact where client_id = $1`, // these rows are what networks reported about people
+		`delete from contact where client_id = $1`, // the table contains what networks reported about people, not the contacts of a list
 		`delete from upload where client_id = $1`,
 		`delete from alias where client_id = $1`,
 		`delete from network_id where client_id = $1`,
@@ -375,8 +375,8 @@ func (d *sessionDeletion) giveUp(ctx context.Context, a engine.Querier, lost []o
 	}))
 }
 
-// moveMessages needs no other lock. A claim checks that the message is still on the session on which the dispatcher saw
-// it. So no message leaves on its former session.
+// moveMessages needs no lock against claims. A claim checks that the message is still on the session on which the
+// dispatcher saw the message. So no message leaves on its former session.
 const moveMessages = `
 update message set session_id = $1::bigint from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`

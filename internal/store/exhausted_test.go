@@ -15,8 +15,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPostgresWithoutRoom uses a PostgreSQL that has no free disk space or memory. The store must refuse each call, and
-// its error must say that nothing was stored. Calls that need no disk or memory must still work.
+// TestPostgresWithoutRoom uses a PostgreSQL that has no free disk space or memory. The store must refuse each call that
+// needs disk or memory, and the error must say that nothing was stored. Calls that need no disk or memory must still
+// work.
 func TestPostgresWithoutRoom(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -195,8 +195,8 @@ func TestExportFinishesLast(t *testing.T) {
 	}
 }
 
-// TestImportedLinks checks that an import resets those states of a link that only an owner can know. After an import,
-// no node owns the session.
+// TestImportedLinks checks that an import resets those states of a link that only the session's owner can know. After an
+// import, no node owns the session.
 func TestImportedLinks(t *testing.T) {
 	t.Parallel()
 	type link struct {

@@ -139,7 +139,7 @@ func TestSQLiteUncleanEnd(t *testing.T) {
 		t.Errorf("a clean end leaves the log: %v", err)
 	}
 	overwrite(t, filepath.Join(dead.Data, "puntuale.db"))
-	wantUntrusted(t, dead, "", "is damaged") // SQLite copies its log into the file while it opens it, and so reads the damage
+	wantUntrusted(t, dead, "", "is damaged") // opening the file copies the log into it, and this reads the damaged part
 }
 
 // TestPostgresDamageIsMet damages a page of PostgreSQL, which reports it. Then the server must not be ready, but

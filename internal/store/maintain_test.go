@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestMaintainEndsWhatDeletionsLeave checks that Maintain ends messages that a half-failed deletion left. A message in
-// flight must be cancelled when it would be retried.
+// TestMaintainEndsWhatDeletionsLeave checks that Maintain ends messages that a deletion left when it failed
+// half way. A message in flight must be cancelled when it would be retried.
 func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -219,7 +219,7 @@ func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p p
 
 const networkTemplateNoun = "network template:"
 
-// afterTemplate reads a cursor: name and language of the last row on the page before.
+// afterTemplate reads a cursor: name and language of the previous page's last row.
 func afterTemplate(p puntuale.Page) (name, language string, err error) {
 	if p.Cursor == "" {
 		return "", "", nil

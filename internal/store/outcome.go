@@ -47,7 +47,7 @@ func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Pag
 	return all, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "outcome:%d:%d", engine.Micros(end.Done), end.ID)), nil
 }
 
-// afterOutcome reads a cursor: done_at and id of the last outcome on the page before.
+// afterOutcome reads a cursor: done_at and id of the previous page's last outcome.
 func afterOutcome(p puntuale.Page) (at, last int64, limit int, err error) {
 	limit = p.Limit
 	if limit <= 0 {

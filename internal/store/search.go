@@ -30,8 +30,8 @@ func (n searchWords) matches(text string) bool {
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// folded returns a text without case and accents. It keeps punctuation. Package keyword removes punctuation, and its
-// documentation explains why.
+// folded returns a text without case and accents. It keeps punctuation, unlike package keyword. The documentation of
+// that package explains the difference.
 func folded(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {

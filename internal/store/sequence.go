@@ -238,7 +238,8 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 	})
 }
 
-// sequencePending finds a sequence's open messages. It searches by session, for the same reason as openCandidates.
+// sequencePending finds a sequence's open messages. It searches by session, for the same reason as openCandidates
+// (cancellation.go).
 const sequencePending = `
 select m.client_id, m.id, m.intent from session s cross join message m cross join run r
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1

@@ -64,8 +64,8 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	return all, next, nil
 }
 
-// SetDefaultPair locks the session and the sequences. So no sequence is deleted before the session's row contains its
-// id.
+// SetDefaultPair locks the session and the sequences. So no sequence is deleted before the session's row contains
+// the sequence's id.
 func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, id)

@@ -202,8 +202,8 @@ func (b *startBatch) findStale(ctx context.Context) error {
 	return nil
 }
 
-// pass accepts the calls that their client's daily cap allows. It refuses stale calls that were planned from memory,
-// even if their key was used before or the cap is reached.
+// pass accepts the calls that their client's daily cap allows. If a call was planned from an old client revision, the
+// call gets the error [puntuale.ErrStale], even if its key was used before or the cap is reached.
 func (b *startBatch) pass(context.Context) error {
 	b.waiting, b.beyondCap = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {
@@ -320,7 +320,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 	}
 	var rows []row
 	for _, st := range b.live {
-		if !st.passed || st.answer.IDs != nil { // the answer contains messages that are already running
+		if !st.passed || st.answer.IDs != nil { // skip refused calls, and calls whose answer lists running messages instead of new ones
 			continue
 		}
 		st.answer.Skipped = st.Skipped

@@ -61,7 +61,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 		st := t.Body.(*start)
 		kept, ok := found[st.key()]
 		if !ok {
-			t.Later = true // the key existed when it was taken, but was removed because its call was refused
+			t.Later = true // when takeKeys ran, another call held this key; that call was refused and freed the key, so try again
 			continue
 		}
 		answer, err := kept.AnswerTo(st.Idempotency)

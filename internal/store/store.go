@@ -68,7 +68,7 @@ func newKinds() kinds {
 	consent := engine.NewEffect("consent")
 	consent.Priority = engine.PriorityPrevent
 	heard.Check = engine.RunAgain // it may run twice: messages that are already stored change nothing
-	heard.Background = true       // networks may report replies as fast as messages leave
+	heard.Background = true       // replies must not slow campaigns down as calls do: networks may report them as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
 		heard: heard, consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(),
@@ -112,8 +112,7 @@ func (s *Store) Check(ctx context.Context) error {
 // one table at a time, so that it does not block writers for long. It takes about a second for 100 MB.
 //
 // On SQLite, Verify also checks the file of linked numbers. If the database is damaged, all later calls of the
-// store fail. On
-// PostgreSQL, Verify reads every row but not the indexes.
+// store fail. On PostgreSQL, Verify reads every row but not the indexes.
 func (s *Store) Verify(ctx context.Context) error {
 	err := s.DB.Verify(ctx)
 	if err != nil || s.File == "" {

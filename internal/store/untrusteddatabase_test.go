@@ -41,8 +41,8 @@ func used(t *testing.T) (*storetest.Database, string) {
 	return d, filepath.Join(d.Config.Data, "puntuale.db")
 }
 
-// wantUntrusted checks that Open refuses the file, that the error contains the text says, and that Open does not change
-// the file.
+// wantUntrusted checks that Open refuses the file, that the error contains the text in says, and that Open does not
+// change the file.
 func wantUntrusted(t *testing.T, cfg engine.Config, path, says string) {
 	t.Helper()
 	before, _ := os.ReadFile(path)

@@ -99,7 +99,7 @@ func (batchTable) BestIndex(info *vtab.IndexInfo) error {
 			return nil
 		}
 	}
-	info.EstimatedCost = 1e12 // without its handle, the table cannot be read
+	info.EstimatedCost = 1e12 // a cost that prevents this plan: without a handle, the table cannot be read
 	return nil
 }
 

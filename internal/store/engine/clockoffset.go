@@ -26,9 +26,9 @@ func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) 
 	return 0, nil
 }
 
-// ClockAt returns a clock that begins at the time now and then runs on. A call may wait before its transaction. With
-// this clock, an outcome gets the time of its transaction, not the time of the call. Readers need this, because they
-// list outcomes by time and continue after the last outcome that they saw.
+// ClockAt returns a clock that shows the time now at first, and then advances like the configured clock. A call may
+// wait before its transaction. With this clock, an outcome gets the time of its transaction, not the time of the call.
+// Readers need this, because they list outcomes by time and continue after the last outcome that they saw.
 func (s *DB) ClockAt(now time.Time) func() time.Time {
 	begun := s.Config.Clock.Now()
 	return func() time.Time { return now.Add(max(0, s.Config.Clock.Now().Sub(begun))) }

@@ -26,8 +26,9 @@ type Querier interface {
 	Query(ctx context.Context, text string, args []any, scan func(r Row) error) error
 	// Exec runs the statement and returns how many rows it changed.
 	Exec(ctx context.Context, text string, args ...any) (int64, error)
-	// Queue runs a statement whose result is not needed yet. Queue may send it together with the next statement, and
-	// then the next statement may return its error. scan may be nil. scan is called before the next statement returns.
+	// Queue runs a statement whose result is not needed yet. Queue may send the statement together with the next one.
+	// In that case, the next call may return this statement's error. scan may be nil. scan is called before the next
+	// call returns.
 	Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error
 }
 

@@ -166,8 +166,8 @@ func (s *DB) Close() error {
 	return s.err
 }
 
-// fail makes the store refuse all work. After a failed write, it is unknown what is on the disk. The next start opens
-// the database again and finds out.
+// fail makes the store refuse all work. After a failed write, nobody knows what is on the disk until the next start
+// opens the database again and reads it.
 func (s *DB) fail(err error) {
 	if s.failure.broken.CompareAndSwap(nil, &err) {
 		if s.File != "" && damage(err) {
@@ -228,7 +228,7 @@ func (s *DB) migrate(ctx context.Context, db *sql.DB, database migration.Databas
 }
 
 // compare returns an error if the tables differ from the migrations. It needs a PostgreSQL role that may create
-// temporary tables. For another role, it only logs that it could not compare.
+// temporary tables. If the role may not do this, compare only logs that it did not compare the tables.
 func (s *DB) compare(ctx context.Context, db *sql.DB, database migration.Database) error {
 	err := migration.Compare(ctx, db, database)
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok && p.Code == "42501" {

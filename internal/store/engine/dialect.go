@@ -18,7 +18,7 @@ import (
 //
 // On SQLite, casts and row locks are removed, because SQLite's single writer locks the whole file. greatest and least
 // become max and min. If an argument is null, SQLite's max and min return null, but PostgreSQL ignores the argument. So
-// no statement passes a null. Where the databases differ more, there are two texts, and a comment gives the reason.
+// no statement passes a null. If these additions are not enough, there are two texts, and a comment gives the reason.
 //
 // The rows of RETURNING come in no fixed order, so callers find each row by its key.
 type Dialect struct {
@@ -79,7 +79,8 @@ func (d *Dialect) render(text string) string {
 	})
 }
 
-// source returns the table expression u of a batch. Each element of columns is "name type".
+// source returns the table expression that makes a batch readable as the table u. Each element of columns is "name
+// type".
 func (d *Dialect) source(first int, columns []string) string {
 	var names, values []string
 	for i, column := range columns {

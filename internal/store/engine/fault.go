@@ -40,7 +40,7 @@ func lost(err error) bool {
 	}
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// 57P0x: PostgreSQL is shutting down or starting. 08: connection exceptions. 25006: the PostgreSQL server
-		// became a standby.
+		// became a standby. The function ends reports all other errors after which the connection is closed.
 		return ends(p) || strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || p.Code == "25006"
 	}
 	if _, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -69,8 +69,8 @@ func Unsure(err error) bool {
 	return !ok || ends(p) || p.Code == "40003"
 }
 
-// exhausted reports whether PostgreSQL had too little disk or memory for a statement. Then the next statement would
-// fail, too.
+// exhausted reports whether PostgreSQL had too little disk or memory for a statement. If it had, the next
+// statement would fail for the same reason.
 func exhausted(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && strings.HasPrefix(p.Code, "53")
@@ -121,8 +121,8 @@ func full(err error) bool {
 	return ok && s.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// broken reports whether the disk under SQLite failed. Then it is unknown what is in the file. The next start opens the
-// file again and finds out.
+// broken reports whether the disk under SQLite failed. After that, nobody knows what is in the file until the next
+// start opens it again and reads it.
 func broken(err error) bool {
 	s, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -210,7 +210,8 @@ func FoundOr(found bool, err error, missing puntuale.ReasonCode) error {
 	return PublicError(ThereOr(found, err, missing))
 }
 
-// ThereOr does the same as FoundOr inside a transaction, which may have to run again.
+// ThereOr does the same as FoundOr inside a transaction. It does not give err a public code, because the writer decides
+// from err whether the transaction runs again.
 func ThereOr(found bool, err error, missing puntuale.ReasonCode) error {
 	switch {
 	case err != nil:

@@ -54,8 +54,8 @@ func (s *DB) HoldFile() (release func() error, err error) {
 }
 
 // lockFile creates a file and locks it, with the flags of flock. If the flags forbid waiting and another process has
-// locked the file, the error has the reason busy. The file is never removed. If it were, two processes could lock two
-// different files of the same name.
+// locked the file, the error has the reason busy. The file is never removed. If it were removed, two processes could
+// lock two different files of the same name.
 func lockFile(path string, flags int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)

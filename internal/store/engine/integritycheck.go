@@ -27,8 +27,8 @@ const (
 )
 
 // noticed is called with the error of every statement. If a SQLite file is damaged, all later calls of the store fail.
-// If PostgreSQL reports damage, perhaps only one page or index is bad. So this process continues, but it is not ready
-// until it is started again.
+// If PostgreSQL reports damage, perhaps only one page or index is bad. So this process continues, but reports that
+// it is not ready until it is started again.
 func (s *DB) noticed(err error) {
 	switch {
 	case !corrupt(err):
@@ -83,7 +83,7 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	var found string
 	err = db.QueryRowContext(bounded, check).Scan(&found)
 	switch {
-	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // the time is over; the check in the background reads the rest
+	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // only the time for this check is over, so there is no error; the check in the background reads the rest
 		return nil
 	case err != nil:
 		return damaged(path, err)
@@ -131,7 +131,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 		if err != nil {
 			return damagedIn(ctx, path, err)
 		}
-		if len(found) != 1 || found[0] != "ok" { // SQLite returns one row for each fault
+		if len(found) != 1 || found[0] != "ok" { // SQLite returns the one row "ok", or one row for each fault
 			lines := strings.Split(strings.TrimPrefix(strings.Join(found, "\n"), "*** in database main ***\n"), "\n")
 			return damaged(path, integrityResult("table "+table+": "+strings.Join(lines[:min(len(lines), 3)], "; ")))
 		}

@@ -159,7 +159,8 @@ func (w *Monitor) present(ctx context.Context) bool {
 		case err := <-answer:
 			stop()
 			// If connecting timed out and no connection got an answer, the database is silent. Any other error proves
-			// that the database answers, and other callers get the same error.
+			// that the database answers. The monitor ignores such an error, because callers get the same error
+			// themselves.
 			if errors.Is(err, errNoConnection) && timedOut(err) && w.answered.Load() == last {
 				w.release()
 				return true

@@ -10,7 +10,7 @@ import (
 // DefaultLimit is the number of rows on a page if the caller sets no limit.
 const DefaultLimit = 100
 
-// ReadCursor reads the cursor of a page. The cursor contains the identifier of the last row on the page before. It also
+// ReadCursor reads the cursor of a page. The cursor contains the identifier of the previous page's last row. It also
 // contains the name of the list, so that the cursor of another list is refused.
 func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error) {
 	limit = p.Limit

@@ -182,7 +182,7 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 // an earlier time. On the new timeline, the last rows that the old primary accepted may be missing, even intents. If an
 // intent is missing, the network may have a message for which our row shows no attempt. So a lease is valid on one
 // timeline only. The fence of every claim compares the node's timeline with PostgreSQL's present timeline. After a
-// failover, each node must join again. No node can join before the quarantine of messages whose intents may be lost
+// failover, each node must join again. No node can join before the quarantine of messages with lost intents has ended
 // (queue/quarantine.go).
 //
 // timelineNow reads the number from the name of the log file that is being written. This number is right immediately
@@ -203,8 +203,8 @@ func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ask for the timeline: %w", err)
 	}
 	if err != nil {
-		// A standby can read its timeline only after its promotion. If another database cannot read a timeline now, it
-		// can never read one.
+		// A standby can read its timeline only after its promotion. Any other database that cannot read a timeline has
+		// no timelines.
 		var standby bool
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
 			s.Dialect.Timeline = timelineNow

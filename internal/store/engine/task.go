@@ -83,7 +83,8 @@ func Single(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	return &Task{Kind: k, Weight: 1, Run: do, Done: make(chan error, 1)}
 }
 
-// SingleTimestamped does the same as Single, for a task whose rows readers list in the order of their timestamps.
+// SingleTimestamped does the same as Single, for a task that writes rows with timestamps. Readers list these rows in
+// the order of their timestamps.
 func SingleTimestamped(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	t := Single(k, do)
 	t.Timestamped = true

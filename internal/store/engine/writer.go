@@ -259,7 +259,7 @@ func (w *Writer) persist(all []*taskGroup) error {
 			if try > 2 {
 				return err
 			}
-		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // on SQLite each try has already waited for busyTimeout
+		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // on SQLite three tries are enough, because each has waited for busyTimeout
 			if !errors.Is(err, ErrAgain) {
 				w.DB.Config.Meter.Deadlock()
 			}
@@ -391,7 +391,7 @@ const (
 	statementTimeout = 15 * time.Second
 	listTimeout      = 10 * time.Second // for reading a list, unless Config sets another value
 	workTimeout      = 5 * time.Minute  // for maintenance
-	lockTimeout      = 2 * time.Second  // for one wait of a writer for a lock; all tasks in its queue wait, too
+	lockTimeout      = 2 * time.Second  // longest wait of a writer for one lock; meanwhile all tasks in the writer's queue wait
 	lockWaits        = 5                // how often a task waits for a lock; between two waits, other tasks run first
 )
 

@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// AddBlacklisted adds an entry to the blacklist. It returns 0 if the phone or its mark was already in the blacklist,
-// and 1 otherwise.
+// AddBlacklisted adds an entry to the blacklist. It returns 0 if the blacklist already contained the phone or its mark
+// (keyed hash), and 1 otherwise.
 func AddBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, e puntuale.BlacklistEntry) (int64, error) {
 	id, err := engine.NextNumber(ctx, a, "blacklist")
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 // (ReopenResults). A receipt that says the message was sent still counts.
 //
 // A node of the previous version ignores the negative sign, and may set the intent of a stopped message back to 0. No
-// node can claim such a message, and it is cancelled like any other. The batch is sorted, so rows are locked in order.
+// node can claim such a message, because it looks expired. It becomes CANCELLED (settle.go). The batch is sorted, so
+// rows are locked in order.
 const CancelMessages = `
 update message set intent = case when message.intent = 0 then -1 else message.intent end,
  state = case when message.intent = 0 then 3 else message.state end,

@@ -185,8 +185,8 @@ order by c.client_id, c.id for share of c`
 // the time of the first unanswered attempt.
 //
 // After the send permissions were read, an erasure may replace a number in the blacklist by its mark. Then this
-// statement would find neither the number nor the mark. So it returns the number of erasures that it saw. If this
-// number has changed, the claim runs again.
+// statement would find neither the number nor the mark. So it also returns how many erasures there have been. If there
+// were more erasures since the read, the claim runs again.
 const ClaimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
@@ -320,8 +320,9 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var reason []string
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
 		repeat := b.Messages[g.index].Intent > 0
-		// The first attempt may have reached the number before the number was blacklisted. So a repeat may continue
-		// under the same connector id. A quarantined message may not: none of its attempts is known (quarantine.go).
+		// Keep messages that are not blocked or refused. Also keep repeats of known attempts: the first attempt may
+		// have reached the person before the block, so the repeat may continue under the same connector id. Close all
+		// others, also quarantined messages, because none of their attempts is known (quarantine.go).
 		if !g.blocked && !g.refused || repeat && g.attempt > 1 {
 			return false
 		}
@@ -419,7 +420,7 @@ func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 
 // checkClaim finds out whether a claim is on disk, after the connection was lost during COMMIT. If it is, the rows of
 // granted messages contain the claim's token. checkClaim locks one such row, and so waits for a commit that is still
-// running. A claim that granted nothing runs again, because a second run changes nothing.
+// running. A claim that granted nothing may simply run again.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {

@@ -69,8 +69,8 @@ select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority 
 select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority = 1 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) and not ` + heldCampaign + ` order by m.next_at, m.id limit $2`
 
-	// For a message in retry, next_at is later than its attempt. So a message whose attempt was after $1 also has a
-	// next_at after $1.
+	// A message in retry has a next_at after its attempt. If the attempt was after $1, next_at is also after $1. So the
+	// condition next_at > $1, which uses the index, loses no such message.
 	RetryingOfSessions = `
 select ` + DueColumns + `, m.place from $u(s bigint) cross join lateral (
  select o.*, row_number() over (order by o.next_at, o.id) as place from message o
@@ -107,7 +107,7 @@ func New(db *engine.DB) *Queue {
 		DB: db, claim: newClaimKind(), record: repeatable(engine.NewSingle("record", engine.PrioritySend)), settle: repeatable(engine.NewSingle("settle", engine.PrioritySend)),
 		receive: newReceiveKind(), receipt: repeatable(engine.NewSingle("evidence", engine.PriorityCall)),
 	}
-	s.receipt.Background = true // networks may send receipts as fast as messages leave
+	s.receipt.Background = true // receipts must not slow campaigns down as calls do: networks may send them as fast as messages leave
 	return s
 }
 
@@ -194,8 +194,8 @@ func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
-// Contents decodes one run at a time, and keeps only the requested steps. A run may have up to 1 MiB, and a step has a
-// few KiB. Decoding all steps of a run takes no longer than finding the beginning of one step.
+// Contents decodes one run at a time, and keeps only the requested steps. The content of a run takes up to 1 MiB, and
+// that of a step a few KiB. Decoding all steps of a run takes no longer than finding the beginning of one step.
 func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
 	if len(steps) == 0 {

@@ -78,7 +78,7 @@ func campaignDetail(c puntuale.CampaignChange, m *puntuale.Campaign, final *punt
 	return outbox.Detail(members)
 }
 
-// prefixed puts the prefix sign in front of a text, unless the text is empty.
+// prefixed returns sign followed by text, or "" if text is empty.
 func prefixed(sign, text string) string {
 	if text == "" {
 		return ""

@@ -43,7 +43,8 @@ const (
 	// ClockSlack is the largest expected difference between the clocks of servers and databases.
 	ClockSlack = 5 * time.Second
 
-	// ForgottenJump is added to counters. After the jump, they are beyond every number whose use may be lost.
+	// ForgottenJump is added to counters. After that, they are greater than every number that the lost commits may have
+	// used.
 	ForgottenJump = 100_000
 
 	// IDJump is how far identifiers are raised after a failover. idAhead is how far identifiers may be ahead of the
@@ -116,10 +117,10 @@ func (q *quarantine) accepted() int64 {
 	return engine.Micros(q.Since.Add(ClockSlack))
 }
 
-// numbered returns the largest identifier that a message may have got on the old timeline. The identifier is needed
-// because received_at of a resent message's run is the time of the first call. Identifiers grow with the clock. They
-// may be ahead of the clock by the blocks that several writers took at once. For an hour after a failover, they may
-// also be ahead by [IDJump].
+// numbered returns the largest identifier that a message may have got on the old timeline. received_at would not be
+// enough: for a resent message, it is the time of the first call. Identifiers grow with the clock. They may be ahead of
+// the clock by the blocks that several writers took at once. For an hour after a failover, they may also be ahead by
+// [IDJump].
 func (q *quarantine) numbered() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64

@@ -81,8 +81,8 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 // closing writes more columns, and a statement updates the indexes of all columns that it writes. A batch that needs
 // both statements first locks all its rows in order.
 //
-// For an uncertain message, next_at is the time of the next check. When the message is closed, next_at becomes the time
-// of the attempt again. If a credit is given back, the column credit becomes negative, so that the code finds these
+// For an uncertain message, next_at is the time of the next check. When the message is closed, next_at is set back to the
+// time of the attempt. If a credit is given back, the column credit becomes negative, so that the code finds these
 // rows.
 var (
 	CloseResults = `
@@ -115,7 +115,7 @@ func (b *RecordBatch) write(ctx context.Context) error {
 	var closing, open []int
 	for _, i := range b.Order {
 		if b.Results[i].Token <= 0 {
-			continue // skip a result without a token: its 0 would match a message that was never tried
+			continue // skip a result without a token: token 0 would match a message that was never tried
 		}
 		switch b.Results[i].Outcome.Verdict {
 		case puntuale.Sent, puntuale.Refused:

@@ -7,7 +7,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// renewals lists the statements of [RenewNumbers]. Ids of prekeys have 24 bits.
+// renewals lists the statements of [RenewNumbers]. Ids of prekeys have 24 bits, so the last statement adds no id above
+// 16777215.
 var renewals = []string{
 	`delete from whatsmeow_sessions`,
 	`delete from whatsmeow_sender_keys`,

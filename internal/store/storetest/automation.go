@@ -136,11 +136,11 @@ func (c *Client) theirRule() puntuale.Automation {
 	return a
 }
 
-// ofRules contains the calls of methods about rules for foreignCalls.
+// ofRules is a part of foreignCalls: the calls of methods about rules.
 var ofRules = map[string]foreign{
 	"CreateAutomation": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := tenant.CreateAutomation(context.Background(), other.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}), nil, nil)
-		if puntuale.CodeOf(err) == puntuale.CodeInvalid { // the other client's sequence is a fault of the request
+		if puntuale.CodeOf(err) == puntuale.CodeInvalid { // an allowed answer: the request names an unknown sequence
 			return nil, puntuale.NotFound(puntuale.NoSequence)
 		}
 		return nil, err

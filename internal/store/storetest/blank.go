@@ -182,7 +182,7 @@ func testBlankTogether(t *testing.T, w *World) {
 		}
 		clients, ids = append(clients, c), append(ids, all)
 	}
-	filler := clients[0] // the further runs of this client need no outcomes; one statement makes them, to save time
+	filler := clients[0] // 700 more runs of this client; one statement makes them, because they need no outcomes
 	n := "generate_series(1, 700) as n(i)"
 	if !w.DB.Postgres {
 		n = "(with recursive n(i) as (select 1 union all select i + 1 from n where i < 700) select i from n) as n"
@@ -223,8 +223,8 @@ func testBlankTogether(t *testing.T, w *World) {
 	}
 }
 
-// testBlankWaitsForResend checks that blanking and a resend of the same run wait for each other. The second must see
-// the result of the first.
+// testBlankWaitsForResend checks that blanking and a resend of the same run wait for each other. The one that begins
+// second must see the result of the one that began first.
 func testBlankWaitsForResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

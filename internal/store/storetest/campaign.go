@@ -134,7 +134,7 @@ func (f *fed) wants(what string, waiting, fed, refused int) {
 	}
 }
 
-// testFeedOnce checks that a chunk is fed only once. At the second try, the campaign's cursor is already behind the
+// testFeedOnce checks that a chunk is fed only once. At the second try, the campaign's cursor is already past the
 // chunk. Fed messages must be in the campaign queue.
 func testFeedOnce(t *testing.T, w *World) {
 	f := w.running(5)

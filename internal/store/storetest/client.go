@@ -317,8 +317,8 @@ func testRefillOnce(t *testing.T, w *World) {
 	ledger(t, w)
 }
 
-// testRefillKeepsMore checks that a refill never removes credits and does not change unlimited credits. A refill may be
-// the last one.
+// testRefillKeepsMore checks that a refill never removes credits and does not change unlimited credits. The refills
+// here are the clients' last ones: no time for a next refill may be left.
 func testRefillKeepsMore(t *testing.T, w *World) {
 	ctx := context.Background()
 	more := w.Client(puntuale.AccountBaby, func(c *puntuale.Client) { c.RefillAt, c.Credits = Begin, new(int64(3000)) })

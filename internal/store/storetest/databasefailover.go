@@ -156,9 +156,9 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	}
 }
 
-// testQuarantineMarked uses a blacklist that contains only the mark of a number. Then the number was blacklisted before
-// the message was accepted, so the message never left. The claim of the repeat must close the message and give the
-// credit back.
+// testQuarantineMarked uses a blacklist that contains only the mark of a number. A mark proves that the number was
+// blacklisted before the message was accepted, so the message never left. The claim of the repeat must close the
+// message and give the credit back.
 func testQuarantineMarked(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	w.MustJoin()
@@ -228,8 +228,8 @@ func testQuarantineTogether(t *testing.T, w *World) {
 	}
 }
 
-// testLeftBehind checks a record that says "synchronous". A node must not trust the record if one of the node's own
-// heartbeats is missing.
+// testLeftBehind checks a failover after which the record of the timeline says that commits were synchronous. A node
+// must not trust the record if one of the node's own heartbeats is missing.
 func testLeftBehind(t *testing.T, w *World) {
 	node := w.MustJoin()
 	c := w.Client(puntuale.AccountFull)

@@ -11,8 +11,7 @@ import (
 	"puntuale"
 )
 
-// claims claims pushes when the duration after has passed since Begin, checks which devices get a push, and returns the
-// pushes.
+// claims claims pushes at the time Begin + after. It checks which devices get a push, and returns the pushes.
 func (p *post) claims(after time.Duration, want ...puntuale.Device) []puntuale.Push {
 	p.w.t.Helper()
 	all, err := p.w.ClaimPushes(context.Background(), Begin.Add(after), 100)
@@ -185,8 +184,7 @@ func testPushesTogether(t *testing.T, w *World) {
 	}
 }
 
-// claimMails claims e-mails when the duration after has passed since Begin. It also returns the users of these e-mails,
-// sorted.
+// claimMails claims e-mails at the time Begin + after. It also returns the users of these e-mails, sorted.
 func claimMails(t *testing.T, w *World, after time.Duration, limit int) (all []puntuale.Mail, users []puntuale.LoginID) {
 	t.Helper()
 	all, err := w.ClaimMails(context.Background(), Begin.Add(after), limit)
