@@ -97,7 +97,7 @@ func (s *Store) bound(z sizes) (size int, calls bool) {
 	return z.sqlite, calls
 }
 
-// ChunkBound returns how many rows the next chunk may have. Each run and each message counts as one row. calls reports
+// ChunkBound returns how many rows the next chunk may contain. Each run and each message counts as one row. calls reports
 // whether calls arrive now. If they do, chunks are smaller, and the feeder must rest after each chunk. ChunkBound is
 // safe for concurrent use.
 func (s *Store) ChunkBound() (rows int, calls bool) {
@@ -360,8 +360,8 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 	return next, done || !still, err
 }
 
-// move delays the open messages of runs by the length of the pause. If a message's time is counted from a date, only
-// its deadline moves, and not beyond the limit of its step.
+// move delays the open messages of runs by the length of the pause. If a message's time is counted from a date, move
+// delays only the message's deadline, at most to the limit that the step sets.
 func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign, runs []puntuale.RunID) error {
 	if len(runs) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// waitingMost is how many commands of one session may wait for an answer, counting those of all callers.
+// waitingMost is how many commands of one session may wait for an answer, those of all callers together.
 const waitingMost = 20
 
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {

@@ -118,7 +118,7 @@ type openMessage struct {
 }
 
 // DeleteSession first cancels or moves the messages that are not in flight, one chunk in each transaction. The last
-// transaction handles the remaining messages and deletes the session. If DeleteSession fails before that, the session
+// transaction handles the remaining messages and deletes the session. If an earlier transaction fails, the session
 // still exists, with fewer messages. The caller may repeat the call.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}

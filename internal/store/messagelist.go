@@ -73,8 +73,8 @@ const (
 const runsApart = time.Hour
 
 // span returns which ids a list with Look reads: ids smaller than below, and not smaller than floor (0: no limit).
-// Later calls have larger ids, except that servers take ids in blocks. So a binary search finds the first id of a
-// period. If at most Look messages are waiting, the list reads all waiting messages.
+// Later calls have larger ids, except for the small differences that runsApart allows. So a binary search finds the
+// first id of a period. If at most Look messages are waiting, the list reads all waiting messages.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
 	if f.Look <= 0 || f.Phone != "" || f.Reference != "" || f.Campaign != 0 {
 		return last, 0, nil

@@ -202,8 +202,8 @@ func (b *startBatch) findStale(ctx context.Context) error {
 	return nil
 }
 
-// pass accepts the calls that their client's daily cap allows. If a call was planned from an old client revision, the
-// call gets the error [puntuale.ErrStale], even if its key was used before or the cap is reached.
+// pass accepts the calls that their client's daily cap allows. A call that was planned from an old client revision gets
+// the error [puntuale.ErrStale]. This is so even if its key was used before or the cap is reached.
 func (b *startBatch) pass(context.Context) error {
 	b.waiting, b.beyondCap = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {

@@ -95,7 +95,7 @@ func (k *checkpointer) copy(ctx context.Context) {
 	}
 }
 
-// pages returns how many pages the log has, and how many of them are already copied. The mode noop only counts. The
+// pages returns how many pages the log contains, and how many of them are already copied. The mode noop only counts. The
 // mode passive copies, without waiting for other users.
 func pages(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row

@@ -165,9 +165,9 @@ func sqliteThere(path string) (bool, error) {
 					" is there; put the file back, or restore both from a backup")
 			}
 		}
-		// If a file has a dispatch lock beside it, the file was complete at some time, because only a process that may
-		// send creates this lock. A ".lock" file proves nothing: a process that died while it created the store may
-		// have left it.
+		// If a file has a dispatch lock beside it, the file was complete at some time. Only a process that may send
+		// creates this lock. A ".lock" file proves nothing: a process that died while it created the store may have
+		// left it.
 		if _, err := os.Lstat(path + dispatchLock); err == nil {
 			return false, untrusted(path, "is missing, but "+filepath.Base(path)+dispatchLock+" beside it shows that it was in use; "+
 				"put the file back or restore it from a backup, or remove "+filepath.Base(path)+dispatchLock+" to begin with nothing")

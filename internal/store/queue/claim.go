@@ -321,7 +321,7 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
 		repeat := b.Messages[g.index].Intent > 0
 		// Keep messages that are not blocked or refused. Also keep repeats of known attempts: the first attempt may
-		// have reached the person before the block, so the repeat may continue under the same connector id. Close all
+		// have reached the person before the block. So the repeat may continue under the same connector id. Close all
 		// others, also quarantined messages, because none of their attempts is known (quarantine.go).
 		if !g.blocked && !g.refused || repeat && g.attempt > 1 {
 			return false
@@ -418,9 +418,9 @@ func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 	return nil
 }
 
-// checkClaim finds out whether a claim is on disk, after the connection was lost during COMMIT. If it is, the rows of
-// granted messages contain the claim's token. checkClaim locks one such row, and so waits for a commit that is still
-// running. A claim that granted nothing may simply run again.
+// checkClaim finds out whether a claim is on disk, after the connection was lost during COMMIT. If the claim is on
+// disk, the rows of granted messages contain the claim's token. checkClaim locks one such row, and so waits for a
+// commit that is still running. A claim that granted nothing may simply run again.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {

@@ -23,14 +23,15 @@ func (d UsageDay) Compare(o UsageDay) int {
 	return cmp.Or(cmp.Compare(d.Client, o.Client), cmp.Compare(d.Day.Int(), o.Day.Int()))
 }
 
-// UsageCount contains a client's number of calls before (Prev) and after (Used) the calls of one statement.
+// UsageCount contains the number of a client's calls on one day: before a statement counted further calls (Prev), and
+// after it (Used).
 type UsageCount struct {
 	cap        sql.NullInt64
 	Prev, Used int64
 	reported   int8 // bits of the column api_usage.told
 }
 
-// Usage returns the client's usage after its accepted call number i, where the first is 1.
+// Usage returns the client's usage after accepted call number i of this statement. The first accepted call has number 1.
 func (c UsageCount) Usage(i int64) puntuale.Usage {
 	u := puntuale.Usage{Cap: puntuale.UncountedCap, Used: c.Prev + i}
 	if c.cap.Valid {

@@ -194,8 +194,8 @@ func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
-// Contents decodes one run at a time, and keeps only the requested steps. The content of a run takes up to 1 MiB, and
-// that of a step a few KiB. Decoding all steps of a run takes no longer than finding the beginning of one step.
+// Contents decodes one run at a time, and keeps only the requested steps. The steps of a run take up to 1 MiB, and
+// each step takes a few KiB. Decoding all steps of a run takes no longer than finding the beginning of one step.
 func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
 	if len(steps) == 0 {

@@ -187,8 +187,8 @@ func (m *receiptTarget) event(kind string) event {
 	return event{m.MessageRef, kind, reasonWithDetail(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
 }
 
-// arrivals returns a fact if this transaction's receipts are the first that report the delivery, and another fact if
-// they are the first that report the reading.
+// arrivals returns the facts that a message was delivered or read. It returns each fact only if this transaction's
+// receipts are the first that report it.
 func (m *receiptTarget) arrivals() (facts []outbox.Fact) {
 	if m.before.Delivered.IsZero() && !m.receipts.Delivered.IsZero() {
 		facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageDelivered))

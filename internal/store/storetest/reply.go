@@ -173,7 +173,7 @@ func testInboundLooks(t *testing.T, w *World) {
 		t.Error("an alias of one client is another's, too")
 	}
 	var twins sync.WaitGroup
-	for range 20 { // the same message many times at the same time: no caller may get the answer that the message is stored
+	for range 20 { // the same message many times at once; its change of consent is not stored yet, so no caller may store the message
 		twins.Go(func() {
 			if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
 				t.Errorf("one of many that may change consent: %v", err)
