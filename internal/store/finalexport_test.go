@@ -55,7 +55,7 @@ func TestFinalExportBesideCalls(t *testing.T) {
 	}
 }
 
-// TestOpenWhileMoving checks that no other process can open a SQLite file while the file is being moved, or remove its
+// TestOpenWhileMoving checks that, while a SQLite file is being moved, no other process can open the file or remove its
 // moved mark.
 func TestOpenWhileMoving(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark stri
 
 const faultGatewayNumberTaken puntuale.ReasonCode = "gateway.number_taken"
 
-// sameNumber turns the database's error about a repeated network_mark into a conflict. Another session already has this
-// number.
+// sameNumber turns the database's error about a repeated network_mark into a conflict. The error means that another
+// session already has this number.
 func sameNumber(err error) error {
 	if engine.Repeated(err) {
 		return puntuale.Conflict(faultGatewayNumberTaken)

@@ -142,8 +142,8 @@ func TestSQLiteUncleanEnd(t *testing.T) {
 	wantUntrusted(t, dead, "", "is damaged") // opening the file copies the log into it, and this reads the damaged part
 }
 
-// TestPostgresDamageIsMet damages a page of PostgreSQL, which reports it. Then the server must not be ready, but
-// statements on other pages must still work.
+// TestPostgresDamageIsMet makes PostgreSQL report a damaged page. After that, the server must report that it is not
+// ready, but statements on other pages must still work.
 func TestPostgresDamageIsMet(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -55,8 +55,8 @@ func (d *details) scan(rows engine.Row) error {
 	return err
 }
 
-// fit returns how many of the messages, from the first on, fit into one answer; at least one. It also returns the total
-// bytes of their requests and contents.
+// fit returns how many of the messages, from the first on, fit into one answer. It returns at least 1. It also returns
+// the total bytes of their requests and contents.
 func (d *details) fit() (n, bytes int) {
 	seen := map[puntuale.RunID]bool{}
 	for i := range d.all {

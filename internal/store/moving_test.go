@@ -268,8 +268,8 @@ func checkMoved(t *testing.T, in *installation, d *storetest.Database) {
 	if err != nil || int64(node) <= oldNode {
 		t.Errorf("node %d, after %d: %v", node, oldNode, err)
 	}
-	// A claim that uses credits writes the ledger, and a late receipt writes an event. The numbers of ledger entries
-	// and events must continue after the move.
+	// A claim that uses credits writes the ledger, and a late receipt writes an event. The numbering of ledger
+	// entries and of events must continue after the move.
 	fresh, err := s.Tenant(in.limited.ID).Start(ctx, in.limited.Run(patient, storetest.Begin, 1))
 	if err != nil {
 		t.Fatal(err)

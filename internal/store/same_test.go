@@ -35,8 +35,8 @@ func TestSameOnBoth(t *testing.T) {
 	}
 }
 
-// history is a store together with the calls that were made on it, and their answers. Each identifier is replaced by a
-// number, in the order of appearance.
+// history is a store together with the calls that were made on it, and their answers. To make the answers of two stores
+// comparable, each identifier is replaced by a number, in the order of appearance.
 type history struct {
 	w       *storetest.World
 	r       *rand.Rand

@@ -16,7 +16,7 @@ type Kind struct {
 	Background bool // no caller waits for tasks of this kind
 
 	// Linger is how long tasks of this kind may wait for more tasks. The time counts from when the writer last took
-	// tasks of this kind. So a single task that comes later does not wait.
+	// tasks of this kind. So a task that comes long after the previous ones does not wait.
 	Linger time.Duration
 
 	// Prepare runs before the transaction begins. nil: nothing to prepare.

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// This file stores the simulated network's ledger. It never reads the message rows, because a real network does not
-// have them.
+// The functions in this file write and read the simulated network's ledger. They never read the message rows, because a
+// real network does not have these rows.
 
 // receivedMessage is a message that is written into the ledger.
 type receivedMessage struct {

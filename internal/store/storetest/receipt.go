@@ -156,8 +156,8 @@ func testReceiptLeavesAlone(t *testing.T, w *World) {
 	}
 }
 
-// testReceiptAfterResend sends a message again that failed or was given up as uncertain. A late receipt must change its
-// outcome, but not its state.
+// testReceiptAfterResend resends a message that failed or was given up as uncertain. A late receipt must change the
+// outcome of the old message, but not its state.
 func testReceiptAfterResend(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	node := w.MustJoin()

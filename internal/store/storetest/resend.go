@@ -188,8 +188,9 @@ func testResendTogether(t *testing.T, w *World) {
 	}
 }
 
-// testLateReceiptAfterResend sends a message again that was given up as uncertain. Then a receipt shows that it was
-// delivered. Its outcome must be corrected. Its state and its new message must not change.
+// testLateReceiptAfterResend resends a message that was given up as uncertain. Then a receipt shows that the old
+// message was delivered. The outcome of the old message must be corrected. Its state and the new message must not
+// change.
 func testLateReceiptAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -86,8 +86,8 @@ func NewWorld(t testing.TB, d *Database) *World {
 // Test returns the test for which the world was made.
 func (w *World) Test() testing.TB { return w.t }
 
-// Client creates a client of the account type, with a session and a sequence of three steps. Each function in change
-// may modify the account before it is stored.
+// Client creates a client with the given account type, and with a session and a sequence of three steps. Each function
+// in change may modify the account before it is stored.
 func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Client)) *Client {
 	w.t.Helper()
 	c := puntuale.NewAccount(account, Day)
