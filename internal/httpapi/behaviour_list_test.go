@@ -45,8 +45,8 @@ func behaviourRecipients(t *testing.T, s *service) {
 	}
 }
 
-// Each client has its own blacklist. The blacklist is checked when a message is due. Messages that it stopped stay
-// stopped after the number is removed.
+// Each client has its own blacklist. The blacklist is checked when a message is due. If the blacklist stopped a
+// message, the message does not leave after the number is removed.
 func behaviourBlacklist(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "test"), s.newAccount("b@x", "test")
 	start := func(c clientAccount) string {

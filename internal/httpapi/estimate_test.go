@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// estimate is the part of a check's answer about cost and time.
+// estimate contains those members of a check's answer that are about cost and time.
 type estimate struct {
 	Valid       int
 	First, Last time.Time
@@ -94,8 +94,8 @@ func (s *service) limited(e estimate, code string, perMinute, perDay, days int, 
 
 const freeText, byTemplate = `"content":{"text":"Ciao"}`, `"template":"Promo"`
 
-// TestEstimateOfOfficial: free text goes only to people inside their 24-hour window. Templates go to all people, but in
-// a day only to as many new people as the business limit allows.
+// TestEstimateOfOfficial: free text goes only to people inside their 24-hour window. Templates go to all people. On one
+// day, the business limit bounds the number of new people.
 func TestEstimateOfOfficial(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

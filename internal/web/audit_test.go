@@ -150,7 +150,7 @@ func TestFailedSignIns(t *testing.T) {
 			t.Errorf("a stranger reads it at %s", path)
 		}
 	}
-	w.clock.Advance(2 * puntuale.ForgetTries) // on another day
+	w.clock.Advance(2 * puntuale.ForgetTries) // the limit of entries is per day, so the failures above do not count towards it
 	u, _, err := w.store.UserByID(context.Background(), w.clients[puntuale.Owner])
 	w.must(err)
 	for i := range 100 {

@@ -104,7 +104,7 @@ func (n *namer) setName(row *AuditRow) (err error) {
 	} else if row.What, err = n.clientObjectName(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
 		row.URL = n.page(noun, verb, id)
 	}
-	if row.Action == "message.all" || row.Action == "blacklist.import" { // an action on many messages has no identifier
+	if row.Action == "message.all" || row.Action == "blacklist.import" { // an action on many messages or numbers has no identifier
 		if row.What == "" {
 			row.Kept = row.Target
 		}

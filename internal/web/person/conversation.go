@@ -130,8 +130,8 @@ func markRead(v *page.Request, phone string) error {
 	return err
 }
 
-// answerPage returns the sessions that can answer the person, and for each session the time until which it can. The
-// session of the latest reply is preselected.
+// answerPage returns the sessions that can answer the person. For an Official session, it also returns the time until
+// which free text is allowed. The session of the latest reply is preselected.
 func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p AnswerPage, err error) {
 	p = AnswerPage{Phone: phone}
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})

@@ -50,9 +50,10 @@ func (s previewToken) String() string {
 // previewValidFor is how long a preview is valid after it was shown.
 const previewValidFor = time.Hour
 
-// shownBy reports whether text is a token for the same preview. Due times that count from the start may be later now,
-// at most by the time since the preview was shown. If a due time moved by more, for example because a window ended, the
-// preview is a different one.
+// shownBy reports whether the argument text is the token of a preview that is equal to the preview of s. The preview of
+// text must not be older than previewValidFor. Due times that count from the start may be later now, at most by the
+// time since the preview was shown. If a due time moved by more, for example because a window ended, the previews are
+// different.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != len(s.due)+2 || parts[0] != s.content {
