@@ -174,7 +174,7 @@ func behaviourListSizes(t *testing.T, s *service) {
 	}
 	clear(seen)
 	rows, next := read("")
-	late := start() // this row is added before the first page is read
+	late := start() // added after the first page was read; the list is newest first, so this row belongs before the first page
 	more, end := read("cursor=" + next)
 	if rows != 100 || more != 50 || end != "" {
 		t.Errorf("%d rows, then %d, then %q", rows, more, end)

@@ -255,7 +255,7 @@ func TestEstimateOfSocket(t *testing.T) {
 		if _, e = s.estimated(key, real, freeText+`,"pace":{"per_minute":30}`, 121); e.Limit != nil || e.Last.Sub(e.First) != 4*time.Minute {
 			t.Errorf("by the campaign's pace: %+v", e)
 		}
-		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network has no cold contacts
+		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network has no cold contacts, so cold_per_day has no effect
 		s.limited(e, "session_per_day", 0, 40, 3, 48*time.Hour)
 	})
 }

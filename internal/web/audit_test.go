@@ -14,7 +14,7 @@ import (
 )
 
 // TestAuditNames: the log shows who changed which thing. It shows the present names of things, and also their
-// identifiers. For a deleted thing it shows the last name, or only the identifier.
+// identifiers. For a deleted thing it shows the name at the deletion, or only the identifier.
 func TestAuditNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// auditRoutes are the pages of a client's audit log. partnerRoutes contains the partner's page.
+// auditRoutes are the pages of a client's audit log. partnerRoutes contains the page of the partner's audit log.
 var auditRoutes = []page.Route{
 	page.Get("/c/{client}/audit", page.ClientSide, puntuale.Owner, clientAudit),
 }

@@ -83,7 +83,8 @@ func readPart[T any](cursor string, list func(request.Page) ([]T, string, error)
 	return rows, cmp.Or(next, listEnd), err
 }
 
-// cutPart removes rows at the end of the list that are older than since. The next part begins with these rows.
+// cutPart removes those rows at the end of the list that are older than the time since. The next part begins with these
+// rows.
 func cutPart[T any](rows []T, cursor, next string, since time.Time, at func(*T) time.Time, list func(request.Page) ([]T, string, error)) ([]T, string, error) {
 	keep := len(rows)
 	for keep > 0 && at(&rows[keep-1]).Before(since) {

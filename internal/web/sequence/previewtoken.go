@@ -21,7 +21,8 @@ type previewToken struct {
 }
 
 // tokenOf returns the token of a preview. The token depends on whether the number is in the blacklist. It does not
-// depend on messages that are already pending. If the same form is sent twice, both requests get the same answer.
+// depend on messages that are already pending. Therefore, if the same form is sent twice, both requests get the same
+// answer.
 func tokenOf(call control.StartCall, p control.Preview, status control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), status.Blacklisted}
@@ -74,7 +75,8 @@ func (s previewToken) shownBy(text string) bool {
 	return s.within(moments[1:], took)
 }
 
-// The method within reports whether each message has its previous due time, or is later by at most took seconds.
+// The method within reports whether each message has its previous due time, or is later by at most the number of
+// seconds in the argument took.
 func (s previewToken) within(before []int64, took int64) bool {
 	for i, due := range s.due {
 		if later := due.Unix() - before[i]; later < 0 || later > took {
