@@ -74,7 +74,8 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	}
 }
 
-// If no message leaves, the feeder stops exactly at the limit, whatever the sizes of the chunks.
+// While no message leaves, the feeder feeds exactly CampaignAhead recipients and then stops, whatever the sizes of the
+// chunks.
 func TestFeedsJustAhead(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {

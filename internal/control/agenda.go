@@ -186,8 +186,8 @@ type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
 	Resent  []puntuale.MessageID     // the messages that resends of this message created, oldest first
-	Earlier []puntuale.MessageDetail // the versions of the message before each move, oldest first, without contents
-	Later   *puntuale.MessageDetail  // the message that replaced this one in a move; nil: none
+	Earlier []puntuale.MessageDetail // the messages that this message replaced when its due time changed, oldest first, without contents
+	Later   *puntuale.MessageDetail  // the message that replaced this one when its due time changed; nil: none
 	Session Session                  // ID 0: the session was deleted
 }
 
@@ -220,7 +220,7 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 	return s, nil
 }
 
-// mostMoves bounds how many moves a Story contains.
+// mostMoves bounds how many changes of the due time a Story contains.
 const mostMoves = 50
 
 // moves adds to the story the messages that this message replaced in moves. It also adds the message that replaced this

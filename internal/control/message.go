@@ -49,7 +49,7 @@ type MessageQuery struct {
 	Reference          string         // the caller's reference
 	Period             request.Period // the due times must be in this period
 	Text               string         // words of the text or of the recipient's name; see [puntuale.MessageFilter]
-	WithoutRescheduled bool           // true: exclude messages that a move replaced
+	WithoutRescheduled bool           // true: exclude messages that were replaced when their due time changed
 	Page               request.Page
 
 	// Brief bounds how many rows the search for one page reads ([puntuale.MessageFilter].Look), so that the page is

@@ -43,7 +43,7 @@ func mapped(l puntuale.RecipientList) (map[string]int, error) {
 	return columns, nil
 }
 
-// AddRecipients appends recipients to a campaign's list. Each recipient contains its field names. AddRecipients does
+// AddRecipients appends recipients to a campaign's list. Each recipient maps field names to values. AddRecipients does
 // not check the phones, because the campaign's check does. Codes: not_found, invalid, conflict (the campaign started).
 func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)

@@ -401,7 +401,7 @@ func (m *membership) handOver(ctx context.Context) {
 }
 
 // target returns the node that should own a session: the node with the highest hash of (session, node). Therefore, when
-// a node joins or leaves, only this node's sessions move.
+// a node joins or leaves, only the sessions of the node that joined or left get a new owner.
 func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.NodeID) {
 	var high uint64
 	for _, n := range nodes {

@@ -80,7 +80,7 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	return time.Since(began)
 }
 
-// TestWakeupReachesOtherNode checks that a message that was started at one node is sent at once by another. The poll's
+// TestWakeupReachesOtherNode checks that a call to one node makes the other node send the message at once. The poll's
 // interval is an hour, so only a wakeup can be the cause.
 func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Parallel()

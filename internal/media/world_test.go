@@ -125,7 +125,8 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 // italian returns the Italian sentence of a reason.
 var italian = catalogue.Italian.Sentence
 
-// fails expects an error of this kind with this reason. Its text must contain nothing that a caller must not learn.
+// fails expects an error of this kind with this reason. The error's text must contain nothing that a caller must not
+// learn.
 func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {
 	t.Helper()
 	m, err := f.Fetch(within(t), r)

@@ -106,8 +106,8 @@ func FuzzPeriod(f *testing.F) {
 	})
 }
 
-// Consecutive periods leave no gap, in every zone and at every clock change. If a period begins one minute after the
-// last minute of another period, it does not begin later than the other period ends.
+// Consecutive periods leave no gap, in every zone and at every clock change. A period that begins one minute after the
+// last minute of another period must not begin later than the other period ends.
 func TestPeriodsSideBySide(t *testing.T) {
 	t.Parallel()
 	var z Zones

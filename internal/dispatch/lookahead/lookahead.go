@@ -204,7 +204,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 	return l.enlist(true, now)
 }
 
-// Leave records that a message left memory. If a read is running, it may return an old row of this message.
+// Leave records that a message left memory. A read that is running may return an old row of this message.
 func (l *Lookahead) Leave(id puntuale.MessageID) {
 	if !l.Reading() {
 		return
