@@ -169,8 +169,8 @@ func (f *Feeder) cancel(ctx context.Context, node puntuale.NodeID, c *puntuale.F
 	return err == nil && !done, err
 }
 
-// feed feeds chunks of a running campaign until the time end. While the store writes one chunk, feed plans the next
-// one. It returns true if another chunk may be ready.
+// feed feeds chunks of a running campaign. After the time in the argument end, it plans no further chunk. While the
+// store writes one chunk, feed plans the next one. It returns true if another chunk may be ready.
 func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, end time.Time) (more bool, err error) {
 	if c.Feed.Waiting == 0 {
 		return false, f.finish(ctx, node, c, x, f.Clock.Now())

@@ -56,8 +56,8 @@ func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
 	return fields
 }
 
-// Build plans the messages of one recipient. The recipient's run starts at the time at. reason says why the recipient
-// is refused; "" means that it is not refused. Seed 0 means a dry run.
+// Build plans the messages of one recipient. The argument at is when the recipient's run starts. reason says why the
+// recipient is refused; "" means that it is not refused. Seed 0 means a dry run.
 func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built plan.Plan, reason, value string) {
 	if r.Phone == "" {
 		return built, puntuale.RefusedPhone, shortened(r.Value)

@@ -75,7 +75,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	return t, nil
 }
 
-// open reads the latest attempts whose outcome is uncertain, and the messages that are due before the time end.
+// open reads the latest attempts whose outcome is uncertain, and the messages that are due before the argument end.
 func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
 	attempts, all, err := c.uncertain(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 	return all, nil
 }
 
-// next returns the first message that is due at the time from or later, or nil if there is none.
+// next returns the first message that is due at or after the argument from, or nil if there is none.
 func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
 	uncertain, _, err := c.uncertain(ctx)
 	if err != nil {
@@ -307,8 +307,8 @@ func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }
 
-// backTo moves a message to the time that the function at returns. The message must be in the given state. Faults of
-// the new time are reported at location.
+// backTo changes a message's due time to the result of the argument at. The message must be in the given state. Faults
+// of the new time are reported at location.
 func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, location string, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
 	zone, err := c.zone()
 	if err != nil {

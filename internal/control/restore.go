@@ -85,7 +85,7 @@ func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int
 }
 
 // eachUnknown calls the function do with the ids that a call selects, one page at a time. If the call selects all
-// messages, do gets only the ids of messages for which the function pass returns true.
+// messages, do gets only the ids of messages for which the argument pass returns true.
 func (c *Client) eachUnknown(ctx context.Context, call UnknownCall, pass func(*puntuale.MessageDetail) bool, do func(ids []string) error) error {
 	if !call.All {
 		return do(call.IDs)

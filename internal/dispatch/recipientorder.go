@@ -105,7 +105,7 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 	return wait.IsZero(), wait
 }
 
-// addBarrier records that a message went into retry at the time since. next is the earliest time of its next attempt.
+// addBarrier records that a message went into retry. since is when it did, and next is when its next attempt may begin.
 // The wait of later messages counts from the first retry of this message. prepare is true if the preparation failed.
 func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) {
 	k := orderKeyOf(row)

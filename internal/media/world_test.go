@@ -54,7 +54,8 @@ func serving(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-// newFetcher returns a fetcher that may reach public addresses and the addresses in reach, but only on the given ports.
+// newFetcher returns a fetcher that may reach public addresses and the addresses in the argument reach, but only on the
+// given ports.
 func newFetcher(t *testing.T, cfg Config, reach ...netip.AddrPort) *Fetcher {
 	t.Helper()
 	if cfg.Folder == "" {

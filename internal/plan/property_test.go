@@ -325,8 +325,8 @@ func slowShift(timing *puntuale.Timing, from time.Time, months, days int, loc *t
 	return slowShows(month.AddDate(0, 0, day-1+days).Add(slowAt(timing, shown.Sub(midnight))), loc)
 }
 
-// slowShows returns the first minute at which clocks show the local time wall. If clocks skip this time, slowShows
-// counts elapsed time from the last minute before the gap.
+// slowShows returns the first minute at which clocks show the local time in the argument wall. If clocks skip this
+// time, slowShows counts elapsed time from the last minute before the gap.
 func slowShows(wall time.Time, loc *time.Location) time.Time {
 	shows := func(at time.Time) time.Time {
 		_, offset := at.In(loc).Zone()
@@ -334,7 +334,7 @@ func slowShows(wall time.Time, loc *time.Location) time.Time {
 	}
 	at := wall.Add(-26 * time.Hour)
 	for ; !shows(at).Equal(wall); at = at.Add(time.Minute) {
-		if shows(at).After(wall) { // clocks skip the time wall: count from the minute before the gap, as if the clocks had not changed
+		if shows(at).After(wall) { // clocks skip the time in wall: count from the minute before the gap, as if the clocks had not changed
 			before := at.Add(-time.Minute)
 			return before.Add(wall.Sub(shows(before)))
 		}

@@ -230,7 +230,7 @@ func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error
 	return data, true, nil
 }
 
-// KeepVisit stores a visit. The visit expires when the duration within has passed.
+// KeepVisit stores a visit. The visit expires after the duration in the argument within.
 func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
 	sealed := c.vault.Seal(sealedVisit, token, data)
 	return c.signIns.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})

@@ -67,7 +67,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// A fault has the name that the caller used for the bound, and quotes the caller's text.
+// The location of a fault contains the name that the caller used for the bound. The fault quotes the caller's text.
 func TestPeriodUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	p := Period{[]Bound{{"start", " "}, {"inizio", "21/11/2026 00:00"}}, []Bound{{"end", "20/11/2026 00:00"}}}

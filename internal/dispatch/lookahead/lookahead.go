@@ -229,7 +229,7 @@ func (l *Lookahead) PollDue(poll time.Duration, now time.Time) bool {
 // Polled records that the poll requested a read.
 func (l *Lookahead) Polled(now time.Time) { l.polled = now }
 
-// SetBack moves back all times for which the lookahead waits, because the clock was set back by the duration jump.
+// SetBack moves back all times for which the lookahead waits, because the clock was set back. jump says how far.
 func (l *Lookahead) SetBack(jump time.Duration) {
 	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.validUntil} {
 		if !t.IsZero() {

@@ -19,7 +19,7 @@ var (
 	row   = puntuale.QueueCursor{Next: start, ID: 7}
 )
 
-// phases contains, for each phase, a function that brings a lookahead into this phase at the time start. In Waiting,
+// phases contains, for each phase, a function that brings a lookahead into this phase. The time is start. In Waiting,
 // the read must not be listed before soon.
 var phases = map[lookahead.Phase]func(*lookahead.Lookahead){
 	lookahead.Idle:    func(*lookahead.Lookahead) {},
