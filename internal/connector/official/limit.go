@@ -129,8 +129,8 @@ func (w *marketingPause) wait(to string, now time.Time) time.Duration {
 	return max(0, w.all[to].Sub(now))
 }
 
-// recipientCount counts the persons that a number addressed without an open 24-hour window. Meta limits their number in
-// any 24 hours. Its methods may be called by many goroutines at once.
+// recipientCount counts the persons that were addressed without an open 24-hour window, by a number or by all numbers
+// of a business. Meta limits this count for any 24 hours. Its methods may be called by many goroutines at once.
 type recipientCount struct {
 	mu    sync.Mutex
 	limit int // 0: no limit

@@ -62,7 +62,7 @@ type linkMachine struct {
 }
 
 // opened sets the state of a session that was just opened. l is the stored state. linked says whether the number has
-// keys. If linked and l disagree, linked counts.
+// keys. If l contradicts linked, opened uses linked and ignores l.
 func (m *linkMachine) opened(l puntuale.Link, linked bool, number string, now time.Time) {
 	m.link.Limited = l.Limited
 	switch {
@@ -188,7 +188,7 @@ func (m *linkMachine) passkey() {
 	m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, puntuale.Reason{})
 }
 
-// limit sets the time until which cold contacts wait. Zero means that they do not wait.
+// limit sets the time until which messages to cold contacts wait. Zero means that they do not wait.
 func (m *linkMachine) limit(limitEnd time.Time) { m.link.Limited = limitEnd }
 
 const faultSessionBanned puntuale.ReasonCode = "session.banned"

@@ -118,7 +118,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 	jid := types.NewJID(strings.TrimPrefix(phone, "+"), types.DefaultUserServer)
 	a, ok := p.validAnswer(phone)
 	if !ok {
-		// The person has WhatsApp: the LID is stored only after this node or another node asked about the person.
+		// If the person's LID is stored, the person has WhatsApp, because LIDs come only from the network.
 		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
 			p.keep(phone, answer{exists: true}, existsKept)
 			return jid, nil

@@ -61,7 +61,8 @@ func (p secretAddress) unsealValue(sealed []byte, err error) ([]byte, error) {
 	return plain, nil
 }
 
-// sealedSessions seals the encryption states, one for each other device.
+// sealedSessions seals the encryption states. There is one state for each device with which the number exchanges
+// messages.
 type sealedSessions struct {
 	store.SessionStore
 	secretAddress

@@ -197,7 +197,7 @@ func (n *Network) receiptLost(from, kind string) bool {
 	return n.lost[from+"|"+kind] || n.lost["|"+kind]
 }
 
-// patient returns a context for the Await methods, which ends after WaitMost.
+// patient returns a context that ends after WaitMost. The Await methods use it.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), WaitMost)
 }

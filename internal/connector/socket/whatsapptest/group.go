@@ -130,7 +130,7 @@ func (g *Group) announce(author, extra *Account, change stanza) {
 	}
 }
 
-// space returns the server of the members' addresses: by number or by LID.
+// space returns the server part of the members' addresses. It says whether the addresses are numbers or LIDs.
 func (g *Group) space() string {
 	if g.mode == "pn" {
 		return types.DefaultUserServer

@@ -53,7 +53,7 @@ func (d *device) settle(key string) bool {
 
 // ack handles a device's acknowledgement of a stanza. The caller holds n.mu.
 func (c *connection) ack(s stanza) {
-	if c.device == nil { // the ack is for the notification that a code was entered
+	if c.device == nil { // the client is not linked yet, so this ack is for the notification that a code was entered, which is stored for no device
 		return
 	}
 	class := text(s, "class")
