@@ -20,8 +20,9 @@ type pairs struct {
 	all map[string]*pair
 }
 
-// pair limits the messages to one person with one time, paid. Each message moves paid forward by pairEvery. If paid is
-// in the past, it is first set to the present time. While paid is in the past, a whole burst may leave.
+// pair limits the messages to one person. The time paid shows whether one more message may leave. Each message moves
+// paid forward by pairEvery. If paid is in the past, it is first set to the present time. While paid is in the past, a
+// whole burst may leave.
 type pair struct {
 	paid        time.Time
 	refused     int       // how many times in a row Meta refused a message because the person got too many

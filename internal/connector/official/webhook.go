@@ -168,7 +168,7 @@ func (c *Connector) noteStored(t *sessionReport) {
 }
 
 // concerned returns the sessions of a number, or of a business if number is "". An app has one webhook for all its
-// numbers. So a delivery that the app's secret signed is accepted for all sessions with this secret.
+// numbers. So a delivery that is signed with the app's secret is accepted for all sessions with this secret.
 func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.OfficialKeys, number, account string) ([]origin, error) {
 	if number == keys.PhoneNumberID && number != "" {
 		return []origin{at}, nil

@@ -21,9 +21,9 @@ const (
 	eventsMost  = 500              // the most messages of one delivery that are read
 )
 
-// Webhook is the handler of [puntuale.GatewayWebhooks]. Every node can run it. A gateway signs nothing and repeats
-// nothing. A request to a session's secret address gets status 200 after its content is stored. Every other address
-// gets 404.
+// Webhook is the handler of [puntuale.GatewayWebhooks]. Every node can run it. A gateway signs nothing, and it does not
+// repeat a report after an error. A request to a session's secret address gets status 200 after its content is stored.
+// Every other address gets 404.
 type Webhook struct{ c *Connector }
 
 // NewWebhook returns the handler. The handler also serves sessions that are not open on this node.

@@ -116,7 +116,7 @@ func TestRestoredNumber(t *testing.T) {
 }
 
 // refusedNumbers tries to restore backups that must be refused, and backups that cannot be restored completely. from is
-// the database from which the backup was made, and kept contains the keys of the numbers in it.
+// the database from which the backup was made, and kept contains the keys of that database's numbers.
 func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.BackupReader, from *storetest.Database, kept *sql.DB) {
 	to := driver(t)
 	if done, err := transfer.Restore(t.Context(), to.Config, backup, transfer.RestoreConfig{}); err != nil || !done.LeftOut || done.Linked != 0 {

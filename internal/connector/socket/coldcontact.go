@@ -16,8 +16,8 @@ import (
 )
 
 // A cold contact is a person who does not know the number. WhatsApp allows few messages to cold contacts. It refuses
-// more messages with error 463 for some time, and later it bans the number. Therefore messages to cold contacts have a
-// pace of their own. While WhatsApp refuses cold contacts, only messages to cold contacts wait.
+// further messages with error 463 for some time, and later it bans the number. Therefore messages to cold contacts have
+// a pace of their own. While WhatsApp refuses messages to cold contacts, all other messages still leave.
 const (
 	pauseFirst   = time.Hour // how long messages to cold contacts wait if the network gives no end; each later wait is four times as long, up to pauseLongest
 	pauseLongest = 24 * time.Hour

@@ -40,7 +40,8 @@ var errBusy = errors.New("another has the turn")
 
 // A goroutine that reads a state in order to write it gets the contact's lock as a loan, because the goroutine may
 // never write. After loanLasts any other goroutine may take the lock. Then the first goroutine's write is refused,
-// because its state may be out of date. The library encrypts the message again if the device requests it.
+// because its state may be out of date. If the state was needed for a message, the library encrypts that message again
+// when the device requests it.
 const loanLasts = 2 * time.Second
 
 // contactLocks contains the contact locks of one number. Its methods may be called by many goroutines at once.

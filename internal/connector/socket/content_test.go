@@ -207,8 +207,8 @@ func TestOffline(t *testing.T) {
 	})
 }
 
-// Messages to cold contacts have a pace of their own. Messages to known people do not wait for it. Messages that left
-// before a restart also count for the pace.
+// Messages to cold contacts have a pace of their own. This pace does not delay messages to known people. Messages that
+// left before a restart also count.
 func TestColdContacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

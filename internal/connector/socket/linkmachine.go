@@ -49,8 +49,8 @@ const (
 	reasonBanTerms     puntuale.ReasonCode = "socket.ban_terms"
 )
 
-// linkMachine is the link state of a number, and the time of its next login. It starts no work itself: number calls a
-// method for each event, and then reads next. API, metrics and pages all show this state.
+// linkMachine is the link state of a number, and the time of its next login. It starts no work itself: the type number
+// calls a method for each event, and then reads next. API, metrics and pages all show this state.
 type linkMachine struct {
 	link  puntuale.LinkReport
 	next  time.Time // when the next login begins without a person; zero: never

@@ -18,8 +18,8 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// wrote handles a message of a chat. The writer is a person, or one of the client's own people, who used the phone or
-// another linked device.
+// wrote handles a message of a chat. A person wrote it, or the client's own people wrote it on the phone or on another
+// linked device.
 func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	shown, ok := shownBy(e.Message)
 	if _, own := n.c.ids.message(e.Info.ID); !ok || e.Info.IsFromMe && own {

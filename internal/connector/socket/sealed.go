@@ -168,7 +168,8 @@ func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender
 }
 
 // sealedPrivacyTokens seals the tokens that prove that a recipient knows the number. The tokens' table has no foreign
-// key. So this store adds no row once the device is removed.
+// key, so it would accept rows of a removed device. Therefore this store itself adds no row after the device was
+// removed.
 type sealedPrivacyTokens struct {
 	store.PrivacyTokenStore
 	secretAddress

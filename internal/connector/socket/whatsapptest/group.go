@@ -290,8 +290,8 @@ func (c *connection) byCode(s stanza, code string) *Group {
 	return nil
 }
 
-// If a query contains a code, invitation answers with the code's group. Otherwise it answers with the group's own code,
-// if the sender is a member.
+// If a query contains a code, invitation answers with the code's group. Otherwise it answers with the code of the group
+// that the query addresses, if the sender is a member.
 func (c *connection) invitation(s stanza) {
 	code := text(child(s, "invite"), "code")
 	if code == "" {
