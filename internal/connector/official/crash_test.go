@@ -177,7 +177,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 		held := &graphtest.Held{Reply: func(n int) graphtest.Reply { return graphtest.Reply{Drop: n%25 == 0} }}
 		w.peer.Answer(held.Answer)
 		lives, each := 3, 60
-		if os.Getenv("PUNTUALE_LONG") == "1" { // the command make long sets this variable
+		if os.Getenv("PUNTUALE_LONG") == "1" { // "make long" sets this variable
 			lives = 100
 		}
 		var mu sync.Mutex

@@ -44,7 +44,7 @@ type person struct {
 	ID     string `json:"user_id"`
 }
 
-// templateChange is the value of a change of a template.
+// templateChange is the content of a change that is about a template.
 type templateChange struct {
 	ID       json.Number `json:"message_template_id"`
 	Name     string      `json:"message_template_name"`

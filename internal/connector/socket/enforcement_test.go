@@ -356,7 +356,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// A node without its lease logs in no number.
+// A node that lost its lease logs in no number.
 func TestNotOwned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

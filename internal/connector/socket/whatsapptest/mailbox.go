@@ -40,7 +40,8 @@ func (d *device) keep(s stanza) {
 	}
 }
 
-// settle removes a stanza that the device acknowledged. It returns false if there was none. The caller holds n.mu.
+// settle removes a stanza that the device acknowledged. It returns false if the stanza was never stored for the device.
+// The caller holds n.mu.
 func (d *device) settle(key string) bool {
 	i := slices.IndexFunc(d.pending, func(p *pendingStanza) bool { return p.key == key })
 	if i < 0 {
