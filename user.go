@@ -153,8 +153,9 @@ type Visit struct {
 	Expires time.Time
 }
 
-// SignInAttempt is an attempt that the store counts. Mark is the keyed hash under which it is counted, such as that of
-// an account or an IP address. After Free attempts, each further attempt makes the next wait longer, up to [MaxWait].
+// SignInAttempt is an attempt that the store counts. Mark is the keyed hash under which the attempt is counted, for
+// example the hash of an account or of an IP address. After Free attempts, each further attempt makes the next wait
+// longer, up to [MaxWait].
 type SignInAttempt struct {
 	Mark string
 	Free int

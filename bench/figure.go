@@ -65,8 +65,8 @@ func (s *sheet) ratio(numerator, per string) (median, least, highest float64, ok
 	return spread(all)
 }
 
-// The name of a figure about processor time ends with one of these texts. The time is that of this process, or of the
-// database's processes.
+// The name of a figure about processor time ends with one of these texts. It says whether this process or the
+// database's processes used the time.
 const (
 	ownEffort = ": CPU of this process"
 	itsEffort = ": CPU of the database"

@@ -245,8 +245,8 @@ func TestCampaignFiles(t *testing.T) {
 	}
 }
 
-// TestCampaignAgain checks the flags of the command line that is printed for the next step. It has the flag for the
-// key. It has the flag for the server only if the server is not the default one.
+// TestCampaignAgain checks the flags of the command line that is printed for the next step. The line has the flag for
+// the key. It has the flag for the server only if the server is not the default one.
 func TestCampaignAgain(t *testing.T) {
 	t.Parallel()
 	c := &campaignCommand{Server: defaultServer, KeyFile: "my key's"}
