@@ -191,7 +191,7 @@ func TestInboundFiles(t *testing.T) {
 }
 
 // TestInboundOthers: some messages are not reported. These are our own messages, the history, messages between devices,
-// messages in a group that the session never wrote to, and messages that the owner writes to the own number.
+// messages in a group that the session never wrote to, and the owner's messages to the own number.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
