@@ -60,8 +60,9 @@ func startedBefore(err error) (Started, error) {
 }
 
 // Start schedules all messages of a sequence for one recipient. The call counts once in the client's usage. Codes:
-// not_found (the sequence does not exist), invalid, conflict (if_running is "reject", or a call with a different body
-// used the idempotency key), busy, cap_reached, forbidden. If Start returns an error, nothing is scheduled or counted.
+// not_found (the sequence does not exist), invalid, conflict, busy, cap_reached, forbidden. Conflict means that
+// if_running is "reject", or that a call with a different body used the idempotency key. If Start returns an error,
+// nothing is scheduled or counted.
 func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if c.remembered {
 		started, proven, err := c.startFromMemory(ctx, call)

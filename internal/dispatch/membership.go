@@ -325,9 +325,9 @@ func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID,
 	return owned, leaving
 }
 
-// wanted returns the free sessions that this node should take. There are three reasons to take a session: the hashing
-// assigns the session to this node; the session was created or changed on this node; the session was free for a whole
-// lease, because another node did not take it.
+// wanted returns the free sessions that this node should take. There are three reasons to take a session. First: the
+// hashing assigns the session to this node. Second: the session was created or changed on this node. Third: the session
+// was free for a whole lease, because another node did not take it.
 func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, woken map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
 	now := m.cfg.Clock.Now()
 	still := make(map[puntuale.SessionID]time.Time)

@@ -55,7 +55,7 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 }
 
 // Loose parses a period. Both bounds are optional, in any form that a date field accepts. A start without a time of day
-// means the beginning of its day, and an end without a time of day means the end of its day.
+// means the beginning of its day. An end without a time of day means the end of its day.
 func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound) (bound Bound, m plan.Moment, ok bool) {
 		if bound, ok = chosenBound(f, bounds); !ok {
