@@ -108,9 +108,9 @@ func (c *Client) attempts(ctx context.Context, uncertain []puntuale.UncertainAtt
 	return c.tenant.Details(ctx, ids)
 }
 
-// leaving lists the messages that are due from "from" until before "to", without uncertain messages. The store lists
-// uncertain messages, too, because they are still open. But at their due time the dispatcher only checks their outcome
-// again.
+// leaving lists the messages that are due at or after the argument from, and before the argument to. It omits uncertain
+// messages. The store lists uncertain messages, too, because they are still open. But at their due time the dispatcher
+// only checks their outcome again.
 func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
 	more := 0
 	for _, u := range uncertain {

@@ -345,8 +345,8 @@ func TestCommandFails(t *testing.T) {
 	})
 }
 
-// TestIdle: without messages, the device sends one request for each wait. A server that does not wait does not get
-// requests without a pause.
+// TestIdle: without messages, the device sends one request for each wait. If the server does not wait, the device
+// pauses before the next request.
 func TestIdle(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		t.Run(fmt.Sprintf("waits=%t", waits), func(t *testing.T) {

@@ -400,8 +400,8 @@ func (m *membership) handOver(ctx context.Context) {
 	}
 }
 
-// target returns the node that should own a session: the node with the highest hash of (session, node). Therefore, when
-// a node joins or leaves, only the sessions of the node that joined or left get a new owner.
+// target returns the node that should own a session: the node with the highest hash of (session, node). Therefore, if a
+// node joins, sessions move only to this node. If a node leaves, only its own sessions move.
 func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.NodeID) {
 	var high uint64
 	for _, n := range nodes {

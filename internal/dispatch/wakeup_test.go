@@ -138,8 +138,8 @@ func (e *elsewhere) wakeup(session puntuale.SessionID, due time.Time) {
 }
 
 // TestWakeupsGivenAway checks that a node handles wakeups for its own sessions, and passes on other wakeups that are
-// due soon. It does not pass on wakeups from other nodes. Such a wakeup causes a read of the roster only if the node
-// should own the session.
+// due soon. It does not pass on wakeups from other nodes. A wakeup from another node causes a read of the roster only
+// if this node should own the session.
 func TestWakeupsGivenAway(t *testing.T) {
 	t.Parallel()
 	given := &elsewhere{map[puntuale.SessionID]int{}, map[puntuale.SessionID]int{}}

@@ -129,8 +129,8 @@ func TestNoLinker(t *testing.T) {
 	})
 }
 
-// TestUnlink checks that a session is unlinked only when none of its messages is in flight. Before that, it begins no
-// messages.
+// TestUnlink checks that a session is unlinked only when none of its messages is in flight. While the session waits for
+// this, it begins no messages.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {

@@ -185,8 +185,9 @@ func (p *Person) ArrivedByTicket(ctx context.Context, _ string, _ netip.Addr) er
 	return p.change(ctx, puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}, nil)
 }
 
-// PartnerAt returns the partner with a slug. If slug is "", it returns the partner with the confirmed host name host,
-// which may have any form. The host of the service's own address never belongs to a partner. Codes: not_found.
+// PartnerAt returns the partner with a slug. If slug is "", it returns the partner that confirmed the host name in the
+// argument host. This argument may have any form. The host of the service's own address never belongs to a partner.
+// Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
 	if c.signIns.Users == nil || !isStorable(slug) {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)

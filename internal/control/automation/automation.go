@@ -114,8 +114,8 @@ func (r *Rules) Replace(ctx context.Context, id string, d Draft) (Rule, error) {
 	return r.update(ctx, old, changed, d.Known...)
 }
 
-// Switch turns an automation on or off. Its version must be one of known; if known is empty, any version will do. Codes: not_found;
-// precondition_failed, also if another request changes the automation at the same time.
+// Switch turns an automation on or off. Its version must be one of known; if known is empty, any version is allowed.
+// Codes: not_found; precondition_failed, also if another request changes the automation at the same time.
 func (r *Rules) Switch(ctx context.Context, id string, on bool, known ...puntuale.Version) (Rule, error) {
 	old, err := r.Rule(ctx, id)
 	if err != nil || old.Active == on && len(known) == 0 {

@@ -116,7 +116,8 @@ func lastMoment(m plan.Moment, loc *time.Location) time.Time {
 	return t.Add(time.Minute)
 }
 
-// secondMoment returns the second time at which clocks show the same as at t. If there is no second time, it returns t.
+// secondMoment returns the second time at which clocks show the local time of t. If there is no second time, it returns
+// t.
 func secondMoment(t time.Time, loc *time.Location) time.Time {
 	local := t.In(loc)
 	_, change := local.ZoneBounds()

@@ -165,7 +165,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestEndInNoTime checks that after a read without duration, a read that was requested in the meantime begins at once.
+// TestEndInNoTime checks that after a read that took no time, a read that was requested in the meantime begins at once.
 func TestEndInNoTime(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
