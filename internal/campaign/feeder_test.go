@@ -56,7 +56,7 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	defer func() { stop(); <-ended }()
 	for rounds, waiting := 0, 3; waiting > 0; rounds++ {
 		within, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err := fake.Waiting(within, 1) // the feeder has finished a round
+		err := fake.Waiting(within, 1) // returns when the feeder has finished a round
 		cancel()
 		stored, failed := c.Campaign(ctx, id)
 		if err != nil || failed != nil || rounds > 20 {

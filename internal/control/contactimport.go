@@ -299,7 +299,7 @@ func fieldNameOf(header string) string {
 		switch {
 		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
 			b.WriteRune(r)
-		case r < 0x300 || r > 0x36f: // a character that is not a combining accent
+		case r < 0x300 || r > 0x36f: // combining accents are dropped, and any other character becomes "_"
 			b.WriteByte('_')
 		}
 	}

@@ -167,7 +167,7 @@ func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.Messa
 	if err := f.Err(); err != nil {
 		return nil, "", err
 	}
-	if !from.Before(to) { // both bounds are in the hour that a clock change skips
+	if !from.Before(to) { // both bounds are in the hour that a clock change skips, so the period is empty
 		return nil, "", nil
 	}
 	var rows []puntuale.MessageOutcome

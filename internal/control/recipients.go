@@ -396,7 +396,7 @@ func (s *storedRows) Next() (roster.Row, error) {
 		}
 		r := s.rows[0]
 		s.rows = s.rows[1:]
-		if len(r.Cells) > 0 { // a row without cells belongs to an erased person
+		if len(r.Cells) > 0 { // a row without cells is skipped, because it belongs to an erased person
 			return roster.Row{Line: r.Line, Cells: r.Cells}, nil
 		}
 	}

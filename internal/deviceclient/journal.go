@@ -194,7 +194,7 @@ func (j *Journal) rewrite() (err error) {
 	cutoff := j.clock.Now().Add(-keepSettled).Unix()
 	for message, s := range j.settled {
 		switch {
-		case !s.known: // the entry is also in open
+		case !s.known: // open also contains the entry, so it is not written here
 		case s.At < cutoff:
 			delete(j.settled, message)
 		default:

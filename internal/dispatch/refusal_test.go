@@ -271,7 +271,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 			}
 		}
 		m.mu.Unlock()
-		if during == 0 || during > 3 { // only preparations that began before the first refusal
+		if during == 0 || during > 3 { // only preparations that began before the first refusal are allowed
 			t.Errorf("asked to prepare %d times while throttled", during)
 		}
 		all := n.sightings()

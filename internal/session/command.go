@@ -234,7 +234,7 @@ func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 	m.mu.Unlock()
 	switch {
 	case linker == nil:
-		return nil // in this case, no connector can have linked the session
+		return nil // without a linker, no connector can have linked the session
 	case !open:
 		return errMoved
 	}

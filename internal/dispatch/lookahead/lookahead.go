@@ -188,7 +188,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 	case r.CanSend:
 		l.notBefore = now.Add(min(r.Took, r.Poll)) // at most the poll's interval, because a read that the store delayed must not delay the next read
 	default:
-		l.notBefore = now.Add(r.Poll) // not urgent
+		l.notBefore = now.Add(r.Poll) // the session cannot send, so its next read is not urgent
 	}
 	if l.takeover.crowded {
 		l.horizon.full = true
