@@ -168,7 +168,7 @@ func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign
 	return now, errors.New("the same command was dropped too often; give another --name")
 }
 
-// mostDropped bounds how many drafts make tries for one command, if all of them ended without a start.
+// mostDropped bounds how many drafts of one command may end without a start in a day.
 const mostDropped = 50
 
 // continueCampaign continues with an existing campaign.
