@@ -339,9 +339,10 @@ func TestDocumentedCalls(t *testing.T) {
 	}
 }
 
-// Each operation is called with every key that must fail: no key, a revoked key, and a key of the wrong kind (client,
-// partner or device). It is also called with a valid key for things of another client or another partner. The answer
-// must be byte for byte the same as for things that do not exist. Nothing of the other tenant is shown or changed.
+// Each operation is called with every key that must fail: no key, a revoked key, and a key of the wrong kind. The kinds
+// are client, partner and device. The operation is also called with a valid key for things of another client or another
+// partner. The answer must be byte for byte the same as for things that do not exist. Nothing of the other tenant is
+// shown or changed.
 func TestKeysAndTenants(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

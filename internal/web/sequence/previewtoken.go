@@ -75,8 +75,8 @@ func (s previewToken) shownBy(text string) bool {
 	return s.within(moments[1:], took)
 }
 
-// The method within reports whether each message has its previous due time, or is later by at most the number of
-// seconds in the argument took.
+// The method within reports whether each message has its previous due time, or is a little later. The argument took is
+// the longest allowed delay in seconds.
 func (s previewToken) within(before []int64, took int64) bool {
 	for i, due := range s.due {
 		if later := due.Unix() - before[i]; later < 0 || later > took {
