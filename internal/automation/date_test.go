@@ -239,7 +239,8 @@ func TestDatesWhileOff(t *testing.T) {
 	})
 }
 
-// A runner that reads a changed date late plans it as if it had read the date at once. It never plans a date that the contact no longer has.
+// A runner that reads a changed date late makes the same plan as a runner that reads the date at once. No runner plans a date that the contact
+// no longer has.
 func TestDatesReadLate(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.greeting()

@@ -21,7 +21,7 @@ const (
 	hostileDelay  = 250 * time.Millisecond
 
 	keptConnections    = 4096 // how many connections the server keeps
-	hostileConnections = 5300 // a fifth of the connections pause between two attacks, and the server closes those above its limit
+	hostileConnections = 5300 // a fifth of the connections pause between two attacks, and the server closes the connections above its limit
 )
 
 // TestHostileMix opens more connections than the server keeps. Each connection tries in its own way to use up memory or

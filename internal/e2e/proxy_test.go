@@ -30,7 +30,7 @@ type proxy struct {
 	open  map[net.Conn]bool
 }
 
-// What happens at a COMMIT. After it the network no longer works.
+// What happens at a COMMIT. After this COMMIT, the network does not work until it heals.
 const (
 	cutBefore = iota // the database does not get the COMMIT
 	cutAfter         // the database gets the COMMIT, and its answer is lost

@@ -86,7 +86,7 @@ func raw(t *testing.T, answer func(net.Conn)) (url string, connections *atomic.I
 }
 
 // TestSignature checks signatures with the published library of Standard Webhooks. It checks them with the present
-// secret, and also with the earlier secret until its end.
+// secret, and also with the earlier secret until that secret expires.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	var headers http.Header

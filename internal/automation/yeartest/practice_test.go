@@ -471,7 +471,7 @@ func (p *practice) end() {
 	}
 }
 
-// personOf returns the number of the person with a phone, or -1 if the phone is not a person's.
+// personOf returns the index of the person with the given phone, or -1 if no person has this phone.
 func personOf(phone string) int {
 	var n int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(phone, "+39333"), "%d", &n); err != nil {

@@ -52,7 +52,7 @@ const (
 	catchUp    = 24 * time.Hour
 	dayLong    = 24 * time.Hour
 	takenFor   = 12 * time.Hour
-	grace      = 5 * time.Minute // a step that is late by at most this time leaves now
+	grace      = 5 * time.Minute // a step that is late by at most this time is sent at once
 	replyKnown = 30 * dayLong
 )
 

@@ -12,7 +12,7 @@ import (
 
 func (p Partner) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if e.Client != 0 { // entries of a client that was just deleted are allowed, too
+		if e.Client != 0 { // the client must exist, but may be deleted already
 			var n int64
 			found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2`, []any{p.id, e.Client}, &n)
 			if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {

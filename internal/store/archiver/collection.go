@@ -32,8 +32,8 @@ where c.id > $1 and (
  or coalesce((select min(f.at) from (select e.at, e.kind from credit_entry e where e.client_id = c.id order by e.id limit 2) f where f.kind <> 'carried'), $3) < $3)
 order by c.id limit $4`
 
-// pastColumns contains the first columns that are read of a run: whether it was blanked, and when its last message
-// ended (see retention.RunsEnded).
+// pastColumns contains those columns of a run that the archiver reads before all others. They say whether the run was
+// blanked, and when its last message ended (see retention.RunsEnded).
 const pastColumns = `r.blanked_at <> 0,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages), 0),
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0)`

@@ -175,7 +175,7 @@ func (n *numberTask) readFirst(ctx context.Context) error {
 			return nil
 		}
 		n.taken = f.id
-		if _, found := n.seqs[f.client]; !found { // the client was deleted together with its stream
+		if _, found := n.seqs[f.client]; !found { // the client was deleted and has no stream any more, so its facts get no numbers
 			return nil
 		}
 		return n.number(f, more)
