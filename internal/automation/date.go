@@ -175,8 +175,8 @@ func (w *clientWork) actDates(ctx context.Context, rule *puntuale.ActiveAutomati
 }
 
 // planDate returns the act for a contact's date. It plans from the time at which the date should have been planned, but from at most
-// AutomationCatchUp ago. So if an outage delayed the planning, the steps that became due meanwhile are sent late. If the rule learned the date later, or was switched on later, planDate
-// plans from that later time.
+// AutomationCatchUp ago. So if an outage delayed the planning, the steps that became due meanwhile are sent late. If the rule learned the date
+// later, or was switched on later, planDate plans from that later time.
 func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomation, d *puntuale.AutomationDate, ahead int, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
 	a := &rule.Automation
 	d.Next = NextDay(a.Trigger.Repeat, d.Value, d.Day.AddDays(1))

@@ -417,7 +417,7 @@ func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.Automation
 	o := Occasion{Kind: a.Trigger.Kind}
 	if t := j.trigger; t != nil {
 		act.Occurrence, act.Depth = t.Occurrence, t.Depth
-		act.Keep = latest(w.now, t.LastDue).Add(keepFor) // a later message of the same run would repeat the occurrence
+		act.Keep = latest(w.now, t.LastDue).Add(keepFor) // a later message of the same run could cause the occurrence again
 		o.Session, o.Depth, o.Fields, o.Whole = t.Session, t.Depth, t.Fields, keyword.Whole(t.Text)
 	}
 	if t := j.timer; t != nil {

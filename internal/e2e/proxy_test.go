@@ -204,7 +204,7 @@ func (p *proxy) heal() {
 	}
 }
 
-// end closes a connection with a reset, which its peer notices.
+// end closes a connection with a reset, so that the peer notices the end.
 func end(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

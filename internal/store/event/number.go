@@ -166,8 +166,8 @@ func (n *numberTask) read(ctx context.Context) error {
 	return nil
 }
 
-// readFirst reads and numbers the facts with the smallest ids. It stops at the first fact of a client that is not in
-// the task.
+// readFirst reads and numbers the facts with the smallest ids. It stops at the first fact whose client does not
+// belong to the task.
 func (n *numberTask) readFirst(ctx context.Context) error {
 	known := true
 	return n.readRows(ctx, FirstFacts, nil, func(f fact, more string) error {

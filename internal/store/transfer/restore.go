@@ -31,8 +31,7 @@ import (
 // decideWithin is how long people may decide about a message after a restore. Then a server gives the message up.
 const decideWithin = 24 * time.Hour
 
-// reasonRestored is the reason of these messages: the installation was restored from a backup, and the message may have
-// left before that.
+// reasonRestored is the reason of a message that a restore made uncertain. The message may have left before the restore.
 const reasonRestored puntuale.ReasonCode = "maybe.restored"
 
 // RestoreConfig is the configuration of a restore.
