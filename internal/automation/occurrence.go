@@ -55,8 +55,8 @@ func dateValue(value string, day puntuale.Date) string {
 	return day.String() + "T" + time.Time{}.Add(m.Time).Format("15:04")
 }
 
-// lookAhead returns how many days before a contact's date the messages of a sequence must be planned: the offset of the earliest step, plus one
-// day. For a step with a window, lookAhead adds windowDays.
+// lookAhead returns how many days before a contact's date a sequence must be planned. This is the offset of the earliest step, plus one day. For
+// a step with a window, lookAhead adds windowDays.
 func lookAhead(field string, steps []puntuale.Step) int {
 	days := 0
 	for i := range steps {

@@ -277,7 +277,8 @@ func (m *recipientRecord) answerNames(id string) bool {
 	return slices.ContainsFunc(m.taken, func(d callRecord) bool { return slices.Contains(d.ids, id) })
 }
 
-// contested reports whether an effect and another call overlap in time, so that either may have been first.
+// contested reports whether the time of a cancellation or of a sending overlaps with the time of another such event, or
+// of a call that cancelled other messages. Then either may have been first.
 func (h history) contested() bool {
 	for i, a := range h {
 		for j, b := range h {

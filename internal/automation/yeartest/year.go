@@ -405,7 +405,7 @@ func (m *model) start(p *person, rule int, name string, depth int, messages []*m
 	return x
 }
 
-// leave sends a message now. While the server is down, the message waits. If it is then more than a day late, it expires.
+// leave sends a message now. While the server is down, the message waits. A message that is then more than a day late expires.
 func (m *model) leave(x *message) {
 	if x.cancelled {
 		return

@@ -24,7 +24,7 @@ import (
 //   - The message is marked as stopped (queue.CancelMessages), so that the server never sends it again by itself, not
 //     even if the network recognises repeats.
 //   - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
-//   - The time of its attempt is the time at which the message was due, because it may have left then.
+//   - The message gets an attempt at the time at which it was due, because it may have left then.
 //
 // No server uses the database during a restore. So one transaction is enough.
 
