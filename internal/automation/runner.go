@@ -44,7 +44,7 @@ const (
 	pollEvery  = 100 * time.Millisecond
 	failWait   = time.Second // how long a loop waits after a failure
 	callWithin = 15 * time.Second
-	planTries  = 3 // how often an act is planned at most; it is planned again if something changed after the plan
+	planTries  = 3 // an act is planned at most this often; it is planned again if something changed after the plan
 	// keepFor is how long an occurrence is stored after the last fact that could cause it again. This time is much longer than the time in which
 	// networks repeat replies and send late receipts.
 	keepFor = 60 * 24 * time.Hour
