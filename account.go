@@ -181,9 +181,9 @@ type ClientPatch struct {
 
 	Known []Version // the stored client must have one of these versions; empty: any version
 
-	// Derive gets the client after all other changes except CreditsAdd. It returns the client with its times, such as
-	// the next refill, computed again. The store locks the client's row before it calls Derive, and may call Derive
-	// more than once. nil: no times change.
+	// Derive gets the client after the patch's other changes, except CreditsAdd. It returns the client with newly
+	// computed times, such as the time of the next refill. The store locks the client's row before it calls Derive, and
+	// may call Derive more than once. nil: no times change.
 	Derive func(Client) Client
 }
 
@@ -192,7 +192,8 @@ type OverviewStore interface {
 	// FindClients lists clients by name. Codes: invalid (the cursor).
 	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
 
-	// Pulses returns the status of clients, each on its given day. It leaves out clients of other partners.
+	// Pulses returns the status of each client on the day that days gives for the client. It leaves out clients of
+	// other partners.
 	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 
 	// ClientNames returns the names of clients. It leaves out deleted clients, and clients of other partners.
@@ -245,7 +246,7 @@ type DayTotal struct {
 	Day     Date
 	Sent    int64
 	Failed  int64
-	Pending int64 // messages due on this day; for today, overdue messages too
+	Pending int64 // pending messages that are due on this day; the count for today includes overdue messages
 }
 
 // Side says what kind of caller a key belongs to.

@@ -15,8 +15,8 @@ type AdmissionDeadline struct {
 	begun    atomic.Bool
 }
 
-// NewAdmissionDeadline returns a deadline that passes when the channel ends is closed. The argument prevents says that
-// the call keeps messages from being sent, as a stop does. Writers execute such calls before other calls.
+// NewAdmissionDeadline returns a deadline that passes when the channel ends is closed. The argument prevents is true
+// for a call that prevents sends, such as a cancellation. Writers execute such calls before other calls.
 func NewAdmissionDeadline(ends <-chan struct{}, prevents bool) *AdmissionDeadline {
 	return &AdmissionDeadline{ends: ends, prevents: prevents}
 }
@@ -63,9 +63,9 @@ func Overloaded(retryAfter time.Duration) *Error {
 	}
 }
 
-// MemoryGrant is the memory that one call to the API may use for its answer. A method that reads much data first asks
-// the grant for memory. Otherwise slow readers of long answers could use up the server's memory. The memory is given
-// back when the call ends.
+// MemoryGrant is the memory that one call to the API may use for its answer. Before a method reads much data, it asks
+// the grant for memory. Without this limit, slow readers of long answers could use up the server's memory. The memory
+// is given back when the call ends.
 type MemoryGrant interface {
 	// Take asks for more memory, in bytes. Codes: overloaded; rate_limited if the same caller already uses too much.
 	Take(bytes int64) error

@@ -36,7 +36,7 @@ const (
 	MaxHookRate          = 10  // calls of one hook a second
 	MaxNoReplyHours      = 720 // 30 days
 	MaxCooldownHours     = 720 // as long as the log is kept
-	MaxAutomationDepth   = 3   // the depth at which no rule acts. What a rule starts has a depth one higher than the rule's trigger
+	MaxAutomationDepth   = 3   // at this depth no rule acts. If a rule starts a run, the run's depth is the depth of the rule's trigger plus 1
 	DefaultAutomatedMost = 5   // starts and sends of automations that one person may get in 24 hours
 	MaxAutomatedMost     = 100
 )
@@ -46,8 +46,8 @@ const (
 	KeepFirings = 30 * 24 * time.Hour
 	// HookRepeat is how long the server recognizes a repeat of a hook's call.
 	HookRepeat = 24 * time.Hour
-	// AutomationCatchUp is how late a date's messages may still be planned after an outage. A date that is later is
-	// logged as missed.
+	// AutomationCatchUp: after an outage, a rule still plans those steps of a date that are at most this late. If all
+	// steps are later, the log says missed.
 	AutomationCatchUp = 24 * time.Hour
 	// AutomatedWithin is the period in which the starts and sends for one person are counted.
 	AutomatedWithin = 24 * time.Hour
@@ -98,7 +98,7 @@ func TriggerKinds() []TriggerKind {
 // during a take-over.
 func (k TriggerKind) Personal() bool { return k != TriggerDate && k != TriggerHook }
 
-// Repeat says how often a date comes.
+// Repeat says how often a date recurs.
 type Repeat string
 
 const (
@@ -121,7 +121,7 @@ const (
 type Trigger struct {
 	Kind     TriggerKind       `json:"kind"`
 	Words    []string          `json:"words,omitempty"`    // reply: the whole message must be one of these, compared like opt-out words; empty: any message
-	First    bool              `json:"first,omitempty"`    // reply: only the first reply of the person that the store has
+	First    bool              `json:"first,omitempty"`    // reply: only the person's first reply in the store
 	Sequence SequenceChoice    `json:"sequence,omitempty"` // reply_to, no_reply, outcome: an id
 	Hours    int               `json:"hours,omitempty"`    // no_reply: hours without an answer after the run's last message was COMPLETED, 1 to MaxNoReplyHours
 	Field    string            `json:"field,omitempty"`    // date: name of a contact's date field
@@ -216,8 +216,8 @@ func ActionKinds() []ActionKind {
 	return []ActionKind{ActionStart, ActionStop, ActionSend, ActionTag, ActionBlacklist}
 }
 
-// Action is one thing that a rule does. Members that its kind does not use are empty. A rule executes its stops before
-// its starts, in whatever order its actions are. The API and the database use the same JSON form.
+// Action is one thing that a rule does. Members that its kind does not use are empty. A rule executes its stop actions
+// before its start actions, even if they are listed in another order. The API and the database use the same JSON form.
 type Action struct {
 	Kind     ActionKind     `json:"kind"`
 	Sequence SequenceChoice `json:"sequence,omitempty"` // start: an id or "default"; stop: also "all"
@@ -236,7 +236,7 @@ type Action struct {
 	Remove []string `json:"remove,omitempty"`
 }
 
-// Step returns the step that a send consists of.
+// Step returns the message of a send action as a step.
 func (a Action) Step() Step {
 	return Step{
 		Text: a.Text, Media: a.Media, MediaName: a.MediaName, Latitude: a.Latitude, Longitude: a.Longitude, Template: a.Template,
@@ -250,13 +250,13 @@ func (a Action) CountsForLimit() bool { return a.Kind == ActionStart || a.Kind =
 
 // AutomationStore stores the rules of a client. Every method may return not_found.
 type AutomationStore interface {
-	// CreateAutomation stores a rule, which must pass the function Check of package automation. o may be nil; its Answer
-	// gets the AutomationID. Facts that commit later trigger the rule, if the rule is active. secret is nil unless the
-	// trigger is a hook. Codes: quota_reached; invalid, with a fault at each sequence, session or template that does not
-	// exist.
+	// CreateAutomation stores a rule, which must pass the function Check of package automation. o may be nil; its
+	// Answer gets the AutomationID. If the rule is active, facts that are committed after the rule trigger it. secret
+	// is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault at each sequence, session or
+	// template that does not exist.
 	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
-	// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule planned for dates stay.
-	// Codes: invalid, as for CreateAutomation, and at body.trigger.kind; precondition_failed.
+	// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule already planned for
+	// dates do not change. Codes: invalid, as for CreateAutomation, and at body.trigger.kind; precondition_failed.
 	UpdateAutomation(ctx context.Context, a Automation, known ...Version) error
 	Automation(ctx context.Context, id AutomationID) (Automation, error)
 	Automations(ctx context.Context) ([]Automation, error) // sorted by id; at most MaxAutomations
@@ -276,7 +276,7 @@ type Firing struct {
 	Phone      string // "" if the person was erased, or the trigger has no person
 	Occurrence string // "" after the person was erased or contents were blanked
 	Acted      bool
-	Reason     ReasonCode  // why the rule did not act, or left an action out; "": it did everything
+	Reason     ReasonCode  // why the rule did not act, or why it left out an action; "": the rule executed all actions
 	Detail     string      // the stored form of a [Reason] with details, such as a missing field; "": no details, or contents were blanked
 	Depth      int         // the trigger's depth
 	Messages   []MessageID // the first message of each start and send

@@ -26,7 +26,7 @@ const (
 // TakenTrigger is a trigger row that a runner took. No other runner gets it within [TriggerLease].
 type TakenTrigger struct {
 	ID      int64
-	Lease   int64 // the row's next_at while the runner has it; a runner removes only a row with this value
+	Lease   int64 // the row's next_at, which the runner set. The runner removes the row only if next_at still has this value
 	Client  ClientID
 	Fact    TriggerFact
 	Subject int64 // id of a reply, a message, a contact or a rule
@@ -92,8 +92,8 @@ type AutomationAct struct {
 	Reason ReasonCode // why the rule does not act, if that is known already; "": Decide decides
 	Detail string
 
-	// At most one of these fields is set: the row that led to the act. The transaction removes or moves this row. If
-	// the row changed after the act was planned, the transaction does nothing.
+	// At most one of the next three fields is set. It is the row that led to the act. The transaction removes or moves
+	// this row. If the row changed after the act was planned, the transaction does nothing.
 	Trigger *TakenTrigger // several acts of a batch may name the same trigger; the last of these acts removes its row
 	Timer   *AutomationTimer
 	Date    *AutomationDate
@@ -143,7 +143,7 @@ const (
 // ActBatch contains acts for one client. Each act is for a different person.
 type ActBatch struct {
 	Client   ClientID
-	Day      Date // the client's present day
+	Day      Date // today in the client's time zone
 	Now      time.Time
 	Acts     []*AutomationAct
 	Triggers []TakenTrigger // trigger rows to remove
@@ -177,16 +177,18 @@ type AutomationDate struct {
 	Next Date // set by the runner: the next such day after Day; zero: there is none
 }
 
-// Occurrence names the date's next day and its version. So a changed date is another occurrence, even on the same day.
+// Occurrence names the date's next day and its version. The version changes with the date's value. So a changed value
+// is a new occurrence, even if it has the same next day.
 func (d *AutomationDate) Occurrence() string { return fmt.Sprintf("%s/%d", d.Day, d.Version) }
 
-// actRequest contains the members of an act's request that programs read again.
+// actRequest contains those members of an act's request that StartedFor reads.
 type actRequest struct {
 	Rule       AutomationID `json:"automation,string"`
 	Occurrence string       `json:"occurrence"`
 }
 
-// ActRequest returns what a run of an act stores as its request: the values of the fields, the rule, the occurrence and the phone number.
+// ActRequest returns the request that is stored with a run if a rule's act started the run. It contains the fields'
+// values, the rule, the occurrence and the phone number.
 func ActRequest(rule AutomationID, occurrence, phone string, values map[string]string) []byte {
 	body := maps.Clone(values)
 	if body == nil {
@@ -227,7 +229,7 @@ type AutomationQueue interface {
 	Act(ctx context.Context, b *ActBatch) error
 	// SetTimers stores timers and removes the triggers. A timer replaces an earlier timer of the same rule and run.
 	SetTimers(ctx context.Context, all []AutomationTimer, triggers []TakenTrigger) error
-	// DropTimers removes timers, except those whose due time has changed.
+	// DropTimers removes timers. It keeps a timer if the stored due time is no longer the given Due.
 	DropTimers(ctx context.Context, all []AutomationTimer) error
 	// DueTimers returns at most limit due timers, and sets Answered in each.
 	DueTimers(ctx context.Context, now time.Time, limit int) ([]AutomationTimer, error)
@@ -240,9 +242,9 @@ type DateQueue interface {
 	// TakeContacts takes at most limit due triggers of changed contacts, and returns them oldest first.
 	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
 	// ScanDates reads the dates of the next contacts for a rule, at most limit. It reports whether more contacts are
-	// left to read. Dates that passed while the rule was inactive move to their next day. The pure function next
-	// returns the first day, on or after the day of its argument from, on which the date in value comes. If there is no
-	// such day, next returns zero.
+	// left to read. If a day passed while the rule was inactive, the date gets its next day instead. The pure function
+	// next returns the first day on which the date in value recurs. This day is not before the day of the argument
+	// from; zero: there is none.
 	ScanDates(ctx context.Context, r DateRule, limit int, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
 	// FollowContacts updates the stored dates of changed contacts for the client's active rules, and removes the
 	// triggers. If a date changed, it cancels the messages that were planned for the old date. A new value counts as

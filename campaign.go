@@ -42,7 +42,7 @@ type Campaign struct {
 // CampaignDraft is what a person decides about a campaign. The store writes it as JSON.
 type CampaignDraft struct {
 	Purpose   string            `json:"purpose,omitempty"`
-	Reference string            `json:"reference,omitempty"` // the caller's own name of the campaign; its runs get it too
+	Reference string            `json:"reference,omitempty"` // the caller's own name for the campaign's subject; the campaign's runs have the same reference
 	Step      *Step             `json:"step,omitempty"`      // the one message, with placeholders or the name of a template; nil: the campaign uses a sequence
 	Fields    map[string]string `json:"fields,omitempty"`    // the same for every recipient; a recipient's own field replaces the field of the same name
 	PerMinute int               `json:"per_minute,omitempty"`
@@ -313,8 +313,8 @@ type CampaignStore interface {
 
 // RecipientStore stores the recipients of campaigns, in lists. Codes: not_found.
 type RecipientStore interface {
-	// NewList begins a list for an editable campaign. The store deletes a list that no campaign uses one hour after
-	// its last row came.
+	// NewList begins a list for an editable campaign. If no campaign uses a list, the store deletes the list one hour
+	// after the last row was added.
 	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
 	// AddRecipients appends at most MaxInline rows in one transaction. It reads only the phone, line and cells of
 	// each row. It also stores the columns and the mapping of l. l.Size must be the size of the stored list;
@@ -360,10 +360,10 @@ type CampaignFeeder interface {
 	// attempted yet. It stops counting at CampaignAhead.
 	CountAhead(ctx context.Context, session SessionID, end time.Time) (int, error)
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
-	// if the campaign is not running, or if its cursor has moved since the chunk was read. It leaves out recipients
-	// that changed since then. [ErrFenced]: the lease is gone.
+	// if the campaign is not running, or if the campaign's cursor has moved since the chunk was read. It leaves out
+	// recipients that changed since then. [ErrFenced]: the lease is gone.
 	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
-	// Canary counts the messages of the first step, of all fed recipients, by state.
+	// Canary looks at the first step's message to each fed recipient, and counts these messages by state.
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
 	// MoveChunk moves the due times of messages by the length of the campaign's pause. It begins after the given
 	// cursor, changes the messages of a limited number of recipients, and returns the next cursor. After the last

@@ -35,8 +35,8 @@ type ChatwootConversation struct {
 	Posting      string // name of the last post, stored before the post is made; a later attempt asks Chatwoot whether this post arrived
 }
 
-// ChatwootPost returns the name of a reply or of our message in Chatwoot. Chatwoot stores this name as the message's
-// source_id.
+// ChatwootPost returns the name under which a reply, or one of our messages, is posted to Chatwoot. Chatwoot stores
+// this name as the message's source_id.
 func ChatwootPost(e *Event) string {
 	kind := "message"
 	if e.Type == EventReplyReceived {
@@ -56,7 +56,7 @@ func ChatwootReference(conversation, message int64) string {
 	return chatwootReference + strconv.FormatInt(conversation, 10) + "/" + strconv.FormatInt(message, 10)
 }
 
-// ParseChatwootReference returns the ids in Chatwoot of the conversation and the message that a reference names.
+// ParseChatwootReference returns Chatwoot's ids of the conversation and of the message in a reference.
 func ParseChatwootReference(reference string) (conversation, message int64, ok bool) {
 	rest, ok := strings.CutPrefix(reference, chatwootReference)
 	first, second, both := strings.Cut(rest, "/")
@@ -77,7 +77,7 @@ func (id WebhookID) ChatwootPath(hash func(purpose string, parts ...string) stri
 // ChatwootStore stores a client's links. A session has at most one link.
 type ChatwootStore interface {
 	// LinkChatwoot creates the session's link: inactive, and without an inbox. If the session has a link already,
-	// LinkChatwoot replaces its address, account and token. token is sealed for the purpose [SealedWebhook], at
+	// LinkChatwoot replaces the link's address, account and token. token is sealed for the purpose [SealedWebhook], at
 	// [Webhook.SealPlace]. Codes: not_found (the session).
 	LinkChatwoot(ctx context.Context, l ChatwootLink, token []byte, now time.Time) (ChatwootLink, error)
 	// FinishChatwoot stores the inbox and makes the link active. Codes: not_found.
@@ -109,9 +109,9 @@ type ChatwootCaller interface {
 	// creates one with the given name. If the link already has an inbox, MakeInbox sets the webhook of that inbox.
 	// Codes: invalid, with a fault at the part of the request that the server refused; unavailable (no usable answer).
 	MakeInbox(ctx context.Context, l ChatwootLink, token, name, address string) (int64, error)
-	// SendEvent reports an event to Chatwoot. repeat says that an earlier attempt failed, so Chatwoot may have the
-	// event already. The answer's Status is the HTTP status of the request that decided the result, or 204 if Chatwoot
-	// does not need the event. An error means that there was no answer.
+	// SendEvent reports an event to Chatwoot. repeat is true if an earlier attempt failed, because Chatwoot may then
+	// have the event already. The answer's Status is the HTTP status of the request that decided the result, or 204 if
+	// Chatwoot does not need the event. An error means that there was no answer.
 	SendEvent(ctx context.Context, t *WebhookTarget, token string, e *Event, repeat bool) (ChatwootAnswer, error)
 }
 

@@ -44,8 +44,8 @@ type PairOrder struct {
 	Phone  string     `json:"phone,omitempty"` // "+…"; only with PairCode
 }
 
-// DrainOrder orders the owner of a session to begin no new message before the time Until. The order is valid even if
-// the node that gave it dies.
+// DrainOrder orders the owner of a session to begin no new message before the time Until. The order stays valid even if
+// the node that gave the order dies.
 type DrainOrder struct {
 	Until time.Time `json:"until"`
 }

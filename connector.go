@@ -164,7 +164,7 @@ type SandboxMessage struct {
 	Content     Content
 	Received    time.Time
 	Copies      int  // how often the message arrived under this connector id; the recipient sees it once
-	Blanked     bool // Content was removed, and Phone too if the person was erased
+	Blanked     bool // Content was removed; if the person was erased, Phone was also removed
 }
 
 // SandboxLedger is the simulated network's own record of what it received. It is separate from the message rows.

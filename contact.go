@@ -205,8 +205,8 @@ func IsNetworkGroup(recipient string) bool {
 // MaxPersonID is the length of the longest id of a person or group, in bytes.
 const MaxPersonID = 135
 
-// IsPersonID reports whether a recipient is an id of a person that hides the number. Only Official sessions can write
-// to such an id. Each business gets a different id for the same person. The id changes when the person's number
+// IsPersonID reports whether a recipient is a person's id that hides the person's number. Only Official sessions can
+// write to such an id. Each business gets a different id for the same person. The id changes when the person's number
 // changes.
 func IsPersonID(recipient string) bool {
 	return len(recipient) <= MaxPersonID && personID.MatchString(recipient)

@@ -162,7 +162,7 @@ const (
 )
 
 // IsHoliday reports whether the day is an Italian national holiday: a day of fixedHolidays, Easter, Easter Monday, or
-// Saint Francis' day from 2026. All other days are the same for every year.
+// Saint Francis' day from 2026. The other holidays are holidays in every year.
 func (d Date) IsHoliday() bool {
 	day := int(d.Month)*100 + d.Day
 	for _, fixed := range fixedHolidays {

@@ -61,7 +61,7 @@ type HeldMessage struct {
 type DeviceTake struct {
 	Device  DeviceID
 	Session SessionID
-	ID      string    // the device's own id of this call; a repeat returns the messages of the first call that the device still holds
+	ID      string    // the device's own id of this call. If the device repeats the call, it gets those messages of the first call that it still holds
 	Message MessageID // take only this message; 0: take the first due messages
 	Most    int
 	Until   time.Time // end of the hold
@@ -89,7 +89,7 @@ type ReportResult string
 const (
 	ReportRecorded ReportResult = "recorded"
 	ReportKnown    ReportResult = "known" // the device had already reported the attempt
-	ReportLate     ReportResult = "late"  // the outcome was decided before, or there is no attempt with this token
+	ReportLate     ReportResult = "late"  // the outcome was decided before the report came, or there is no attempt with this token
 )
 
 // DeviceTenant stores the devices of a client's sessions. It is part of a [Tenant].
@@ -174,7 +174,7 @@ type PushStore interface {
 	ClaimPushes(ctx context.Context, now time.Time, limit int) ([]Push, error)
 
 	// EndPush records how a claimed push ended. After PushUnsubscribed, the store deletes the address, unless the
-	// device has given a new one. After PushFailed, the push counts as not sent. ClaimPushes may pick the device again
-	// from the time retryAt on.
+	// device has given a new address. After PushFailed, the push counts as not sent. ClaimPushes may pick the device
+	// again from the time retryAt on.
 	EndPush(ctx context.Context, p Push, end PushOutcome, retryAt time.Time) error
 }

@@ -15,7 +15,7 @@ type KnownPerson struct {
 type SessionUsage struct {
 	Sent      int // messages that left
 	Met       int // people who got their first message from the session
-	Addressed int // people that all numbers of the session's business wrote to outside the 24-hour window
+	Addressed int // number of people that the session's business, with all its numbers, wrote to outside the 24-hour window
 	Portfolio int // how many people the network allows in 24 hours outside the 24-hour window; 0: no limit, or unknown
 }
 

@@ -107,7 +107,7 @@ const (
 // [OutboxStore.NumberEvents]), so that readers can follow the events in order.
 type Event struct {
 	Client  ClientID
-	Seq     int64 // grows with each event of the client; gaps come only from a restore or a failover. No event with a smaller Seq appears after a reader saw this one
+	Seq     int64 // grows with each event of the client; gaps come only from a restore or a failover. After a reader saw an event, no event with a smaller Seq appears
 	Type    EventType
 	At      time.Time
 	Subject int64 // id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account

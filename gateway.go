@@ -89,15 +89,15 @@ type GatewayStore interface {
 	// NetworkIDs returns what KeepNetworkID stored for the ids in this session. It leaves out unknown ids.
 	NetworkIDs(ctx context.Context, client ClientID, session SessionID, ids []string) (map[string]NetworkID, error)
 
-	// OpenAttempts returns the session's attempts without an outcome. It returns only attempts to the recipient that
-	// began after since.
+	// OpenAttempts returns the session's attempts without an outcome. It returns only attempts to the recipient, and
+	// only those that began after the time since.
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, recipient string, since time.Time) ([]OpenAttempt, error)
 
-	// GatewayHealth reads the session's messages whose outcome was recorded at the time from or later. Unconfirmed
-	// counts sent messages without a receipt, whose outcome was recorded before the time to. The count begins with the
-	// latest message, and ends at the first message with a receipt, or at limit. Failed is about messages that failed
-	// for the reason in the argument failure. Rows of earlier versions may contain the sentence in the argument former
-	// instead of this reason.
+	// GatewayHealth reads those messages of the session whose outcome was recorded at the time from or later.
+	// Unconfirmed counts sent messages that are neither delivered nor read. Their outcome was recorded before the time
+	// to. The count goes back from the latest message. It ends at a message that was delivered or read, or at limit.
+	// Failed is when a message last failed for the reason in the argument failure. Instead of this reason, rows of
+	// earlier versions may contain the sentence in the argument former.
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 

@@ -7,7 +7,7 @@ import (
 
 // An identifier is positive. No two things of the same kind have the same identifier, even in different tenants. The
 // ids of messages and runs come from one counter that grows with time. Identifiers are at most [MaxID], so that a JSON
-// number is exact. They do not reveal how many messages there are.
+// number is exact. Identifiers do not reveal how many messages there are.
 type (
 	PartnerID  int64
 	ClientID   int64
@@ -18,8 +18,8 @@ type (
 	CampaignID int64
 	ListID     int64 // a list of recipients
 
-	// RunID equals the MessageID of the run's first message. The ids of the run's other planned messages follow
-	// without gaps. A message that was sent again has another id.
+	// RunID equals the MessageID of the run's first message. The ids of the run's other planned messages follow without
+	// gaps. A resend makes a new message, whose id is not one of these.
 	RunID     int64
 	MessageID int64
 

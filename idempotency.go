@@ -9,7 +9,7 @@ import "context"
 type Idempotency struct {
 	Scope string // method and path: "POST /api/sequences"
 	Key   string // the caller's key, 1 to 255 bytes
-	Hash  string // hash of the body, to tell a repeat from another call with the same key
+	Hash  string // hash of the body, to distinguish a repeat from a different call with the same key
 
 	// Answer makes the bytes to store. result is the value that the method returns with a nil error. result is nil if
 	// the method returns only an error. The store calls Answer inside the transaction, perhaps more than once, so it

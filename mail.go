@@ -67,8 +67,9 @@ type MailStore interface {
 	// Codes: rate_limited ([MaxResets] requests wait).
 	QueueMails(ctx context.Context, all []Mail, replaced MailID) error
 
-	// ClaimMails returns at most limit due e-mails, one of each partner in each round. For [MailClaimTime] no other
-	// caller gets these e-mails. If the caller dies before EndMail, the e-mail is due again after that time.
+	// ClaimMails returns at most limit due e-mails. It chooses them in rounds, and in each round one e-mail of each
+	// partner. For [MailClaimTime] no other caller gets these e-mails. If the caller dies before EndMail, the e-mail is
+	// due again after [MailClaimTime].
 	ClaimMails(ctx context.Context, now time.Time, limit int) ([]Mail, error)
 
 	// EndMail ends a claimed attempt. The e-mail is due again at the time retryAt; zero: the e-mail is done and is

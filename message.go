@@ -69,14 +69,14 @@ type Content struct {
 type PlannedMessage struct {
 	Step    int     // position in the sequence, from 0
 	Content Content // rendered
-	Window  *Window // when the message may leave, which the claim checks again; nil: at any time
+	Window  *Window // the hours in which the message may leave; the claim checks them again; nil: at any time
 
 	Desired    time.Time // anchor, offset and At together, before window and jitter; zero: the caller asked for no time
 	Due        time.Time // the promised time, after window and jitter
 	DueMax     time.Time // only in a dry run: the latest time that jitter may give; otherwise equal to Due
 	ValidUntil time.Time // after this time the message is never sent
 	Dated      bool      // the due time comes from a date field, so a pause of the campaign does not move it
-	Limit      time.Time // latest value that ValidUntil may get when the message moves; zero: no limit
+	Limit      time.Time // latest value of ValidUntil, if the message gets a new due time; zero: no limit
 	Purpose    Purpose
 }
 
@@ -172,19 +172,19 @@ type MessageDetail struct {
 	RunName      string     // name of a single or mass send (nome_invio)
 	Sequence     SequenceID // 0: none
 	Campaign     CampaignID // 0: none
-	Reference    string     // the caller's own name of what the message is about; "": none
+	Reference    string     // the caller's own name for the message's subject; "": none
 	ClientName   string     // the client's name when the run started
 	SequenceName string     // the sequence's name when the run started; "": no sequence
 	Zone         string     // IANA name of the zone in which the run was planned
 	Content      Content
 	Window       *Window   // when the message may leave; nil: at any time
-	Request      []byte    // the call's body, byte for byte
+	Request      []byte    // the call's body, unchanged
 	Departed     time.Time // when the message left the network's servers, as a receipt says; zero: no receipt says so
 	GivenUp      time.Time // when the network gave the message up, as a receipt says; zero: no receipt says so
 	Delivered    time.Time // when the message was delivered, as a receipt says; zero: no receipt says so
 	Read         time.Time // when the recipient read the message, as a receipt says; zero: no receipt says so
 	Ended        bool      // the message was sent or failed; stays true after somebody sent it again
-	Blanked      bool      // Content and Request were removed, and Phone, RunName and Detail too if the person was erased
+	Blanked      bool      // Content and Request were removed; if the person was erased, Phone, RunName and Detail were also removed
 }
 
 // longestCall is the longest body in which RecipientName looks for a name, in bytes.
@@ -213,8 +213,8 @@ func RecipientName(origin Origin, request []byte) string {
 	return ""
 }
 
-// Moved reports whether another message replaced m before m was sent or failed. This happens when a person moves the
-// message or restores it.
+// Moved reports whether another message replaced m before m was sent or failed. This happens when a person gives the
+// message a new time, or undoes its cancellation.
 func (m *MessageDetail) Moved() bool { return m.State == Rescheduled && !m.Ended }
 
 // MessageOutcome is the outcome of a message in a list of outcomes. It stays in the list after somebody sent the

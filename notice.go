@@ -86,7 +86,7 @@ const (
 	// ListedNotices is the largest number of notices in a list.
 	ListedNotices = 100
 	// NoticeMails is how many e-mails with notices a user gets in one NoticeMailPeriod. Further notices in this period
-	// wait for one e-mail after it.
+	// wait for one e-mail after the period.
 	NoticeMails      = 10
 	NoticeMailPeriod = 24 * time.Hour
 	// MailedNotices is how many notices one e-mail shows. The e-mail only counts the others.

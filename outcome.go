@@ -105,8 +105,8 @@ func uncertain(a Attempt, err error) Outcome {
 	return o
 }
 
-// Backoff returns the wait after the nth failed attempt, n from 1. It begins at 5 s and doubles up to ten minutes. A
-// part of up to a quarter is added, so that messages that failed together are not all tried again together. The same
+// Backoff returns the wait after the nth failed attempt, n from 1. It begins at 5 s and doubles up to ten minutes. Up
+// to a quarter of the wait is added, so that messages that failed together are not all tried again together. The same
 // id and n give the same wait.
 func Backoff(id MessageID, n int) time.Duration {
 	wait := retryLast

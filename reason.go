@@ -129,7 +129,7 @@ const storedMark = `["`
 func (r Reason) Stored() string {
 	if r.Code == "" {
 		words := strings.ReplaceAll(strings.ToValidUTF8(strings.Join(r.Args, " "), "\uFFFD"), "\x00", "")
-		if !strings.HasPrefix(words, storedMark) { // otherwise [ParseReason] would read the text as a code
+		if !strings.HasPrefix(words, storedMark) { // [ParseReason] would read a text with this beginning as a code
 			return words
 		}
 		r.Args = []string{words}

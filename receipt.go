@@ -164,7 +164,7 @@ type TakenMessage struct {
 	Mark             string   // keyed hash of session, chat and ID, to recognise a repeat; "": the message is not stored
 	Effect           ReplyEffect
 	Keep             KeepReplies
-	MayChangeConsent func(ClientSettings) bool // reports whether the message may change consent, which must be done first; nil: it never does
+	MayChangeConsent func(ClientSettings) bool // reports whether the message may change consent. If it may, the caller must call EnterConsent before it stores the message; nil: the message cannot change consent
 	Says             func(words []string) bool // reports whether the whole message is one of the words, as rules compare them; nil: no rule waits for the message
 }
 

@@ -42,7 +42,8 @@ func LocationText(name, address string, latitude, longitude float64) string {
 	return strings.Join(slices.DeleteFunc([]string{name, address, degrees}, func(line string) bool { return line == "" }), "\n")
 }
 
-// RunAnswerTime is how long after a run a message of its recipient counts as an answer to the run.
+// RunAnswerTime: a message that the recipient of a run writes at most this long after the run counts as an answer to
+// the run.
 const RunAnswerTime = 30 * 24 * time.Hour
 
 // ReplyMedia is a file that came with a reply. The file stays at the network, and this server fetches the file when
@@ -90,7 +91,7 @@ type Reply struct {
 	Text      string
 	Media     *ReplyMedia // nil: no file
 	NetworkID string
-	Run       RunID // latest run that wrote to the person within [RunAnswerTime]; 0: none
+	Run       RunID // latest run that sent a message to the person, at most [RunAnswerTime] before the reply; 0: none
 	Effect    ReplyEffect
 	Read      time.Time // zero: nobody has read it yet
 	Blanked   bool      // the text was removed

@@ -76,7 +76,7 @@ func (k *Retention) UnmarshalText(text []byte) (err error) {
 type Erasure struct {
 	Phone string
 	Mark  string // replaces the phone in the blacklist: [MarkPrefix] and a keyed hash
-	Day   Date   // the client's present day, on which one call is counted
+	Day   Date   // today in the client's time zone; one call is counted on this day
 	Now   time.Time
 }
 

@@ -15,13 +15,13 @@ type Run struct {
 	Session   SessionID
 	Phone     string // "+…", or the id of a group
 	Origin    Origin
-	Depth     int        // how often automations triggered each other until this run; 0: no automation started it
+	Depth     int        // how many automations triggered each other before this run started; 0: no automation started the run
 	Campaign  CampaignID // campaign that started the run; 0: none
 	Name      string     // name of a single or mass send; "" for a sequence
-	Reference string     // the caller's own name of what the run is about, at most [MaxReference] characters; "": none
+	Reference string     // the caller's own name for the run's subject, at most [MaxReference] characters; "": none
 	Zone      string     // IANA name of the zone in which the run was planned
 	Received  time.Time
-	Request   []byte // the call's body, byte for byte
+	Request   []byte // the call's body, unchanged
 
 	ClientName   string // the client's name when the run started
 	SequenceName string
@@ -29,7 +29,7 @@ type Run struct {
 	Steps []FrozenStep // one step for each message, in order
 }
 
-// FrozenStep is the data of a run about one planned message. The store writes it as JSON.
+// FrozenStep contains what a run stores about one planned message. The store writes it as JSON.
 type FrozenStep struct {
 	Step    int     `json:"step"`
 	Content Content `json:"content"`
@@ -80,7 +80,7 @@ type StartRun struct {
 	Messages []PlannedMessage // in the order of the steps; if empty, nothing is stored, but the call counts
 	Skipped  []SkippedStep    // stored with the answer, so that a repeat of the call returns the same
 
-	Day         Date // the client's present day, on which the call is counted
+	Day         Date // today in the client's time zone; the call is counted on this day
 	Now         time.Time
 	IfRunning   IfRunning    // if Run has a reference, only runs with the same reference count as running; for a campaign all runs count
 	Idempotency *Idempotency // nil: none; Answer gets the [StartedRun] and returns its JSON form
@@ -116,15 +116,15 @@ type CancelledMessage struct {
 	Desired time.Time // the desired time, or the planned time if there is no desired time
 }
 
-// Resend asks to send messages again, all or none. Each gets a new message with the same origin, sequence, run,
-// session, content and request.
+// Resend asks to send messages again, all or none. The store makes a new message for each. The new message has the same
+// origin, sequence, run, session, content and request.
 type Resend struct {
 	Messages    []ResendMessage // in the order of the call, each id once
-	Day         Date            // the client's present day, on which one call is counted
+	Day         Date            // today in the client's time zone; one call is counted on this day
 	Now         time.Time
 	Idempotency *Idempotency // nil: none; Answer gets the [ResendResult]
 	Unknown     bool         // each message must be one that a restore left unknown (see [RestoreStore]); it first becomes FAILED
-	Campaign    bool         // this is the retry of a campaign: the new messages wait behind others in the campaign queue, as the old ones did
+	Campaign    bool         // this is the retry of a campaign: the new messages are put into the session's campaign queue, like the old messages
 	Move        bool         // each message must still be PENDING; otherwise the code is conflict
 }
 

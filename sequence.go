@@ -105,7 +105,7 @@ type Offset struct {
 	Direction Direction `json:"direction,omitempty"`
 }
 
-// Validity is how long after its planned time a message may still leave.
+// Validity limits how long after its planned time a message may leave.
 type Validity struct {
 	Amount int  `json:"amount"`
 	Unit   Unit `json:"unit"`

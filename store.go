@@ -55,15 +55,15 @@ type Tenant interface {
 
 // RunStore starts and stops runs.
 type RunStore interface {
-	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction. The store
-	// may put several waiting calls into the same transaction. If Start returns one of these codes, nothing is stored
-	// or counted. cap_reached: the cap is used up; the counters in the error are exact under any concurrency.
-	// conflict: if_running is reject, or the idempotency key had another body. not_found: the sequence or session is
-	// gone.
+	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction. The store may
+	// put several waiting calls into the same transaction. If Start returns one of these codes, nothing is stored or
+	// counted. cap_reached: the cap is used up; the counters in the error are exact under any concurrency. conflict:
+	// if_running is reject, or an earlier call with the same idempotency key had a different body. not_found: the
+	// sequence or session is gone.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
 
-	// LastStarted lists at most limit sequences, the last started one first. It reads only the client's last 2,000
-	// calls, and leaves out deleted sequences.
+	// LastStarted lists at most limit sequences. The sequence that was started last comes first. It reads only the
+	// client's last 2,000 calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
 	// Stop cancels messages of the sequence's runs for the phone: all messages that are PENDING and have no open
@@ -80,7 +80,8 @@ type RunStore interface {
 
 	// CancelPending cancels all messages of the target, in the same way as Stop. It passes each chunk of cancelled
 	// messages to the function took, and then forgets the chunk. Each chunk is sorted by id. The first 50,000 messages
-	// together are sorted, too. If took returns an error, CancelPending ends; cancelled messages stay cancelled.
+	// come in the order of their ids, even across chunks. If took returns an error, CancelPending ends; cancelled
+	// messages stay cancelled.
 	CancelPending(ctx context.Context, target CancelTarget, day Date, now time.Time, took func([]CancelledMessage) error) error
 }
 
@@ -265,9 +266,9 @@ type ClientStore interface {
 	// defaults. A method that creates a limited thing returns quota_reached, exactly under any concurrency.
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 
-	// DeleteClient deletes the client for good. Its login e-mail becomes free, its keys are revoked, its sessions are
-	// deleted, and its pending messages are cancelled. Messages in flight end in the same way as after [RunStore.Stop].
-	// The rows of messages and of the ledger stay.
+	// DeleteClient deletes the client; this cannot be undone. Its login e-mail becomes free, its keys are revoked, its
+	// sessions are deleted, and its pending messages are cancelled. Messages in flight end in the same way as after
+	// [RunStore.Stop]. The rows of messages and of the ledger stay.
 	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // code not_found
 }
 
@@ -323,15 +324,15 @@ type MaintenanceStore interface {
 	// Maintain does a bounded amount of work in one call. Any number of nodes may call it at once. The next call
 	// repeats work that failed. It does the following.
 	//
-	// It ends the unfinished messages of deleted clients and sessions, and deletes the contacts of deleted clients.
-	// It deletes idempotency records older than two days, counts of calls older than 400 days, and windows that are
-	// closed. It removes the requests and contents of runs whose messages all ended before blank (zero: it removes
-	// none).
+	// It ends the unfinished messages of deleted clients and sessions, and deletes the contacts of deleted clients. It
+	// deletes idempotency records older than two days, counts of calls older than 400 days, and windows that are
+	// closed. It removes the requests and contents of runs whose messages all ended before the time blank (zero: it
+	// removes none).
 	Maintain(ctx context.Context, now, blank time.Time) error
 	// Remember adds the recipients of runs to the contacts of clients whose settings ask for it
 	// ([ClientSettings].Remember). It also updates the fields of these contacts. It skips runs that are younger than
-	// settle. read makes a contact from a run, or returns false if there is none; read is pure. One call does a
-	// bounded amount of work. Any number of nodes may call it at once.
+	// the duration settle. read makes a contact from a run, or returns false if there is none; read is pure. One call
+	// does a bounded amount of work. Any number of nodes may call it at once.
 	Remember(ctx context.Context, settle time.Duration, now time.Time, read func(CalledRun) (Contact, bool)) error
 	// Check writes something to the disk, and returns an error if the store does not answer.
 	Check(ctx context.Context) error
@@ -400,7 +401,7 @@ type AttemptStore interface {
 	Claim(ctx context.Context, c Claim) ([]ClaimAnswer, error)
 
 	// Record stores the outcomes of attempts, if the message still has the attempt's token. If the message has another
-	// token, only a proof of delivery has an effect. The results say for each outcome whether it was stored unchanged.
+	// token, only a proof of delivery has an effect. Record returns for each outcome whether it was stored unchanged.
 	// Record needs no lease.
 	Record(ctx context.Context, now time.Time, results []Result) ([]bool, error)
 
@@ -444,8 +445,8 @@ type Claim struct {
 // one to Repeats.
 type ClaimItem struct {
 	MessageRef
-	Session  SessionID  // session that the dispatcher read; the message is not claimed if it moved to another session; 0: any session
-	Campaign CampaignID // campaign that the dispatcher read
+	Session  SessionID  // the message's session when the dispatcher read it; a message that is on another session now is not claimed; 0: any session
+	Campaign CampaignID // the message's campaign when the dispatcher read it
 	Phone    string
 	Mark     string // mark of the phone, which is needed if the client erased persons; "": none
 	Intent   int64
@@ -455,7 +456,7 @@ type ClaimItem struct {
 type ClaimAnswer int8
 
 const (
-	ClaimStale       ClaimAnswer = iota // the message changed since the dispatcher read it: it was cancelled, moved or taken, or it expired
+	ClaimStale       ClaimAnswer = iota // the message was cancelled or claimed, or got a new time or session, after the dispatcher read it; or it expired
 	ClaimGranted                        // the intent is on disk: the message may be sent
 	ClaimBlacklisted                    // the message became BLACKLISTED
 	ClaimHeld                           // the client may not send now (credits, expiry, suspension): the message did not change
@@ -475,7 +476,7 @@ type Result struct {
 // reason.
 type Settlement struct {
 	MessageRef
-	Intent int64 // intent that the dispatcher read: 0, or the token of an attempt that is given up as uncertain
+	Intent int64 // the message's intent when the dispatcher read it: 0, or the token of an attempt that is given up as uncertain
 	State  State
 	Next   time.Time
 	Reason Reason

@@ -63,7 +63,7 @@ type User struct {
 type Invitation struct {
 	Hash    string // hash of the link's secret; the secret itself is not stored
 	Expires time.Time
-	Mail    *Mail // e-mail with the link for the user, of which the store sets Partner and User; nil: another way brings the link
+	Mail    *Mail // the e-mail that contains the link; the store sets its Partner and User. nil: the user gets the link in another way
 }
 
 // SecondFactor is the data of a user's second factor: a code from the phone that a sign-in needs besides the
@@ -85,7 +85,7 @@ type UserPatch struct {
 	Password  Change[string] // hash of the new password
 	Second    Change[SecondFactor]
 	Seen      Change[time.Time]
-	NewPlace  Change[string] // the sign-in at Seen was in a browser that is new to the user, at this address ("": not known). The user gets a notice
+	NewPlace  Change[string] // IP address of the browser in which the user signed in at the time Seen ("": unknown). The browser is new to the user, so the user gets a notice
 	EndVisits bool
 }
 
@@ -146,15 +146,16 @@ type SignInFailure struct {
 // MaxFailures is the approximate number of audit entries that the failed sign-ins of one user make in a day.
 const MaxFailures = 20
 
-// Visit is the data that the server keeps for one browser while its user signs in, and while the user is signed in.
+// Visit is the data that the server stores for one browser while a user signs in, and while the user is signed in.
 type Visit struct {
 	Token   string // hash of the token that the browser stores
 	Data    []byte
 	Expires time.Time
 }
 
-// SignInAttempt names an account or an address, as a keyed hash, for which the store counts attempts to sign in.
-// After Free attempts, each further attempt makes the next wait longer, up to [MaxWait].
+// SignInAttempt is an attempt that the store counts. Mark is the keyed hash under which the attempt is counted, for
+// example the hash of an account or of an IP address. After Free attempts, each further attempt makes the next wait
+// longer, up to [MaxWait].
 type SignInAttempt struct {
 	Mark string
 	Free int
@@ -221,12 +222,12 @@ type TryStore interface {
 	// Try counts one attempt for each of tries. If one of them must wait, Try counts nothing and returns the longest
 	// wait. It is exact under any concurrency and with any number of nodes.
 	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
-	// Forget is called after a sign-in. It deletes the counts of the first argument's marks. It subtracts one from the
-	// counts of the second argument's marks.
+	// Forget is called after a successful sign-in. It deletes the counts under the hashes in marks. It subtracts one
+	// from the counts under the hashes in the argument others.
 	Forget(ctx context.Context, marks, others []string) error
-	// Fail notes that the attempt that was counted under mark failed, and adds the failures to the audit log. Within
-	// an hour, a repeat from the same address only raises Times of the entry. After [MaxFailures] in a day, all
-	// further failures share one entry without an address.
+	// Fail notes that an attempt failed. mark is the hash under which Try counted the attempt. Fail adds the failures
+	// to the audit log. Within an hour, a repeat from the same address only raises Times of the entry. After
+	// [MaxFailures] in a day, all further failures share one entry without an address.
 	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
 }
 

@@ -58,7 +58,7 @@ func moment(t time.Time) int64 { return t.UnixMicro() }
 
 func versionOf(parts ...any) Version {
 	text, err := json.Marshal(parts)
-	if err != nil { // only a coordinate that is NaN fails, and every caller refuses such a coordinate before
+	if err != nil { // only a coordinate that is NaN fails, and every caller has already refused such a coordinate
 		return ""
 	}
 	sum := sha256.Sum256(text)

@@ -14,14 +14,14 @@ func (id WebhookID) String() string { return strconv.FormatInt(int64(id), 10) }
 const (
 	// MaxWebhooks is how many webhooks a client may have. A partner may have the same number.
 	MaxWebhooks = 10
-	// WebhookOverlap is how long after a rotation the earlier secret still signs.
+	// WebhookOverlap is how long, after a rotation, the earlier secret also signs.
 	WebhookOverlap = 24 * time.Hour
 	// WebhookWithin is how long a receiver may take to answer.
 	WebhookWithin = 15 * time.Second
 	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly gets
 	// twice this number.
 	WebhookAtOnce = 8
-	// WebhookPatience is how long a webhook may have no success before it is disabled.
+	// WebhookPatience: a webhook is disabled if no attempt succeeded for this long.
 	WebhookPatience = 5 * 24 * time.Hour
 	// MaxWebhookAnswer is how many bytes of a receiver's answer are stored.
 	MaxWebhookAnswer = 1 << 10
@@ -93,7 +93,7 @@ func (w *Webhook) SealPlace() string {
 // WebhookSecret contains the secrets that sign a webhook's bodies. Both secrets are sealed.
 type WebhookSecret struct {
 	Present      []byte
-	FormerSecret []byte    // the earlier secret, which signs too until Until; nil: there is none
+	FormerSecret []byte    // the earlier secret, which also signs, until the time Until; nil: there is none
 	Until        time.Time // zero if FormerSecret is nil
 }
 
@@ -121,8 +121,8 @@ type Delivery struct {
 	Tried    time.Time     // time of the last attempt; zero: none yet
 	Status   int           // HTTP status of the last answer; 0: there was no answer
 	Took     time.Duration // time until the last answer, or until the attempt was given up
-	// Answer is the beginning of the last answer, at most [MaxWebhookAnswer] bytes. If Status is 0, it is the stored
-	// form of the [Reason] why there was no answer.
+	// Answer is the beginning of the last answer, at most [MaxWebhookAnswer] bytes. If Status is 0, Answer is the
+	// stored form of the [Reason] why there was no answer.
 	Answer string
 }
 
@@ -149,7 +149,7 @@ type WebhookStore interface {
 	Webhook(ctx context.Context, id WebhookID) (Webhook, error) // code not_found
 	// UpdateWebhook changes a webhook. Codes: not_found (the webhook, or the session).
 	UpdateWebhook(ctx context.Context, id WebhookID, p WebhookPatch, now time.Time) (Webhook, error)
-	DeleteWebhook(ctx context.Context, id WebhookID) error // code not_found; waiting deliveries are not made any more
+	DeleteWebhook(ctx context.Context, id WebhookID) error // code not_found; deliveries that wait are never sent
 	// WebhookSecret returns the sealed secrets. Codes: not_found.
 	WebhookSecret(ctx context.Context, id WebhookID) (WebhookSecret, error)
 	// RotateWebhook replaces the present secret with the secret next. The earlier secret also signs, but only until
@@ -163,7 +163,8 @@ type DeliveryStore interface {
 	Deliveries(ctx context.Context, id WebhookID, f DeliveryFilter, p Page) ([]Delivery, string, error)
 	// Delivery returns a delivery with its event. Codes: not_found.
 	Delivery(ctx context.Context, id WebhookID, client ClientID, seq int64) (Delivery, Event, error)
-	// Replay makes deliveries wait for a first attempt again, and returns how many. Codes: not_found (the webhook).
+	// Replay makes deliveries start again with a first attempt. It returns how many deliveries these are. Codes:
+	// not_found (the webhook).
 	Replay(ctx context.Context, id WebhookID, r Replay, now time.Time) (int, error)
 }
 

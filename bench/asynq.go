@@ -87,8 +87,8 @@ func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
 	return err
 }
 
-// finish waits until n tasks were executed, and Redis lists no task as active or pending. It returns when that
-// happened.
+// finish waits until n tasks were executed, and Redis lists no task as active or pending. It returns the time at which
+// it saw this.
 func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
 	deadline := time.Now().Add(within)
 	for {

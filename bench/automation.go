@@ -126,7 +126,7 @@ func (b *bench) birthdays(ctx context.Context, c *campaigner) error {
 	return errors.Join(err, beside.note(&b.sheet, func(quantile string) string { return callsBesideBirthdays(quantile, engine) }, 1))
 }
 
-// contacts writes contacts of the client into the database. All are born on today's day.
+// contacts writes contacts of the client into the database. All have their birthday today.
 func (c *campaigner) contacts(ctx context.Context, n int) error {
 	zone, err := time.LoadLocation("Europe/Rome") // the client's zone; the day there may differ from this machine's day
 	if err != nil {
@@ -233,8 +233,8 @@ func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 }
 
 // acted waits until the rules acted on n replies. first is the number of the first of these replies. acted calls saw
-// with the number of each reply, and the time at which the log showed the reply. last is the id of the last earlier
-// line in the log.
+// with the number of each reply, and the time at which the log showed the reply. last is the id of the log's last line
+// before these replies.
 func (p *people) acted(ctx context.Context, first, n, last int, saw func(i int, at time.Time)) error {
 	for got, until := 0, time.Now().Add(firingsWithin); got < n; {
 		rows, err := p.db.QueryContext(ctx, `select id, occurrence, acted, reason from automation_firing where id > $1 order by id`, last)

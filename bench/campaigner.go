@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// campaigner makes campaigns of one client through a server's API. Meanwhile it makes start calls of all clients. It
-// uses the database only to see the progress of a campaign.
+// campaigner makes campaigns of one client through a server's API. At the same time, it makes start calls of all
+// clients. It uses the database only to see the progress of a campaign.
 type campaigner struct {
 	*fixture
 	server *server
@@ -37,7 +37,8 @@ type campaignText struct {
 	Text string `json:"text"`
 }
 
-// call sends a request to the API and reads the answer. The body is a value to encode as JSON, or a reader.
+// call sends a request to the API and decodes the JSON of the response into answer. The body is a value to encode as
+// JSON, or a reader.
 func (c *campaigner) call(ctx context.Context, method, path string, body, answer any) error {
 	kind := "application/json"
 	from, streams := body.(io.Reader)
@@ -192,8 +193,8 @@ const (
 	callCallers = 16
 )
 
-// callsDuring makes start calls of three messages at a steady rate while do runs, and returns how long each call took.
-// If no connection is free, the call waits, and its time includes the wait.
+// callsDuring makes start calls of three messages at a steady rate while the function do runs, and returns how long
+// each call took. If no connection is free, the call waits, and its time includes the wait.
 func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays, error) {
 	open := make([]*caller, callCallers)
 	for i := range open {
@@ -209,7 +210,7 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 	ended := make(chan error, 1)
 	first := c.called
 	from := time.Now()
-	const unlimited = 1 << 30 // more calls than the bench ever makes; they stop when do has returned
+	const unlimited = 1 << 30 // more calls than the bench ever makes; the calls stop when the function do has returned
 	go func() {
 		_, err := each(unlimited, callCallers, func(worker, i int) error {
 			due := from.Add(time.Duration(i) * time.Second / callRate)
@@ -238,5 +239,5 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 	return &took, err
 }
 
-// errOver ends the calls after do has returned.
+// errOver ends the calls of callsDuring after its function do has returned.
 var errOver = errors.New("it is over")

@@ -51,8 +51,8 @@ func scattered(pending int, engine string) string {
 }
 
 // dispatchesBeside measures dispatching while other messages wait for later days. In the first case, the due messages
-// were inserted after the others, like a reminder for today. In the second case, they are scattered among the others,
-// each on a different page of the database.
+// were inserted after the waiting messages, like reminders for today. In the second case, the due messages are
+// scattered among the waiting messages, each on a different page of the database.
 func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.dispatch(ctx, besidePending(0, engine), engine, 1, 0, false))
@@ -191,7 +191,8 @@ func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error
 	return puntuale.Acceptance{}, nil
 }
 
-// tally counts outcomes that are on disk, beginning with the first claim.
+// tally counts the sent messages whose outcomes are on disk. first is the time of the first claim, and last the time of
+// the last outcome.
 type tally struct {
 	want  int64
 	mu    sync.Mutex

@@ -85,8 +85,8 @@ func (b *bench) events(ctx context.Context) (failed error) {
 	return failed
 }
 
-// outcomes measures the dispatcher, from the first claim until the last outcome is on disk. If told is true, each client
-// has a webhook, and events get their numbers meanwhile. Nothing is sent to the webhooks.
+// outcomes measures the dispatcher, from the first claim until the last outcome is on disk. If told is true, each
+// client has a webhook, and events get their numbers during the measurement. Nothing is sent to the webhooks.
 func (b *bench) outcomes(ctx context.Context, t *webhookFixture, told bool) error {
 	what := outcomesWithoutWebhooks(t.engine)
 	if told {
@@ -131,7 +131,7 @@ func (b *bench) outcomes(ctx context.Context, t *webhookFixture, told bool) erro
 	return errors.Join(err, stop())
 }
 
-// number gives events their numbers until over is closed and no event without a number is left.
+// number gives events their numbers. It returns when the channel over is closed and every event has a number.
 func (t *webhookFixture) number(ctx context.Context, over <-chan struct{}) error {
 	for ended := false; ; {
 		begun := time.Now()
@@ -236,7 +236,7 @@ func (t *webhookFixture) emit(ctx context.Context, receiver client, n int) error
 	return nil
 }
 
-// await waits until n different events arrived. It returns when each of them first arrived.
+// await waits until n different events arrived. It returns the time at which each event first arrived.
 func (t *webhookFixture) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
 	first := make(map[string]time.Time, n)
 	timeout := time.After(within)
@@ -294,8 +294,8 @@ func (b *bench) eventsToOne(ctx context.Context, t *webhookFixture) error {
 	return errors.Join(err, stop())
 }
 
-// eventsBesideHanging measures how long events to answering receivers take, while other receivers never answer. More
-// events wait for the hanging receivers.
+// eventsBesideHanging measures how long events to answering receivers take, while other receivers never answer. Each
+// hanging receiver has more waiting events than it can get at once.
 func (b *bench) eventsBesideHanging(ctx context.Context, t *webhookFixture) error {
 	for i := range manyReceivers {
 		if _, err := t.receiver(ctx, t.clients[i], i < hangingOfMany); err != nil {

@@ -65,7 +65,8 @@ func (s *sheet) ratio(numerator, per string) (median, least, highest float64, ok
 	return spread(all)
 }
 
-// Endings of the names of figures about processor time: of this process, and of the database's processes.
+// The name of a figure about processor time ends with one of these texts. It says whether this process or the
+// database's processes used the time.
 const (
 	ownEffort = ": CPU of this process"
 	itsEffort = ": CPU of the database"

@@ -48,7 +48,7 @@ type client struct {
 	key      string
 }
 
-// newDatabase makes an empty database, or a copy of another one.
+// newDatabase makes a copy of the database from, or an empty database if from is nil.
 func (b *bench) newDatabase(ctx context.Context, engine string, from *benchDatabase) (benchDatabase, error) {
 	folder, err := os.MkdirTemp(b.folder, "data-")
 	if err != nil {
@@ -162,8 +162,8 @@ func sequenceOf3(now time.Time) puntuale.Sequence {
 	}}
 }
 
-// startRun returns a start of n messages that are all due at the time due. No other start has the same recipient. It
-// has the form that control passes to a store.
+// startRun returns a start of n messages that are all due at the time due. No other start has the same recipient. The
+// start has the form in which control passes it to a store.
 func (f *fixture) startRun(i, n int, due, now time.Time) (puntuale.ClientID, puntuale.StartRun) {
 	c := f.clients[i%len(f.clients)]
 	run := puntuale.StartRun{Day: f.today, Now: now, Run: puntuale.Run{

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// flatMost is how many times as much a call may cost in the largest database as in the smallest one. In a full run, the
-// largest database has a thousand times the messages of the smallest one. An index over a thousand times as many rows
-// has one or two more levels. A call whose work grows with the rows would cost hundreds of times as much.
+// flatMost is the highest allowed ratio: a call's cost in the largest database, divided by the call's cost in the
+// smallest one. In a full run, the largest database has a thousand times the messages of the smallest one. An index
+// over a thousand times as many rows has one or two more levels. A call whose work grows with the rows would cost
+// hundreds of times as much.
 const flatMost = 2.0
 
 // flat contains the costs of one query in databases of different sizes.

@@ -52,14 +52,14 @@ func (b *bench) peersAt(i int) bool {
 	return b.sheet.repeat == min(i, b.repeats-1)
 }
 
-// plan says when the messages of one measurement are due: one after the other, beginning at from.
+// plan says when the messages of one measurement are due: one after the other, the first at the time from.
 type plan struct {
 	total int
 	rate  int
 	from  time.Time
 }
 
-// planFor returns a plan whose first message is due after the time that inserting takes, plus lead.
+// planFor returns a plan. Its first message is due when the inserts should be complete, plus the duration lead.
 func (b *bench) planFor(rate, insertsPerSecond int, lead time.Duration) plan {
 	total := rate * int(b.late/time.Second)
 	return plan{total, rate, time.Now().Add(time.Duration(total)*time.Second/time.Duration(insertsPerSecond) + lead)}
@@ -71,7 +71,7 @@ func (p plan) due(i int) time.Time { return p.from.Add(time.Duration(i) * p.ever
 
 func (p plan) end() time.Time { return p.due(p.total) }
 
-// ready returns an error if the messages were inserted too late.
+// ready returns an error if the first message is due in less than lead, because then the inserts took too long.
 func (p plan) ready(lead time.Duration) error {
 	if left := time.Until(p.from); left < lead {
 		return fmt.Errorf("the messages were planned only %v ahead", left)
@@ -91,7 +91,7 @@ func (d *delays) add(late time.Duration) {
 	d.mu.Unlock()
 }
 
-// note records quantiles of the delays. It returns an error if there are fewer than total.
+// note records quantiles of the delays. It returns an error if there are fewer than total delays.
 func (d *delays) note(s *sheet, name func(quantile string) string, total int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

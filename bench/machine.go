@@ -22,7 +22,8 @@ type machine struct {
 	postmaster int      // id of PostgreSQL's main process; 0: it runs on another machine
 }
 
-// describe examines the machine. It returns an error if PostgreSQL answers a commit before its log is on disk.
+// describe examines the machine. It returns an error if PostgreSQL answers a commit before the log of the commit is on
+// disk.
 func describe(ctx context.Context, b *bench) (machine, error) {
 	var m machine
 	add := func(format string, args ...any) { m.lines = append(m.lines, fmt.Sprintf(format, args...)) }

@@ -173,7 +173,8 @@ func (p *people) says(i int) string {
 	return "Grazie, a domani!"
 }
 
-// inbound returns the webhook body with one inbound message. Half of the persons got a message before.
+// inbound returns the webhook body with one inbound message. Half of the persons have already got a message from a
+// client.
 func inbound(to *number, i int, text string) []byte {
 	phone := fmt.Sprintf("39347%07d", i)
 	if i%2 == 1 {

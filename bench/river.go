@@ -138,7 +138,7 @@ func riverJob(i int, opts *river.InsertOpts) river.InsertManyParams {
 	return river.InsertManyParams{Args: args, InsertOpts: opts}
 }
 
-// finish waits until n jobs were executed and their outcomes are committed. It returns when that happened.
+// finish waits until n jobs were executed and their outcomes are committed. It returns the time at which it saw this.
 func (r *riverServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
 	deadline := time.Now().Add(within)
 	for r.worked.Load() < int64(n) {

@@ -40,7 +40,7 @@ type sizes struct {
 	workers   int           // concurrent callers of stores
 	late      time.Duration // the length of each measurement of lateness
 	lateRates []int         // messages a second
-	pending   []int         // numbers of other messages, which are planned for later
+	pending   []int         // numbers of pending messages, which are planned for later days
 	reads     int           // queries of each kind
 	settle    time.Duration // the wait before the memory is read
 	lists     lists
@@ -169,8 +169,8 @@ func (b *bench) takePart(ctx context.Context, p part) error {
 	return err
 }
 
-// partLimit is when a measurement that hangs is ended. The longest measurement takes a few minutes, and once some more
-// minutes to make its database.
+// partLimit is how long one measurement may take. After this time, a measurement that hangs is ended. The longest
+// measurement takes a few minutes. Its first repeat also makes the database, which takes some more minutes.
 const partLimit = 20 * time.Minute
 
 // first reports whether this is the first repeat. Only the first repeat does slow measurements that no target needs.

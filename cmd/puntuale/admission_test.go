@@ -7,8 +7,8 @@ import (
 )
 
 // unknownCallersArePaced calls a server with --anonymous-rate 0.2, which accepts two calls at once from an address. The
-// third call with a wrong key gets a Retry-After. So does the third request for a page. Calls with a valid key are not
-// counted.
+// third call with a wrong key gets a Retry-After. The third request for a page also gets one. Calls with a valid key
+// are not counted.
 func unknownCallersArePaced(t *testing.T, base, key string) {
 	t.Helper()
 	for i, try := range []struct {

@@ -58,7 +58,7 @@ func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 	return errors.Join(err, w.Flush(), failure)
 }
 
-// flaw returns what is wrong with a file, or with the gap before it.
+// flaw returns what is wrong with a file, and how many files are missing before it. It returns nil if nothing is wrong.
 func flaw(f archiver.ArchivedFile) error {
 	if f.Missing > 0 {
 		return errors.Join(fmt.Errorf("%d files before %s are missing", f.Missing, f.Name), f.Err)

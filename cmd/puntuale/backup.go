@@ -65,7 +65,7 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// key reads the key file. said is a text for the operator: whether the backup contains the key.
+// key reads the key file. said is a text that informs the operator whether the backup contains the key.
 func (c *backupCommand) key(p *program) (key []byte, said string, err error) {
 	name := c.KeyFile
 	if name == "" {
@@ -206,7 +206,7 @@ type placedFiles struct {
 	message string // what the command says about the files
 }
 
-// put writes an entry to a file, which must not exist with other contents.
+// put writes an entry to a file. If the file already exists, it must have the same contents as the entry.
 func (f *placedFiles) put(entry, name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("create the data folder: %w", err)
@@ -230,7 +230,7 @@ func (f *placedFiles) put(entry, name string) error {
 	return nil
 }
 
-// checkSame returns an error if a file exists and differs.
+// checkSame returns an error if the contents of the two files differ.
 func (f *placedFiles) checkSame(made, existing string) error {
 	a, err := os.ReadFile(made)
 	if err != nil {

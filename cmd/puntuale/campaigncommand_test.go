@@ -75,7 +75,7 @@ const (
 	aCheck   = `{"digest":"abc","valid":1,"recipients":1,"messages":1,"credits_left":"9"}`
 )
 
-// campaigns runs the command against an office. says replaces some of the office's usual answers.
+// campaigns runs the command against an office. The argument says replaces some of the office's usual answers.
 func campaigns(t *testing.T, says map[string][]string, args ...string) (code int, out, errs string, o *office) {
 	t.Helper()
 	o = &office{t: t, says: map[string][]string{
@@ -245,8 +245,8 @@ func TestCampaignFiles(t *testing.T) {
 	}
 }
 
-// TestCampaignAgain: the next command that is printed has a flag for the key file. It has a flag for the server only if
-// the server is not the default one.
+// TestCampaignAgain checks the flags of the command line that is printed for the next step. The line has the flag for
+// the key. It has the flag for the server only if the server is not the default one.
 func TestCampaignAgain(t *testing.T) {
 	t.Parallel()
 	c := &campaignCommand{Server: defaultServer, KeyFile: "my key's"}

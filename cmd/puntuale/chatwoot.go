@@ -59,7 +59,7 @@ func (s *server) contactName(ctx context.Context, client puntuale.ClientID, phon
 }
 
 // answerOfAgent sends a message that an agent wrote in Chatwoot. Another call with the same message and part sends
-// nothing. It does not count as a call of the client.
+// nothing. The message does not count as a call of the client.
 func (s *server) answerOfAgent(ctx context.Context, a chatwoot.AgentMessage) error {
 	c, err := s.control.OfNetwork(ctx, a.Client)
 	if err != nil {

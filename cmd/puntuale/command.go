@@ -89,7 +89,7 @@ func (p *program) parse(args []string) (command, error) {
 	}
 	faults := append(p.findFile(first, found, settingNames(parser)), lineFaults...)
 
-	p.faults = nil // kong's second parsing of the line finds these faults again
+	p.faults = nil // kong parses the line a second time, and finds these faults again
 	chosen, err := parser.Parse(args)
 	if helped {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 )
 
 // readable returns the command line without the words at which kong would stop, and a fault for each such word. kong
-// stops at the first unknown word, before it reads the rest of the line, the environment and the file. kong also takes
-// a negative duration for a flag. No command accepts arguments other than flags.
+// stops at the first unknown word, before it reads the rest of the line, the environment and the file. kong also
+// mistakes a negative duration for a flag. No command accepts arguments other than flags.
 func readable(parser *kong.Kong, args []string) (rest []string, faults []fault) {
 	node := parser.Model.Node
 	for i := 0; i < len(args); i++ {

@@ -189,7 +189,7 @@ func TestRateSetting(t *testing.T) {
 	}
 }
 
-// TestAllFaultsOfALine: kong takes some faults for the end of the flags. The program still reports all faults of the
+// TestAllFaultsOfALine: kong treats some faults as the end of the flags. The program still reports all faults of the
 // line.
 func TestAllFaultsOfALine(t *testing.T) {
 	t.Parallel()

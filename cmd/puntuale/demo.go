@@ -81,7 +81,7 @@ func (c *demoCommand) prepareAccounts(ctx context.Context, p *program, s *server
 	}
 	if err == nil {
 		screen.Start(d)
-	} else if ctx.Err() == nil { // otherwise the user stopped the demo during its start
+	} else if ctx.Err() == nil { // if ctx has ended, the user stopped the demo, which is no failure
 		return fmt.Errorf("prepare the demo: %w", err)
 	}
 	return nil

@@ -27,7 +27,7 @@ func answer(t *testing.T, method, url string) (status int, body string) {
 }
 
 // TestFiguresApart: with --metrics-addr, only this address answers /metrics. With --access-log 0, the log contains only
-// refused calls. The log never contains the phone number in a call's path.
+// refused calls. If a call's path contains a phone number, the log does not contain the number.
 func TestFiguresApart(t *testing.T) {
 	t.Parallel()
 	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--access-log", "0", "--official-version", "v20.0")

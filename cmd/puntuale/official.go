@@ -19,7 +19,7 @@ import (
 )
 
 // openOfficial makes the connector to Meta, and the webhook for Meta's reports. Every node has both, because Meta's
-// requests may arrive at any node that answers calls. Only nodes that send open sessions.
+// requests may arrive at any node that answers calls. Only a node with the server role dispatch opens sessions.
 func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	s.networks.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,

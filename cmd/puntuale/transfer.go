@@ -122,7 +122,7 @@ func secrets(h archive.Header) bool {
 	return false
 }
 
-// reopenCommand makes an installation usable again after it was exported for good.
+// reopenCommand makes an installation usable again after an export with --final.
 type reopenCommand struct {
 	baseSettings `embed:""`
 }

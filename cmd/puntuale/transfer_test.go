@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/localfile"
 )
 
-// TestMoving moves an installation to another folder: first as a copy, then for good, and then back.
+// TestMoving exports an installation to another folder: first as a copy, and then with --final. Then it reopens the
+// first installation.
 func TestMoving(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

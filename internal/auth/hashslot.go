@@ -143,8 +143,8 @@ func (q *Queue) queueOf(a HashCaller) *hashQueue {
 	return &q.queues[unknownCallers]
 }
 
-// displace refuses the latest waiter of the caller with the most waiters. It does so only if this caller then still has
-// more than n waiters.
+// displace finds the caller with the most waiters. If this caller has at least n+2 waiters, displace refuses the latest
+// of them and returns true. Otherwise it refuses none.
 func (l *hashQueue) displace(n int) bool {
 	longest := ""
 	for name, all := range l.waitersOf {

@@ -79,8 +79,8 @@ func TestHashSlots(t *testing.T) {
 	})
 }
 
-// TestHashSlotsAreBounded: one address can use only its own part of the queue. When the queue is full, it loses places
-// to other addresses.
+// TestHashSlotsAreBounded: one address can use only its own part of the queue. When the queue is full, this address
+// loses places to other addresses.
 func TestHashSlotsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (w *world) change(id puntuale.AutomationID, f func(*puntuale.Automation)) {
 	}
 }
 
-// If a rule's repetition changes, the stored dates of all contacts get their new next day. A day that is already planned is not planned again.
+// If a rule's repetition changes, each stored date gets a new next day. A day that is already planned is not planned again.
 func TestChangedRepeat(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) { // the clock starts on 20 November 2026
 		const march = "+393330000002"

@@ -16,7 +16,7 @@ import (
 const (
 	faultActionAlone    puntuale.ReasonCode = "automation.action_alone"   // a rule with a date has one action, and the action is a start
 	faultFieldName      puntuale.ReasonCode = "automation.field_name"     // the text cannot be a field's name
-	faultFirstWithWords puntuale.ReasonCode = "automation.first_words"    // a trigger whose member first is true must have no words
+	faultFirstWithWords puntuale.ReasonCode = "automation.first_words"    // if a trigger's member "first" is true, the trigger must have no words
 	faultLoop           puntuale.ReasonCode = "automation.loop"           // the rule would start the sequence that triggers the rule
 	faultNoActions      puntuale.ReasonCode = "automation.no_actions"     // a rule must have an action
 	faultNoFolded       puntuale.ReasonCode = "automation.no_word"        // the word has neither letters nor digits

@@ -14,7 +14,7 @@ const (
 	dateRest   = 1                // while calls arrive, the wait after a transaction, as a multiple of its duration
 	dateWithin = 5 * time.Second  // how long a round works on one rule before the next rule
 
-	// readPerDate is how many contacts take as long to read as one date takes to plan.
+	// readPerDate: planning one date takes about as long as reading this many contacts.
 	readPerDate = 4
 )
 
@@ -64,7 +64,7 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 	w := &clientWork{Runner: r, id: d.Client, now: now, client: clients[d.Client]}
 	if err := w.open(ctx); err != nil || w.refusal != "" {
-		return false, err // the client is suspended or expired: its dates wait until the client may start runs again
+		return false, err // an error; or the client is suspended or expired, and its dates wait until the client may start runs again
 	}
 	today := puntuale.DateOf(now.In(w.settings.Zone))
 	for more = !d.Scanned; more; {
@@ -115,8 +115,8 @@ func (r *Runner) rest(ctx context.Context, begun time.Time) error {
 	return r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun))
 }
 
-// someDates works on at most limit dates, and returns their number. It skips dates that come after the day in the
-// argument by. stale reports whether the rule changed after it was read.
+// someDates works on at most limit dates, and returns their number. It skips dates that are later than
+// the argument by. stale reports whether the rule changed after it was read.
 func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, limit, ahead int) (n int, stale bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -135,8 +135,8 @@ func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by punt
 	return len(due), stale, err
 }
 
-// split returns the dates that contacts still have. For each contact whose date has changed, it returns a trigger, because no runner has yet
-// taken the stored trigger of that change.
+// split separates the dates that are still correct from the dates that contacts have changed. For a changed date it returns a trigger, so that
+// the caller updates the contact's stored dates now. The stored trigger of the change was not taken yet.
 func split(due []puntuale.AutomationDate, field string) (now []puntuale.AutomationDate, former []puntuale.TakenTrigger) {
 	for i := range due {
 		d := &due[i]
@@ -175,8 +175,8 @@ func (w *clientWork) actDates(ctx context.Context, rule *puntuale.ActiveAutomati
 }
 
 // planDate returns the act for a contact's date. It plans from the time at which the date should have been planned, but from at most
-// AutomationCatchUp ago. So steps that an outage delayed leave late. If the rule learned the date later, or was switched on later, planDate
-// plans from that later time.
+// AutomationCatchUp ago. So if an outage delayed the planning, the steps that became due meanwhile are sent late. If the rule learned the date
+// later, or was switched on later, planDate plans from that later time.
 func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomation, d *puntuale.AutomationDate, ahead int, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
 	a := &rule.Automation
 	d.Next = NextDay(a.Trigger.Repeat, d.Value, d.Day.AddDays(1))

@@ -109,7 +109,7 @@ func TestDates(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) { // the clock starts on 20 November 2026
 		w.born(phone, "1990-11-24")
 		w.born("+393330000002", "1992-02-29")
-		w.born("+393330000003", "1990-11-21") // its reminder has passed
+		w.born("+393330000003", "1990-11-21") // the time of the reminder has passed
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerDate, Field: "nascita", Repeat: puntuale.RepeatYearly}, starts(w.birthday()))
 		w.dates()
 		w.wantPending(phone) // it is too early: four days before the date
@@ -239,7 +239,8 @@ func TestDatesWhileOff(t *testing.T) {
 	})
 }
 
-// A runner that reads a changed date late plans it as if it had read the date at once. It never plans a date that the contact no longer has.
+// A runner that reads a changed date late makes the same plan as a runner that reads the date at once. No runner plans a date that the contact
+// no longer has.
 func TestDatesReadLate(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.greeting()

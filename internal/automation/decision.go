@@ -37,7 +37,7 @@ type HeldCondition struct {
 	Held   bool
 }
 
-// Fits reports whether a rule with trigger t waits for d. The log of the rule has no line for a trigger that does not fit.
+// Fits reports whether d is an event for which a rule with the setting t must decide. If it is not, the rule's log gets no line about d.
 func Fits(t puntuale.Trigger, d *puntuale.TakenTrigger) bool {
 	switch t.Kind {
 	case puntuale.TriggerReply:

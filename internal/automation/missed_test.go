@@ -90,7 +90,7 @@ func (m *missing) call(phone string) {
 	}
 }
 
-// acts lets rules act on the waiting facts, and two hours later on the missing replies.
+// acts lets rules act on the waiting facts. Two hours later, it lets them act because replies are missing.
 func (m *missing) acts() {
 	m.t.Helper()
 	m.dates()

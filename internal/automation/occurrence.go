@@ -7,8 +7,8 @@ import (
 	"puntuale/internal/plan"
 )
 
-// NextDay returns the first day on which a date comes, but no day before the parameter from. It returns zero if there is no such day, or if the
-// value is no date.
+// NextDay returns the first day on which a date comes, on or after the day from. It returns zero if there is no such day, or if the value is no
+// date.
 func NextDay(repeat puntuale.Repeat, value string, from puntuale.Date) puntuale.Date {
 	m, err := plan.ParseMoment(value)
 	if err != nil {
@@ -34,7 +34,7 @@ func NextDay(repeat puntuale.Repeat, value string, from puntuale.Date) puntuale.
 	return puntuale.Date{}
 }
 
-// anniversary returns the day of a date in another year. For 29 February it returns 28 February in a year without 29 February.
+// anniversary returns the date with the same day and month in the given year. For 29 February it returns 28 February in a year without 29 February.
 func anniversary(d puntuale.Date, year int) puntuale.Date {
 	return ofMonth(d.Day, puntuale.Date{Year: year, Month: d.Month, Day: 1})
 }
@@ -55,8 +55,8 @@ func dateValue(value string, day puntuale.Date) string {
 	return day.String() + "T" + time.Time{}.Add(m.Time).Format("15:04")
 }
 
-// lookAhead returns how many days before its date a sequence must be planned: the offset of the earliest step, plus one day. For a step with a
-// window, lookAhead adds windowDays.
+// lookAhead returns how many days before a contact's date a sequence must be planned. This is the offset of the earliest step, plus one day. For
+// a step with a window, lookAhead adds windowDays.
 func lookAhead(field string, steps []puntuale.Step) int {
 	days := 0
 	for i := range steps {

@@ -44,9 +44,9 @@ const (
 	pollEvery  = 100 * time.Millisecond
 	failWait   = time.Second // how long a loop waits after a failure
 	callWithin = 15 * time.Second
-	planTries  = 3 // how often an act is planned at most; it is planned again if something changed after the plan
-	// keepFor is how long an occurrence is stored after the last fact that may repeat it. It is much longer than the time in which networks
-	// repeat replies and send late receipts.
+	planTries  = 3 // an act is planned at most this often; it is planned again if something changed after the plan
+	// keepFor is how long an occurrence is stored after the last fact that could cause it again. This time is much longer than the time in which
+	// networks repeat replies and send late receipts.
 	keepFor = 60 * 24 * time.Hour
 )
 
@@ -417,7 +417,7 @@ func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.Automation
 	o := Occasion{Kind: a.Trigger.Kind}
 	if t := j.trigger; t != nil {
 		act.Occurrence, act.Depth = t.Occurrence, t.Depth
-		act.Keep = latest(w.now, t.LastDue).Add(keepFor) // a later message of the same run would repeat the occurrence
+		act.Keep = latest(w.now, t.LastDue).Add(keepFor) // a later message of the same run could cause the occurrence again
 		o.Session, o.Depth, o.Fields, o.Whole = t.Session, t.Depth, t.Fields, keyword.Whole(t.Text)
 	}
 	if t := j.timer; t != nil {

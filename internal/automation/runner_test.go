@@ -129,7 +129,7 @@ func (w *world) runs() {
 	w.t.Fatal("the runner does not come to an end")
 }
 
-// got returns the number of messages of automations to a phone.
+// got counts the messages to a phone that automations made.
 func (w *world) got(phone string) int {
 	return int(w.Int("select count(*) from message where client_id = $1 and phone = $2 and origin = 4", w.c.ID, phone))
 }

@@ -60,7 +60,7 @@ func (t table) names() (all []string) {
 }
 
 // These constants say how many times the baseline an operation may cost. One goroutine allocates almost the same in
-// each run. If callers share commits, allocations depend on how many calls share one by chance. Processor time
+// each run. If callers share commits, allocations depend on how many calls share a commit by chance. Processor time
 // depends on caches, other programs and the Go scheduler, so its limit only finds changes that multiply it.
 const (
 	slackAllocs = 1.10

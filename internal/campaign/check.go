@@ -17,7 +17,7 @@ type Store interface {
 	KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
 }
 
-// Check decides for every recipient of a list whether to refuse it.
+// Check decides which recipients of a list to refuse.
 type Check struct {
 	Plan     *Plan
 	Store    Store
@@ -37,7 +37,7 @@ type Check struct {
 	found    puntuale.CampaignCheck
 	refused  map[string]int
 	kinds    map[puntuale.MessageKind]int // messages of each kind
-	first    int                          // recipients outside their 24-hour window, which count as first contacts of the network
+	first    int                          // recipients outside their 24-hour window; the network counts them as first contacts
 	cold     int                          // recipients that are cold contacts of the session
 	seen     *SeenPhones
 	alive    time.Time

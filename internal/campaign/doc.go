@@ -4,7 +4,7 @@
 //	list ─▶ Check: which recipients are refused, and when the last message leaves        (check.go)
 //	                      │ a person starts what the check showed
 //	                      ▼
-//	        Feeder: the next recipients, a chunk a transaction ─▶ runs and messages      (feeder.go)
+//	        Feeder: the next recipients, one chunk at a time ─▶ runs and messages        (feeder.go)
 //
 // The rows of the list record the progress. One transaction of the store marks rows as fed and inserts their runs.
 // Therefore, a crash loses no recipient and feeds none twice, and another node can continue.

@@ -41,20 +41,21 @@ type Feeder struct {
 	plans map[puntuale.CampaignID]*feedState
 }
 
-// feedState is what the feeder stores in memory about a campaign between two rounds. The store checks all of it again.
+// feedState is what the feeder stores in memory about a campaign between two rounds. The store checks these values
+// again.
 type feedState struct {
 	plan         *Plan
 	begun        time.Time // the campaign's start; if the campaign starts again, it needs a new plan
-	moved        int64     // while the campaign is resuming: the last recipient whose messages were moved
+	moved        int64     // while the campaign is resuming: the last recipient whose messages already have new due times
 	finished     time.Time // when the feeder last asked the store whether all messages ended
 	canary       time.Time // when all recipients of the canary had been fed
 	awaitsCanary bool      // true: the other recipients wait for the canary
 }
 
 const (
-	feedWithin = 100 * time.Millisecond // how long the feeder works on one campaign before the next campaign
-	feedEvery  = 200 * time.Millisecond // between two rounds, if a campaign has work left
-	idleEvery  = 500 * time.Millisecond // between two searches for campaigns
+	feedWithin = 100 * time.Millisecond // how long the feeder works on one campaign before it goes to the next
+	feedEvery  = 200 * time.Millisecond // time between two rounds, if a campaign has work left
+	idleEvery  = 500 * time.Millisecond // time between two searches for campaigns
 	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
@@ -168,8 +169,8 @@ func (f *Feeder) cancel(ctx context.Context, node puntuale.NodeID, c *puntuale.F
 	return err == nil && !done, err
 }
 
-// feed feeds chunks of a running campaign until the time end. While the store writes one chunk, feed plans the next
-// one. It returns true if another chunk may be ready.
+// feed feeds chunks of a running campaign. After the time in the argument end, it plans no further chunk. While the
+// store writes one chunk, feed plans the next one. It returns true if another chunk may be ready.
 func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, end time.Time) (more bool, err error) {
 	if c.Feed.Waiting == 0 {
 		return false, f.finish(ctx, node, c, x, f.Clock.Now())
@@ -260,7 +261,7 @@ func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.F
 	}
 	c.Feed.Place, c.Feed.Next = chunk.To.Place, chunk.To.Next
 	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
-	x.awaitsCanary = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until the messages of the canary ended
+	x.awaitsCanary = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // if true, nothing is fed until the canary's messages have ended
 }
 
 // firstDue returns the earliest due time in a chunk, or the zero time if the chunk has no messages.

@@ -56,7 +56,7 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	defer func() { stop(); <-ended }()
 	for rounds, waiting := 0, 3; waiting > 0; rounds++ {
 		within, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err := fake.Waiting(within, 1) // the feeder has finished a round
+		err := fake.Waiting(within, 1) // returns when the feeder has finished a round
 		cancel()
 		stored, failed := c.Campaign(ctx, id)
 		if err != nil || failed != nil || rounds > 20 {
@@ -74,7 +74,8 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	}
 }
 
-// If no message leaves, the feeder stops exactly at the limit, whatever the sizes of the chunks.
+// While no message leaves, the feeder feeds exactly CampaignAhead recipients and then stops, whatever the sizes of the
+// chunks.
 func TestFeedsJustAhead(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {

@@ -42,8 +42,8 @@ func (c *Check) address(built plan.Plan, k puntuale.KnownPerson) {
 	}
 }
 
-// limit finds the limit that determines when the last message leaves, if this is not the campaign's own pace. Messages
-// that left in the 24 hours before the check count for the first day.
+// limit finds the limit that determines when the last message leaves. It stores nothing if the campaign's own pace
+// determines this. Messages that left in the 24 hours before the check count for the first day.
 func (c *Check) limit() {
 	l, f := &c.Limits, &c.found
 	pace, own := l.Session.Pace, c.Plan.campaign.Draft.PerMinute

@@ -56,8 +56,8 @@ func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
 	return fields
 }
 
-// Build plans a recipient for the recipient's own time, which is at. reason is why the recipient is refused, or "".
-// Seed 0 means a dry run.
+// Build plans the messages of one recipient. The argument at is when the recipient's run starts. reason says why the
+// recipient is refused; "" means that it is not refused. Seed 0 means a dry run.
 func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built plan.Plan, reason, value string) {
 	if r.Phone == "" {
 		return built, puntuale.RefusedPhone, shortened(r.Value)
@@ -88,7 +88,7 @@ func firstOf(built plan.Plan) *puntuale.PlannedMessage {
 }
 
 // closed reports whether Meta would refuse the first message, because it is free text outside the person's 24-hour
-// window. Later messages are not checked, because the person may answer before them and so open the window.
+// window. Later messages are not checked, because the person may write before they are due, which opens the window.
 func closed(built plan.Plan, k puntuale.KnownPerson) bool {
 	first := firstOf(built)
 	return first.Content.Official == nil && !first.Due.Before(k.Window)

@@ -80,7 +80,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A message whose time comes from a date field is marked, because a pause must not move it.
+// Dated is true for a message that gets its time from a date field, because a pause must not change this time.
 func TestDated(t *testing.T) {
 	t.Parallel()
 	before := puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.Before}

@@ -118,8 +118,8 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	})
 }
 
-// within executes the function do. If do does not call the function moved for as long as limit, within cancels do's
-// context.
+// within calls do. The function do must call moved at least once in each period of the length limit. If it does not,
+// within cancels the context of do.
 func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx context.Context, moved func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	moves, watched := make(chan struct{}, 1), make(chan struct{})

@@ -18,8 +18,8 @@ const (
 	upload = "PUT /api/campaigns/7/recipients?columns=phone%3ATelefono " + "Telefono;Nome\n3331234567;Anna"
 )
 
-// The client repeats an upload if the answer is lost, is too late, or is a Retry-After. Each time it sends the whole
-// list.
+// The client repeats an upload if the answer is lost, comes too late, or contains a Retry-After. Each time it sends the
+// whole list.
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	c, _, p := meet(t, answer{call: upload, status: cut}, answer{call: upload, status: slow}, answer{call: upload, status: 503, after: "2"},

@@ -83,8 +83,8 @@ func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
 }
 
 // createOnce returns the Idempotency-Key for a campaign. The same list and the same order have the same key. Therefore,
-// a repeated command continues the campaign of the first command. try is the number of dropped drafts of the same
-// command.
+// a repeated command continues the campaign of the first command. try is how many earlier drafts of this command ended
+// without a start. They must not be continued.
 func (l *list) createOnce(o campaignclient.Order, try int) (string, error) {
 	text, err := json.Marshal(o)
 	if err != nil {

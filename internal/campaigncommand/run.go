@@ -147,7 +147,8 @@ func (r *run) send(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// make creates a draft, or finds the campaign that the same command created before. It does not use a dropped draft.
+// make creates a draft, or finds the campaign that the same command created before. If an earlier campaign of this
+// command has ended without a start, make creates a new draft.
 func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign, err error) {
 	order := r.cfg.Order
 	for try := range mostDropped {
@@ -167,7 +168,7 @@ func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign
 	return now, errors.New("the same command was dropped too often; give another --name")
 }
 
-// mostDropped bounds how many drafts of one command may be dropped in a day.
+// mostDropped bounds how many drafts of one command may end without a start in a day.
 const mostDropped = 50
 
 // continueCampaign continues with an existing campaign.

@@ -82,7 +82,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// mostPreview bounds the first rows that are printed beside each column.
+// mostPreview bounds how many of the list's first rows are printed beside each column.
 const mostPreview = 3
 
 // writeList prints a list's columns, the fields that they fill, and the first rows.

@@ -128,7 +128,7 @@ func (s *server) setStatus(ctx context.Context, conversation, message int64, sta
 	return s.call(ctx, http.MethodPatch, fmt.Sprintf("/conversations/%d/messages/%d", conversation, message), in, nil)
 }
 
-// missing treats an object that no longer exists in Chatwoot as success. It returns all other errors.
+// missing returns nil if the error says that an object no longer exists in Chatwoot. It returns any other error.
 func (w *eventAttempt) missing(err error) error {
 	var r *refusal
 	if errors.As(err, &r) && r.Status == http.StatusNotFound {
@@ -339,7 +339,7 @@ type chatMessage struct {
 
 // post posts a message once. Chatwoot does not recognise repeats. So after a failed attempt, post checks whether the
 // message arrived. If this process ends during a post, no failed attempt is recorded. Therefore post first stores the
-// message's name. An attempt that finds this name stored also checks.
+// message's name. An attempt that finds this name in the store also checks whether the message arrived.
 func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
 	name := puntuale.ChatwootPost(w.e)
 	at := fmt.Sprintf("/conversations/%d/messages", c.Conversation)

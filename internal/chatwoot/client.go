@@ -70,7 +70,7 @@ func (s *server) send(ctx context.Context, method, path string, in body, out any
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", "Puntuale")
 	r.Header.Set("Api_access_token", s.token)
-	got, err := s.http.RoundTrip(r) // not http.Client, because it would follow redirects and send them the token
+	got, err := s.http.RoundTrip(r) // http.Client would follow a redirect, and send the token to the new address
 	if err != nil {
 		return err //nolint:wrapcheck // the caller reads its kind
 	}

@@ -75,7 +75,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	return t, nil
 }
 
-// open reads the latest attempts whose outcome is uncertain, and the messages that are due before the time end.
+// open reads the latest attempts whose outcome is uncertain, and the messages that are due before the argument end.
 func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
 	attempts, all, err := c.uncertain(ctx)
 	if err != nil {
@@ -108,9 +108,9 @@ func (c *Client) attempts(ctx context.Context, uncertain []puntuale.UncertainAtt
 	return c.tenant.Details(ctx, ids)
 }
 
-// leaving lists the messages that are due from "from" until before "to", without uncertain messages. The store lists
-// uncertain messages, too, because they are still open. But at their due time the dispatcher only checks their outcome
-// again.
+// leaving lists the messages that are due at or after the argument from, and before the argument to. It omits uncertain
+// messages. The store lists uncertain messages, too, because they are still open. But at their due time the dispatcher
+// only checks their outcome again.
 func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
 	more := 0
 	for _, u := range uncertain {
@@ -147,7 +147,7 @@ func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 	return all, nil
 }
 
-// next returns the first message that is due at the time from or later, or nil if there is none.
+// next returns the first message that is due at or after the argument from, or nil if there is none.
 func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
 	uncertain, _, err := c.uncertain(ctx)
 	if err != nil {
@@ -186,8 +186,8 @@ type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
 	Resent  []puntuale.MessageID     // the messages that resends of this message created, oldest first
-	Earlier []puntuale.MessageDetail // the versions of the message before each move, oldest first, without contents
-	Later   *puntuale.MessageDetail  // the message that replaced this one in a move; nil: none
+	Earlier []puntuale.MessageDetail // the messages that this message replaced when its due time changed, oldest first, without contents
+	Later   *puntuale.MessageDetail  // the message that replaced this one when its due time changed; nil: none
 	Session Session                  // ID 0: the session was deleted
 }
 
@@ -220,7 +220,7 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 	return s, nil
 }
 
-// mostMoves bounds how many moves a Story contains.
+// mostMoves bounds how many changes of the due time a Story contains.
 const mostMoves = 50
 
 // moves adds to the story the messages that this message replaced in moves. It also adds the message that replaced this
@@ -307,8 +307,8 @@ func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }
 
-// backTo moves a message to the time that the function at returns. The message must be in the given state. Faults of
-// the new time are reported at location.
+// backTo changes a message's due time to the result of the argument at. The message must be in the given state. Faults
+// of the new time are reported at location.
 func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, location string, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
 	zone, err := c.zone()
 	if err != nil {

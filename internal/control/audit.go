@@ -26,7 +26,7 @@ func Audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.C
 	return rows, next, nil
 }
 
-// AddressText returns an address in the form of the audit log, or "" if the address is not known.
+// AddressText returns an IP address in the form of the audit log, or "" if the IP address is not known.
 func AddressText(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""

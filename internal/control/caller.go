@@ -117,7 +117,7 @@ func (c *Control) ClientFor(account puntuale.Client, actor puntuale.Actor) *Clie
 	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(account.ID), actor: actor}
 }
 
-// SetAddress sets the address from which the person acts, for the audit log.
+// SetAddress sets the IP address from which the person acts, for the audit log.
 func (c *Client) SetAddress(from netip.Addr) { c.actor.Address = AddressText(from) }
 
 // Account returns the client's account, as it was when this Client was created.

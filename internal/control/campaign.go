@@ -49,8 +49,8 @@ type NewCampaign struct {
 // Recipient is one row of a list in a call: the phone and the fields.
 type Recipient map[string]string
 
-// maxCommonFields bounds the fields that all recipients share, in bytes. They are bounded because a list of campaigns
-// contains them.
+// maxCommonFields bounds the fields that all recipients share, in bytes. A list of campaigns contains these fields for
+// each campaign, so their size must be bounded.
 const maxCommonFields = 16 << 10
 
 // columnPhone is the name of the column that contains the number.

@@ -14,7 +14,7 @@ func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error)
 	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
 }
 
-// ResumeCampaign ends the pause of a campaign. The due times of its messages move ahead by the length of the pause.
+// ResumeCampaign ends the pause of a campaign. The length of the pause is added to the due times of its messages.
 // Codes: not_found, conflict, forbidden.
 func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error) {
 	if err := c.MayCreate(); err != nil {

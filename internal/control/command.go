@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// The node that owns the session executes a command. This node may be the owner, or another node. The caller waits for
-// the answer. If the owner is in this process, a wakeup announces the answer. If not, the caller polls for the answer.
+// The node that owns a session executes the session's commands. The caller waits for the answer. If the owner is in the
+// caller's process, a wakeup announces the answer. If the owner is another process, the caller polls for the answer.
 
 const (
 	commandTakes = 10 * time.Second // a node must begin to execute the command within this time

@@ -41,7 +41,7 @@ func purposeIn(f *request.Faults, word string) puntuale.Purpose {
 // AddConsent adds a person's consent, or its withdrawal, to the ledger. The call counts in the client's usage, but the
 // daily cap never refuses it. A withdrawal blocks marketing from now on, and cancels pending marketing. It does not
 // change the blacklist. found contains the faults that the calling package already found in the request. Codes:
-// invalid, conflict (the same idempotency key with another body).
+// invalid, conflict (a call with a different body used the idempotency key).
 func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntuale.Consent], found ...puntuale.Fault) (puntuale.Consent, error) {
 	f := request.Faults(found)
 	once, clash, err := o.Begin(ctx, c.tenant, &f)
@@ -172,7 +172,8 @@ func (c *Control) OfNetwork(ctx context.Context, id puntuale.ClientID) (*Client,
 }
 
 // ConfirmOptOut sends the confirmation of an opt-out. The text is sent unchanged, and the blacklist does not stop it. A
-// second call with the same key sends nothing. The calls do not count in the client's usage. Codes: as [Client.Send].
+// second call with the same key sends nothing. The calls do not count in the client's usage. Codes: those of
+// [Client.Send].
 func (c *Client) ConfirmOptOut(ctx context.Context, session puntuale.SessionID, phone, text, key string) error {
 	if err := c.MayCreate(); err != nil {
 		return err

@@ -27,8 +27,8 @@ type ContactValue struct {
 	Cell   bool // true: the value is a table cell, in which a date may also begin with the day, as in 28/02/1990
 }
 
-// NewContact is a request to add a contact. If a contact with the number exists, the new values are merged into it.
-// Blank members have no effect.
+// NewContact is a request to add a contact. If a contact with the number exists, the new values are merged into this
+// contact. Blank members have no effect.
 type NewContact struct {
 	Phone    string
 	Name     string
@@ -206,8 +206,8 @@ func (k *contactCheck) contact(location string, n NewContact) puntuale.Contact {
 	return made
 }
 
-// AddContact adds a contact. If a contact with the number exists, AddContact merges the new values into it. The call
-// counts in the client's usage. Codes: invalid, quota_reached, forbidden.
+// AddContact adds a contact. If a contact with the number exists, AddContact merges the new values into this contact.
+// The call counts in the client's usage. Codes: invalid, quota_reached, forbidden.
 func (c *Client) AddContact(ctx context.Context, n NewContact, o Once[puntuale.Contact]) (puntuale.Contact, error) {
 	if err := c.MayCreate(); err != nil {
 		return puntuale.Contact{}, err

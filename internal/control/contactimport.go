@@ -56,7 +56,8 @@ const (
 	RefusedQuota = "quota"
 )
 
-// refusedOrder is the order in which a row is checked for these reasons, and in which the answer lists them.
+// refusedOrder lists all reasons why an import refuses a row. Each row is checked in this order, and the answer lists
+// the reasons in this order.
 var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedField, RefusedQuota}
 
 // Codes of the faults that this file reports.
@@ -73,7 +74,7 @@ const (
 	columnSource   = "source"
 )
 
-// contactHeaders are the usual headers of these columns, in small letters and without accents and punctuation.
+// contactHeaders maps the name of a column to its usual headers, in small letters and without accents and punctuation.
 var contactHeaders = map[string][]string{
 	columnName:     {"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname"},
 	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo"},
@@ -298,7 +299,7 @@ func fieldNameOf(header string) string {
 		switch {
 		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
 			b.WriteRune(r)
-		case r < 0x300 || r > 0x36f: // a character that is not a combining accent
+		case r < 0x300 || r > 0x36f: // combining accents are dropped, and any other character becomes "_"
 			b.WriteByte('_')
 		}
 	}

@@ -41,7 +41,7 @@ type Config struct {
 	// UncertainAfter is how long the outcome of an attempt may be unknown. After this time the message becomes FAILED. The
 	// dispatcher must have the same value. 0 means 24 hours.
 	UncertainAfter time.Duration
-	// Reported is called for each report of a device, with its verdict. It may be nil.
+	// Reported is called for each report of a device, with the verdict about the report. It may be nil.
 	Reported      func(verdict string)
 	PushKey       string               // the installation's public key for Web Push, base64url; "": devices get no pushes
 	Scratch       string               // the folder for lists while they are read; "": the system's temporary folder

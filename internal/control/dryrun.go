@@ -125,8 +125,8 @@ func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Locat
 
 var faultyStep = regexp.MustCompile(`^(?:body\.)?steps\[(\d+)\](.*)$`)
 
-// rehearse plans the steps without a fault. If the plan has a new fault, rehearse leaves that step out and plans again.
-// Each step keeps its number.
+// rehearse plans the steps. If planning finds a fault in a step, rehearse leaves this step out and plans the rest
+// again. The numbers of the steps do not change.
 func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 	good := make([]int, 0, len(s.Steps)) // the numbers of the steps without a fault
 	bad := map[int]bool{}
@@ -184,7 +184,7 @@ func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []in
 		}
 		r.Faults = append(r.Faults, f)
 	}
-	if len(out) == 0 { // no fault names a step
+	if len(out) == 0 { // no step causes the faults, so a plan with fewer steps would have the same faults
 		return nil
 	}
 	for i, n := range good {

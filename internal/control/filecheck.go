@@ -23,8 +23,8 @@ const (
 	fileWithin = 20 * time.Second
 )
 
-// fileChecks fetches files on trial, and counts the tries. Each process counts only its own tries. Therefore, two
-// processes allow twice as many tries, which is acceptable.
+// fileChecks fetches files to find out whether they can be sent, and counts the tries. Each process counts only its own
+// tries. Therefore, two processes allow twice as many tries, which is acceptable.
 type fileChecks struct {
 	source puntuale.MediaSource // nil: files cannot be tried
 

@@ -10,7 +10,7 @@ import (
 
 // Intervals and limits of waiting for changes.
 const (
-	linkEvery     = time.Second // between two reads of the links of a client's sessions
+	linkEvery     = time.Second // time between two reads of a client's sessions, to see changes of their links
 	followEvery   = 2 * time.Second
 	followClient  = 40
 	followEntire  = 1000
@@ -159,7 +159,8 @@ func (c *Client) poll(ctx context.Context, own *followed) {
 const feedLag = 2 * time.Second
 
 // follow reads a part of a feed. read also returns the time until which its result must be complete, or the zero time
-// if it need not be. If this time is less than feedLag ago, follow waits for the rest of feedLag and reads again.
+// if the result need not be complete. If this time is less than feedLag ago, follow waits for the rest of feedLag and
+// reads again.
 func (c *Client) follow(ctx context.Context, read func(now time.Time) (complete time.Time, err error)) error {
 	for left := feedLag; ; {
 		now := c.control.clock.Now()

@@ -43,13 +43,14 @@ func sane(key string) bool {
 	return len(key) <= maxIdempotencyKey && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// hashOf hashes a call's body. The server uses the hash to distinguish a repeat from another call with the same key.
+// hashOf hashes a call's body. The server uses the hash to distinguish a repeat from a different call with the same
+// key.
 func hashOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
 
-// Begin finds out whether the call is a repeat. A non-nil clash means that a call with another body used the key.
+// Begin finds out whether the call is a repeat. A non-nil clash means that a call with a different body used the key.
 // Return clash only if the request has no fault. err may be a [*puntuale.Replayed] with the earlier answer.
 func (o Once[T]) Begin(ctx context.Context, store puntuale.IdempotencyStore, f *request.Faults) (call *Keyed[T], clash, err error) {
 	if !o.check(f) {

@@ -21,8 +21,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestLimits calls every verb directly with values that the API and the pages would refuse. Each verb must check its
-// own limits, because any package may call it. Each row contains the expected refusal.
+// TestLimits calls every verb directly with values that the API and the pages would refuse. A verb is a method that
+// executes a request. Each verb must check its own limits, because any package may call the verb. Each row contains the
+// expected refusal.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -740,8 +741,8 @@ var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles 
 	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
-// TestEveryVerbHasItsLimits finds verbs without a row. For a new verb, add a row to the tables above. If its values
-// need no limit, add it to unlimited instead.
+// TestEveryVerbHasItsLimits finds verbs without a row. For a new verb, add a row to the tables above. If the verb's
+// values need no limit, add the verb to unlimited instead.
 func TestEveryVerbHasItsLimits(t *testing.T) {
 	t.Parallel()
 	known := slices.Concat(verbsWithID, unlimited)

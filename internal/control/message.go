@@ -49,7 +49,7 @@ type MessageQuery struct {
 	Reference          string         // the caller's reference
 	Period             request.Period // the due times must be in this period
 	Text               string         // words of the text or of the recipient's name; see [puntuale.MessageFilter]
-	WithoutRescheduled bool           // true: exclude messages that a move replaced
+	WithoutRescheduled bool           // true: exclude messages that were replaced when their due time changed
 	Page               request.Page
 
 	// Brief bounds how many rows the search for one page reads ([puntuale.MessageFilter].Look), so that the page is
@@ -167,7 +167,7 @@ func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.Messa
 	if err := f.Err(); err != nil {
 		return nil, "", err
 	}
-	if !from.Before(to) { // both bounds are in the hour that a clock change skips
+	if !from.Before(to) { // both bounds are in the hour that a clock change skips, so the period is empty
 		return nil, "", nil
 	}
 	var rows []puntuale.MessageOutcome

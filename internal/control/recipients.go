@@ -43,7 +43,7 @@ func mapped(l puntuale.RecipientList) (map[string]int, error) {
 	return columns, nil
 }
 
-// AddRecipients appends recipients to a campaign's list. Each recipient contains its field names. AddRecipients does
+// AddRecipients appends recipients to a campaign's list. Each recipient maps field names to values. AddRecipients does
 // not check the phones, because the campaign's check does. Codes: not_found, invalid, conflict (the campaign started).
 func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
@@ -396,7 +396,7 @@ func (s *storedRows) Next() (roster.Row, error) {
 		}
 		r := s.rows[0]
 		s.rows = s.rows[1:]
-		if len(r.Cells) > 0 { // a row without cells belongs to an erased person
+		if len(r.Cells) > 0 { // a row without cells is skipped, because it belongs to an erased person
 			return roster.Row{Line: r.Line, Cells: r.Cells}, nil
 		}
 	}

@@ -52,7 +52,7 @@ func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 // blacklist.
 func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[string]bool, error) {
 	words := make([]string, 0, 2*len(phones))
-	textOf := make(map[string]string, cap(words)) // from each text that may be in the blacklist to its number
+	textOf := make(map[string]string, cap(words)) // maps each text that may be in the blacklist to its number
 	for _, phone := range phones {
 		if !possible(phone) {
 			continue // a blacklist cannot contain this text

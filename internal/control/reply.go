@@ -86,8 +86,8 @@ func (c *Client) UnreadReplies(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// MarkRead marks a person's replies as read, up to and including the reply last. If last is 0, it marks all. It returns
-// how many of them were unread. The phone must have the form that messages use.
+// MarkRead marks a person's replies as read, up to and including the reply with the id last. If last is 0, it marks all
+// of them. MarkRead returns how many of the marked replies were unread. The phone must have the form that messages use.
 func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.ReplyID) (int, error) {
 	if !possible(phone) {
 		return 0, nil

@@ -130,7 +130,7 @@ func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Loca
 }
 
 // momentsOf returns the new times of one message. They are inside the message's window, in the zone of its run. The
-// time from due time to deadline does not change.
+// duration from due time to deadline does not change.
 func (m resendMoments) momentsOf(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}
 	if !m.day.IsZero() {

@@ -37,10 +37,10 @@ type UnknownCall struct {
 }
 
 // ResendUnknown resends messages that may have left before a restore, and closes the old messages as FAILED. For each
-// of them, it schedules a new message, which leaves now. A repeat sends nothing, because the messages are no longer
-// unknown. If the call selects all messages, ResendUnknown resends 1,000 at a time, and omits messages whose content
-// was removed. Each 1,000 are resent completely or not at all. Codes: not_found and conflict, with each message;
-// cap_reached; forbidden.
+// old message, ResendUnknown schedules a new message, which leaves now. A repeat sends nothing, because the messages
+// are no longer unknown. If the call selects all messages, ResendUnknown resends 1,000 at a time, and omits messages
+// whose content was removed. Each 1,000 are resent completely or not at all. Codes: not_found and conflict, with each
+// message; cap_reached; forbidden.
 func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []puntuale.MessageID, err error) {
 	said := func(m *puntuale.MessageDetail) bool { return !m.Blanked }
 	err = c.eachUnknown(ctx, call, said, func(texts []string) error {
@@ -52,8 +52,8 @@ func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []pun
 }
 
 // CloseUnknown sets messages that may have left before a restore to FAILED, with an uncertain outcome. It returns how
-// many it changed, without those that were closed or resent before. Codes: not_found, with each id that is not one of
-// the client's messages.
+// many messages it changed. Messages that were already closed or resent are not counted. Codes: not_found, with each id
+// that is not one of the client's messages.
 func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int, err error) {
 	every := func(*puntuale.MessageDetail) bool { return true }
 	err = c.eachUnknown(ctx, call, every, func(texts []string) error {
@@ -85,7 +85,7 @@ func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int
 }
 
 // eachUnknown calls the function do with the ids that a call selects, one page at a time. If the call selects all
-// messages, do gets only the ids of messages for which the function pass returns true.
+// messages, do gets only the ids of messages for which the argument pass returns true.
 func (c *Client) eachUnknown(ctx context.Context, call UnknownCall, pass func(*puntuale.MessageDetail) bool, do func(ids []string) error) error {
 	if !call.All {
 		return do(call.IDs)

@@ -146,9 +146,9 @@ func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error)
 	return c.withFields(ctx, all...)
 }
 
-// DeleteSequence removes a sequence. pending decides about its pending messages: "cancel" cancels them, "keep" leaves
-// them pending, and "" refuses the deletion if there are any. Messages that remain will be sent, and [Client.Stop] can
-// still cancel them. Codes: not_found, invalid, conflict.
+// DeleteSequence removes a sequence. The argument pending decides about the sequence's pending messages: "cancel"
+// cancels them, "keep" leaves them pending, and "" refuses the deletion if there are any. Messages that remain will be
+// sent, and [Client.Stop] can still cancel them. Codes: not_found, invalid, conflict.
 func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 	wanted, err := sequenceID(id)
 	if err != nil {

@@ -154,9 +154,10 @@ func (c *Client) Sessions(ctx context.Context, p request.Page) ([]Session, strin
 	return sessions, next, nil
 }
 
-// DeleteSession removes a session, but never the default session. If pending is "cancel", it cancels the session's
-// pending messages. If moveTo is the id of another session of the client, it moves them to that session. If both are
-// "", it refuses the deletion if there are pending messages. Codes: not_found, invalid, conflict, busy.
+// DeleteSession removes a session, but never the default session. If the argument pending is "cancel", the session's
+// pending messages are cancelled. If moveTo is the id of another session of the client, they move to the session
+// moveTo. If both arguments are "", and there are pending messages, the deletion is refused. Codes: not_found, invalid,
+// conflict, busy.
 func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) error {
 	found, err := c.Session(ctx, id)
 	if err != nil {

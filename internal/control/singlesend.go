@@ -23,7 +23,7 @@ type SingleCall struct {
 	ValidFor  *puntuale.Validity // how long after its due time the message may still leave; nil: 24 hours
 	Template  string             // the name of a client's template, which replaces text and media
 	Session   string             // "": the client's default session
-	Name      string             // stored under the contract's name nome_invio
+	Name      string             // a name for the send; the API's member is named nome_invio
 	Purpose   string             // service or marketing; "": service
 	Reference Reference
 	Timezone  string // the zone of the date; "": the client's zone
@@ -42,8 +42,8 @@ const (
 )
 
 // Send schedules one message. The call counts once in the client's usage. A text is sent unchanged. A template's
-// placeholders are filled from the members of the body. Codes: invalid, conflict (the same idempotency key with another
-// body), busy, cap_reached, forbidden. If Send returns an error, nothing is scheduled or counted.
+// placeholders are filled from the members of the body. Codes: invalid, conflict (a call with a different body used the
+// idempotency key), busy, cap_reached, forbidden. If Send returns an error, nothing is scheduled or counted.
 func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err := c.MayCreate(); err != nil {
 		return Started{}, err
@@ -195,7 +195,7 @@ func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (
 		}
 		return s.Session, err
 	}
-	for cursor := ""; ; { // usually the default session is the first one
+	for cursor := ""; ; { // usually the default session is the first one, so one page is enough
 		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: request.PageRows, Cursor: cursor})
 		if err != nil {
 			return puntuale.Session{}, fmt.Errorf("look for the default session: %w", err)

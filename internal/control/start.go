@@ -24,7 +24,7 @@ type StartCall struct {
 	BodyZone  string                     // from the body; "": the client's zone
 	IfRunning string                     // "": the sequence's own setting
 	Reference Reference
-	Body      []byte // byte for byte; stored under the contract's name richiesta
+	Body      []byte // the request's body, unchanged; the API's member is named richiesta
 
 	Faults []puntuale.Fault // the faults that the calling package already found; the error reports them together with the others
 
@@ -60,8 +60,9 @@ func startedBefore(err error) (Started, error) {
 }
 
 // Start schedules all messages of a sequence for one recipient. The call counts once in the client's usage. Codes:
-// not_found (the sequence does not exist), invalid, conflict (if_running is "reject", or the same idempotency key with
-// another body), busy, cap_reached, forbidden. If Start returns an error, nothing is scheduled or counted.
+// not_found (the sequence does not exist), invalid, conflict, busy, cap_reached, forbidden. Conflict means that
+// if_running is "reject", or that a call with a different body used the idempotency key. If Start returns an error,
+// nothing is scheduled or counted.
 func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if c.remembered {
 		started, proven, err := c.startFromMemory(ctx, call)
@@ -194,8 +195,8 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	return p, f.Err()
 }
 
-// startInfo reads the data for the plan of a start. If the client was found in memory, it takes these data from memory,
-// too.
+// startInfo reads the data for the plan of a start. If the client was found in memory, startInfo looks in memory for
+// these data, too.
 func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time.Time) (startInfo, error) {
 	key := startKey{c.account.ID, id, c.account.Revision}
 	if c.remembered {

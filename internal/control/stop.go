@@ -41,7 +41,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 }
 
 // StopRun cancels the unsent messages of one run to a recipient, and returns their number. The daily cap never refuses
-// it. Codes: invalid.
+// the call. Codes: invalid.
 func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err error) {
 	var f request.Faults
 	phone = c.recipient(&f, "body.phone", phone)

@@ -15,11 +15,11 @@ func (c *Client) Totals(ctx context.Context, daysBack, ahead int) ([]puntuale.Da
 	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, daysBack, ahead)
 }
 
-// mostTotalDays bounds how far totals reach back or ahead, in days. The store keeps its counts for about this long.
+// mostTotalDays bounds how far totals reach back or ahead, in days. The store keeps the counts for about this long.
 const mostTotalDays = 400
 
 // Totals counts the messages of one client by day. If id is 0, it counts the messages of all clients. daysBack and
-// ahead are the days before and after today. The list contains every day, even without messages.
+// ahead say how many days before and after today the list contains. The list contains every day, even without messages.
 func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, daysBack, ahead int) ([]puntuale.DayTotal, error) {
 	daysBack, ahead = max(0, min(daysBack, mostTotalDays)), max(0, min(ahead, mostTotalDays))
 	from, to := today.AddDays(-daysBack), today.AddDays(ahead)

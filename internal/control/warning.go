@@ -86,7 +86,7 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.
 		return ""
 	}
 	switch {
-	case step.Official == nil && step.Text != "" && puntuale.MediaKind(address) == "audio": // phones show a file of this kind without a caption
+	case step.Official == nil && step.Text != "" && puntuale.MediaKind(address) == "audio": // phones show an audio file without a caption, so nobody would see the text
 		return puntuale.ReasonAudioAlone
 	case network == puntuale.Official && extension != "" && !slices.Contains(metaFiles, extension):
 		return puntuale.ReasonFileType

@@ -25,7 +25,7 @@ const (
 const (
 	maxDetail  = 300             // characters
 	maxCapture = 4 << 10         // bytes of a command's output that are searched for the detail
-	leftOver   = 2 * time.Second // how long programs that the command started may keep its output open after its end
+	leftOver   = 2 * time.Second // how long the command's output may stay open after the command's end, because a program that the command started still uses it
 )
 
 // Command returns a function for [Config].Do that runs a shell command for each message. The command gets the message

@@ -27,8 +27,8 @@ func (h *heldTake) keep(ctx context.Context) {
 	}
 }
 
-// stillHeld reports whether the device still holds an attempt, and will hold it for some time. It asks the server,
-// unless the server confirmed this recently.
+// stillHeld reports whether the device still holds an attempt, and will hold it for some time. stillHeld asks the
+// server, unless the server confirmed the hold recently.
 func (h *heldTake) stillHeld(ctx context.Context, attempt string) (bool, error) {
 	h.mu.Lock()
 	lately := h.r.Clock.Now().Sub(h.confirmed) < h.r.Lease/2

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// keepSettled is how long the journal stores the outcome of a message after its report. If the message is taken
-	// again in this time, the device reports this outcome.
+	// keepSettled is how long the journal stores the outcome of a message after the device reported the outcome. If the
+	// message is taken again in this time, the device reports this outcome.
 	keepSettled = 7 * 24 * time.Hour
 
 	// rewriteAfter is how many lines are appended before the journal is rewritten without old entries.
@@ -25,21 +25,21 @@ const (
 )
 
 // Journal stores everything that a crash of the device must not lose, in one file of JSON lines. When a method returns,
-// its line is on disk. Journal is not safe for concurrent use. Only one process at a time may open a file, which the
-// caller must ensure.
+// its line is on disk. Journal is not safe for concurrent use. The caller must ensure that only one process at a time
+// opens the file.
 type Journal struct {
 	name     string
 	clock    clock.Clock
 	file     *os.File
 	appended int
 
-	take    string             // the id of the last take
+	take    string             // the id of the last call that took messages
 	open    []entry            // attempts that were begun or reported, and not acknowledged, oldest first
 	settled map[string]settled // the reported outcome of each message, except returned messages
 }
 
-// entry is a line of the journal: the id of a call that takes messages, or what is known about an attempt. An entry of
-// an attempt without an outcome means "begun".
+// entry is a line of the journal: the id of a call that takes messages, or what is known about an attempt. If an
+// attempt's entry contains no outcome, the command was begun.
 type entry struct {
 	At      int64   `json:"at"` // seconds since 1970
 	Take    string  `json:"take,omitempty"`
@@ -194,7 +194,7 @@ func (j *Journal) rewrite() (err error) {
 	cutoff := j.clock.Now().Add(-keepSettled).Unix()
 	for message, s := range j.settled {
 		switch {
-		case !s.known: // the entry is also in open
+		case !s.known: // open also contains the entry, so it is not written here
 		case s.At < cutoff:
 			delete(j.settled, message)
 		default:

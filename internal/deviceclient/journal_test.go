@@ -57,8 +57,8 @@ func TestJournalIsRead(t *testing.T) {
 	}
 }
 
-// TestJournalStaysSmall: the journal is rewritten without old entries. Outcomes are stored for a week after their
-// report.
+// TestJournalStaysSmall: the journal is rewritten without old entries. An outcome is stored for a week after it was
+// reported.
 func TestJournalStaysSmall(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFake(time.Unix(1_800_000_000, 0))

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	firstPause   = time.Second // after the first failure; doubled after each further failure
+	firstPause   = time.Second // the wait after the first failure; the wait doubles after each further failure
 	lastPause    = time.Minute
 	longestPause = time.Hour       // the longest wait that the server may request
 	endWithin    = 5 * time.Second // how long sending the last reports may take at the end
@@ -63,8 +63,8 @@ func Run(ctx context.Context, cfg Config) error {
 type runner struct {
 	Config
 	dedupes  bool
-	repeat   bool // true: the answer to the last take in the journal may have been lost
-	returned int  // how many messages the command returned since it last sent or refused one
+	repeat   bool // true: the answer to the last call that takes messages may have been lost; the journal contains the call's id
+	returned int  // how many messages the command returned since the last message that it sent or refused
 }
 
 // start finishes the attempts of an earlier run.
@@ -206,8 +206,8 @@ func (r *runner) end(ctx context.Context) {
 	}
 }
 
-// giveBack returns the held messages. It asks the server which messages these are, because the answer to a take may
-// have been lost.
+// giveBack returns the held messages. It asks the server which messages these are, because the answer to a call that
+// takes messages may have been lost.
 func (r *runner) giveBack(ctx context.Context) error {
 	var all []heldMessage
 	err := r.persist(ctx, func() (err error) { all, err = r.Client.holds(ctx); return err })

@@ -19,7 +19,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// untilDecided stops the process at the first take after all messages have an outcome.
+// untilDecided stops the process at the first call that takes messages after all messages have an outcome.
 func (w *world) untilDecided() {
 	before := w.fault
 	w.fault = func(call string, n int) fault {
@@ -100,8 +100,8 @@ func killedAt(t *testing.T, dedupes bool, at int) (killed bool) {
 	return killed
 }
 
-// TestAnswersAreLost loses the answer to each call once. The device repeats takes with the same id, and the server
-// recognises repeated reports.
+// TestAnswersAreLost loses the answer to each call once. If a call takes messages, the device repeats it with the same
+// id, and the server recognises repeated reports.
 func TestAnswersAreLost(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
@@ -124,7 +124,8 @@ func TestAnswersAreLost(t *testing.T) {
 	})
 }
 
-// TestHoldsAreRenewed: a command may take longer than the lease. The messages behind it stay held and wait.
+// TestHoldsAreRenewed: a command may take longer than the lease. The device still holds the messages that wait for this
+// command.
 func TestHoldsAreRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 3)
@@ -207,7 +208,7 @@ func TestTakenAgain(t *testing.T) {
 			t.Fatal("the report arrived")
 		}
 		_ = w.clock.Sleep(t.Context(), time.Hour)
-		w.take(t.Context(), order{Take: "answer on its way", Max: 1, Lease: 60}) // another take gives the message a new attempt
+		w.take(t.Context(), order{Take: "answer on its way", Max: 1, Lease: 60}) // a second call takes the message again, with a new attempt
 		w.fault = func(string, int) fault { return fault{} }
 		w.untilDecided()
 		if err := w.run(w.send); err != nil {
@@ -282,8 +283,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestStopped: a device that must stop waits for its command to end. It returns all other messages, including those of
-// a take whose answer was lost.
+// TestStopped: a device that must stop waits for its command to end. It returns all other messages, including messages
+// that it took in a call without an answer.
 func TestStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
@@ -344,8 +345,8 @@ func TestCommandFails(t *testing.T) {
 	})
 }
 
-// TestIdle: without messages, the device sends one request for each wait. A server that does not wait does not get
-// requests without a pause.
+// TestIdle: without messages, the device sends one request for each wait. If the server does not wait, the device
+// pauses before the next request.
 func TestIdle(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		t.Run(fmt.Sprintf("waits=%t", waits), func(t *testing.T) {

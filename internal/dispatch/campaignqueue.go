@@ -22,7 +22,8 @@ func (s *scheduler) campaignMost() int {
 	return min(max(campaignMemory/max(1, len(s.queues)), queueLeast), campaignMost)
 }
 
-// recipientKey identifies a recipient of a session. A recipient of a campaign has a separate key for this campaign.
+// recipientKey identifies a recipient of a session. Messages of campaigns to a phone have one key, and all other
+// messages to this phone have another key. Therefore, they do not wait for each other.
 type recipientKey struct {
 	phone    string
 	campaign bool

@@ -24,9 +24,9 @@ type Config struct {
 	// other nodes, and must not block. If Remote is nil, other nodes get no wakeups.
 	Remote puntuale.Wakeup
 
-	// Departed returns when messages of a session left after the time since, latest first. It returns at most limit
-	// times. The limit of a session for one day needs these times. If Departed is nil, a node counts only the messages
-	// that left while it owned the session.
+	// Departed returns the times at which messages of a session left, latest first. It returns only times after since,
+	// and at most limit times. The limit of a session for one day needs these times. If Departed is nil, a node counts
+	// only the messages that left while it owned the session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error)
 
 	// Mark returns the keyed hash that replaces an erased person's number in a client's blacklist. It must be safe for
@@ -53,8 +53,8 @@ type Config struct {
 
 // Sessions opens and closes the sessions that the node owns. Own and Release must not block.
 type Sessions interface {
-	// Own receives all sessions that the node owns from now on. Sessions in leaving will go to another node. Own does
-	// not open them, and Release closes them.
+	// Own receives all sessions that the node owns from now on. Sessions in the argument leaving will go to another
+	// node. Own does not open them, and Release closes them.
 	Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool)
 	// Release closes a session that has no message in flight. It calls done when another node may open the session.
 	Release(session puntuale.SessionID, done func())
@@ -233,9 +233,9 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 	}
 }
 
-// Wake reports that a message of the session is due at the time due. A zero due reports that sessions changed. Wake
-// never blocks. Several wakeups at the same time have the effect of one. If another node may own the session, Wake
-// passes the wakeup on.
+// Wake reports that a message of the session is due. The argument due is the message's due time. If due is zero, Wake
+// reports that sessions changed. Wake never blocks. Several wakeups at the same time have the effect of one. If another
+// node may own the session, Wake passes the wakeup on.
 func (d *Dispatcher) Wake(session puntuale.SessionID, due time.Time) { d.wake(session, due, true) }
 
 // TakeWakeup handles a wakeup that another node passed on. Unlike Wake, it does not pass the wakeup on again. If no
@@ -260,8 +260,8 @@ func RemoteWakeup(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 	}
 }
 
-// Drain stops a session from beginning attempts before the time end. At this time, the session continues by itself. The
-// channel is closed when nothing of the session is in flight and every outcome is on disk. If the node does not own the
+// Drain makes a session begin no attempts until end, which is a time. Then the session continues by itself. The channel
+// is closed when nothing of the session is in flight and every outcome is on disk. If the node does not own the
 // session, the channel is closed at once.
 func (d *Dispatcher) Drain(session puntuale.SessionID, end time.Time) <-chan struct{} {
 	quiet := make(chan struct{})

@@ -23,7 +23,7 @@ func (d *drain) hasEnded(now time.Time) bool { return d.active() && !now.Before(
 // drainMost is the longest drain. The caller's clock, which sets the end, may be ahead of this node's clock.
 const drainMost = 40 * time.Second
 
-// drain stops a session from beginning attempts before the time end. It closes quiet when nothing of the session is in
+// drain makes a session begin no attempts until end, which is a time. It closes quiet when nothing of the session is in
 // flight.
 func (s *scheduler) drain(session puntuale.SessionID, end time.Time, quiet chan struct{}) {
 	q := s.queues[session]
@@ -49,8 +49,8 @@ func (s *scheduler) endDrain(q *sessionQueue) {
 	s.resume(q)
 }
 
-// notifyDrained closes the waiters' channels when nothing of the session is in flight. Messages of an earlier session
-// queue of the same session count, too.
+// notifyDrained closes the waiters' channels when nothing of the session is in flight. This includes messages that an
+// earlier session queue of the same session sent.
 func (s *scheduler) notifyDrained(q *sessionQueue) {
 	if len(q.drain.waiters) == 0 || q.unrecorded > 0 && !q.lost() {
 		return

@@ -10,8 +10,8 @@ import (
 )
 
 // TestErasedNumberGetsNothing blacklists a number that was then erased, so that the store has only its keyed hash.
-// Messages to the client's other recipients leave on time. This includes the first message. The answer to its claim
-// informs the dispatcher that it must use keyed hashes.
+// Messages to the client's other recipients leave on time. This includes the first message. The answer to the first
+// message's claim informs the dispatcher that it must use keyed hashes.
 func TestErasedNumberGetsNothing(t *testing.T) {
 	t.Parallel()
 	const blocked, free = "+393470001000", "+393470002000"

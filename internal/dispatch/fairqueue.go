@@ -31,7 +31,7 @@ func (f *fairQueue) join(client puntuale.ClientID) *tenantQueue {
 	return t
 }
 
-// leave removes a session queue of the client. If it was the last one, leave also removes the client.
+// leave removes a session queue of the client. If the client has no other session queue, leave also removes the client.
 func (f *fairQueue) leave(t *tenantQueue) {
 	if t.owned--; t.owned == 0 {
 		delete(f.tenants, t.client)

@@ -53,8 +53,8 @@ func newMemory() *memory {
 	}
 }
 
-// enter locks the memory. A write first waits for the duration commit. enter returns the error that the test set with
-// fails.
+// enter locks the memory. A write first sleeps as long as the field commit says. enter returns the error that the test
+// set with fails.
 func (m *memory) enter(method string, write bool) error {
 	if write && m.commit > 0 {
 		time.Sleep(m.commit)
@@ -502,7 +502,7 @@ func config(m *memory, n *network) dispatch.Config {
 	}
 }
 
-// after waits for the duration d, and then until all goroutines of the bubble are idle.
+// after sleeps for d, and then waits until all goroutines of the bubble are idle.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -325,9 +325,9 @@ func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID,
 	return owned, leaving
 }
 
-// wanted returns the free sessions that this node should take. There are three reasons. The hashing assigns the session
-// to this node. The session was created or changed here. Or the session was free for a whole lease, because another
-// node did not take it.
+// wanted returns the free sessions that this node should take. There are three reasons to take a session. First: the
+// hashing assigns the session to this node. Second: the session was created or changed on this node. Third: the session
+// was free for a whole lease, because another node did not take it.
 func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, woken map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
 	now := m.cfg.Clock.Now()
 	still := make(map[puntuale.SessionID]time.Time)
@@ -400,8 +400,8 @@ func (m *membership) handOver(ctx context.Context) {
 	}
 }
 
-// target returns the node that should own a session: the node with the highest hash of (session, node). Therefore, when
-// a node joins or leaves, only this node's sessions move.
+// target returns the node that should own a session: the node with the highest hash of (session, node). Therefore, if a
+// node joins, sessions move only to this node. If a node leaves, only its own sessions move.
 func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.NodeID) {
 	var high uint64
 	for _, n := range nodes {

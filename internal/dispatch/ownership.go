@@ -16,7 +16,7 @@ const (
 )
 
 // setSessions handles the sessions that the membership read from the roster. own contains all sessions that the node
-// owns. Sessions in leaving go to another node when none of their messages is in flight.
+// owns. Sessions in the argument leaving go to another node when none of their messages is in flight.
 func (s *scheduler) setSessions(node puntuale.NodeID, own []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	if node != s.node {
 		return

@@ -9,7 +9,7 @@ import (
 // polls contains the time of the next poll of all sessions, and counts the polls.
 type polls struct {
 	next     time.Time
-	count    int64 // number of polls so far; setting the clock does not change its rate
+	count    int64 // number of polls so far; overdue measures time with it, because a person may set the clock
 	nextPart time.Time
 	part     int64 // the current part of the poll, from 0 to pollParts-1
 }

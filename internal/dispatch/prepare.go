@@ -18,7 +18,7 @@ const (
 	mediaPerSession = 8
 	prepareWait     = 90 * time.Second
 	panicsAllowed   = 3
-	repeatTries     = 4 // if the preparation of a repeat fails, the repeat waits as long as a normal message after this number of failures
+	repeatTries     = 4 // after a failed preparation, a repeat waits as long as a normal message waits after this number of failures
 	loadsAtOne      = 1
 	loadMost        = 1000
 )

@@ -196,8 +196,8 @@ func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.Sessio
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
-		// A message in retry is due again within retryReach. If it was due more than orderWait ago, it holds back no
-		// other messages any more.
+		// A message in retry is due again within retryReach. A message that was due more than orderWait ago holds back
+		// no other messages any more.
 		maximum := max(takeoverRows/len(fresh), takeoverLeast)
 		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), maximum); r.err != nil {
 			return r
@@ -216,7 +216,8 @@ func (s *scheduler) readCampaigns(r *readResult, from []puntuale.QueueCursor, ho
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// behindRows bounds the rows of one search for messages that expire behind the rows of a read.
+// behindRows bounds the rows of one search behind a read. The search looks for messages that expire; see
+// [lookahead.BehindUntil].
 const behindRows = 1024
 
 func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {

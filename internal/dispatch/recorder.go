@@ -177,8 +177,8 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 	return nil
 }
 
-// fails informs the scheduler when the store stops recording outcomes, and when it records them again. failures is 1 or
-// -1.
+// fails informs the scheduler when the store stops recording outcomes, and when it records them again. failures is 1 if
+// a goroutine begins to fail, and -1 if it succeeds again.
 func (r *recorder) fails(failures int) {
 	r.mu.Lock()
 	r.failing += failures

@@ -18,7 +18,7 @@ import (
 //   - If the attempt is not repeated, and the connector is a delivery checker, inquire asks the network whether the
 //     message arrived. A message that did not arrive waits, because it may still arrive.
 //   - At giveUpAt, a message without a receipt becomes FAILED with an uncertain outcome. This also happens to a message
-//     whose attempts crash the process, because the network may have it.
+//     whose attempts crash the process, because the network may have the message.
 func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	row := &m.row
 	_, unsent := s.attempts.unsent[row.Intent]

@@ -39,8 +39,8 @@ func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
 }
 
 // putOff postpones a message that was refused for a limited time, for a reason that is not in the message. Later
-// messages to its recipient wait for it, as after a refused attempt. The message may be prepared before its due time,
-// but never leaves before its due time.
+// messages to its recipient wait for this message, as they do after a refused attempt. The message may be prepared
+// before its due time, but never leaves before its due time.
 func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
 	next := now.Add(refusal.Wait())
 	if !next.After(m.row.Next) {
@@ -52,8 +52,8 @@ func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.Se
 	s.postpone(m, next, refusal.Reason, refusal.Detail)
 }
 
-// retryPrepare postpones a message whose preparation failed. Later messages to its recipient wait for it for a limited
-// time.
+// retryPrepare postpones a message whose preparation failed. Later messages to its recipient wait for this message, but
+// only for a limited time.
 func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntuale.SendError, err error) {
 	reason, detail := puntuale.Reason{}, puntuale.ReasonOf(err)
 	if refusal != nil {

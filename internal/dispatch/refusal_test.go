@@ -223,8 +223,8 @@ func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 	n.send = func(_ context.Context, p puntuale.Prepared) error { return once(p.Envelope) }
 }
 
-// leftAfter checks when the last attempt of a message was made. If wait is 0, the attempt must be at the time since. If
-// not, the time between since and the attempt must be at least wait, and at most one and a half times wait.
+// leftAfter checks when the last attempt of a message was made. If wait is 0, the attempt must be at since. If wait is
+// not 0, the attempt must be at least wait after since, and at most one and a half times wait after since.
 func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time, wait time.Duration) {
 	t.Helper()
 	at := n.of(id)
@@ -232,7 +232,7 @@ func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time,
 		t.Errorf("message %d never left", id)
 		return
 	}
-	// A wait for the session begins at the refusal, a little before the time since.
+	// If the whole session must wait, the wait begins at the refusal. The refusal is a little before since.
 	took := at[len(at)-1].Sub(since)
 	if took < wait-300*time.Millisecond || took > wait+wait/2+time.Second {
 		t.Errorf("message %d left %v late, want %v", id, took, wait)
@@ -271,7 +271,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 			}
 		}
 		m.mu.Unlock()
-		if during == 0 || during > 3 { // only preparations that began before the first refusal
+		if during == 0 || during > 3 { // only preparations that began before the first refusal are allowed
 			t.Errorf("asked to prepare %d times while throttled", during)
 		}
 		all := n.sightings()

@@ -99,8 +99,8 @@ func (s *scheduler) askRetryChecks(requested []retryCheck, from []puntuale.Queue
 	})
 }
 
-// gotRetryChecks lifts the barriers of messages that are no longer open, or whose next attempt was moved on disk. It
-// does not lift a barrier that changed after the check was requested.
+// gotRetryChecks lifts the barriers of messages that are no longer open, or whose next attempt has a new time on disk.
+// It does not lift a barrier that changed after the check was requested.
 func (s *scheduler) gotRetryChecks(requested []retryCheck, from []puntuale.QueueCursor, open []puntuale.DueMessage) {
 	still := make(map[puntuale.MessageID]bool, len(open))
 	for i := range open {

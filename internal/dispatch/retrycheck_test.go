@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// refuseFirst makes the network refuse every attempt of the first message as Transient. Each of these attempts lasts as
-// long as the argument takes. The network accepts all other messages.
+// refuseFirst makes the network refuse every attempt of the first message as Transient. The argument takes is the
+// duration of each of these attempts. The network accepts all other messages.
 func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, _ *memory, n *network) {
 		n.send = func(_ context.Context, p puntuale.Prepared) error {
@@ -67,8 +67,8 @@ func TestStoppedWhileOneWaits(t *testing.T) {
 	})
 }
 
-// TestStoppedDuringAttempt checks that a message does not hold back later messages if it was stopped during an attempt
-// that ends in a retry.
+// TestStoppedDuringAttempt stops a message during an attempt that ends in a retry. This message must not hold back
+// later messages.
 func TestStoppedDuringAttempt(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {

@@ -220,8 +220,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// justBefore returns the time d after now, minus one millisecond. The first message to the recipient is due one
-// millisecond before now.
+// justBefore adds d to now, and subtracts one millisecond. The first message to the recipient is due one millisecond
+// before now.
 func justBefore(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
 
 // TestRetryHoldsOrder checks that a message in retry holds back later messages to its recipient for at most a minute.

@@ -86,8 +86,8 @@ func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	return q.pace.take(now)
 }
 
-// take returns the session's next message that may leave now, or nil if there is none. In the second case, a timer or
-// an event activates the session again.
+// take returns the session's next message that may leave now, or nil if there is none. If it returns nil, a timer or an
+// event activates the session again.
 func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	if !q.offline && !q.online() {
 		s.checkOnline(q, now)

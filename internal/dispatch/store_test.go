@@ -261,8 +261,8 @@ func TestObserve(t *testing.T) {
 }
 
 // TestStoppedInFlight stops a message while it is being sent. The message must not be sent again. If the network
-// refuses the message for now, it becomes CANCELLED. If the network's answer is lost, the message is not repeated. If
-// the network accepts the message, the message becomes COMPLETED.
+// refuses the message for now, the message becomes CANCELLED. If the network's answer is lost, the message is not
+// repeated. If the network accepts the message, the message becomes COMPLETED.
 func TestStoppedInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

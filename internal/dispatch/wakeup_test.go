@@ -80,7 +80,7 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	return time.Since(began)
 }
 
-// TestWakeupReachesOtherNode checks that a message that was started at one node is sent at once by another. The poll's
+// TestWakeupReachesOtherNode checks that a call to one node makes the other node send the message at once. The poll's
 // interval is an hour, so only a wakeup can be the cause.
 func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Parallel()
@@ -138,8 +138,8 @@ func (e *elsewhere) wakeup(session puntuale.SessionID, due time.Time) {
 }
 
 // TestWakeupsGivenAway checks that a node handles wakeups for its own sessions, and passes on other wakeups that are
-// due soon. It does not pass on wakeups from other nodes. Such a wakeup causes a read of the roster only if the node
-// should own the session.
+// due soon. It does not pass on wakeups from other nodes. A wakeup from another node causes a read of the roster only
+// if this node should own the session.
 func TestWakeupsGivenAway(t *testing.T) {
 	t.Parallel()
 	given := &elsewhere{map[puntuale.SessionID]int{}, map[puntuale.SessionID]int{}}

@@ -118,7 +118,8 @@ func (w *world) newClient(t testing.TB) (puntuale.ClientID, puntuale.SessionID) 
 	return created.Client, created.Session
 }
 
-// start stores a run to a phone, with one message for each due time. Each message is valid for the duration valid.
+// start stores a run to a phone, with one message for each due time. The argument valid says how long each message is
+// valid.
 func (w *world) start(t testing.TB, phone string, valid time.Duration, due ...time.Time) []puntuale.MessageID {
 	t.Helper()
 	ids, err := w.begin(t.Context(), phone, valid, due...)

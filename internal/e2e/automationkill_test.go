@@ -373,7 +373,7 @@ func (r *ruled) alive() string {
 	return r.nodes[i].base
 }
 
-// passedBefore reports whether the hours of a silence may have passed before the person answered.
+// passedBefore reports whether the rule's time for an answer may have passed before the person answered.
 func (r *ruled) passedBefore(p *ruledPerson) bool {
 	return !p.answered.IsZero() && slices.ContainsFunc(r.passes, func(at time.Time) bool { return at.After(p.begun) && at.Before(p.answered) })
 }

@@ -27,7 +27,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 		old := serve(t, database)
 		tenants := loadTenants(t, old.base, createPartner(t, database), 3)
 		l := newLoadOf(manyStarts, seed, tenants, old.base)
-		l.await(t, 1200) // about as many starts as four seconds bring
+		l.await(t, 1200) // this takes about four seconds
 		file := filepath.Join(t.TempDir(), "backup.zip")
 		began, before := time.Now(), l.acknowledged()
 		command(t, "backup", "--to", file, "--data", t.TempDir(), "--database", databaseFlag(database))

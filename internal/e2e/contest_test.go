@@ -277,7 +277,8 @@ func (m *recipientRecord) answerNames(id string) bool {
 	return slices.ContainsFunc(m.taken, func(d callRecord) bool { return slices.Contains(d.ids, id) })
 }
 
-// contested reports whether an effect and another call overlap in time, so that either may have been first.
+// contested reports whether a cancellation or a sending overlaps in time with another such event. A stop or cancel
+// that did not name the message also counts as such an event. If two events overlap, either may have been first.
 func (h history) contested() bool {
 	for i, a := range h {
 		for j, b := range h {

@@ -132,7 +132,7 @@ type fault struct {
 	on     []string // databases: "sqlite", "postgres", or "cluster", which is a PostgreSQL that the test may stop
 	nodes  []int
 	spare  int // number of nodes that get no calls, because they will end
-	times  int // how many times it happens with PUNTUALE_LONG=1
+	times  int // how many times the fault happens with PUNTUALE_LONG=1
 	clean  bool
 	happen func(f *fleet)
 	late   time.Duration // how late a message may be; if happen stops everything, the time that it takes is added

@@ -21,7 +21,7 @@ const (
 	hostileDelay  = 250 * time.Millisecond
 
 	keptConnections    = 4096 // how many connections the server keeps
-	hostileConnections = 5300 // a fifth of the connections pause between two attacks, and the server closes those above its limit
+	hostileConnections = 5300 // a fifth of the connections pause between two attacks, and the server closes the connections above its limit
 )
 
 // TestHostileMix opens more connections than the server keeps. Each connection tries in its own way to use up memory or
@@ -45,7 +45,7 @@ func TestHostileMix(t *testing.T) {
 		}
 		attackers := mix.begin(t)
 		var delays []time.Duration
-		for tries, disturbed := 0, 0; tries < windows && disturbed < mostDisturbed; { // the highest memory never falls, so the bound of memory must hold at the first try
+		for tries, disturbed := 0, 0; tries < windows && disturbed < mostDisturbed; { // a repeated try cannot lower the highest memory use, so the memory bound must hold at the first try
 			took := hostTook(func() { delays = startDelays(t, s, victim, window) })
 			seen := attackers.seen()
 			t.Logf("%d starts, p50 %v, p99 %v, max %v; %d MB at most; %v; the host took %.0f %%", len(delays),

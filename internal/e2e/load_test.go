@@ -72,8 +72,8 @@ const callers = 12
 // mix says how many callers there are, and what they call.
 type mix struct {
 	callers int
-	singles int // one in singles calls creates a single message, and the others start runs; 0: all start runs
-	stops   int // of each stops calls that create messages, one is stopped at once, one is stopped a second later, and one is cancelled
+	singles int // one of this many calls creates a single message, and the others start runs; 0: all start runs
+	stops   int // of this many calls that create messages, one is stopped at once, one is stopped a second later, and one is cancelled
 }
 
 // everything has all kinds of calls. manyStarts makes at least 300 starts a second, if the machine is fast enough. It

@@ -73,7 +73,7 @@ func TestInstall(t *testing.T) {
 		}
 		ready <- false
 	}()
-	out, _ := paste(t, copySources(t), script) // the command timeout stops the server, and then has its own exit code
+	out, _ := paste(t, copySources(t), script) // the program "timeout" stops the server, and its exit code is not 0; the code is ignored
 	if !strings.Contains(out, "pk_") || !<-ready {
 		t.Errorf("there is no partner, or no server: %s", out)
 	}

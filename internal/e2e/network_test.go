@@ -96,8 +96,8 @@ func (z *zone) set(name string, texts ...string) {
 	z.texts[name] = texts
 }
 
-// serveDNS answers DNS questions on the loopback address of this network. It makes this process and its children ask
-// this server.
+// serveDNS starts a DNS server on the loopback address of this network. After that, this process and its children send
+// their DNS questions to the new server.
 func serveDNS(t *testing.T) *zone {
 	t.Helper()
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {

@@ -115,7 +115,7 @@ func (o *officialStory) signIn(path, email, password string) {
 	o.b.waitFor(`!document.querySelector("[name=password]") && document.readyState === "complete"`)
 }
 
-// client makes the partner create the client. The page shows the password once. Then the client signs in with it.
+// client makes the partner create the client. The page shows the password once. Then the client signs in with this password.
 func (o *officialStory) client() {
 	t, b := o.t, o.b
 	o.signIn("/login", "rossi@example.com", "una frase lunga 42")

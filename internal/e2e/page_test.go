@@ -56,7 +56,7 @@ func (b *browser) tap(selector string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// fill types texts into fields. pairs has field names and texts in turn.
+// fill types texts into fields. pairs contains each field's name, followed by its text.
 func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {

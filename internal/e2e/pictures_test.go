@@ -157,7 +157,7 @@ func newPractice(t *testing.T, base, partner string) *practice {
 	return p
 }
 
-// day returns the date of the day that is the given number of days after today, in the form for forms.
+// day returns the date of the day that is the given number of days after today, in the format of an HTML date field.
 func (p *practice) day(days int) string {
 	return time.Now().In(p.rome).AddDate(0, 0, days).Format(time.DateOnly)
 }

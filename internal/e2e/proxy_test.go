@@ -30,7 +30,7 @@ type proxy struct {
 	open  map[net.Conn]bool
 }
 
-// What happens at a COMMIT. After it the network no longer works.
+// What happens at a COMMIT. After this COMMIT, the network does not work until it heals.
 const (
 	cutBefore = iota // the database does not get the COMMIT
 	cutAfter         // the database gets the COMMIT, and its answer is lost
@@ -204,7 +204,7 @@ func (p *proxy) heal() {
 	}
 }
 
-// end closes a connection with a reset, which its peer notices.
+// end closes a connection with a reset, so that the peer notices the end.
 func end(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

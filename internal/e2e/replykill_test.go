@@ -251,7 +251,7 @@ type deliverers struct {
 	calls, answered, lost atomic.Int64
 
 	mu     sync.Mutex
-	wanted int64 // how many more answers must come before enough is closed
+	wanted int64 // how many more answers must come before the channel in the field enough is closed
 	enough chan struct{}
 }
 

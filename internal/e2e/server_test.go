@@ -273,7 +273,7 @@ func command(t *testing.T, args ...string) string {
 	return commandOf(t, binary, args...)
 }
 
-// commandOf runs a different program than the tested binary to its end, and returns its output.
+// commandOf runs a program to its end, and returns the program's output. The program need not be the tested binary.
 func commandOf(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -62,7 +62,7 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 	return append(data, detailOf(e, data)...)
 }
 
-// messageStates is the message's state that each event reports. The message itself may be in a later state now.
+// messageStates maps each type of event to the message state that the event reports. The message itself may be in a later state now.
 var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageSent:        new(puntuale.Completed),
 	puntuale.EventMessageDelivered:   new(puntuale.Completed),
@@ -73,7 +73,8 @@ var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageBlacklisted: new(puntuale.Blacklisted),
 }
 
-// subjectNames is the name of the member with the subject's id, for events whose subject is not a message.
+// subjectNames maps each type of event about something other than a message to the name of a member. This member
+// contains the subject's id.
 var subjectNames = map[puntuale.EventType]string{
 	puntuale.EventSessionOnline:     "id_sessione",
 	puntuale.EventSessionOffline:    "id_sessione",

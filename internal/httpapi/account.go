@@ -65,7 +65,8 @@ func expirations(ctx context.Context, p *account.Partner, in *call, _ *expiratio
 	}), nil
 }
 
-// clientIDs reads the client ids that the caller names, from the body or from the query. location says where they were.
+// clientIDs reads the list of client ids from the body or from the query. location says which of the two contained the
+// list.
 func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fault, err error) {
 	queried, inQuery := c.query["client_ids[]"]
 	if inQuery && len(c.body) == 0 {
@@ -101,7 +102,7 @@ func clientSnapshot(ctx context.Context, p *account.Partner, c *call, in *snapsh
 	return account.SnapshotOf(found), nil
 }
 
-// listedClient contains a client's snapshot, and the partner's settings of the client that are not in the snapshot.
+// listedClient contains a client's snapshot, and those settings of the client that the snapshot does not contain.
 type listedClient struct {
 	ID string `json:"id_client"`
 	account.Snapshot

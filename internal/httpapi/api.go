@@ -28,7 +28,7 @@ type Config struct {
 	Webhooks    *webhook.Webhooks
 	Automations *automation.Automations
 	Logger      *slog.Logger
-	Now         func() time.Time                                   // the clock of the access log and of the rate
+	Now         func() time.Time                                   // the clock for the access log and for the limit Rate
 	Rate        float64                                            // calls that one key may make in a second; 0: no limit
 	Observe     func(route string, status int, took time.Duration) // called for every answer; nil: not called
 	Admit       admission.Limits                                   // shared with the dashboards and the webhooks
@@ -37,7 +37,7 @@ type Config struct {
 	Scratch     string                                             // the folder for answers that are too long for memory, created at its first use; "": the system's temporary folder
 }
 
-// pacedKey is a key whose rate is limited.
+// pacedKey identifies a key. The server limits how many calls one key may make in a second.
 type pacedKey struct {
 	side puntuale.Side
 	id   puntuale.KeyID
@@ -58,7 +58,7 @@ type api struct {
 	scratch     string
 	now         func() time.Time
 
-	strictBodies map[string]bool // schemas of bodies that may have only documented members
+	strictBodies map[string]bool // the names of those schemas of bodies that allow only documented members
 }
 
 func init() {

@@ -110,8 +110,9 @@ func (s *service) rows(query string) (all []string) {
 	return all
 }
 
-// TestAutomationsForget: the document of a person contains what rules store about the person. Blanking removes the
-// texts, and an erasure removes everything. Triggers that waited for the person then do nothing.
+// TestAutomationsForget: the download of all data about a person contains what rules store about the person. Blanking
+// removes the texts, and an erasure removes everything. After an erasure, triggers that waited for the person do
+// nothing.
 func TestAutomationsForget(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

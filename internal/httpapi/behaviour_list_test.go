@@ -45,8 +45,8 @@ func behaviourRecipients(t *testing.T, s *service) {
 	}
 }
 
-// Each client has its own blacklist. The blacklist is checked when a message is due. Messages that it stopped stay
-// stopped after the number is removed.
+// Each client has its own blacklist. The blacklist is checked when a message is due. If the blacklist stopped a
+// message, the message does not leave after the number is removed.
 func behaviourBlacklist(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "test"), s.newAccount("b@x", "test")
 	start := func(c clientAccount) string {
@@ -174,7 +174,7 @@ func behaviourListSizes(t *testing.T, s *service) {
 	}
 	clear(seen)
 	rows, next := read("")
-	late := start() // this row is added before the first page is read
+	late := start() // added after the first page was read; the list is newest first, so this row belongs before the first page
 	more, end := read("cursor=" + next)
 	if rows != 100 || more != 50 || end != "" {
 		t.Errorf("%d rows, then %d, then %q", rows, more, end)

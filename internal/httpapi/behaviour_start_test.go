@@ -166,7 +166,7 @@ func behaviourDetails(t *testing.T, s *service) {
 		t.Errorf("uncertain: %+v", d)
 	}
 	credits("99")
-	// The server gives the message up. A later delivery receipt changes the state again.
+	// The server settles the uncertain message as failed. A later delivery receipt changes the state.
 	settle := []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: s.network.tokens[item.ID], State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}
 	if err := s.network.queue.Settle(t.Context(), 0, s.clock.Now(), settle); err != nil {
 		t.Fatal(err)

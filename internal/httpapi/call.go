@@ -52,8 +52,8 @@ func (c *call) object() (*object, error) { return readObject(c.body, httpkit.Max
 // list reads the body as object does, but allows listValues values, because the body may contain a list of recipients.
 func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 
-// unhurried prepares a call that reads or writes very much data. It returns the call's seat to the gate. The context
-// that it returns has an admission deadline that never passes.
+// unhurried prepares a call that reads or writes very much data. It gives the call's seat back to the gate. In the
+// returned context, the admission deadline never passes.
 func (c *call) unhurried(ctx context.Context) context.Context {
 	c.pass.LeaveSeat()
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false))
@@ -77,7 +77,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		}
 		hash, _, plausible := auth.ParseKey(key)
 		pass, patient := (*admission.Permit)(nil), r.Context()
-		if plausible { // the store is not asked about a key with a wrong form; admit refuses the key
+		if plausible { // the key has the right form; for any other key, the store is not asked, and admit refuses the call
 			caller, found := a.callerKeys.callerOf(hash)
 			if !found {
 				caller, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))

@@ -172,7 +172,7 @@ type CampaignAnswer struct {
 	Cost       *billAnswer       `json:"cost" doc:"Of a campaign on an Official session, where one campaign is asked for; else null"`
 }
 
-// campaignCounts counts a campaign's recipients, and the messages of those recipients that were fed.
+// campaignCounts counts a campaign's recipients, and the messages that the feeder created for them.
 type campaignCounts struct {
 	Recipients  int `json:"recipients" doc:"refused, waiting and fed together"`
 	Refused     int `json:"refused"`

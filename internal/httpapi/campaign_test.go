@@ -380,8 +380,8 @@ func TestCampaignRetry(t *testing.T) {
 	})
 }
 
-// TestCampaignColumns: the service guesses columns from the header, or the caller names them or numbers them. A mapping
-// to a column that the file does not have is refused, and changes nothing.
+// TestCampaignColumns: the service guesses columns from the header, or the caller gives the columns' names or numbers.
+// A mapping to a column that the file does not have is refused, and changes nothing.
 func TestCampaignColumns(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})

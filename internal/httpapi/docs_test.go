@@ -22,8 +22,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// TestOlderDocument: the 3.0 document is valid, and describes every call in the same way as the 3.1 document. Nothing
-// is missing.
+// TestOlderDocument: the 3.0 document is valid, and describes every call in the same way as the 3.1 document. It omits
+// no part of the 3.1 document.
 func TestOlderDocument(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// estimate is the part of a check's answer about cost and time.
+// estimate contains those members of a check's answer that are about cost and time.
 type estimate struct {
 	Valid       int
 	First, Last time.Time
@@ -94,8 +94,8 @@ func (s *service) limited(e estimate, code string, perMinute, perDay, days int, 
 
 const freeText, byTemplate = `"content":{"text":"Ciao"}`, `"template":"Promo"`
 
-// TestEstimateOfOfficial: free text goes only to people inside their 24-hour window. Templates go to all people, but in
-// a day only to as many new people as the business limit allows.
+// TestEstimateOfOfficial: free text goes only to people inside their 24-hour window. Templates go to all people. On one
+// day, the business limit bounds the number of new people.
 func TestEstimateOfOfficial(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -255,7 +255,7 @@ func TestEstimateOfSocket(t *testing.T) {
 		if _, e = s.estimated(key, real, freeText+`,"pace":{"per_minute":30}`, 121); e.Limit != nil || e.Last.Sub(e.First) != 4*time.Minute {
 			t.Errorf("by the campaign's pace: %+v", e)
 		}
-		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network has no cold contacts
+		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network has no cold contacts, so cold_per_day has no effect
 		s.limited(e, "session_per_day", 0, 40, 3, 48*time.Hour)
 	})
 }

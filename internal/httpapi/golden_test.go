@@ -34,7 +34,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// transcript records calls and their answers. It replaces values that change from run to run with fixed names.
+// transcript records calls and their answers. It replaces values that are different in each execution of the test with
+// fixed names.
 type transcript struct {
 	*service
 	names []string // pairs: a text, and the name that replaces the text

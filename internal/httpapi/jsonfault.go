@@ -158,7 +158,7 @@ func (w *walker) flaw(code puntuale.ReasonCode) {
 	if len(w.faults) >= mostFlaws {
 		return
 	}
-	const limit = 200 // characters of a location that the answer shows
+	const limit = 200 // bytes; the fault shows a longer location without its deeper parts
 	location := "body"
 	for _, t := range w.path {
 		if len(location) > limit {

@@ -173,7 +173,7 @@ func changedElsewhere(t *testing.T, s *service, reads *atomic.Int64, c memoryCas
 	start(good, "Idempotency-Key", "k")
 	other := s.twin()
 	c.change(other, a, id)
-	if c.status == 401 { // a repeated call does not get the stored answer either
+	if c.status == 401 { // the key is not valid now, so even a repeated call must not get the stored answer
 		if r := start(good, "Idempotency-Key", "k"); r.status != 401 {
 			t.Errorf("a repeat: %d %s", r.status, r.body)
 		}

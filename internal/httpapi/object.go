@@ -43,7 +43,7 @@ type object struct {
 	refused *[]puntuale.Fault // members that can be read but are not allowed; control returns these faults together with its own faults
 }
 
-// readObject reads a body that may contain at most values values. Codes: unreadable.
+// readObject reads a body. The argument values is the largest number of JSON values in the body. Codes: unreadable.
 func readObject(body []byte, values int) (*object, error) {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	switch {

@@ -133,8 +133,8 @@ func TestReceiptsInDetails(t *testing.T) {
 	})
 }
 
-// TestApprovedTemplates: the API stores all data that an approved template needs. The template's fields are fields of
-// the sequence, and a start fills them in.
+// TestApprovedTemplates: the API stores all data that an approved template needs. The fields that the template needs
+// become fields of the sequence, and a start fills them in.
 func TestApprovedTemplates(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

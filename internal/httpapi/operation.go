@@ -28,7 +28,7 @@ type operation struct {
 	upload     int64                    // the largest body in bytes, if the verb itself reads the body while it arrives; 0: the body is read before the verb runs
 	bodyBytes  int64                    // the largest body, in bytes; 0: admission.MaxBody
 	creates    func(*http.Request) bool // reports whether the call creates or sends, which an expired account may not do; nil: the call never does
-	proven     func(*http.Request) bool // reports whether the verb's own transaction checks the caller again, so that the caller may come from memory; nil: it never does
+	proven     func(*http.Request) bool // reports whether the verb's own transaction checks the caller again, so that the server may find the caller in memory; nil: the transaction never checks
 	strict     bool                     // a query parameter that is not documented is a fault
 	closed     bool                     // an undocumented member of the body is a fault
 	prevents   bool                     // the call prevents sends, so the gate admits it before other calls

@@ -109,7 +109,7 @@ func stopsWorkOverTheCapTest(t *testing.T, s *service) {
 	if a := s.must(nil, "POST", "/api/stop/"+id, key, `{"phone":"3331234567"}`); !strings.Contains(a.body, `"daily_api_used":105`) {
 		t.Error(a.body)
 	}
-	// The cap's day ends at midnight in Rome.
+	// For the daily cap, a day ends at midnight in Rome.
 	s.clock.Set(time.Date(2026, 11, 20, 22, 59, 59, 0, time.UTC))
 	if a := s.call("POST", "/api/start/"+id, key, `{"phone":"3331234567","testo":"t"}`); a.status != 429 || a.header.Get("Retry-After") != "1" {
 		t.Errorf("%d %v", a.status, a.header)
@@ -203,7 +203,8 @@ func TestStoreFails(t *testing.T) {
 		if log := s.log.String(); c.err != nil && !strings.Contains(log, "10.1.2.3") || strings.Contains(log, s.partner) {
 			t.Errorf("log: %s", log)
 		}
-		// The server does not ask the store about a key with a wrong checksum.
+		// The server does not ask the store about a key with a wrong checksum. If the partner's key has a 0 at this place, the
+		// checksum stays right, so any status is allowed.
 		if a := s.call("GET", "/api/sequences", s.partner[:60]+"0", ""); a.status != 401 && s.partner[60] != '0' {
 			t.Errorf("%d %s", a.status, a.body)
 		}

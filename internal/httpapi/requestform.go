@@ -110,8 +110,8 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	a.problem(r.Context(), err).Write(w)
 }
 
-// problem returns the answer for an error. If a part behind the gate refused the call as overloaded, the gate decides
-// when the caller should try again.
+// problem returns the answer for an error. If the gate admitted the call, and a later part refused it as overloaded,
+// the gate decides when the caller should try again.
 func (a *api) problem(ctx context.Context, err error) *httpkit.Problem {
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeOverloaded && e.RetryAfter == 0 {
 		later := *e

@@ -6,7 +6,7 @@ import (
 )
 
 // A session gets the pace that the call contains. If the call contains no pace, a session of a real number gets a
-// cautious pace. A value that is missing in a change keeps its stored value.
+// cautious pace. If a change does not contain a value of the pace, the stored value does not change.
 func TestSessionPace(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -152,8 +152,8 @@ func slipPeriods(t *testing.T, s *service) {
 	}
 }
 
-// A key that calls more often than its rate allows must wait. Other keys do not have to wait. Refused calls are not
-// counted.
+// If calls with one key exceed its rate, further calls with this key are refused for a time. Calls with other keys are
+// not refused. Refused calls are not counted.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{rate: 1.5})

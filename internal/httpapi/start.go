@@ -109,7 +109,7 @@ func (s startedOrPreview) MarshalJSON() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // do not escape <, > and &, as in all other answers
+	e.SetEscapeHTML(false) // no answer of this API escapes <, > and &
 	err := e.Encode(form)
 	return b.Bytes(), err
 }

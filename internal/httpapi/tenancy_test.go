@@ -339,9 +339,10 @@ func TestDocumentedCalls(t *testing.T) {
 	}
 }
 
-// Each operation is called with every key that must fail: no key, a revoked key, and a key of the other side. It is
-// also called with a valid key for things of another client or another partner. The answer must be byte for byte the
-// same as for things that do not exist. Nothing of the other tenant is shown or changed.
+// Each operation is called with every key that must fail: no key, a revoked key, and a key of the wrong kind. The kinds
+// are client, partner and device. The operation is also called with a valid key for things of another client or another
+// partner. The answer must be byte for byte the same as for things that do not exist. Nothing of the other tenant is
+// shown or changed.
 func TestKeysAndTenants(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -380,7 +381,7 @@ func TestKeysAndTenants(t *testing.T) {
 				key    string
 				status int
 			}{"the other side's key": {wrong, 403}, "no key": {"", 401}, "a revoked key": {revoked, 401}} {
-				if c.status == 403 && strings.HasPrefix(op.path, "/api/webhooks") { // clients and partners have their own webhooks, so both keys are accepted
+				if c.status == 403 && strings.HasPrefix(op.path, "/api/webhooks") { // a client's key and a partner's key are both accepted, because both can have webhooks
 					continue
 				}
 				if a := s.call(op.method, own.fill(op.path), c.key, own.fill(op.body)); a.status != c.status {
@@ -403,7 +404,8 @@ func TestKeysAndTenants(t *testing.T) {
 				t.Errorf("%s: foreign %d %s\nmissing %d %s", id, got.status, got.body, none.status, none.body)
 			}
 		}
-		// The next calls change all data of the caller, or contain another client's session in the body.
+		// These calls change all messages of the caller, or name another client's number or session in the body. The other
+		// tenants' data must not change.
 		s.must(nil, "POST", "/api/messages/cancel/pending", own.key, "")
 		s.must(nil, "DELETE", "/api/blacklist/remove", own.key, `{"phone":"`+other.phone+`"}`)
 		mixed := tenant{sequence: own.sequence, session: other.session}

@@ -59,7 +59,8 @@ func (x trial) says() string {
 	return b.String()
 }
 
-// TestTrialPlans: a trial returns what planning each start and send would return, and stores nothing.
+// TestTrialPlans: for each start and send, a trial returns the messages that the real action would plan. It stores
+// nothing.
 func TestTrialPlans(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

@@ -33,7 +33,7 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 		_ = body.Close() // the server does not read a refused upload, so the sender must be unblocked
 	}()
 	go func() {
-		if _, err := io.WriteString(sender, "telefono;nome\n"); err == nil { // the server read this line
+		if _, err := io.WriteString(sender, "telefono;nome\n"); err == nil { // the write succeeds only after the server has read this line
 			close(begun)
 		}
 	}()
@@ -45,8 +45,8 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 }
 
 // TestUploadsAtTheSameTime: a server reads at most sixteen lists at the same time, and at most eight for the clients of
-// one partner. It refuses further uploads before it reads their file, with a time for the next try. It stores nothing
-// of a refused upload.
+// one partner. It refuses further uploads before it reads their files. The refusal contains a time for the next try. It
+// stores nothing of a refused upload.
 func TestUploadsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

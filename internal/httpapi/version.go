@@ -74,6 +74,6 @@ func documentTag(documented *huma.Operation) {
 	}}
 }
 
-// changes returns the statuses of refusals of an operation that accepts If-Match: the given statuses, and 412 for a
-// version that does not match.
+// changes returns the statuses with which an operation that accepts If-Match may refuse a call. These are the given
+// statuses, and 412 for a version that does not match.
 func changes(refusals ...int) []int { return append(refusals, http.StatusPreconditionFailed) }

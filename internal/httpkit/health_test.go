@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// probes is a Health whose test decides what the store and the dispatcher report.
+// probes is a Health. The test decides what the store and the dispatcher report to the Health.
 type probes struct {
 	*Health
 	clock  *clock.Fake

@@ -60,12 +60,12 @@ type sessionLog func() *slog.Logger
 func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
 	log := func() *slog.Logger { return in.cfg.Logger.With("session_id", int64(session)) }
-	if len(reported.Aliases) > 0 { // before the rest, because the code below uses the aliases
+	if len(reported.Aliases) > 0 { // aliases are stored before the rest, because the code below uses them
 		if err := in.cfg.Store.KeepAliases(ctx, reported.Aliases); err != nil {
 			return fmt.Errorf("keep other names of people: %w", err)
 		}
 	}
-	if len(reported.Messages) > 0 { // before receipts, because sessions may wait for the 24-hour window that a message opens
+	if len(reported.Messages) > 0 { // messages are stored before receipts, because sessions may wait for the 24-hour window that a message opens
 		if err := in.takeMessages(ctx, now, log, reported.Messages); err != nil {
 			return err
 		}

@@ -22,10 +22,10 @@ type Confirmation struct {
 	Key     string // identifies the opt-out: a second call with the same key sends nothing
 }
 
-// takeMessages stores messages that people wrote. It skips a message that was stored completely before. If a message
-// changes consent, the ledger and the blacklist change first. After that, pending marketing is cancelled, and the
-// confirmation is sent. The store writes the message's keyed hash last. After a crash before this, the network's repeat
-// does the rest. Each part has its effect only once.
+// takeMessages stores messages that people wrote. It skips a message that an earlier call stored completely. If a
+// message changes consent, the ledger and the blacklist change first. After that, pending marketing is cancelled, and
+// the confirmation is sent. The store writes the message's keyed hash last. After a crash before this, the network's
+// repeat does the rest. Each part has its effect only once.
 //
 // Few messages change consent. Therefore, the store first gets all messages at once, and reads the settings in its
 // transaction. If a message may change consent, the store refuses them ([puntuale.ErrConsentFirst]). In this case,
@@ -64,7 +64,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 }
 
 // consents makes the changes of consent that the messages request, and sends the confirmations. After that, each
-// message contains all names of the person, so that the store can keep it.
+// message contains all names of the person. The store then accepts the messages.
 func (in *Intake) consents(ctx context.Context, now time.Time, log sessionLog, all []puntuale.TakenMessage) error {
 	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
 	for i := range all {

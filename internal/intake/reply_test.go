@@ -244,8 +244,8 @@ func TestOtherNameOfAChat(t *testing.T) {
 	})
 }
 
-// TestStrangersWord checks that the reply of a cold contact is stored if it is a keyword for which a rule waits. No
-// other message of a cold contact is stored.
+// TestStrangersWord checks that the reply of a cold contact is stored if the reply is a keyword of a rule. No other
+// message of a cold contact is stored.
 func TestStrangersWord(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := t.Context()

@@ -31,7 +31,7 @@ func Fold(text string) string {
 	b.Grow(len(text))
 	space := false
 	for _, r := range text {
-		if 'A' <= r && r <= 'Z' { // the letters A to Z, including letters that replaced symbols
+		if 'A' <= r && r <= 'Z' { // NFKD may write a symbol as capital letters, such as TM for a trade mark
 			r += 'a' - 'A'
 		}
 		switch {
@@ -61,7 +61,7 @@ func ascii(text string) bool {
 // Is reports whether the whole text is one of the words. It returns false for a longer text that contains a word.
 func Is(text string, words []string) bool { return In(Whole(text), words) }
 
-// Whole is Fold for a text that is compared as a whole. It returns "" if the text is longer than any keyword.
+// Whole does the same as Fold, for a text that is compared as a whole. It returns "" if the text is longer than any keyword.
 func Whole(text string) string {
 	if len(text) > most {
 		return ""
@@ -69,7 +69,7 @@ func Whole(text string) string {
 	return Fold(text)
 }
 
-// In is Is for a text that Whole returned.
+// In does the same as Is, for a text that Whole returned.
 func In(whole string, words []string) bool {
 	return whole != "" && slices.ContainsFunc(words, func(w string) bool { return Fold(w) == whole })
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Unfinished is a file that has another name until it is complete. Only its owner may read it. If the receiver is nil,
-// its methods do nothing. It is not safe for concurrent use.
+// Unfinished is a file that gets its final name only when it is complete. Only the file's owner may read it. If the
+// receiver is nil, the methods do nothing. Unfinished is not safe for concurrent use.
 type Unfinished struct {
 	*os.File
 	name   string

@@ -32,8 +32,8 @@ func (h sampled) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// takes returns true for the fraction share of its calls, at equal distances. With 0.01, it returns true for each
-// hundredth call.
+// takes returns true for a fraction of its calls, at equal distances. The field share is this fraction. With 0.01,
+// takes returns true for each hundredth call.
 func (h sampled) takes() bool {
 	n := h.seen.Add(1)
 	return uint64(float64(n)*h.share) != uint64(float64(n-1)*h.share)

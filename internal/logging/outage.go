@@ -14,8 +14,8 @@ import (
 // refusedLine is the message that httpkit logs for every call that it answers with "unavailable".
 const refusedLine = "request refused: unavailable"
 
-// calm is the shortest time between the last refusal and an answered call that ends an outage. Therefore, a store that
-// fails repeatedly causes only one outage.
+// calm is how long no call may have been refused before an answered call ends the outage. Therefore, a store that fails
+// repeatedly causes only one outage.
 const calm = 5 * time.Second
 
 // Outage writes two lines for all refusals while the store does not answer. The first line is the first refusal, with
@@ -40,7 +40,7 @@ func (o *Outage) Watching(logger *slog.Logger) *slog.Logger {
 
 // Answered must be called for every answer of the API.
 func (o *Outage) Answered(route string, status int) {
-	if status != http.StatusOK || !strings.Contains(route, " /api/") { // an answer to any other request is no proof that the store works
+	if status != http.StatusOK || !strings.Contains(route, " /api/") { // only a successful answer of the API proves that the store works
 		return
 	}
 	o.mu.Lock()

@@ -31,9 +31,9 @@ type Config struct {
 	PerClient int      // fetches at once for one client; default 8
 	Ports     []uint16 // ports that may be reached; default 80 and 443
 
-	Connect time.Duration // for resolving and connecting, and again for TLS; default 5 s
-	Header  time.Duration // from the request to the end of the answer's headers; default 10 s
-	Total   time.Duration // for all redirects and the body, not including the wait for slots; default 60 s
+	Connect time.Duration // time limit for resolving and connecting, and again for TLS; default 5 s
+	Header  time.Duration // time limit from the request to the end of the answer's headers; default 10 s
+	Total   time.Duration // time limit for all redirects and the body, not including the wait for slots; default 60 s
 	Rate    int64         // the lowest rate at which a host must send, in bytes a second; default 10,000
 	Grace   time.Duration // the interval over which the rate is measured; default 5 s
 

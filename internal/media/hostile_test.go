@@ -121,7 +121,8 @@ func TestHostsThatWasteTime(t *testing.T) {
 	}
 }
 
-// TestSize: the limit applies to the bytes that arrive. A file that is one byte smaller is accepted.
+// TestSize: the limit applies to the bytes that arrive. A file of exactly this size is accepted, and a file with one
+// more byte is refused.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	const limit = 200_000

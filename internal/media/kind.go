@@ -26,8 +26,9 @@ var kinds = map[string]string{
 }
 
 // kindOf returns the media type of a file. If the host's header contains a type, this is the result. If the first bytes
-// are a web page, the result is the type of a web page. Otherwise the extension decides, first of the address where the
-// file was found, and then of the requested address. If no extension is known, the first bytes decide.
+// are a web page, the result is the type of a web page. Otherwise the extension in the address where the file was found
+// decides. If this extension is not known, the extension in the requested address decides. If no extension is known,
+// the first bytes decide.
 func kindOf(header string, found *url.URL, requested string, first []byte) string {
 	if kind, _, err := mime.ParseMediaType(header); err == nil && kind != unknownKind && strings.Contains(kind, "/") {
 		return kind

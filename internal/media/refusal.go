@@ -29,7 +29,7 @@ const (
 	reasonLater       puntuale.ReasonCode = "media.not_yet"
 )
 
-// Details of these reasons.
+// Details of the reasons above. A detail says which rule was broken.
 const (
 	reasonDetail       puntuale.ReasonCode = "media.detail"     // {1}: one of the other details
 	reasonOverLimit    puntuale.ReasonCode = "media.over_limit" // {1}: the limit in bytes

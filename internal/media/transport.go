@@ -17,7 +17,7 @@ import (
 )
 
 // Transport returns a transport for servers whose addresses come from callers, such as gateways. It reaches public
-// addresses by https. In the networks that the operator allows, it uses https or http. It checks the numeric address
+// addresses by https. In networks that the operator allows, it also accepts http. It checks the numeric address
 // immediately before each connection, on any port. It reuses no connection, so no request is repeated on a stale
 // connection. The transport is safe for concurrent use.
 func Transport(allowed []netip.Prefix) http.RoundTripper {

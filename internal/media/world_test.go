@@ -54,7 +54,8 @@ func serving(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-// newFetcher returns a fetcher that may reach public addresses and the addresses in reach, but only on the given ports.
+// newFetcher returns a fetcher that may reach public addresses and the addresses in the argument reach, but only on the
+// given ports.
 func newFetcher(t *testing.T, cfg Config, reach ...netip.AddrPort) *Fetcher {
 	t.Helper()
 	if cfg.Folder == "" {
@@ -125,7 +126,8 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 // italian returns the Italian sentence of a reason.
 var italian = catalogue.Italian.Sentence
 
-// fails expects an error of this kind with this reason. Its text must contain nothing that a caller must not learn.
+// fails expects an error of this kind with this reason. The error's text must contain nothing that a caller must not
+// learn.
 func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {
 	t.Helper()
 	m, err := f.Fetch(within(t), r)

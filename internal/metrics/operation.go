@@ -144,7 +144,8 @@ func buildLabels(version string) prometheus.Labels {
 	return labels
 }
 
-// Backlog sets the messages that were due at a time: on sessions that can send, and on others.
+// Backlog sets the figures about messages that were due at the time at. ready is about sessions that can send, and
+// notLinked is about all other sessions.
 func (m *Meter) Backlog(at time.Time, ready, notLinked Backlog) { m.backlog.set(at, ready, notLinked) }
 
 // Disk sets how much of a disk is free, in bytes. use is the purpose of the server's files on this disk.

@@ -185,7 +185,7 @@ func (c *Caller) Refuses(address string) puntuale.ReasonCode {
 	return ""
 }
 
-// secrets returns the signing keys: the present key, and also the earlier key until its end.
+// secrets returns the signing keys: the present key, and also the earlier key until that key expires.
 func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte, err error) {
 	sealed := [][]byte{t.Secret.Present}
 	if len(t.Secret.FormerSecret) > 0 && now.Before(t.Secret.Until) {

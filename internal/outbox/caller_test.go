@@ -86,7 +86,7 @@ func raw(t *testing.T, answer func(net.Conn)) (url string, connections *atomic.I
 }
 
 // TestSignature checks signatures with the published library of Standard Webhooks. It checks them with the present
-// secret, and also with the earlier secret until its end.
+// secret, and also with the earlier secret until that secret expires.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	var headers http.Header
@@ -303,7 +303,7 @@ func TestCertificates(t *testing.T) {
 	_, port, _ := net.SplitHostPort(h.Listener.Addr().String())
 	for _, wrong := range []puntuale.DeliveryResult{
 		newCaller(nil).Call(t.Context(), target(h.URL), sent),                                // the authority is unknown
-		trusting.Call(t.Context(), target("https://127.0.0.2:"+port), sent),                  // the certificate has another name
+		trusting.Call(t.Context(), target("https://127.0.0.2:"+port), sent),                  // the certificate is not for this address
 		trusting.Call(t.Context(), target(strings.Replace(h.URL, "https", "http", 1)), sent), // not encrypted, so the receiver answers 400
 	} {
 		if code := puntuale.ParseReason(wrong.Answer).Code; wrong.State == puntuale.DeliveryDone || wrong.Status != 400 && code != puntuale.ReasonWebhookCertificate && code != puntuale.ReasonWebhookUnreachable {

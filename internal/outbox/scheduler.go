@@ -131,8 +131,8 @@ func (l *scheduler) look(now time.Time) {
 // begin starts the attempts that may begin now. It starts one attempt for each account in turn.
 func (l *scheduler) begin(now time.Time) {
 	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= mostUnrecorded || l.recorder.fails() {
-		// Nothing to send, or the ownership is too old, or results cannot be recorded. An event without a recorded result would
-		// be sent twice.
+		// No attempt may begin: nothing waits, or another node may own the webhooks, or too many results are not recorded yet, or
+		// recording fails. If this node crashed, the events without a recorded result would be sent twice.
 		return
 	}
 	var quick, slow int
@@ -186,7 +186,7 @@ func (l *scheduler) end(e *endedAttempt) {
 	l.inFlight--
 	now, d, a := cfg.Clock.Now(), &e.delivery, &e.answer
 	r := l.receivers[d.Webhook]
-	if e.cut { // a stop ended the attempt, so the next owner makes it again
+	if e.cut { // a stop ended the attempt: nothing is recorded, and the next owner repeats the attempt
 		return
 	}
 	if r != nil {
@@ -359,7 +359,7 @@ func (l *scheduler) take(f *reading) {
 
 func (l *scheduler) takeOwned(f *reading) {
 	switch {
-	case errors.Is(f.ownError, puntuale.ErrFenced): // another node may own the webhooks now
+	case errors.Is(f.ownError, puntuale.ErrFenced): // another node may own the webhooks now, so this node begins no more attempts
 		l.ownedAt = time.Time{}
 		l.listed(nil)
 		return

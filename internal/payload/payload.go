@@ -200,8 +200,7 @@ func valueOf(values []string) any {
 	return list
 }
 
-// keysOf splits "fields[phone][value]" into its parts. "names[]" is the list "names". A name in another form is one
-// key.
+// keysOf splits "fields[phone][value]" into its parts. "names[]" is the list "names". Any other name is one key.
 func keysOf(name string) []string {
 	first, rest, nested := strings.Cut(name, "[")
 	if !nested || first == "" || !strings.HasSuffix(rest, "]") {

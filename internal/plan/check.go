@@ -56,8 +56,8 @@ const unitWords = "seconds, minutes, hours, days, weeks, months"
 // extensions of media files; empty means DefaultMediaExtensions.
 //
 // Check is for sequences that are about to be stored, and may become stricter in later versions. Build plans a stored
-// sequence without Check. An earlier version accepted steps before the start, whose time is in the past. Build can
-// still plan such steps.
+// sequence without Check. An earlier version accepted steps that are due before the start. Build can still plan such
+// steps.
 func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	c := checker{extensions: extensions}
 	if len(extensions) == 0 {

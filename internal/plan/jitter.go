@@ -33,7 +33,7 @@ func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 
 // keepOrder makes sure that the latest time of each message is not after the latest time of any message that is planned
 // after it. Messages with the same due time leave in the order of their steps. Therefore, if the message that is
-// planned first has the higher step, its latest time must be a microsecond earlier.
+// planned first has the higher step number, its latest time must be a microsecond earlier.
 func keepOrder(messages []puntuale.PlannedMessage) {
 	jittered := func(m puntuale.PlannedMessage) bool { return m.DueMax.After(m.Due) }
 	if len(messages) < 2 || !slices.ContainsFunc(messages, jittered) {
@@ -59,7 +59,7 @@ func keepOrder(messages []puntuale.PlannedMessage) {
 }
 
 // latest returns the latest time that the jitter of the step allows. This time is at most Jitter seconds after due, and
-// in the same opening of the window. If the step must leave before its anchor, this time is before the anchor.
+// in the same opening of the window as due. If the step must leave before its anchor, this time is before the anchor.
 func (t *timing) latest(due time.Time) time.Time {
 	if t.Jitter <= 0 {
 		return due

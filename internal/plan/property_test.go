@@ -325,8 +325,8 @@ func slowShift(timing *puntuale.Timing, from time.Time, months, days int, loc *t
 	return slowShows(month.AddDate(0, 0, day-1+days).Add(slowAt(timing, shown.Sub(midnight))), loc)
 }
 
-// slowShows returns the first minute at which clocks show the local time wall. If clocks skip this time, slowShows
-// counts elapsed time from the last minute before the gap.
+// slowShows returns the first minute at which clocks show the local time in the argument wall. If clocks skip this
+// time, slowShows counts elapsed time from the last minute before the gap.
 func slowShows(wall time.Time, loc *time.Location) time.Time {
 	shows := func(at time.Time) time.Time {
 		_, offset := at.In(loc).Zone()
@@ -334,7 +334,7 @@ func slowShows(wall time.Time, loc *time.Location) time.Time {
 	}
 	at := wall.Add(-26 * time.Hour)
 	for ; !shows(at).Equal(wall); at = at.Add(time.Minute) {
-		if shows(at).After(wall) { // clocks skip the time wall: count from the minute before the gap, as if the clocks had not changed
+		if shows(at).After(wall) { // clocks skip the time in wall: count from the minute before the gap, as if the clocks had not changed
 			before := at.Add(-time.Minute)
 			return before.Add(wall.Sub(shows(before)))
 		}
@@ -374,8 +374,8 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own tim
 	return due
 }
 
-// slowOwnTime returns the step's time of day in the opening of the window that contains the time last. If this time of
-// day is not before both of the times wish and anchor, slowOwnTime returns last.
+// slowOwnTime looks at the opening of the window that contains last. If the step's time of day in this opening is
+// before wish and before anchor, slowOwnTime returns this time. In all other cases it returns last.
 func slowOwnTime(ownTime time.Duration, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
 	opening := func(at time.Time) string {
 		local := at.In(loc)

@@ -221,8 +221,8 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 }
 
 // lastOpen finds the latest opening of the window before m. If the step's own time of day is in this opening and before
-// m, lastOpen returns it. If not, lastOpen returns the opening's last whole minute before m. It returns false if there
-// is no opening within two years.
+// m, lastOpen returns this time. If not, lastOpen returns the opening's last whole minute before m. It returns false if
+// there is no opening within two years.
 func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
 	if !ok || !t.keeps {

@@ -84,8 +84,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A number has the country of its calling code, but with +1 and +7 the country of the number itself. A text that is not
-// a number has no country.
+// For most numbers, Country uses only the calling code. For +1 and +7, which several countries share, it uses the whole
+// number. For a text that is not a number, it returns no country.
 func TestCountry(t *testing.T) {
 	t.Parallel()
 	for phone, want := range map[string]string{

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/roster"
 )
 
-// heap returns by how many bytes the memory in use grows while the function read runs. It measures each time that read
-// calls look, and returns the highest value.
+// heap returns by how many bytes the memory in use grows during the call of read. It measures each time that read calls
+// look, and returns the highest value.
 func heap(read func(look func())) int64 {
 	inUse := func() int64 {
 		var m runtime.MemStats
@@ -184,7 +184,7 @@ func TestZipBomb(t *testing.T) {
 	}
 	expectProblem(t, drain(t, bytes.NewReader(lying), xlsxType).end, roster.Damaged)
 
-	// an archive whose list of parts has three megabytes, all in memory
+	// an archive whose list of parts has three megabytes; a reader would need all of it in memory
 	out.Reset()
 	z = zip.NewWriter(&out)
 	for range 1000 {

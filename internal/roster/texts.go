@@ -141,8 +141,8 @@ func appendCell(b []byte, from int, more []byte) []byte {
 	return append(b, more[:min(len(more), max(0, longestCell-(len(b)-from)))]...)
 }
 
-// longestCell is the largest size of a cell of MaxCell+1 bytes before the function unescaped. One byte may be written
-// as 14 bytes, because _x000D__x000A_ becomes \n.
+// longestCell is the largest size of a cell before the call of unescaped, if the cell has MaxCell+1 bytes after the
+// call. One byte may be written as 14 bytes, because _x000D__x000A_ becomes \n.
 const longestCell = 14 * (MaxCell + 1)
 
 // escapes matches escapes of characters that XML cannot contain, such as _x000D_ for \r.

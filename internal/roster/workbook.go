@@ -301,8 +301,8 @@ func (w *workbook) readRow(start xml.StartElement) error {
 	}
 }
 
-// columnOf returns the column of a cell. A cell without a position is in the column next. A position before the column
-// next is an error.
+// columnOf returns the column of a cell. A cell without a position is in the column that the argument next gives. A
+// position before this column is an error.
 func columnOf(c xml.StartElement, next int) (int, error) {
 	column := next
 	if reference := attribute(c, "r"); reference != "" {

@@ -160,7 +160,7 @@ func (b book) drain(t testing.TB) outcome {
 	return drain(t, bytes.NewReader(b.bytes(t)), xlsxType)
 }
 
-// generated is a list that is generated while it is read. row appends the row with number n, from 0.
+// generated is a list whose rows are generated when the reader needs them. row appends the row with number n, from 0.
 type generated struct {
 	row  func(b []byte, n int) []byte
 	rows int

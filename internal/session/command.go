@@ -234,7 +234,7 @@ func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 	m.mu.Unlock()
 	switch {
 	case linker == nil:
-		return nil // in this case, no connector can have linked the session
+		return nil // without a linker, no connector can have linked the session
 	case !open:
 		return errMoved
 	}
@@ -307,7 +307,8 @@ func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// drain stops a session from beginning messages before the time end, and waits until none of its messages is in flight.
+// drain makes a session begin no messages until end, which is a time. It waits until none of the session's messages is
+// in flight.
 func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, end time.Time) error {
 	quiet := m.cfg.DrainSession(id, end)
 	ctx, cancel := m.within(ctx, m.cfg.Drain)

@@ -129,8 +129,8 @@ func TestNoLinker(t *testing.T) {
 	})
 }
 
-// TestUnlink checks that a session is unlinked only when none of its messages is in flight. Before that, it begins no
-// messages.
+// TestUnlink checks that a session is unlinked only when none of its messages is in flight. While the session waits for
+// this, it begins no messages.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -343,8 +343,8 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// TestOwn checks that each session is opened once and closed once. A session in leaving stays open until it is
-// released.
+// TestOwn checks that each session is opened once and closed once. A session in the argument leaving stays open until
+// it is released.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -461,8 +461,8 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestOddReports uses a network that reports texts that databases do not accept. The stored text must be one that they
-// accept.
+// TestOddReports uses a network that reports texts that databases do not accept. The manager must store a text that
+// databases accept.
 func TestOddReports(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAuditNames: the log shows who changed which thing. It shows the present names of things, and also their
-// identifiers. For a deleted thing it shows the last name, or only the identifier.
+// identifiers. For a deleted thing it shows the name at the deletion, or only the identifier.
 func TestAuditNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,7 +150,7 @@ func TestFailedSignIns(t *testing.T) {
 			t.Errorf("a stranger reads it at %s", path)
 		}
 	}
-	w.clock.Advance(2 * puntuale.ForgetTries) // on another day
+	w.clock.Advance(2 * puntuale.ForgetTries) // the limit of entries is per day, so the failures above do not count towards it
 	u, _, err := w.store.UserByID(context.Background(), w.clients[puntuale.Owner])
 	w.must(err)
 	for i := range 100 {

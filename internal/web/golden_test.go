@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Patterns of values that are different in each run.
+// Patterns of values that are different in each execution of the test.
 var passing = []struct {
 	what *regexp.Regexp
 	as   string

@@ -118,8 +118,8 @@ func TestClientInvitation(t *testing.T) {
 	}
 }
 
-// TestFaultsTogether: the form of a client shows all faults together: the faults that the page finds, and the faults
-// that the service finds.
+// TestFaultsTogether: the form of a client shows the faults that the page finds together with the faults that the
+// service finds.
 func TestFaultsTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

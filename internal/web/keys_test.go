@@ -19,7 +19,7 @@ func (w *world) works(key string) bool {
 	return err == nil
 }
 
-// TestOwnKeys: a key is shown once. It works, can be rotated, and can be revoked. Only an owner has these pages.
+// TestOwnKeys: a key is shown once. It works, can be rotated, and can be revoked. Only an owner can open these pages.
 func TestOwnKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -100,8 +100,8 @@ func TestReplaceKeys(t *testing.T) {
 	works(true)
 }
 
-// manyTemplates returns templates in each state, with each kind of header, placeholder and button, as real businesses
-// have them.
+// manyTemplates returns templates in each state, with each kind of header, placeholder and button. They are like the
+// templates of real businesses.
 func manyTemplates() (all []graphtest.ListedTemplate) {
 	header := func(format, text string) map[string]any {
 		h := map[string]any{"type": "HEADER", "format": format}

@@ -137,8 +137,8 @@ func TestErrorsKeepNavigation(t *testing.T) {
 	}
 }
 
-// TestPhoneListsNames: chats show the name in the call. The list is bounded, and its search finds other chats by
-// number.
+// TestPhoneListsNames: chats show the name that the call contained. The list is bounded, and its search finds other
+// chats by number.
 func TestPhoneListsNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -175,7 +175,7 @@ func TestExpiryInThePast(t *testing.T) {
 	typed["holidays"] = []string{"2026-12-24", "", "2026-12-31"}
 	for day, asks := range map[string]bool{"2026-11-19": true, "2026-11-20": false} { // today may be the last day of service, so it needs no confirmation
 		typed.Set("expiration_date", day)
-		typed.Set("version", formOf(mainOf(v.get(edit).body)).Get("version")) // one of these days is stored, which changes the version
+		typed.Set("version", formOf(mainOf(v.get(edit).body)).Get("version")) // one day of this loop is stored and changes the version, so read the version again
 		r := v.htmx(edit, typed)
 		if asked := r.status == http.StatusUnprocessableEntity && strings.Contains(r.body, `name="past"`); asked != asks {
 			t.Errorf("%s: asks %t, status %d", day, asked, r.status)

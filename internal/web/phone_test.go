@@ -30,7 +30,7 @@ func TestPhone(t *testing.T) {
 			b.click(".side a[href='" + w.pages + "/phone']")
 		}
 		b.until(`location.pathname === "` + w.pages + `/phone" && document.readyState === "complete"`)
-		if got := strings.TrimSpace(b.text(".side-link.active")); got != b.text("h1") { // the text of an invisible element contains the spaces of its source
+		if got := strings.TrimSpace(b.text(".side-link.active")); got != b.text("h1") { // trimmed, because the text of an invisible element contains the spaces of its source
 			t.Errorf("the menu says one is at %q", got)
 		}
 		b.check("silent")

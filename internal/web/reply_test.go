@@ -38,8 +38,8 @@ func brings(kind puntuale.ReplyKind, f puntuale.ReplyMedia) func(*puntuale.Taken
 	return func(m *puntuale.TakenMessage) { m.Kind, m.Media = kind, &f }
 }
 
-// TestRepliesStory: a reply arrives in the list and in the menu. Somebody opens it, reads the conversation in both
-// directions, and answers. The person also enters a consent by hand.
+// TestRepliesStory: a reply arrives in the list and in the menu. Somebody opens it, reads what both sides of the
+// conversation wrote, and answers. The person also enters a consent by hand.
 func TestRepliesStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()

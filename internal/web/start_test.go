@@ -76,7 +76,7 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	_, err := w.Client().ReplaceSequence(context.Background(), id, changed)
 	w.must(err)
 	fresh := refused("another text", form)
-	w.clock.Advance(3 * time.Minute) // the person reads for three minutes, so a message that leaves immediately now leaves three minutes later
+	w.clock.Advance(3 * time.Minute) // the person reads for three minutes; the start must succeed, although the first message is due three minutes later than shown
 
 	got := v.post(at+"/start", fresh)
 	if got.status != http.StatusSeeOther || w.pendingOf(id) != 3 {
@@ -89,7 +89,7 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	if twice.status != http.StatusSeeOther || twice.to() != got.to() || w.pendingOf(id) != 3 {
 		t.Errorf("sent twice: %d %s, %d messages", twice.status, twice.to(), w.pendingOf(id))
 	}
-	for range 2 { // then the page is loaded again
+	for range 2 { // the person opens the page of the result, and then reloads it
 		page := v.get(got.to())
 		if page.status != http.StatusOK || strings.Count(page.body, "In attesa") != 3 || !strings.Contains(page.body, "telefono di prova") || !strings.Contains(page.body, "/phone?phone=%2B393337654321") {
 			t.Errorf("%d %s", page.status, mainOf(page.body))
@@ -156,7 +156,7 @@ func TestStartOfBlacklisted(t *testing.T) {
 	if page := v.get(got.to()); !strings.Contains(page.body, "i messaggi in attesa non verranno mandati") || strings.Contains(page.body, "partono da soli") {
 		t.Errorf("after: %d %s", page.status, mainOf(page.body))
 	}
-	given.Set("do", "look") // the sequence is running now, although none of its messages will leave
+	given.Set("do", "look") // the page must not say that the sequence is already running, because none of its messages will leave
 	page := html.UnescapeString(v.htmx(at+"/start", given).body)
 	if !strings.Contains(page, `value="start" class="btn"`) || !strings.Contains(page, "Avvia comunque: non partirà nulla") || strings.Contains(page, "già in corso") {
 		t.Errorf("again: %s", page)

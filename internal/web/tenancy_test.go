@@ -34,11 +34,11 @@ func TestAnothers(t *testing.T) {
 		}
 		for n := range anyWildcard.FindAllString(r.Path, -1) {
 			if r.Side == "client" && n == 0 {
-				continue // TestRoutes covers paths with another client's id
+				continue // this is the id of the client itself; TestRoutes requests paths with another client's id
 			}
 			for i, other := range others {
 				if i == 0 && r.Side == "partner" && (n == 0 || strings.HasPrefix(r.Path, "/partner/webhooks/")) {
-					continue // this is the partner's own client
+					continue // the partner may see this id, because this client belongs to the partner
 				}
 				foreign := mixed(t, r.Path, n, own, other)
 				missing := mixed(t, r.Path, n, own, nowhere(other))
@@ -84,7 +84,7 @@ func mixed(t *testing.T, path string, n int, own, other things) string {
 	return strings.Join(parts, "/")
 }
 
-// nowhere returns unknown ids of the same form.
+// nowhere returns an id that does not exist, for each noun in has.
 func nowhere(has things) things {
 	none := things{}
 	for noun := range has {

@@ -105,8 +105,8 @@ func TestBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestBeforeWithZero: the editor stores "before" with an amount of 0. This is different from the time of the date
-// itself.
+// TestBeforeWithZero: a step may be "before" a date with an amount of 0. If the editor saves such a step, the direction
+// must stay "before".
 func TestBeforeWithZero(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

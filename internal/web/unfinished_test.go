@@ -138,7 +138,7 @@ func TestUnfinishedSteps(t *testing.T) {
 	}
 }
 
-// TestChoosingEnds: the same deadlines apply to a person who must choose between two logins.
+// TestChoosingEnds: the deadlines in TestUnfinishedSteps also apply to a person who must choose between two logins.
 func TestChoosingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -204,7 +204,7 @@ func (w *world) ownWebhooks() *webhook.Owner {
 }
 
 // TestPartnerDeliveries: a partner sees the client's name for each event. After the client is deleted, the partner sees
-// only its number.
+// only the client's id.
 func TestPartnerDeliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

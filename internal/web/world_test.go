@@ -79,7 +79,7 @@ type cast struct {
 
 	// Users of the partner and of the client, by role.
 	partners, clients map[puntuale.Role]puntuale.LoginID
-	foreignOwner      puntuale.LoginID // the owner in the other partner's client
+	foreignOwner      puntuale.LoginID // the user with the role owner in foreignClient
 }
 
 // pushKey is the installation's public key for Web Push: 65 bytes. No test signs with the key.

@@ -46,8 +46,8 @@ func (m *model) midnight(at time.Time, days int) time.Time {
 	return time.Date(y, month, d+days, 0, 0, 0, 0, m.Zone)
 }
 
-// next returns the first day on which a rule's date comes, but no day before the day of from. It returns zero if there
-// is no such day until 30 days after the script's end.
+// next returns the first day on which a rule's date comes, on or after the day that contains from. It returns zero if
+// there is no such day until 30 days after the script's end.
 func (m *model) next(rule int, value string, from time.Time) time.Time {
 	for day := m.midnight(from, 0); day.Before(m.End.AddDate(0, 0, 30)); day = m.midnight(day, 1) {
 		if falls(rule, value, day) {

@@ -66,7 +66,7 @@ const (
 	runners  = 2
 	polled   = 3 * time.Hour      // interval of the dispatcher's poll
 	watched  = 7 * 24 * time.Hour // how often the logs are read
-	lateness = time.Second        // unit of the delays that the test allows, because the server is a little later than the model
+	lateness = time.Second        // the test allows small multiples of this delay, because the server acts a little later than the model
 )
 
 var fieldOf = map[int]string{yeartest.Birthday: "nascita", yeartest.Instalment: "rata", yeartest.Renewal: "rinnovo"}
@@ -239,7 +239,7 @@ func (p *practice) found() {
 	p.writeRules()
 }
 
-// caller returns the client as its API calls use it.
+// caller returns the object through which the client's API calls are made.
 func (p *practice) caller() *control.Client {
 	c, err := p.node.control.OfNetwork(p.t.Context(), p.client)
 	p.must(err, "find the client")
@@ -471,7 +471,7 @@ func (p *practice) end() {
 	}
 }
 
-// personOf returns the number of the person with a phone, or -1 if the phone is not a person's.
+// personOf returns the index of the person with the given phone, or -1 if no person has this phone.
 func personOf(phone string) int {
 	var n int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(phone, "+39333"), "%d", &n); err != nil {

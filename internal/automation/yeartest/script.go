@@ -251,7 +251,8 @@ func (w *writer) soon(rule int, at time.Time) string {
 	return day.Format(time.DateOnly)
 }
 
-// near returns the number of the first day of the year, from 12, on which a date comes. It returns false if there is none.
+// near returns the first day on which a date comes, as a number of days since the beginning of the year. It skips the first 12 days. It returns
+// false if there is no such day.
 func (w *writer) near(rule int, value string) (int, bool) {
 	for day := 12; day < w.days()-3; day++ {
 		if falls(rule, value, w.Begin.In(w.Zone).AddDate(0, 0, day)) {

@@ -52,7 +52,7 @@ const (
 	catchUp    = 24 * time.Hour
 	dayLong    = 24 * time.Hour
 	takenFor   = 12 * time.Hour
-	grace      = 5 * time.Minute // a step that is late by at most this time leaves now
+	grace      = 5 * time.Minute // a step that is late by at most this time is sent at once
 	replyKnown = 30 * dayLong
 )
 
@@ -405,7 +405,7 @@ func (m *model) start(p *person, rule int, name string, depth int, messages []*m
 	return x
 }
 
-// leave sends a message now. While the server is down, the message waits. If it is then more than a day late, it expires.
+// leave sends a message now. While the server is down, the message waits. A message that is then more than a day late expires.
 func (m *model) leave(x *message) {
 	if x.cancelled {
 		return

@@ -38,12 +38,13 @@ type account struct {
 	templates   map[string]pausedTemplate
 	slowUntil   time.Time
 	slowFor     time.Duration
-	reach       *recipientCount // counts the addressed persons; if the keys name a business, all its numbers share the count
+	reach       *recipientCount // counts the addressed persons; if the keys name a business, all numbers of the business share this count
 	loaded      bool            // reach includes the persons that the number addressed before this node opened the session
 	synced      time.Time       // the last time at which a read of the templates began
 }
 
-// pausedTemplate is a template that Meta refused, with the end of its pause.
+// pausedTemplate says until when messages with a template must wait, and which error they get. It is made after Meta
+// refused a message with the template.
 type pausedTemplate struct {
 	pausedUntil time.Time
 	refusal     *puntuale.SendError
@@ -79,7 +80,8 @@ func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
 	return *a.keys, true
 }
 
-// persons returns the count of addressed persons. If the keys name a business, all its numbers share one count.
+// persons returns the count of addressed persons. If the keys name a business, all numbers of the business share one
+// count.
 func (a *account) persons() *recipientCount {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +92,7 @@ func (a *account) persons() *recipientCount {
 func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // the pause began after this goroutine's request to Meta, so Meta's answer does not end the pause
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // a closed account reports nothing; a pause may have begun after the request to Meta, so Meta's answer does not end the pause
 		return
 	}
 	a.state, a.detail = state, detail

@@ -24,8 +24,8 @@ import (
 )
 
 // process is a node's access to the database during one life of the node. After the node died, its goroutines change
-// nothing in the database. So attempts in flight get no outcome. process records the messages whose intent was
-// committed and has no outcome.
+// nothing in the database. So attempts in flight get no outcome. process records the messages that have a committed
+// intent and no outcome.
 type process struct {
 	puntuale.Queue
 	puntuale.Fleet
@@ -49,7 +49,7 @@ func (p *process) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Claim
 		}
 	}
 	p.mu.Unlock()
-	if p.dead.Load() { // the intent was committed, but the process died before it got the answer
+	if p.dead.Load() { // the intent was committed, but the process died before the database's answer came
 		return nil, errDead
 	}
 	return granted, err
@@ -177,7 +177,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 		held := &graphtest.Held{Reply: func(n int) graphtest.Reply { return graphtest.Reply{Drop: n%25 == 0} }}
 		w.peer.Answer(held.Answer)
 		lives, each := 3, 60
-		if os.Getenv("PUNTUALE_LONG") == "1" { // the command make long sets this variable
+		if os.Getenv("PUNTUALE_LONG") == "1" { // "make long" sets this variable
 			lives = 100
 		}
 		var mu sync.Mutex

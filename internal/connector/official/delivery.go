@@ -23,8 +23,8 @@ type delivery struct {
 	} `json:"entry"`
 }
 
-// change is the value of one change. Its parts are decoded one by one, so that one unreadable part does not affect
-// others.
+// change is the content of one change in a delivery. Its parts are decoded one by one, so that one unreadable part does
+// not affect others.
 type change struct {
 	Metadata struct {
 		PhoneNumberID string `json:"phone_number_id"`
@@ -38,13 +38,13 @@ type change struct {
 	Contacts    []json.RawMessage `json:"contacts"`
 }
 
-// person is a person in a change, by number, by id or by both.
+// person identifies a person in a change: by a number, by an id or by both.
 type person struct {
 	Number string `json:"wa_id"`
 	ID     string `json:"user_id"`
 }
 
-// templateChange is the value of a change of a template.
+// templateChange is the content of a change that is about a template.
 type templateChange struct {
 	ID       json.Number `json:"message_template_id"`
 	Name     string      `json:"message_template_name"`
@@ -69,8 +69,8 @@ type status struct {
 	Pricing  *pricing     `json:"pricing"`
 }
 
-// pricing is what Meta bills for a message. It is in the status sent, and again in the status delivered or read. Meta
-// bills only messages that it delivers. (Meta, webhooks/reference/messages/status.)
+// pricing is what Meta bills for a message. It is in the status "sent", and again in the status "delivered" or "read".
+// Meta bills only messages that it delivers. (Meta, webhooks/reference/messages/status.)
 type pricing struct {
 	Billable *bool  `json:"billable"`
 	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"
@@ -127,7 +127,7 @@ type reader struct {
 	find func(number, account string) ([]origin, error)
 	now  time.Time
 	all  []sessionReport
-	at   *sessionReport // the report of the session of the present change
+	at   *sessionReport // the report to which the parts of one change are added
 	odd  int
 	err  error
 }
@@ -242,7 +242,7 @@ func (r *reader) status(s *status) bool {
 	kind, known := receiptKinds[s.Status]
 	id, token, own := readCallback(s.Callback)
 	if !known || !own {
-		return !known // an unknown kind of status is no fault; a status of another program's message counts as odd
+		return !known // true: an unknown kind of status is ignored; false: a status of another program's message counts as odd
 	}
 	e := puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: r.at.client, ID: id}, Session: r.at.session, Token: token, Kind: kind,
@@ -276,7 +276,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing: // the number is not open here, or the failure is too old
+	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing: // do nothing if the number is not open on this node; only the action noMarketing also follows an old failure
 	case row.action == pauseNumber:
 		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
 	case row.action == pausePerson:
@@ -327,7 +327,7 @@ func (r *reader) nameOf(number, id string) (string, bool) {
 	return phone, ok
 }
 
-// alias records another name of a person, unless this name was recorded a short time ago.
+// alias records that name and phone are two names of one person, unless this was recorded a short time ago.
 func (r *reader) alias(name, phone string) {
 	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
 	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x, r.now) {

@@ -20,8 +20,9 @@ type pairs struct {
 	all map[string]*pair
 }
 
-// pair limits the messages to one person with one time, paid. Each message moves paid forward by pairEvery. If paid is
-// in the past, it is first set to the present time. While paid is in the past, a whole burst may leave.
+// pair limits the messages to one person. The time paid shows whether one more message may leave. Each message moves
+// paid forward by pairEvery. If paid is in the past, it is first set to the present time. While paid is in the past, a
+// whole burst may leave.
 type pair struct {
 	paid        time.Time
 	refused     int       // how many times in a row Meta refused a message because the person got too many
@@ -129,8 +130,8 @@ func (w *marketingPause) wait(to string, now time.Time) time.Duration {
 	return max(0, w.all[to].Sub(now))
 }
 
-// recipientCount counts the persons that a number addressed without an open 24-hour window. Meta limits their number in
-// any 24 hours. Its methods may be called by many goroutines at once.
+// recipientCount counts the persons that were addressed without an open 24-hour window, by a number or by all numbers
+// of a business. Meta limits this count for any 24 hours. Its methods may be called by many goroutines at once.
 type recipientCount struct {
 	mu    sync.Mutex
 	limit int // 0: no limit

@@ -77,7 +77,7 @@ func TestReach(t *testing.T) {
 	w.must(to(0), approved("uno"))
 	before := w.peer.Asked()
 	_, err := w.send(to(3), approved("uno"))
-	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // 22 hours later the second person is no longer counted
+	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // in 22 hours the second person is no longer counted
 		t.Errorf("after %v: %s", e.After, e.Reason)
 	}
 	if w.peer.Asked() != before {

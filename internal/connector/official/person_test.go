@@ -18,7 +18,7 @@ func TestOtherNames(t *testing.T) {
 	t.Parallel()
 	const to, written, id = "+5511987654321", "551187654321", "BR.1502576394655843"
 	for name, test := range map[string]struct {
-		first, then graphtest.Name // Meta's first name for the person, and its name after the connector knows the alias
+		first, then graphtest.Name // the name that Meta uses at first, and the name that Meta uses after the connector knows the alias
 		send        bool           // true: the name comes in the answer to a send; false: in an inbound message
 	}{
 		"another number, by an answer":          {graphtest.Name{Number: written}, graphtest.Name{Number: written}, true},
@@ -72,7 +72,8 @@ func (w *world) marketing(phone string) puntuale.ConsentChange {
 	return states[puntuale.PurposeMarketing].Change
 }
 
-// TestPersonID: messages to a person with a hidden number are sent to the person's id. Nothing else changes.
+// TestPersonID: messages to a person with a hidden number are sent to the person's id. Otherwise they are sent like
+// messages to a number.
 func TestPersonID(t *testing.T) {
 	t.Parallel()
 	const id = "US.ENT.11815799212886844830"

@@ -119,8 +119,8 @@ func (r *reader) hear(h puntuale.InboundMessage) {
 	r.at.Messages = append(r.at.Messages, h.Storable())
 }
 
-// inbound returns the message to store. A welcome has no content: it means only that a person opened the chat. So it
-// gets no id.
+// inbound returns the message to store. A welcome has no content: it means only that a person opened the chat. So its
+// entry has no id and opens only the window.
 func (r *reader) inbound(phone string, m *inboundMessage) puntuale.InboundMessage {
 	h := puntuale.InboundMessage{Phone: phone, At: r.moment(m.At), ID: m.ID}
 	if m.Type == "request_welcome" {
@@ -156,7 +156,7 @@ func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text strin
 		return puntuale.ReplyLocation, puntuale.LocationText(l.Name, l.Address, l.Latitude, l.Longitude), nil
 	case "contacts":
 		return puntuale.ReplyContact, contactNames(m.Contacts), nil
-	case "reaction": // a withdrawn reaction has no emoji
+	case "reaction": // if the person withdrew the reaction, the text is empty
 		return puntuale.ReplyReaction, part[struct{ Emoji string }](m.Reaction).Emoji, nil
 	case "button":
 		return puntuale.ReplyButton, part[struct{ Text string }](m.Button).Text, nil

@@ -114,8 +114,8 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundOthers: messages in groups, calls and welcomes are reported only to open a window. Other messages that no
-// person wrote are not reported.
+// TestInboundOthers: messages in groups, calls and welcomes are reported only to open a window. Messages that no person
+// wrote are not reported.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	var h heard

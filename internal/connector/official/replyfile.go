@@ -71,7 +71,7 @@ func (c *Connector) fileRequest(ctx context.Context, address, token string) (*ht
 		return nil, replyfile.Unavailable(errors.New("the address of the file cannot be read"))
 	}
 	api, err := url.Parse(c.cfg.API)
-	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // the host of the API in the operator's settings
+	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // true: the file is at the API's host, which the operator set
 	if r.URL.User != nil || !operators && (r.URL.Scheme != "https" || r.URL.Port() != "" || !endsIn(r.URL.Hostname(), fileHosts)) {
 		return nil, replyfile.Unavailable(errors.New("the file is not at one of Meta's hosts"))
 	}

@@ -210,7 +210,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	if err := c.cfg.Take(ctx, prepared.Session, puntuale.InboundBatch{Aliases: fresh}); err != nil {
-		a.log.Warn("another name of a recipient could not be kept", "error", err) // Meta's next answer contains the name again
+		a.log.Warn("another name of a recipient could not be kept", "error", err) // only a warning, because Meta's next answer contains the name again
 		return
 	}
 	c.aliases.note(fresh, c.cfg.Clock.Now())

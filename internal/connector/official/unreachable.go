@@ -18,7 +18,7 @@ type unreachable struct {
 	all map[string]refusedSend
 }
 
-// refusedSend is the send error of a message to an unreachable person, with its time.
+// refusedSend says when Meta could not reach a person, and which send error the message got.
 type refusedSend struct {
 	at      time.Time
 	refusal *puntuale.SendError
@@ -38,8 +38,8 @@ func (u *unreachable) note(to string, at time.Time, refusal *puntuale.SendError,
 	}
 }
 
-// refusalFor returns the send error of a person to which nothing is sent now. It returns nil if the refusal is older
-// than unreachableFor, or if the person wrote after it.
+// refusalFor returns the send error for a message to a person that Meta could not reach. It returns nil if the refusal
+// is older than unreachableFor, or if the person wrote after the refusal.
 func (u *unreachable) refusalFor(to string, wrote, now time.Time) *puntuale.SendError {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -41,10 +41,10 @@ func signatureOf(header string) (hash [sha256.Size]byte, ok bool) {
 // challengeShape matches the text that the server must repeat to Meta. The text is usually a number.
 var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
-// Webhook is the handler of [puntuale.OfficialWebhooks], on any node. It answers a delivery after the whole delivery is
-// on disk. Without that answer Meta repeats the delivery. A forged delivery and a delivery for an unknown session get
-// the same status. The body of a delivery for an unknown session is not read. The server that mounts the handler limits
-// the number of requests and their memory.
+// Webhook is the handler of [puntuale.OfficialWebhooks]. Every node can run it. It answers a delivery after the whole
+// delivery is on disk. Without that answer Meta repeats the delivery. A forged delivery and a delivery for an unknown
+// session get the same status. The body of a delivery for an unknown session is not read. The server that mounts the
+// handler limits the number of requests and their memory.
 type Webhook struct {
 	c *Connector
 
@@ -168,7 +168,7 @@ func (c *Connector) noteStored(t *sessionReport) {
 }
 
 // concerned returns the sessions of a number, or of a business if number is "". An app has one webhook for all its
-// numbers. So a delivery that the app's secret signed is accepted for all sessions with this secret.
+// numbers. So a delivery that is signed with the app's secret is accepted for all sessions with this secret.
 func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.OfficialKeys, number, account string) ([]origin, error) {
 	if number == keys.PhoneNumberID && number != "" {
 		return []origin{at}, nil

@@ -212,7 +212,7 @@ func TestWebhookOfPeople(t *testing.T) {
 	withdrawn(false)
 	w.deliver(stop) // the same delivery again, and late
 	withdrawn(false)
-	// A later failure reports the same opt-out, with another proof.
+	// A failure with Meta's code 131050 also means that the person opted out.
 	id, taken, token := w.stored(person)
 	w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent})
 	w.deliver(w.peer.Status(taken, "failed", now, 131050))

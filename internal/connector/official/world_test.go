@@ -155,7 +155,8 @@ func (w *world) until(what string, condition func() bool) {
 	}
 }
 
-// advance moves the clock forward, and waits until the session is online or offline, according to online.
+// advance moves the clock forward. Then it waits until the session is online (if the argument online is true) or
+// offline.
 func (w *world) advance(d time.Duration, online bool) {
 	w.t.Helper()
 	if err := w.clock.Waiting(w.within(), 1); err != nil {
@@ -276,7 +277,8 @@ type readCloser struct{ io.ReadSeeker }
 
 func (readCloser) Close() error { return nil }
 
-// addressOf returns the address from which a file at Meta came, because each file of these tests contains its address.
+// addressOf returns the address from which an uploaded file was fetched. Each file of these tests contains this
+// address.
 func addressOf(f graphtest.File) string {
 	_, address, _ := strings.Cut(string(f.Data), "OpusHead ")
 	return strings.TrimRight(address, "\x00")
@@ -293,7 +295,7 @@ func messageOf(t *testing.T, m graphtest.Taken) puntuale.MessageID {
 	return puntuale.MessageID(id)
 }
 
-// messageMark is a readable text instead of a keyed hash.
+// messageMark returns a readable text. In the product, a keyed hash takes its place.
 func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
 	return fmt.Sprint(client, session, chat, id)
 }

@@ -31,7 +31,7 @@ var keyNames = map[string]string{
 	Image: "WhatsApp Image Keys", Video: "WhatsApp Video Keys", Audio: "WhatsApp Audio Keys", Document: "WhatsApp Document Keys",
 }
 
-// EncryptedFile describes a file that WhatsApp stores, as a message does. Its JSON form is the Ref of a
+// EncryptedFile contains what a message says about a file that WhatsApp stores. Its JSON form is the Ref of a
 // [puntuale.ReplyMedia].
 type EncryptedFile struct {
 	Kind    string `json:"kind"` // stickers have the kind image

@@ -29,7 +29,8 @@ func tooLarge() error {
 	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultMediaTooLarge)}
 }
 
-// spool is a fetched file on disk. Its name is removed while it is open, so a crash leaves no file behind.
+// spool is a fetched file on disk. The file's name is removed as soon as the file is open, so a crash leaves no file
+// behind.
 type spool struct {
 	*os.File
 	named bool // the file still has its name, because this system cannot remove the name of an open file
@@ -46,7 +47,7 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64
 	}
 	defer answer.Body.Close()
 	switch code := answer.StatusCode; {
-	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusGone: // the addresses of WhatsApp's files expire
+	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusGone: // the answers after the file was removed or its address expired
 		return nil, IsGone(fmt.Errorf("the network's server answered %d", code))
 	case code != http.StatusOK:
 		return nil, Unavailable(fmt.Errorf("the network's server answered %d", code))

@@ -50,7 +50,8 @@ func (c *Connector) Online(session puntuale.SessionID) bool {
 	return online
 }
 
-// Open opens a session in its stored link state, because the simulated network stores no keys.
+// Open opens a session in its stored link state, because the simulated network stores no keys. If the stored state is a
+// pairing, that pairing has ended, and the session opens unlinked.
 func (c *Connector) Open(session puntuale.Session) {
 	state := session.LinkOf()
 	c.links.mu.Lock()

@@ -106,7 +106,7 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// A phone with a refused number never links. If a pairing is ended or replaced, it reports nothing more.
+// A phone whose number ends in EndingRefused never links. If a pairing is ended or replaced, it reports nothing more.
 func TestPairingEnds(t *testing.T) {
 	t.Parallel()
 	c, fake, reports := linked(t)

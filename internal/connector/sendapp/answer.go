@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// answer is a gateway's answer, in all forms of the family.
+// answer is a gateway's answer. It has the members of all gateways of SendApp's family.
 type answer struct {
 	Status   string          `json:"status"`
 	Message  json.RawMessage `json:"message"` // a text, or the message that was sent
@@ -82,7 +82,7 @@ func (a answer) sentID() string {
 	return ""
 }
 
-// user is the linked number in an answer to the request reconnect. Older gateways leave out Connected.
+// user is the linked number in the answer to the request "reconnect". Older gateways leave out Connected.
 type user struct {
 	ID        string `json:"id"`
 	Connected *bool  `json:"connected"`

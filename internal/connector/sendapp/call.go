@@ -31,7 +31,7 @@ type unsentError struct{ err error }
 func (e *unsentError) Error() string { return "the request did not leave: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// form says how a request contains its parameters. Gateways accept JSON only in the request send. Requests about the
+// form says how a request contains its parameters. Gateways accept JSON only in the request "send". Requests about the
 // account have their parameters in the query, as the gateways' documents require. All other requests have an HTML form.
 type form int8
 

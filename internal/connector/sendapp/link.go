@@ -172,7 +172,7 @@ type gatewayStatus struct {
 	action action // what the connector must do after the gateway's text
 }
 
-// ask requests the number's state from the gateway. Only the answer to the request reconnect contains this state.
+// ask requests the number's state from the gateway. Only the answer to the request "reconnect" contains this state.
 func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewayStatus, error) {
 	a, err := c.call(ctx, k, "reconnect", inQuery, nil)
 	if err != nil {
@@ -227,8 +227,8 @@ func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKey
 	return nil
 }
 
-// setWebhook sets the address to which the gateway reports. After each Open it sets the address once for each instance,
-// because another program may have changed it. It returns a reason to report, or "" if all is well.
+// setWebhook sets the address to which the gateway reports. After each Open, setWebhook does this once for each
+// instance, because another program may have changed the address. It returns a reason to report, or "" if all is well.
 func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.GatewayKeys) puntuale.ReasonCode {
 	if c.cfg.Public == "" {
 		return reasonNoPublic

@@ -97,7 +97,7 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 				}
 			}
 			h.Kind, h.Text = puntuale.ReplyContact, strings.Join(names, ", ")
-		case "reactionMessage": // a withdrawn reaction has no emoji
+		case "reactionMessage": // if the person withdrew the reaction, the text is empty
 			h.Kind, h.Text = puntuale.ReplyReaction, part[struct{ Text string }](member).Text
 		case "pollCreationMessage", "pollCreationMessageV2", "pollCreationMessageV3":
 			h.Text = part[named](member).Name

@@ -114,7 +114,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 const maxNetworkID = 128
 
 // refused changes the session's state as the gateway's answer requires. If the answer does not show what happened to
-// the message, refused requests a status check, because the next message would get the same answer.
+// the message, refused requests a status check, because all later messages could get the same answer.
 func (a *account) refused(err error, answered answer) {
 	e := puntuale.AsSendError(err)
 	if e == nil {

@@ -21,8 +21,9 @@ const (
 	eventsMost  = 500              // the most messages of one delivery that are read
 )
 
-// Webhook is the handler of [puntuale.GatewayWebhooks], on any node. A gateway signs nothing and repeats nothing. A
-// request to a session's secret address gets status 200 after its content is stored. Every other address gets 404.
+// Webhook is the handler of [puntuale.GatewayWebhooks]. Every node can run it. A gateway signs nothing, and it does not
+// repeat a report after an error. A request to a session's secret address gets status 200 after its content is stored.
+// Every other address gets 404.
 type Webhook struct{ c *Connector }
 
 // NewWebhook returns the handler. The handler also serves sessions that are not open on this node.
@@ -123,7 +124,7 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	log := h.c.cfg.Logger.With("session_id", int64(from.session))
 	if !ok || from.instance == "" || !equalSecrets(r.Instance, from.instance) {
 		log.Info("a gateway reported something that is not understood, or of another instance")
-		return http.StatusOK // any other status could only cause the same report again
+		return http.StatusOK // the status is not an error, because a repeat of the same report would also be useless
 	}
 	t := &deliveryBatch{c: h.c, from: from, now: h.c.cfg.Clock.Now()}
 	var err error
@@ -186,7 +187,7 @@ func (c *Connector) ownNumber(session puntuale.SessionID) string {
 // Limits for matching an echo with an attempt.
 const (
 	echoWithin = 10 * time.Minute
-	echoBefore = 5 * time.Second // because clocks differ, and the network rounds times to seconds
+	echoBefore = 5 * time.Second // an echo may seem this much older than its attempt, because clocks differ and the network rounds times to seconds
 )
 
 // echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also records that
@@ -312,7 +313,7 @@ func (t *deliveryBatch) ack(n puntuale.NetworkID, u update) {
 		e = t.receipt(n, puntuale.ReceiptDelivered)
 	case status > statusDelivered && status <= statusPlayed:
 		e = t.receipt(n, puntuale.ReceiptRead)
-	default: // 1: not yet at WhatsApp's server
+	default: // status 1 (not yet at WhatsApp's server) and unknown statuses give no receipt
 		return
 	}
 	t.reported.Receipts = append(t.reported.Receipts, e)

@@ -80,7 +80,7 @@ func TestRestoredNumber(t *testing.T) {
 			backup := backedUp(t, d)
 			want := rowsIn(t, backup)
 			want["whatsmeow_sessions"], want["whatsmeow_sender_keys"] = 0, 0
-			want["whatsmeow_pre_keys"]++ // one more row, for the one number that has keys
+			want["whatsmeow_pre_keys"]++ // a restored number gets one more pre-key, and only one number has keys
 			for i := range 3 {
 				says(t, "+"+annaNumber, fmt.Sprintf("dopo %d", i))
 				says(t, group, fmt.Sprintf("dopo %d, a tutti", i))
@@ -116,7 +116,7 @@ func TestRestoredNumber(t *testing.T) {
 }
 
 // refusedNumbers tries to restore backups that must be refused, and backups that cannot be restored completely. from is
-// the database of the backup, and kept contains its keys.
+// the database from which the backup was made, and kept contains the keys of that database's numbers.
 func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.BackupReader, from *storetest.Database, kept *sql.DB) {
 	to := driver(t)
 	if done, err := transfer.Restore(t.Context(), to.Config, backup, transfer.RestoreConfig{}); err != nil || !done.LeftOut || done.Linked != 0 {

@@ -16,10 +16,10 @@ import (
 )
 
 // A cold contact is a person who does not know the number. WhatsApp allows few messages to cold contacts. It refuses
-// more messages with error 463 for some time, and later it bans the number. Therefore messages to cold contacts have a
-// pace of their own. While WhatsApp refuses cold contacts, only messages to cold contacts wait.
+// further messages with error 463 for some time, and later it bans the number. Therefore messages to cold contacts have
+// a pace of their own. While WhatsApp refuses messages to cold contacts, all other messages still leave.
 const (
-	pauseFirst   = time.Hour // how long cold contacts wait if the network gives no end; each later wait is longer
+	pauseFirst   = time.Hour // how long messages to cold contacts wait if the network gives no end; each later wait is four times as long, up to pauseLongest
 	pauseLongest = 24 * time.Hour
 	pauseWord    = 2 * time.Second        // how long to wait for the network's report of a pause's end
 	holdMargin   = 500 * time.Millisecond // added to the end that the network reports
@@ -55,7 +55,7 @@ func newColdContactLimiter(n *number, s puntuale.Session) *coldContactLimiter {
 	}
 }
 
-// setPace sets another pace. Slots that messages already have do not change.
+// setPace sets a new pace. Slots that messages already have do not change.
 func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error
 	return !known, err
 }
 
-// held returns how long cold contacts must still wait. 0 means that they need not wait.
+// held returns how much longer messages to cold contacts must wait. 0 means that they need not wait.
 func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	return s.limitEnd.Sub(now) + holdMargin
 }
 
-// pause makes cold contacts wait until limitEnd. A zero limitEnd ends the wait.
+// pause makes messages to cold contacts wait until limitEnd. A zero limitEnd ends the wait.
 func (s *coldContactLimiter) pause(limitEnd time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,9 +138,9 @@ func (s *coldContactLimiter) pause(limitEnd time.Time) {
 	s.reported = make(chan struct{})
 }
 
-// refused makes cold contacts wait after the network refused a message to a cold contact. It returns the end of the
-// wait. The network may report this end before the refusal, or within pauseWord after it. If the network reports no
-// end, each pause is longer than the previous one.
+// refused makes messages to cold contacts wait, after the network refused one of them. It returns the end of the wait.
+// The network may report this end before the refusal, or within pauseWord after it. If the network reports no end, each
+// pause is longer than the previous one, up to pauseLongest.
 func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	clock := s.c.cfg.Clock
 	s.mu.Lock()
@@ -165,7 +165,7 @@ func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 }
 
 // slot returns when a message to a cold contact may leave. It returns the same time at each call until the message
-// left.
+// left, except if slotsMost messages already have a slot.
 func (s *coldContactLimiter) slot(ctx context.Context, m puntuale.MessageID) (time.Time, error) {
 	if err := s.seed(ctx); err != nil {
 		return time.Time{}, err
@@ -197,7 +197,7 @@ func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	return at
 }
 
-// take reserves the slot at the time at for a message. The caller holds the lock.
+// take reserves a slot for a message. The slot's time is the argument at. The caller holds the lock.
 func (s *coldContactLimiter) take(m puntuale.MessageID, at, now time.Time) {
 	if len(s.slots)%1000 == 999 { // remove slots of messages that were cancelled
 		for id, slot := range s.slots {
@@ -247,7 +247,8 @@ func (s *coldContactLimiter) noteSent(m puntuale.MessageID) {
 	delete(s.slots, m)
 }
 
-// timelocked handles the network's report whether it refuses cold contacts, and until when.
+// timelocked handles a report of the network. The report says whether the network refuses messages to cold contacts,
+// and until when.
 func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	limitEnd := e.TimeEnforcementEnds.Time.UTC()
 	switch {
@@ -260,7 +261,7 @@ func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	n.limited(limitEnd)
 }
 
-// limited reports the time until which cold contacts wait.
+// limited reports the time until which messages to cold contacts wait.
 func (n *number) limited(limitEnd time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

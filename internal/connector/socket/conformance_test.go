@@ -40,7 +40,7 @@ func shown(t *testing.T, w *world, phones *phoneBook) (all []connectortest.Shown
 		}
 	}
 	eventually(t, "all that was sent is shown", func() bool { return len(w.net.Ledger().All()) >= len(sent) })
-	ledger := w.net.Ledger().All() // not in the order of sending, because each phone needs its own time
+	ledger := w.net.Ledger().All() // not in the order of sending, because each phone shows its messages independently; the next line sorts them
 	slices.SortFunc(ledger, func(a, b whatsapptest.Message) int { return sent[a.ID] - sent[b.ID] })
 	addresses := map[string]string{}
 	for url := range mediaOf {

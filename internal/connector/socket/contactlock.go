@@ -40,7 +40,8 @@ var errBusy = errors.New("another has the turn")
 
 // A goroutine that reads a state in order to write it gets the contact's lock as a loan, because the goroutine may
 // never write. After loanLasts any other goroutine may take the lock. Then the first goroutine's write is refused,
-// because its state may be out of date. The library encrypts the message again if the device requests it.
+// because its state may be out of date. If the state was needed for a message, the library encrypts that message again
+// when the device requests it.
 const loanLasts = 2 * time.Second
 
 // contactLocks contains the contact locks of one number. Its methods may be called by many goroutines at once.
@@ -142,9 +143,9 @@ func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*conta
 	return taken, nil
 }
 
-// giveBack returns the caller's locks. If a loan ended and another goroutine took the lock, that goroutine still owns
-// it. If a message to the contact is being sent, giveBack marks the contact, because the caller may have changed a
-// state that the message uses.
+// giveBack returns the caller's locks. If a loan ended and another goroutine took the lock, that goroutine keeps it. If
+// a message to the contact is being sent, giveBack marks the contact, because the caller may have changed a state that
+// the message uses.
 func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,8 +190,8 @@ func (t *contactLocks) moved(contacts []string) bool {
 // lock.
 //
 // lent recognises callers only by the address, because the library uses one context for all callers. After a loan
-// ended, a second goroutine may read the same state. Then the first of the two that writes succeeds, and the other is
-// refused.
+// ended, a second goroutine may read the same state. Then the first write of the two goroutines succeeds, and the
+// second write is refused.
 func (t *contactLocks) lent(address string) *contactLock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -217,8 +218,9 @@ func holdOf(ctx context.Context) *hold {
 	return h
 }
 
-// meet takes a contact's lock. If another goroutine owns the lock, meet returns errBusy, and inTransaction waits for
-// it.
+// meet takes a contact's lock for a decryption. If another goroutine owns the lock, meet returns errBusy, and
+// inTransaction then waits for the lock. A hold of insist already contains all its locks, so for any other lock meet
+// returns errBusy.
 func (h *hold) meet(contact string) error {
 	if slices.ContainsFunc(h.owned, func(t *contactLock) bool { return t.contact == contact }) {
 		return nil
@@ -308,7 +310,8 @@ func (s lockedSessions) PutSession(ctx context.Context, address string, session 
 	return s.SessionStore.PutSession(ctx, address, session)
 }
 
-// withLocks takes the locks of some contacts and runs do. With a hold it does not wait, but returns errBusy.
+// withLocks takes the locks of some contacts and runs do. For a decryption, withLocks does not wait: it returns errBusy
+// if another goroutine owns a lock.
 func (s lockedSessions) withLocks(ctx context.Context, do func() error, contacts ...string) error {
 	if h := holdOf(ctx); h != nil && h.locks != nil {
 		for _, contact := range contacts {
@@ -341,7 +344,7 @@ func (s lockedSessions) GetManySessions(ctx context.Context, addresses []string)
 }
 
 // PutManySessions writes the states after a message was encrypted. It returns errMoved if another goroutine may have
-// changed one of them meanwhile.
+// changed one of these states meanwhile.
 func (s lockedSessions) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	contacts := contactsOf(maps.Keys(sessions))
 	if h := holdOf(ctx); h != nil {

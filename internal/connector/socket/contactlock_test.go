@@ -39,9 +39,9 @@ func TestBothWays(t *testing.T) {
 			sent[w.mustSend(w.text("+"+annaNumber, "S"+strconv.Itoa(i))).Detail.String()] = true
 		}
 		want := <-written
-		w.shop.AwaitSettled(t) // then the shop has all messages that it acknowledged
+		w.shop.AwaitSettled(t) // wait until the shop acknowledged and stored all of Anna's messages
 		w.mustSend(w.text("+"+annaNumber, "fine"))
-		anna.Await(t, whatsapptest.Text("fine")) // Anna handles messages one after the other, except those that she requests again
+		anna.Await(t, whatsapptest.Text("fine")) // at this time only messages that Anna requested again can be missing, because she handles all others in their order
 		defer func() {
 			if t.Failed() {
 				t.Logf("%d of %d messages were never shown", len(sent), many)

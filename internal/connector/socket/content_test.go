@@ -145,7 +145,8 @@ func TestGroups(t *testing.T) {
 	w.mu.Unlock()
 
 	group.Remove(w.shop)
-	// The library changes its list of the group's members without a lock. A later event is handled after that change.
+	// The library changes its list of the group's members without a lock. So the test waits for a later event, which
+	// the library handles after that change.
 	w.mu.Lock()
 	clear(w.wrote)
 	w.mu.Unlock()
@@ -206,8 +207,8 @@ func TestOffline(t *testing.T) {
 	})
 }
 
-// Messages to cold contacts have a pace of their own. Messages to known people do not wait for it. Messages that left
-// before a restart also count for the pace.
+// Messages to cold contacts have a pace of their own. This pace does not delay messages to known people. Messages that
+// left before a restart also count.
 func TestColdContacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -158,8 +158,8 @@ func (d *devices) forget(ctx context.Context, session puntuale.SessionID) error 
 	return nil
 }
 
-// drop removes a device. Because of foreign keys, the database then also removes the device's rows in all of the
-// library's tables, except one.
+// drop removes a device. Because of foreign keys, the database then also removes the device's rows in the library's
+// tables. Only whatsmeow_privacy_tokens has no foreign key.
 func (d *devices) drop(ctx context.Context, jid string) error {
 	for _, text := range []string{
 		`delete from socket_device where jid = $1`, // remove the keys first, because all other data are useless without them

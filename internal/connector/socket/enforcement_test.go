@@ -78,8 +78,8 @@ func TestTimelock(t *testing.T) {
 	bert.Await(t, whatsapptest.Text("a un estraneo"))
 }
 
-// After a restart the connector still has the time until which cold contacts wait. If a refusal gives no end, they wait
-// an hour.
+// After a restart the connector still has the time until which messages to cold contacts wait. If a refusal gives no
+// end, they wait an hour.
 func TestTimelockKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -247,8 +247,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// The connector never announces a version again that the network refused. It reads the current version from WhatsApp
-// and announces that version.
+// If the network refused a version, the connector never announces that version again. It reads the current version from
+// WhatsApp and announces that version.
 func TestOutdated(t *testing.T) { // not parallel, because the version belongs to the whole process
 	shipped := store.GetWAVersion()
 	t.Cleanup(func() { store.SetWAVersion(shipped) })
@@ -356,7 +356,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// A node without its lease logs in no number.
+// A node that lost its lease logs in no number.
 func TestNotOwned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

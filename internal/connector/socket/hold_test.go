@@ -53,7 +53,7 @@ func TestLoan(t *testing.T) {
 	}
 }
 
-// written counts the writes that reach the store. Its reads can fail.
+// written counts the writes that reach the store. A test can make its reads fail.
 type written struct {
 	store.NoopStore
 	puts  int
@@ -157,7 +157,7 @@ func TestDecryptionWaits(t *testing.T) {
 		if !errors.Is(err, errBusy) {
 			t.Errorf("within another's turn: %v", err)
 		}
-		s.locks.giveBack(taken...) // the transaction is still open at this point
+		s.locks.giveBack(taken...) // return the lock inside the transaction, so inTransaction need not wait for it
 		return err
 	})
 	if err != nil || runs != 2 {
@@ -181,7 +181,7 @@ func TestMoved(t *testing.T) {
 		if errors.Is(err, errMoved) {
 			return err
 		}
-		return nil // as in a store without transactions
+		return nil // only errMoved matters in this test
 	}
 	for other, want := range map[string]error{"200": errMoved, "300": nil} {
 		read(t.Context())

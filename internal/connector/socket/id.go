@@ -25,7 +25,7 @@ const (
 	idRounds  = 10
 	halfBits  = idBytes * 8 / 2
 	halfMask  = 1<<halfBits - 1
-	spareBits = 11 // zeros, which show that an id was made here
+	spareBits = 11 // zeros, which show that this package made an id
 	ageBits   = 8  // bits of the generation
 )
 
@@ -50,7 +50,7 @@ func (c ids) connectorID(m puntuale.MessageID, connectorID string) string {
 	return idPrefix + strings.ToUpper(hex.EncodeToString(pack(left, right)))
 }
 
-// message decrypts an id. It returns false if the id was not made here.
+// message decrypts an id. It returns false if this package did not make the id.
 func (c ids) message(id string) (puntuale.MessageID, bool) {
 	text, ok := strings.CutPrefix(id, idPrefix)
 	raw, err := hex.DecodeString(text)

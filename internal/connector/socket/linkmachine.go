@@ -49,8 +49,8 @@ const (
 	reasonBanTerms     puntuale.ReasonCode = "socket.ban_terms"
 )
 
-// linkMachine is the link state of a number, and the time of its next login. It starts no work itself: number calls a
-// method for each event, and then reads next. API, metrics and pages all show this state.
+// linkMachine is the link state of a number, and the time of its next login. It starts no work itself: the type number
+// calls a method for each event, and then reads next. API, metrics and pages all show this state.
 type linkMachine struct {
 	link  puntuale.LinkReport
 	next  time.Time // when the next login begins without a person; zero: never
@@ -62,7 +62,7 @@ type linkMachine struct {
 }
 
 // opened sets the state of a session that was just opened. l is the stored state. linked says whether the number has
-// keys. If linked and l disagree, linked counts.
+// keys. If l contradicts linked, opened uses linked and ignores l.
 func (m *linkMachine) opened(l puntuale.Link, linked bool, number string, now time.Time) {
 	m.link.Limited = l.Limited
 	switch {
@@ -188,7 +188,7 @@ func (m *linkMachine) passkey() {
 	m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, puntuale.Reason{})
 }
 
-// limit sets the time until which cold contacts wait. Zero means that they do not wait.
+// limit sets the time until which messages to cold contacts wait. Zero means that they do not wait.
 func (m *linkMachine) limit(limitEnd time.Time) { m.link.Limited = limitEnd }
 
 const faultSessionBanned puntuale.ReasonCode = "session.banned"

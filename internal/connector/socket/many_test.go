@@ -72,7 +72,7 @@ func TestMany(t *testing.T) {
 		all.Wait()
 		return time.Since(began)
 	}
-	openAll() // the first connection of a device makes its keys
+	openAll() // not measured: at its first connection, each device also makes its keys
 	closeAll()
 	w.stop()
 	before, threads := resident(t), runtime.NumGoroutine()

@@ -14,7 +14,8 @@ import (
 )
 
 // number is one open session. All changes of its state happen under its lock, and no code waits while it holds the
-// lock. Each login and each pairing runs in a goroutine. Its results are ignored once the next login or pairing begins.
+// lock. Each login and each pairing runs in a goroutine. The goroutine's results are ignored once the next login or
+// pairing begins.
 type number struct {
 	c      *Connector
 	id     puntuale.SessionID

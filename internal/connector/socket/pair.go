@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// How long codes are valid. WhatsApp gives six codes at once, and closes the connection after the last.
+// How long codes are valid. WhatsApp gives six codes at once, and closes the connection after the last code expired.
 const (
 	firstCode  = time.Minute
 	otherCodes = 20 * time.Second
@@ -120,7 +120,7 @@ func (p *pairing) run(ctx context.Context) {
 		expiresAt = p.c.cfg.Clock.Now().Add(life)
 		var stop func()
 		next, stop = p.c.cfg.Clock.After(life)
-		defer stop() // at most six codes are shown, so few deferred calls pile up
+		defer stop() // at most six codes are shown, so at most six calls are deferred
 		p.report(shown[0], expiresAt)
 	}
 }

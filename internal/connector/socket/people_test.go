@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// asked counts the shop's queries whether people have WhatsApp, and the people in these queries.
+// asked counts the queries in which the shop asked whether people have WhatsApp, and the people in these queries.
 func (w *world) asked() (queries, people int) {
 	for _, q := range w.net.Queries("usync") {
 		if q.From == shopNumber && len(q.About) > 0 && len(q.About[0]) > 0 && q.About[0][:2] == "39" {
@@ -23,8 +23,9 @@ func (w *world) asked() (queries, people int) {
 	return queries, people
 }
 
-// The shop asks once about each person. If messages to other people come during a query, one next query asks about all
-// of these people. A person without WhatsApp gets no message, and the shop does not ask about that person again.
+// The shop asks once about each person. If messages to other people come during a query, the next query asks about all
+// of these people together. A person without WhatsApp gets no message, and the shop does not ask about that person
+// again.
 func TestAskedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

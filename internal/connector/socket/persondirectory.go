@@ -54,8 +54,8 @@ const (
 // overLimit is the network's error text for too many queries.
 const overLimit = "429 rate-overlimit"
 
-// personDirectory stores which people have WhatsApp, as far as one number asked. Its methods may be called by many
-// goroutines at once.
+// personDirectory stores which people have WhatsApp. It contains the answers to one number's queries. Its methods may
+// be called by many goroutines at once.
 type personDirectory struct {
 	n     *number
 	limit *rate.Limiter
@@ -118,7 +118,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 	jid := types.NewJID(strings.TrimPrefix(phone, "+"), types.DefaultUserServer)
 	a, ok := p.validAnswer(phone)
 	if !ok {
-		// The person has WhatsApp: the LID is stored only after this node or another node asked about the person.
+		// If the person's LID is stored, the person has WhatsApp, because LIDs come only from the network.
 		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
 			p.keep(phone, answer{exists: true}, existsKept)
 			return jid, nil

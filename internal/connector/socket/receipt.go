@@ -71,8 +71,8 @@ func (n *number) take(reported puntuale.InboundBatch) bool {
 	return true
 }
 
-// longPast is stored as the time since when the number knows a person who wrote first. The time is so long ago that
-// such a person does not count in any day's pace of cold contacts.
+// If a person wrote before the number ever wrote to that person, longPast is stored as the time since which the number
+// knows the person. The time is so long ago that such a person does not count in any day's pace of cold contacts.
 var longPast = time.UnixMicro(1).UTC()
 
 // bothOf returns a person's number and LID. Each of them is empty if it is not known.

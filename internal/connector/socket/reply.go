@@ -18,7 +18,7 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// wrote handles a message of a chat. Its writer is another person, or the client's people on the phone or on another
+// wrote handles a message of a chat. A person wrote it, or the client's own people wrote it on the phone or on another
 // linked device.
 func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	shown, ok := shownBy(e.Message)
@@ -171,7 +171,7 @@ func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 		h.Kind, h.Text = puntuale.ReplyContact, m.GetContactMessage().GetDisplayName()
 	case m.ContactsArrayMessage != nil:
 		h.Kind, h.Text = puntuale.ReplyContact, contactNames(m.GetContactsArrayMessage())
-	case m.ReactionMessage != nil: // a withdrawn reaction has no emoji
+	case m.ReactionMessage != nil: // if the person withdrew the reaction, the text is empty
 		h.Kind, h.Text = puntuale.ReplyReaction, m.GetReactionMessage().GetText()
 	case m.PollCreationMessage != nil, m.PollCreationMessageV2 != nil, m.PollCreationMessageV3 != nil:
 		h.Text = cmp.Or(m.GetPollCreationMessage().GetName(), m.GetPollCreationMessageV2().GetName(), m.GetPollCreationMessageV3().GetName())

@@ -191,7 +191,8 @@ func TestInboundFiles(t *testing.T) {
 }
 
 // TestInboundOthers: some messages are not reported. These are our own messages, the history, messages between devices,
-// messages in a group that the session never wrote to, and the chat with oneself.
+// and messages in a group that the session never wrote to. The owner's messages to the own number are not reported
+// either.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

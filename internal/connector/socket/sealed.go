@@ -61,7 +61,8 @@ func (p secretAddress) unsealValue(sealed []byte, err error) ([]byte, error) {
 	return plain, nil
 }
 
-// sealedSessions seals the encryption states, one for each other device.
+// sealedSessions seals the encryption states. There is one state for each device with which the number exchanges
+// messages.
 type sealedSessions struct {
 	store.SessionStore
 	secretAddress
@@ -167,7 +168,8 @@ func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender
 }
 
 // sealedPrivacyTokens seals the tokens that prove that a recipient knows the number. The tokens' table has no foreign
-// key. So this store adds no row once the device is removed.
+// key, so it would accept rows of a removed device. Therefore this store itself adds no row after the device was
+// removed.
 type sealedPrivacyTokens struct {
 	store.PrivacyTokenStore
 	secretAddress

@@ -90,8 +90,8 @@ func (n *number) admit(ctx context.Context, e puntuale.Envelope, remaining time.
 	return nil
 }
 
-// Send gives the message to the network, and waits for its acknowledgement. A number sends one message at a time,
-// because the library allows no more. A connection is replaced only between two messages.
+// Send gives the message to the network, and waits for the network's acknowledgement. A number sends one message at a
+// time, because the library allows no more. A connection is replaced only between two messages.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	p, ok := prepared.Payload.(*payload)
 	if !ok {

@@ -22,7 +22,7 @@ import (
 var announcing sync.RWMutex
 
 const (
-	versionNote    = "web version"         // name of the note with a version that logins announce if it is later than the library's version
+	versionNote    = "web version"         // name of the note with the latest version that the page named
 	refusedNote    = "web version refused" // name of the note with the latest version that the network refused
 	versionTakes   = 30 * time.Second
 	versionSoon    = 15 * time.Second // how long until the next check if the page cannot be read; doubled each time
@@ -58,8 +58,8 @@ func announce(device *store.Device) (*waWa6.ClientPayload, store.WAVersionContai
 	return device.GetClientPayload(), store.GetWAVersion()
 }
 
-// use makes all later logins announce version, if it is later than the version that they announce now. It reports
-// whether it did.
+// use makes all later logins announce version, if it is later than the version that they announce now. It returns false
+// if version is not later.
 func (v *versions) use(version store.WAVersionContainer) bool {
 	announcing.Lock()
 	defer announcing.Unlock()

@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// Note writes an audit entry with the person's action and address. The entry belongs to the client's dashboard; client
-// 0 means the partner's. target must not contain a phone number, a text or a key.
+// Note writes an audit entry with the person's action and IP address. The entry belongs to the client's dashboard;
+// client 0 means the partner's. target must not contain a phone number, a text or a key.
 func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, target string, from netip.Addr) error {
 	e := puntuale.AuditEntry{
 		Client: client, User: p.user.ID, Who: p.user.Email, Entry: client != 0 && p.user.Client == 0, Action: action, Target: target, At: p.accounts.clock.Now(),

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"image"
 	_ "image/jpeg" // a logo may be a JPEG picture
-	_ "image/png"  // or a PNG picture
+	_ "image/png"  // a logo may be a PNG picture
 	"regexp"
 	"strconv"
 	"strings"

@@ -102,8 +102,8 @@ func (o owned) create(ctx context.Context, name string, once *control.Keyed[Issu
 
 const faultNotInSeconds puntuale.ReasonCode = "fault.not_in_seconds"
 
-// RotateKey replaces a key by a new key with the same name. The old key remains valid for the grace period, in seconds.
-// A nil grace means one day. found contains the faults that the calling package already found in the request. Codes:
+// RotateKey replaces a key by a new key with the same name. grace is how long the old key remains valid, in seconds. A
+// nil grace means one day. found contains the faults that the calling package already found in the request. Codes:
 // not_found, invalid, quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)

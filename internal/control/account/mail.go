@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Limits of requests for a new password without a wait: for one account, and for one address.
+// How many requests for a new password are accepted without a wait: for one account, and from one IP address.
 const (
 	resetsOfAccount = 3
 	resetsOfAddress = 20

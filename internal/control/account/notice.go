@@ -28,8 +28,8 @@ func (p *Person) ReadNotice(ctx context.Context, id string) error {
 	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, n, p.accounts.clock.Now())
 }
 
-// ReadNotices marks as read all the person's notices up to the time readAt. readAt is, for example, the time at which a
-// page showed the notices.
+// ReadNotices marks as read the person's notices that are not later than readAt. readAt is, for example, when a page
+// showed the notices.
 func (p *Person) ReadNotices(ctx context.Context, readAt time.Time) error {
 	if now := p.accounts.clock.Now(); readAt.After(now) {
 		readAt = now
@@ -37,7 +37,7 @@ func (p *Person) ReadNotices(ctx context.Context, readAt time.Time) error {
 	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, 0, readAt)
 }
 
-// MailedNotices returns which kinds of notices the person gets by e-mail, and all kinds that the person gets.
+// MailedNotices returns which kinds of notices the person gets by e-mail, and all kinds that the person gets at all.
 func (p *Person) MailedNotices(ctx context.Context) (mailed, all puntuale.NoticeSet, err error) {
 	c, err := p.accounts.signIns.Notices.NoticeChoice(ctx, p.user)
 	return c.Mailed(p.user), p.user.Notices(), err

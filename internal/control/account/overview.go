@@ -24,7 +24,7 @@ type ClientSearch struct {
 	Page  request.Page
 }
 
-// soon is how many days before its last day a client counts as expiring.
+// soon is a number of days. A client counts as expiring if at most this many days remain until the client's last day.
 const soon = 60
 
 // mostExpiring bounds the list of expiring clients.
@@ -100,9 +100,9 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	return p.rows(ctx, found, now)
 }
 
-// For each day, Totals counts the messages that were sent, that failed, and that will be sent. It counts the messages of
-// one client, or of all clients if client is "". daysBack and ahead are days before and after today, at most 400 each.
-// The list contains every day. Codes: not_found.
+// Totals counts three kinds of messages for each day: sent, failed, and still to be sent. It counts the messages of one
+// client, or of all clients if client is "". daysBack and ahead are days before and after today, at most 400 each. The
+// list contains every day. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, daysBack, ahead int) ([]puntuale.DayTotal, error) {
 	now := p.accounts.clock.Now()
 	today, id := p.accounts.control.Today(now), puntuale.ClientID(0)

@@ -135,8 +135,8 @@ func number(text string) any {
 	return text
 }
 
-// DeleteClient removes a client permanently. It cancels the client's pending messages and revokes its keys. Another
-// user may then have its login's e-mail. Codes: not_found.
+// DeleteClient removes a client permanently. It cancels the client's pending messages and revokes its keys. After that,
+// another user may have the e-mail of the deleted client's login. Codes: not_found.
 func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 	wanted, err := clientID(id)
 	if err != nil {

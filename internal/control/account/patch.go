@@ -81,7 +81,7 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	if r.Closed.Set {
 		patch.Closed = puntuale.Change[[]puntuale.Date]{Set: true, To: holidays(&f, r.Closed.To)}
 	}
-	if r.Zone.Set && r.Zone.To != account.Zone { // a stored name may remain, even if it would be refused today
+	if r.Zone.Set && r.Zone.To != account.Zone { // an unchanged name is not checked, because an earlier version may have stored a name that is refused today
 		if _, err := c.zones.Named(r.Zone.To); err != nil {
 			f.Add("body.timezone", puntuale.FaultNotZone, r.Zone.To)
 		}

@@ -23,8 +23,8 @@ type Person struct {
 	host     puntuale.Host
 }
 
-// Person returns the user with the id. It refuses if the user's stamp is no longer the given one, because then the
-// user's visits were ended. Codes: unauthorized.
+// Person returns the user with the id. It refuses if the user's stamp differs from the argument stamp, because a new
+// stamp means that all earlier visits were ended. Codes: unauthorized.
 func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
 	user, host, err := c.signIns.Users.UserByID(ctx, id)
 	switch {
@@ -48,7 +48,7 @@ func (p *Person) Second() (enabled bool, codes int) {
 	return p.user.Second.Enabled(), len(p.user.Second.Recovery)
 }
 
-// Host returns the partner, with its brand, whose pages the person sees.
+// Host returns the partner with its brand. The person sees this partner's pages.
 func (p *Person) Host() puntuale.Host { return p.host }
 
 // Partner returns the partner that the person works for. Codes: not_found for a client's user, who may not make a

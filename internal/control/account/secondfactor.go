@@ -173,8 +173,8 @@ func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr)
 
 var errMeanwhile = puntuale.Conflict(faultSecondUsed)
 
-// sameSecond returns a function that refuses the change if another request used or changed the second factor in the
-// meantime.
+// sameSecond returns a function that refuses a change of the user if another request used or changed the second factor
+// in the meantime.
 func (p *Person) sameSecond() func(puntuale.User) error {
 	read := p.user.Second
 	return func(u puntuale.User) error {

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// These are the numbers of sign-in attempts without a wait. Attempts are counted three times: for an account from one
-// address, for an account from all addresses, and for an address.
+// How many sign-in attempts are accepted without a wait. Each attempt is counted three times: for its account at its IP
+// address, for its account at all addresses, and for its IP address.
 const (
 	triesOfPair    = 5
 	triesOfAccount = 50
@@ -52,8 +52,8 @@ type attempt struct {
 	giveBack []string // after a successful sign-in, the counts under these keyed hashes are reduced by one
 }
 
-// attempt decides how to count a sign-in. Usually it is counted for account and address. If one of the users signed in
-// at the browser before, it is counted only for this user at this browser.
+// attempt decides how to count a sign-in. Usually it is counted for the account and the IP address. If one of the users
+// signed in at the browser before, it is counted only for this user at this browser.
 func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 	if d, ok := c.visitorOf(users, r.Browser); ok {
 		mark := c.mark("device", d.User.String(), d.ID)
@@ -72,9 +72,9 @@ const (
 )
 
 // SignIn returns the users who have this e-mail and password, at least one. There may be several, if users of several
-// partners have the e-mail. SignIn takes the same time for an unknown e-mail. Codes: unauthorized, with the same error
-// for each reason. rate_limited, with the time to wait, after too many attempts, or while too many others sign in.
-// forbidden, with [ErrWeak].
+// partners have the e-mail. SignIn takes as long for an unknown e-mail as for a known one. Codes: unauthorized, with
+// the same error for each reason. rate_limited, with the time to wait, after too many attempts, or while too many
+// others sign in. forbidden, with [ErrWeak].
 func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
@@ -164,7 +164,7 @@ func (c *Accounts) checks(partner puntuale.PartnerID) int {
 }
 
 // nobodysHash is the hash of an unknown random text, with the usual parameters. If there are too few users, fitting
-// compares the password with this hash, so that its time does not change.
+// compares the password with this hash, so that the duration of fitting does not change.
 const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8mXHqYVFGlKsUYmQ3bnRkLWuRgqJ0wzXv3LZ1l6Y"
 
 // clipped shortens a password to the longest length that is hashed.
@@ -185,8 +185,9 @@ func (p *Person) ArrivedByTicket(ctx context.Context, _ string, _ netip.Addr) er
 	return p.change(ctx, puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}, nil)
 }
 
-// PartnerAt returns the partner with a slug. If slug is "", it returns the partner with the confirmed host name host,
-// which may have any form. The host of the service's own address never belongs to a partner. Codes: not_found.
+// PartnerAt returns the partner with a slug. If slug is "", it returns the partner that confirmed the host name in the
+// argument host. This argument may have any form. The host of the service's own address never belongs to a partner.
+// Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
 	if c.signIns.Users == nil || !isStorable(slug) {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
@@ -230,7 +231,7 @@ func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error
 	return data, true, nil
 }
 
-// KeepVisit stores a visit. The visit expires when the duration within has passed.
+// KeepVisit stores a visit. The visit expires after the duration in the argument within.
 func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
 	sealed := c.vault.Seal(sealedVisit, token, data)
 	return c.signIns.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})

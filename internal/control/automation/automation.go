@@ -40,7 +40,7 @@ type Rules struct {
 	all    *Automations
 	client *control.Client
 	store  puntuale.Tenant
-	key    string // the caller's API key, which encrypts stored answers with a secret; "" in a dashboard
+	key    string // the caller's API key; it encrypts stored answers that contain a secret; "" in a dashboard
 }
 
 // OfClient returns the automations of a client. plain is the call's API key in plain text, or "" in a dashboard.
@@ -61,7 +61,8 @@ type Draft struct {
 	Faults              []puntuale.Fault   // faults that the caller found while it read the request
 }
 
-// Create creates an automation. Codes: invalid, forbidden, conflict (the idempotency key was used with another body), quota_reached.
+// Create creates an automation. Codes: invalid, forbidden, conflict (a call with a different body used the idempotency
+// key), quota_reached.
 func (r *Rules) Create(ctx context.Context, d Draft, once control.Once[Rule]) (Rule, error) {
 	if err := r.client.MayCreate(); err != nil {
 		return Rule{}, err
@@ -99,8 +100,8 @@ func (r *Rules) Create(ctx context.Context, d Draft, once control.Once[Rule]) (R
 	return result(id), nil
 }
 
-// Replace replaces a stored automation. Runs that the old automation started or planned stay. Codes: not_found,
-// invalid, precondition_failed.
+// Replace replaces a stored automation. Runs that the old automation started or planned do not change. Codes:
+// not_found, invalid, precondition_failed.
 func (r *Rules) Replace(ctx context.Context, id string, d Draft) (Rule, error) {
 	old, err := r.Rule(ctx, id)
 	if err != nil {
@@ -113,8 +114,8 @@ func (r *Rules) Replace(ctx context.Context, id string, d Draft) (Rule, error) {
 	return r.update(ctx, old, changed, d.Known...)
 }
 
-// Switch turns an automation on or off. Its version must be one of known; if known is empty, any version will do. Codes: not_found;
-// precondition_failed, also if another request changes the automation at the same time.
+// Switch turns an automation on or off. Its version must be one of known; if known is empty, any version is allowed.
+// Codes: not_found; precondition_failed, also if another request changes the automation at the same time.
 func (r *Rules) Switch(ctx context.Context, id string, on bool, known ...puntuale.Version) (Rule, error) {
 	old, err := r.Rule(ctx, id)
 	if err != nil || old.Active == on && len(known) == 0 {

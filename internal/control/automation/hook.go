@@ -159,7 +159,7 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 	}
 	call := puntuale.HookCall{Automation: h.Automation, Key: key, Payload: p.JSON(), At: d.cfg.Clock.Now()}
 	if len(call.Payload) > puntuale.MaxHookBody {
-		call.Payload = nil // the JSON of a form may be longer than the form
+		call.Payload = nil // a form's JSON may be longer than the form; JSON above the limit is not stored
 	}
 	var faults []puntuale.Fault
 	call.Phone, call.Fields, faults = mapped(client, h.Map, p)

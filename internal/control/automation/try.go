@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Trial asks what an automation would do now. It assumes that the trigger has come.
+// Trial asks what an automation would do now. It assumes that the trigger's event has just happened.
 type Trial struct {
 	Phone   string // the person; not used with a hook, because the payload contains the phone
 	Text    string // the text of the reply; "": any text that triggers the rule
@@ -43,7 +43,7 @@ type ActionPlan struct {
 	Warnings []control.Warning   // problems that the messages would have in the present state
 }
 
-// Condition is one condition of a decision. If it is false, the rule does not act, and its log gives Reason.
+// Condition is one condition of a decision. If it is false, the rule does not act, and the rule's log contains Reason.
 type Condition struct {
 	Reason puntuale.ReasonCode
 	Value  string // a detail, such as the tag; "": none
@@ -165,7 +165,8 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	return v, nil
 }
 
-// planned adds the plans of the actions to the verdict. If an action keeps the rule from acting, planned adds a false condition.
+// planned adds the plans of the actions to the verdict. If an action prevents the rule from acting, planned adds a
+// false condition.
 func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntuale.Automation, o automation.Occasion, f puntuale.AutomationFacts, now time.Time, v *Verdict) error {
 	all, reason, err := automation.Try(ctx, planner, &a, o, f, v.Phone, now)
 	if err != nil {

@@ -112,7 +112,7 @@ func FaultsOf(err error) []puntuale.Fault {
 	switch {
 	case !ok:
 		return nil
-	case len(e.Faults) == 0: // the error has no place in the request
+	case len(e.Faults) == 0: // the error names no location in the request, so the fault's location is ""
 		return []puntuale.Fault{e.Reason.At("", nil)}
 	}
 	return e.Faults

@@ -55,7 +55,7 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 }
 
 // Loose parses a period. Both bounds are optional, in any form that a date field accepts. A start without a time of day
-// is its midnight, and an end without a time of day is the next midnight.
+// means the beginning of its day. An end without a time of day means the end of its day.
 func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound) (bound Bound, m plan.Moment, ok bool) {
 		if bound, ok = chosenBound(f, bounds); !ok {
@@ -116,7 +116,8 @@ func lastMoment(m plan.Moment, loc *time.Location) time.Time {
 	return t.Add(time.Minute)
 }
 
-// secondMoment returns the second time at which clocks show the same as at t. If there is no second time, it returns t.
+// secondMoment returns the second time at which clocks show the local time of t. If there is no second time, it returns
+// t.
 func secondMoment(t time.Time, loc *time.Location) time.Time {
 	local := t.In(loc)
 	_, change := local.ZoneBounds()

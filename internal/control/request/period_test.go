@@ -67,7 +67,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// A fault has the name that the caller used for the bound, and quotes the caller's text.
+// The location of a fault contains the name that the caller used for the bound. The fault quotes the caller's text.
 func TestPeriodUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	p := Period{[]Bound{{"start", " "}, {"inizio", "21/11/2026 00:00"}}, []Bound{{"end", "20/11/2026 00:00"}}}
@@ -106,8 +106,8 @@ func FuzzPeriod(f *testing.F) {
 	})
 }
 
-// Consecutive periods leave no gap, in every zone and at every clock change. If a period begins one minute after the
-// last minute of another period, it does not begin later than the other period ends.
+// Consecutive periods leave no gap, in every zone and at every clock change. A period that begins one minute after the
+// last minute of another period must not begin later than the other period ends.
 func TestPeriodsSideBySide(t *testing.T) {
 	t.Parallel()
 	var z Zones

@@ -109,8 +109,8 @@ func isPossible(number *phonenumbers.PhoneNumber) bool {
 }
 
 // phoneText removes invisible characters, and refuses characters that no phone number contains. Therefore, the library
-// gets only digits and separators. Otherwise, the library would convert letters into digits, and would treat the digits
-// after some characters as an extension.
+// gets only digits and separators. Without this check, the library would convert letters into digits, and would treat
+// the digits after some characters as an extension.
 func phoneText(text string) (string, error) {
 	var kept strings.Builder
 	for _, r := range text {

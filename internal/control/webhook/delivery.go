@@ -71,7 +71,7 @@ func (o *Owner) Event(ctx context.Context, id, client, seq string) (e puntuale.E
 type SentDelivery struct {
 	puntuale.Delivery
 	Event   puntuale.Event
-	Request puntuale.WebhookRequest // without its signature if Signed is false, and without its time before the first attempt
+	Request puntuale.WebhookRequest // has no signature if Signed is false, and no time if there was no attempt yet
 	// Signed is true if the last attempt's signature is known. Before the first attempt, and after the secret was
 	// replaced, the signature is unknown.
 	Signed   bool

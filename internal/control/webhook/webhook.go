@@ -119,7 +119,8 @@ const (
 	faultClientsSession puntuale.ReasonCode = "webhook.clients_session"
 )
 
-// Create creates a webhook. Codes: invalid, conflict (the same idempotency key with another body), quota_reached.
+// Create creates a webhook. Codes: invalid, conflict (a call with a different body used the idempotency key),
+// quota_reached.
 func (o *Owner) Create(ctx context.Context, r NewWebhook, once control.Once[IssuedWebhook]) (IssuedWebhook, error) {
 	f := request.Faults(r.Faults)
 	keyed, clash, err := once.BeginSealed(ctx, o.store, o.key, &f)

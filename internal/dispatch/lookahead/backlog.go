@@ -86,7 +86,8 @@ func (l *Lookahead) BehindDue(now time.Time) bool {
 func BehindUntil(now time.Time) time.Time { return now.Add(behindMost) }
 
 // GotBehind sets the time of the next search behind the rows of a read. found contains the messages that expire soon.
-// cut is true if there may be more of them. In this case, the next search comes after the duration poll.
+// cut is true if there may be more of them. In this case, the next search begins after one interval of the poll, which
+// the argument poll contains.
 func (l *Lookahead) GotBehind(found []puntuale.DueMessage, cut bool, poll time.Duration, now time.Time) {
 	l.expiry.behind = now.Add(behindMost)
 	if cut {

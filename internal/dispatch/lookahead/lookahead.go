@@ -188,7 +188,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 	case r.CanSend:
 		l.notBefore = now.Add(min(r.Took, r.Poll)) // at most the poll's interval, because a read that the store delayed must not delay the next read
 	default:
-		l.notBefore = now.Add(r.Poll) // not urgent
+		l.notBefore = now.Add(r.Poll) // the session cannot send, so its next read is not urgent
 	}
 	if l.takeover.crowded {
 		l.horizon.full = true
@@ -204,7 +204,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 	return l.enlist(true, now)
 }
 
-// Leave records that a message left memory. If a read is running, it may return an old row of this message.
+// Leave records that a message left memory. A read that is running may return an old row of this message.
 func (l *Lookahead) Leave(id puntuale.MessageID) {
 	if !l.Reading() {
 		return
@@ -229,7 +229,7 @@ func (l *Lookahead) PollDue(poll time.Duration, now time.Time) bool {
 // Polled records that the poll requested a read.
 func (l *Lookahead) Polled(now time.Time) { l.polled = now }
 
-// SetBack moves back all times for which the lookahead waits, because the clock was set back by the duration jump.
+// SetBack moves back all times for which the lookahead waits, because the clock was set back. jump says how far.
 func (l *Lookahead) SetBack(jump time.Duration) {
 	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.validUntil} {
 		if !t.IsZero() {

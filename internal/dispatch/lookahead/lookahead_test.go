@@ -19,7 +19,7 @@ var (
 	row   = puntuale.QueueCursor{Next: start, ID: 7}
 )
 
-// phases contains, for each phase, a function that brings a lookahead into this phase at the time start. In Waiting,
+// phases contains, for each phase, a function that brings a lookahead into this phase. The time is start. In Waiting,
 // the read must not be listed before soon.
 var phases = map[lookahead.Phase]func(*lookahead.Lookahead){
 	lookahead.Idle:    func(*lookahead.Lookahead) {},
@@ -165,7 +165,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestEndInNoTime checks that after a read without duration, a read that was requested in the meantime begins at once.
+// TestEndInNoTime checks that after a read that took no time, a read that was requested in the meantime begins at once.
 func TestEndInNoTime(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead

@@ -59,7 +59,7 @@ func writeNamed(w io.Writer, document []byte, name string) {
 	}
 }
 
-// servePage serves the page with the name and the colour of the partner.
+// servePage serves the page with the name and the style sheet that labelAt returns.
 func (a Config) servePage(page *asset, w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Cookie")
 	if name, style := a.labelAt(r); name != ProductName {

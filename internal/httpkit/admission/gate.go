@@ -235,8 +235,8 @@ func (p *Permit) enter(ctx context.Context, repeat bool) error {
 	return err
 }
 
-// free returns the number of free seats for a priority, and the number of seats of this kind that the caller already
-// has.
+// free returns how many seats are free for calls of a priority, and how many seats the caller has. For PriorityRead,
+// both numbers concern only the seats for reading.
 func (g *Gate) free(c *caller, priority Priority) (left, own int) {
 	switch priority {
 	case PriorityPrevent:

@@ -17,11 +17,12 @@ const (
 var longAgo = time.Unix(1, 0)
 
 // Linger is called after a refusal. For a bounded time it reads the rest of the body that the caller still sends. A
-// usual client reads the answer only after it has sent everything. If the connection were closed earlier, the client
-// would see a broken connection and no answer. A client that reads earlier already has the whole answer.
+// usual client reads the answer only after it has sent everything. If the server closed the connection while the client
+// sends, the client would see a broken connection and no answer. A client that reads while it sends already has the
+// whole answer.
 func Linger(w http.ResponseWriter, r *http.Request) {
 	if w.Header().Get("Connection") != "close" || r.ContentLength == 0 || r.Header.Get("Expect") != "" {
-		return // the body was read, or the caller asked first whether to send it
+		return // the body was read, there is no body, or the caller asked before sending it
 	}
 	out := http.NewResponseController(w)
 	if out.Flush() != nil {

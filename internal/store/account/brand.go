@@ -31,7 +31,7 @@ func (p Partner) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntua
 		b.Logo = []byte{}
 	}
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if err := p.lockUsers(ctx, a, 0); err != nil { // no other transaction can set the brand until this one commits
+		if err := p.lockUsers(ctx, a, 0); err != nil { // until this transaction commits, no other transaction can set the brand
 			return err
 		}
 		var h puntuale.Host

@@ -184,7 +184,7 @@ func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to 
 	return all, nil
 }
 
-// ofDays returns two columns: each client's id, and the bound of the client.
+// ofDays returns two columns: each client's id, and the value that bound returns for the client.
 func ofDays(clients []clientZone, bound func(*clientZone) int64) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *clientZone) int64 { return int64(c.id) }), engine.Column(clients, bound)}
 }

@@ -12,7 +12,7 @@ import (
 
 const oneDay = 24 * time.Hour
 
-// tellsBefore lists how many days before their last day of service clients get an event about it.
+// tellsBefore lists numbers of days. A client gets an event this many days before its last day of service.
 var tellsBefore = [...]int{14, 3, 0}
 
 // expiredStep is the step after the end of service. The steps of tellsBefore have the numbers from 1.

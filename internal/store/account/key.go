@@ -61,7 +61,7 @@ func (s *Accounts) Principal(ctx context.Context, hash puntuale.KeyHash, now tim
 	return p, nil
 }
 
-// RotateKey returns the code unauthorized if the key is not valid at now.
+// RotateKey returns the code unauthorized if the key is not valid at the time now.
 func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		p := Partner{s: s}
@@ -81,8 +81,8 @@ func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next pu
 	}), false)
 }
 
-// validOfClient is the condition of validKey for the keys of one owner, without the hash. Client 0 means the partner
-// itself.
+// validOfClient selects all valid keys of one owner, while validKey selects the valid key with one hash. Client 0 means
+// the partner itself.
 const validOfClient = ` k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $3)`
 
 func (p Partner) Keys(ctx context.Context, client puntuale.ClientID, now time.Time) ([]puntuale.Key, error) {

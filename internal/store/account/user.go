@@ -195,8 +195,8 @@ func storeUser(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	return nil
 }
 
-// anotherOwner returns an error if no other user has the role owner. An invited owner who never signed in does not
-// count, unless the changed user has never signed in, either.
+// anotherOwner returns an error if the user u is the only one with the role owner. If u has ever signed in, owners who
+// were invited and never signed in do not count.
 func (p Partner) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	if u.Role != puntuale.Owner {
 		return nil

@@ -32,8 +32,8 @@ where c.id > $1 and (
  or coalesce((select min(f.at) from (select e.at, e.kind from credit_entry e where e.client_id = c.id order by e.id limit 2) f where f.kind <> 'carried'), $3) < $3)
 order by c.id limit $4`
 
-// pastColumns contains the first columns that are read of a run: whether it was blanked, and when its last message
-// ended (see retention.RunsEnded).
+// pastColumns contains those columns of a run that the archiver reads before all others. They say whether the run was
+// blanked, and when its last message ended (see retention.RunsEnded).
 const pastColumns = `r.blanked_at <> 0,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages), 0),
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0)`
@@ -69,8 +69,7 @@ select e.kind = 'carried', :credit_entry from credit_entry e where e.client_id =
 // Alias maps each table to its name in these statements.
 var Alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "receipt": "v", "credit_entry": "e"}
 
-// named inserts the columns of the archived tables into a statement, where the statement contains ":" and a table's
-// name.
+// named replaces each ":" with a table's name in a statement, such as ":message", by the columns of this archived table.
 func (t *archiveTerm) named(text string) string {
 	for _, table := range t.tables {
 		names := make([]string, len(table.Columns))
@@ -151,7 +150,7 @@ type seenRun struct {
 	values  []any
 }
 
-// pages reads runs page by page. It adds old runs to the file, and the other runs to looked. It stops when the argument
+// pages reads runs page by page. It adds old runs to the file, and the other runs to t.looked. It stops when the argument
 // step returns false for a run, or when the file is full.
 func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
 	for !t.full(p) {

@@ -258,8 +258,9 @@ func (f *dateFollower) dated(ctx context.Context, ids []puntuale.ContactID) (all
 	return all, nil
 }
 
-// compare records how a contact's stored date must change for a rule. The date counts as known since the contact or the rule changed. So if a
-// failover came after that change, the date counts as missed. The version is the present time, so it grows even if the row was deleted before.
+// compare records how a contact's stored date must change for a rule. The rule could know a new date since the last change of the
+// contact or the rule. So if a failover came after that change, the date counts as missed. The date's version is the present time. So the version
+// grows even if the row was deleted and is inserted again.
 func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactID) {
 	key := dateKey{r.ID, id}
 	row, known := f.rows[key]

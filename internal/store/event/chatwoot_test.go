@@ -49,7 +49,7 @@ func TestChatwootLink(t *testing.T) {
 		if err := w.StoreChatwootConversation(ctx, talk); err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range []time.Time{begin, begin.Add(time.Hour)} { // assigned_at keeps the first time
+		for _, at := range []time.Time{begin, begin.Add(time.Hour)} { // the second assignment must not change assigned_at
 			if err := w.AssignChatwoot(ctx, made.ID, c.ID, phone, true, at); err != nil {
 				t.Fatal(err)
 			}

@@ -144,7 +144,7 @@ type moveCase struct {
 }
 
 // moves contains all ways in which a message changes its visible state, and all changes of replies and consent. Each
-// has the events that it must cause.
+// entry lists the events that the change must cause.
 var moves = map[string]moveCase{
 	"start":                {func(s *eventClient) { s.MustStart(phone, begin, 2) }, nil},
 	"claim":                {func(s *eventClient) { s.claimed() }, nil},

@@ -165,7 +165,8 @@ func (s *eventClient) receiveTemplateEvent(id puntuale.SessionID, e puntuale.Tem
 	s.must(nil, s.w.TellNetworkTemplate(context.Background(), e))
 }
 
-// eventCases contains changes of sessions, campaigns, accounts and templates. Each has the events that it must cause.
+// eventCases contains changes of sessions, campaigns, accounts and templates. Each entry lists the events that the change
+// must cause.
 var eventCases = map[string]moveCase{
 	"session linked": {func(s *eventClient) { s.owned(); s.links(unlinked, pairing, pairing, connecting, online, online) }, []string{"session.unlinked", "session.online"}},
 	"session of a network is made and linked": {func(s *eventClient) {

@@ -21,8 +21,8 @@ select x.seq, x.type, x.at, x.subject, x.detail from (
  select e.seq, e.type, e.at, e.subject, e.detail from outbox_event e where e.client_id = $1 and e.seq > $2 and e.seq <= $3 order by e.client_id, e.seq limit $4) x
 where $5::bigint & (1::bigint << x.type) <> 0 order by x.seq limit $6`
 
-// Events first reads the client's last number. All lower numbers are committed by then. So if the result does not
-// contain one of these numbers, that event has a type that the caller does not want.
+// Events first reads the client's last number. All lower numbers are committed by then. So if a number is
+// missing in the result, the event with this number has a type that the caller does not want.
 func (s ClientEvents) Events(ctx context.Context, after int64, types puntuale.EventSet, limit int, now time.Time) (all []puntuale.Event, next int64, err error) {
 	last, err := s.turnOn(ctx, now)
 	if err != nil {

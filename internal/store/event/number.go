@@ -166,8 +166,8 @@ func (n *numberTask) read(ctx context.Context) error {
 	return nil
 }
 
-// readFirst reads and numbers the facts with the smallest ids. It stops at the first fact of a client that is not in
-// the task.
+// readFirst reads and numbers the facts with the smallest ids. It stops at the first fact whose client does not
+// belong to the task.
 func (n *numberTask) readFirst(ctx context.Context) error {
 	known := true
 	return n.readRows(ctx, FirstFacts, nil, func(f fact, more string) error {
@@ -175,7 +175,7 @@ func (n *numberTask) readFirst(ctx context.Context) error {
 			return nil
 		}
 		n.taken = f.id
-		if _, found := n.seqs[f.client]; !found { // the client was deleted together with its stream
+		if _, found := n.seqs[f.client]; !found { // the client was deleted and has no stream any more, so its facts get no numbers
 			return nil
 		}
 		return n.number(f, more)

@@ -112,8 +112,8 @@ func TestNumbersTogether(t *testing.T) {
 	})
 }
 
-// TestSubscribeBesideFacts checks that a subscription misses no fact that commits after it, even if the fact's
-// transaction began before the subscription.
+// TestSubscribeBesideFacts checks that a subscription misses no fact that commits after the subscription, even
+// if the fact's transaction began earlier.
 func TestSubscribeBesideFacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

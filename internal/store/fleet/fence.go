@@ -33,7 +33,7 @@ func fenced(alive bool, err error) error {
 }
 
 // Leased does the same as Fence, but without its own round trip to the database. The caller must call held after its
-// next statement has returned. held returns the result.
+// next statement has returned. held returns the result of the check.
 func Leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
 	if !claimsAreFenced {
 		return func() error { return nil }, nil

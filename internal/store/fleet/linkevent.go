@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// publishedState is the state of a session's link that the last event reported. The store keeps these numbers.
+// publishedState is the link state that a session's last event reported. The database stores these numbers.
 type publishedState int8
 
 const (

@@ -42,7 +42,7 @@ type notifier struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
 	logger *slog.Logger
-	origin string        // first word of its payloads, by which this process recognises its own payloads
+	origin string        // first word of this process's payloads, by which the process recognises them
 	sent   atomic.Uint64 // number of notifications sent
 
 	mu      sync.Mutex

@@ -38,7 +38,7 @@ func Compare(ctx context.Context, db *sql.DB, database Database) error {
 		return nil
 	}
 	extra := ""
-	if added := slices.DeleteFunc(have, func(line string) bool { // on SQLite, an added column also changes the definition of its table
+	if added := slices.DeleteFunc(have, func(line string) bool { // lists only columns, because on SQLite an added column also changes the line of its table
 		_, found := slices.BinarySearch(want, line)
 		return found || !strings.HasPrefix(line, "column ")
 	}); len(added) > 0 {
@@ -186,7 +186,7 @@ func describeBy(ctx context.Context, q querier, query string, all []string) ([]s
 		if strings.HasPrefix(line, "index ") {
 			line = pgSchema.ReplaceAllString(line, " ON ")
 		}
-		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // the definition is too long for an error message
+		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // a checksum replaces the definition, which is too long for an error message
 			line = fmt.Sprintf("%s defined as %.4x", name, sha256.Sum256([]byte(text)))
 		}
 		all = append(all, line)

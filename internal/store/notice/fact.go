@@ -49,7 +49,7 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	}
 	state := n.Detail.State
 	switch {
-	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // the session still sends, except to cold contacts
+	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // no notice: the session still sends, except to cold contacts
 		return nil
 	case kind == puntuale.NoticeDisconnected:
 		n.Detail = puntuale.NoticeDetail{Event: f.Type}
@@ -57,9 +57,9 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	case kind == puntuale.NoticeReconnected:
 		n.Detail = puntuale.NoticeDetail{}
 		return reconnected(ctx, a, n)
-	case kind == puntuale.NoticeCampaignDone && state == puntuale.CampaignCancelled.String(): // a person cancelled it
+	case kind == puntuale.NoticeCampaignDone && state == puntuale.CampaignCancelled.String(): // no notice: a person cancelled the campaign
 		return nil
-	case kind == puntuale.NoticeCampaignPaused && n.Detail.Reason == "": // a person paused it
+	case kind == puntuale.NoticeCampaignPaused && n.Detail.Reason == "": // no notice: a person paused the campaign
 		return nil
 	case kind == puntuale.NoticeExpiring:
 		n.Detail.Event = f.Type

@@ -144,7 +144,7 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) er
 // Announce must be called last in a transaction that adds a subscription. It waits for transactions that have written
 // facts and have not committed. Transactions that write facts later wait for this transaction.
 func Announce(ctx context.Context, d *engine.Dialect, a engine.Querier) error {
-	if !d.Postgres { // on SQLite, only one transaction writes at a time
+	if !d.Postgres { // on SQLite, only one transaction writes at a time, so there is none to wait for
 		return nil
 	}
 	if _, err := a.Exec(ctx, `lock table outbox_fact in share row exclusive mode`); err != nil {

@@ -82,8 +82,8 @@ func (s ContactStore) CountCall(ctx context.Context, day puntuale.Date) error {
 	return s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error { return s.countCall(ctx, a, day) })
 }
 
-// MergeContacts uses the client's writer if m.Day is set, because then an API call waits for it. Otherwise it uses the
-// writer that feeds campaigns, so that calls run first.
+// MergeContacts uses the client's writer if m.Day is set, because then an API call waits for the result. Otherwise it
+// uses the writer that feeds campaigns, so that calls run first.
 func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch) (merged puntuale.MergedContacts, err error) {
 	if m.Day == (puntuale.Date{}) {
 		err = s.db.FeedWriter.Do(ctx, engine.Single(s.merges, func(ctx context.Context, a engine.Querier) (err error) {

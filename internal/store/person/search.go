@@ -155,7 +155,7 @@ func (x *search) statement(c cursor, tag string) (text string, args []any) {
 			from, to = x.prefix, prefixEnd(x.prefix)
 		}
 		if c.Text != "" {
-			from = max(from, c.Text+" ") // a space is smaller than every character of a number
+			from = max(from, c.Text+" ") // the next phones; a space is smaller than every character of a phone, so c.Text itself is left out
 		}
 		return `select p.id, p.phone from person p where p.client_id = $1 and p.phone >= $2 and p.phone < $3 order by p.phone limit $4`, []any{x.client, from, to}
 	}
@@ -261,7 +261,7 @@ func (x *search) conditions() (where string, args []any) {
 	if x.prefix != "" && x.at.By != byPhone {
 		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(prefixEnd(x.prefix))
 	}
-	if x.f.Filled != "" { // in the stored JSON, a quotation mark inside a text always follows a backslash
+	if x.f.Filled != "" { // searches the stored JSON for the member's name. No text matches, because a quotation mark in a text follows a backslash
 		where += ` and replace(p.fields, ` + arg(`"`+x.f.Filled+`":{`) + `, '') <> p.fields`
 	}
 	if x.at.By == byWord {

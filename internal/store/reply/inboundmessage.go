@@ -17,7 +17,7 @@ import (
 )
 
 // inbound is one message that a batch processes. cancelled is the number of messages that earlier transactions
-// cancelled. Each run of the batch sets the field id and all fields after it again.
+// cancelled. If the batch is executed again, it sets the field id and all fields after id again.
 type inbound struct {
 	puntuale.TakenMessage
 	// reportedName is the name that the network reported. The batch finds the person's other names. If reportedName is
@@ -156,7 +156,7 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns, for each message in rows, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // a reaction is not an answer
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // own messages and reactions are no answers; if uncancelled is set, it already lists the messages to stop
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {

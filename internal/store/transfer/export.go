@@ -124,7 +124,7 @@ func (x *export) describe(ctx context.Context) error {
 	if x.header.Tables, foreign, err = archive.Catalogue(ctx, x.s.Dialect, x.link); err != nil {
 		return err
 	}
-	if x.cfg.Backup { // a backup also contains the tables of linked numbers
+	if x.cfg.Backup { // a backup contains the tables of linked numbers in another entry, so the warning must not name them
 		foreign = slices.DeleteFunc(foreign, ofNumbers)
 	}
 	if len(foreign) > 0 {

@@ -24,15 +24,14 @@ import (
 //   - The message is marked as stopped (queue.CancelMessages), so that the server never sends it again by itself, not
 //     even if the network recognises repeats.
 //   - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
-//   - The time of its attempt is the time at which the message was due, because it may have left then.
+//   - The message gets an attempt at the time at which it was due, because it may have left then.
 //
 // No server uses the database during a restore. So one transaction is enough.
 
 // decideWithin is how long people may decide about a message after a restore. Then a server gives the message up.
 const decideWithin = 24 * time.Hour
 
-// reasonRestored is the reason of these messages: the installation was restored from a backup, and the message may have
-// left before that.
+// reasonRestored is the reason of a message that a restore made uncertain. The message may have left before the restore.
 const reasonRestored puntuale.ReasonCode = "maybe.restored"
 
 // RestoreConfig is the configuration of a restore.

@@ -10,8 +10,8 @@ import (
 )
 
 // The keys of linked WhatsApp numbers are in tables of a library, which writes them itself. The library has its own
-// connections, and on SQLite its own file. In the store's file, its writes would wait for seconds behind the store's
-// writer.
+// connections, and on SQLite its own file. If the library used the store's file, the library's writes would wait for
+// seconds behind the store's writer.
 
 const postgresWhatsApp = 8 // connections
 

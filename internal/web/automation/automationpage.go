@@ -124,7 +124,8 @@ func (e Editor) options(ctx context.Context, none, value string, more ...view.Op
 	return append(all, view.Option{Value: value, Text: e.names.sequence(ctx, puntuale.SequenceChoice(value))})
 }
 
-// words returns a sentence with the present default sequence of the default session.
+// words returns a sentence that names the default session and its present default sequence. The argument name is the
+// name of this sequence.
 func (p Pair) words(ctx context.Context, key, name string) string {
 	if name == "" {
 		return view.T(ctx, "automation."+key+"_default_none", "Session", p.Session)

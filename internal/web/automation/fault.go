@@ -41,7 +41,8 @@ func nothingToShow(code puntuale.ReasonCode) bool {
 	return code == puntuale.FaultSequenceNothingToShow || code == puntuale.FaultSequenceNothingToShowOrTemplate
 }
 
-// mapRow returns the name of the field that contains the path for the mapped field with this name.
+// mapRow finds the row of a mapping for one field. The argument name names this field. mapRow returns the name of the
+// form's input that contains the row's path, or "trigger.map" if there is no such row.
 func mapRow(f *view.Form, name string) string {
 	for i := range rowCount(f, "map") {
 		if at := rowName("map", i); f.Value(at+".field") == name {
@@ -65,8 +66,8 @@ func (e Editor) back(ctx context.Context) string {
 	return view.Base(ctx) + "/automations/" + e.ID
 }
 
-// sequencesOf returns the options for the sequence of a start or a stop. Options that only a stop has are hidden for a
-// start.
+// sequencesOf returns the options for the sequence of a start or a stop. Options that are possible only for a stop are
+// hidden for a start.
 func (e Editor) sequencesOf(ctx context.Context, at string) []view.Option {
 	return e.options(ctx, view.T(ctx, "automation.choose_sequence"), e.Form.Value(at+".sequence"),
 		view.Option{Value: string(puntuale.SequenceDefault), Text: view.T(ctx, "automation.default")},

@@ -135,7 +135,7 @@ func fillMap(f *view.Form, m map[string]string) {
 	}
 }
 
-// phoneField is the name under which a mapping contains the person's number.
+// phoneField is the key in a mapping under which the path of the person's number is stored.
 const phoneField = "phone"
 
 func fillWindow(f *view.Form, w *puntuale.Window) {
@@ -349,7 +349,7 @@ func (r *reader) degrees(name string) *float64 {
 }
 
 // change adds or removes a row of the form. do is the value of the pressed button, such as "add:actions" or
-// "remove:actions:2". It returns the name of the row that gets the focus, or "".
+// "remove:actions:2". change returns the name of the row that gets the focus, or "".
 func change(f *view.Form, do string) string {
 	verb, rest, _ := strings.Cut(do, ":")
 	rows, at, _ := strings.Cut(rest, ":")

@@ -45,7 +45,8 @@ type CampaignPage struct {
 	now time.Time
 }
 
-// Measure computes the rate. before is the number of messages that had ended at the time since, in Unix milliseconds.
+// Measure computes the rate. The argument before is the number of messages that had ended at an earlier time. The
+// argument since is this time in Unix milliseconds; 0 means that it is not known.
 func (p *CampaignPage) Measure(now time.Time, before int, since int64) {
 	p.now = now
 	past := now.Sub(time.UnixMilli(since))

@@ -27,7 +27,7 @@ type Chapter struct {
 func Chapters(ctx context.Context, s Story) []Chapter {
 	all := begun(ctx, s)
 	for _, e := range s.Events {
-		if e.Kind != "refused" || s.State != puntuale.Failed { // the last chapter of a failed message already says that it was refused
+		if e.Kind != "refused" || s.State != puntuale.Failed { // leave out the refusal of a failed message, because the last chapter already says it
 			all = append(all, eventChapter(ctx, e))
 		}
 	}

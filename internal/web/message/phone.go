@@ -22,7 +22,7 @@ var phoneRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/phone/live", page.ClientSide, puntuale.Reader, livePhone),
 }
 
-// Bounds of what a page shows of the simulated network's ledger.
+// How many messages a page reads for its list of chats, how many it reads for one chat, and how many chats it lists.
 const (
 	chatsRows = 500
 	chatRows  = 100
@@ -85,8 +85,8 @@ func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
 	}), err
 }
 
-// chatNames returns a name for each number on the page, from the API call that wrote to the number. If the call is too
-// long to be read here, the number has no name.
+// chatNames returns a name for each number on the page. The name comes from the API call that created a message to the
+// number. If the call is too long to be read here, the number has no name.
 func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {

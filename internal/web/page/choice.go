@@ -13,7 +13,7 @@ const RowsOfPage = "50"
 // MostChoices is the largest number of entries that a choice offers.
 const MostChoices = "1000"
 
-// mostSequences is the number of newest sequences that the filter of the message list offers. The chosen sequence is
+// mostSequences is the number of newest sequences, or of newest campaigns, that a choice offers. The chosen one is
 // added. The number is small, because each sequence is read with all its steps.
 const mostSequences = "200"
 
@@ -36,8 +36,8 @@ func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 	return all, nil
 }
 
-// CampaignChoices returns the newest campaigns, together with the chosen campaign. It returns nil if the client has no
-// campaigns.
+// CampaignChoices returns those of the newest campaigns that were started, together with the chosen campaign. It
+// returns nil if there are none.
 func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	found, _, err := v.Client.Campaigns(v.Ctx(), request.Page{Limit: mostSequences})
 	if err != nil {

@@ -25,9 +25,9 @@ func (v *Request) BreakOff(err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// formula matches the beginning of a text that a spreadsheet may calculate. The text may begin a cell or a line in the
-// cell, also after white space. Some programs treat a line break inside quotes as the end of a row, and make a cell of
-// each line.
+// formula matches the beginning of a text that a spreadsheet may calculate. The text may begin at the beginning of the
+// cell, or of a line in the cell. White space may come before the text. Some programs treat a line break inside quotes
+// as the end of a row, and make a cell of each line.
 var formula = regexp.MustCompile(`(^|[\n\r])([\p{Z}\t\v\f\x{85}\x{feff}]*[=+\-@|%＝＋－＠])`)
 
 // Inert changes a CSV cell so that no spreadsheet runs it as a formula.

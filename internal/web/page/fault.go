@@ -193,8 +193,8 @@ func (v *Request) toSignIn() {
 	_ = v.Redirect(address) // this only sets headers, so it cannot fail
 }
 
-// cameFrom returns the page of this service from which the browser sent an action, from the header Referer. It returns
-// "" if there is no such page.
+// cameFrom returns the path in the header Referer: the page of this service on which the person acted. It returns "" if
+// the header names another site, a sign-in page or a ticket.
 func (v *Request) cameFrom() string {
 	u, err := url.Parse(v.HTTP.Referer())
 	if err != nil || u.Host == "" || u.Host != v.HTTP.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {

@@ -15,7 +15,7 @@ type item struct {
 	group, title, icon string
 	path               string              // the route's path; a client's page has {client} in it
 	first              bool                // the entry is also in the bar on a phone, which has room for four pages
-	also               string              // the path of another route that belongs to this entry: on its page, this entry is marked, too
+	also               string              // the path of a second route; the entry is also marked on the second route's page; "": none
 	counts             bool                // the entry shows how many people wait for an answer
 	has                func(*Request) bool // reports whether the reader gets this entry; nil: every reader does
 }

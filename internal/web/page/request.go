@@ -222,7 +222,7 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 	if err := c.Render(view.With(v.Ctx(), v.Frame), b); err != nil {
 		return err
 	}
-	if status < http.StatusBadRequest { // a refusal is short, and must be sent even if memory is short
+	if status < http.StatusBadRequest { // a refusal needs little memory, and must be sent even if no memory is free
 		if err := v.Memory.Take(2 * int64(b.Len())); err != nil {
 			return err
 		}
@@ -253,9 +253,9 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 
 var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
 
-// ShowRefused shows a form again, with the faults in err. It sends only part to htmx, and page to a browser without
-// scripts. fields are the names of the form's fields; see [view.Form.Take]. If err is not a fault of the form,
-// ShowRefused returns err.
+// ShowRefused shows a form again, with the faults in err. To htmx it sends the argument part, and to a browser without
+// scripts it sends the argument page. fields are the names of the form's fields; see [view.Form.Take]. If err is not a
+// fault of the form, ShowRefused returns err.
 func (v *Request) ShowRefused(err error, f *view.Form, part, page templ.Component, fields ...string) error {
 	e, status := Refusal(err)
 	if e == nil {

@@ -134,7 +134,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 			v.fail(errCross)
 			return
 		}
-		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, and the redirect would repeat the whole address
+		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // no route matches, or the mux would answer with a redirect that repeats the whole address
 			_ = v.identify() // this only gives the error page the right look
 			v.fail(s.unmatched(r))
 			return

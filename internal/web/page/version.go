@@ -8,7 +8,7 @@ import (
 )
 
 // A form for data that others may also edit contains the version with which the form was filled. If another version was
-// stored since, nothing is saved. The form is shown again with the reader's values and the stored values. It now
+// stored since, nothing is saved. The form is shown again with the reader's values and the stored values. The form now
 // contains the stored version, so the reader decides whether to save again.
 
 // Versions returns the version with which a form was filled, as a list. The list is empty if the form has no version.

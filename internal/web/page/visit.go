@@ -23,7 +23,7 @@ const (
 // Names of the stored values of a visit.
 const (
 	keyUser    = "user"    // who is signed in
-	keyStamp   = "stamp"   // the user's stamp at the sign-in
+	keyStamp   = "stamp"   // the user's stamp at the sign-in; if the user has a higher stamp now, the visit ends
 	keyBegun   = "begun"   // the time of the sign-in, in Unix seconds
 	keySeen    = "seen"    // the time of the last request, in Unix seconds
 	KeyEntered = "entered" // clients whose dashboards the partner's user entered

@@ -251,7 +251,7 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	text("region", &r.Region)
 	number := func(name string, target *puntuale.Change[*int64]) {
 		value := strings.TrimSpace(f.Value(name))
-		if !f.Values.Has(name) || value == before.Value(name) { // a page of the previous program version has no such field
+		if !f.Values.Has(name) || value == before.Value(name) { // the person did not change the value, or a page of the previous program version has no such field
 			return
 		}
 		target.Set = true

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// auditRoutes are the pages of a client's audit log. partnerRoutes contains the partner's page.
+// auditRoutes are the pages of a client's audit log. partnerRoutes contains the page of the partner's audit log.
 var auditRoutes = []page.Route{
 	page.Get("/c/{client}/audit", page.ClientSide, puntuale.Owner, clientAudit),
 }
@@ -104,7 +104,7 @@ func (n *namer) setName(row *AuditRow) (err error) {
 	} else if row.What, err = n.clientObjectName(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
 		row.URL = n.page(noun, verb, id)
 	}
-	if row.Action == "message.all" || row.Action == "blacklist.import" { // an action on many messages has no identifier
+	if row.Action == "message.all" || row.Action == "blacklist.import" { // an action on many messages or numbers has no identifier
 		if row.What == "" {
 			row.Kept = row.Target
 		}

@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// keyRoutes are the pages of API keys, of a client and of the partner itself. A person who sees a key can do everything
-// that the key's owner may do.
+// keyRoutes are the pages of a client's API keys, and of the partner's own API keys. A person who sees a key can do
+// everything that the key's owner may do.
 var keyRoutes = []page.Route{
 	page.Get("/partner/keys", page.PartnerSide, puntuale.Owner, keys),
 	page.Post("/partner/keys", page.PartnerSide, puntuale.Owner, "key.create", createOwnKey),

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// teamRoutes are the pages about the users of a dashboard. There are three sets of the same pages: the partner's own
-// users, a client's users for the partner, and a client's users for the client.
+// teamRoutes are the pages about the users of a dashboard. There are three sets of the same pages. The partner sees its
+// own users and the users of each client. A client sees its own users.
 var teamRoutes = append(append(
 	teamOf("/partner/users", page.PartnerSide),
 	teamOf("/partner/clients/{id}/users", page.PartnerSide)...),

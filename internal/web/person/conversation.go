@@ -83,7 +83,8 @@ func readPart[T any](cursor string, list func(request.Page) ([]T, string, error)
 	return rows, cmp.Or(next, listEnd), err
 }
 
-// cutPart removes rows at the end of the list that are older than since. The next part begins with these rows.
+// cutPart removes those rows at the end of the list that are older than the time since. The next part begins with these
+// rows.
 func cutPart[T any](rows []T, cursor, next string, since time.Time, at func(*T) time.Time, list func(request.Page) ([]T, string, error)) ([]T, string, error) {
 	keep := len(rows)
 	for keep > 0 && at(&rows[keep-1]).Before(since) {
@@ -130,8 +131,8 @@ func markRead(v *page.Request, phone string) error {
 	return err
 }
 
-// answerPage returns the sessions that can answer the person, and for each session the time until which it can. The
-// session of the latest reply is preselected.
+// answerPage returns the sessions that can answer the person. For an Official session, it also returns the time until
+// which free text is allowed. The session of the latest reply is preselected.
 func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p AnswerPage, err error) {
 	p = AnswerPage{Phone: phone}
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})

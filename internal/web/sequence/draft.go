@@ -306,7 +306,7 @@ const (
 )
 
 // change changes a form's steps. do is the value of the pressed button, such as "add", "remove:2", "restore", "copy:2"
-// or "move:2:0". It returns the number of the step that gets the focus, or -1.
+// or "move:2:0". change returns the number of the step that gets the focus, or -1.
 func change(f *view.Form, do string) int {
 	verb, rest, _ := strings.Cut(do, ":")
 	first, second, _ := strings.Cut(rest, ":")

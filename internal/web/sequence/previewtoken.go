@@ -21,7 +21,8 @@ type previewToken struct {
 }
 
 // tokenOf returns the token of a preview. The token depends on whether the number is in the blacklist. It does not
-// depend on messages that are already pending. If the same form is sent twice, both requests get the same answer.
+// depend on messages that are already pending. Therefore, if the same form is sent twice, both requests get the same
+// answer.
 func tokenOf(call control.StartCall, p control.Preview, status control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), status.Blacklisted}
@@ -50,9 +51,10 @@ func (s previewToken) String() string {
 // previewValidFor is how long a preview is valid after it was shown.
 const previewValidFor = time.Hour
 
-// shownBy reports whether text is a token for the same preview. Due times that count from the start may be later now,
-// at most by the time since the preview was shown. If a due time moved by more, for example because a window ended, the
-// preview is a different one.
+// shownBy reports whether the argument text is the token of a preview that is equal to the preview of s. The preview of
+// text must not be older than previewValidFor. Due times that count from the start may be later now, at most by the
+// time since the preview was shown. If a due time moved by more, for example because a window ended, the previews are
+// different.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != len(s.due)+2 || parts[0] != s.content {
@@ -73,7 +75,8 @@ func (s previewToken) shownBy(text string) bool {
 	return s.within(moments[1:], took)
 }
 
-// The method within reports whether each message has its previous due time, or is later by at most took seconds.
+// The method within reports whether each message has its previous due time, or is a little later. The argument took is
+// the longest allowed delay in seconds.
 func (s previewToken) within(before []int64, took int64) bool {
 	for i, due := range s.due {
 		if later := due.Unix() - before[i]; later < 0 || later > took {

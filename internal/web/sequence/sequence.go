@@ -279,7 +279,7 @@ func atTexts(err error) error {
 		missing := slices.ContainsFunc(e.Faults, func(o puntuale.Fault) bool {
 			return strings.HasPrefix(o.Location, f.Location+".") && o.Code == puntuale.FaultRequired
 		})
-		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // the fault of a missing file or location is more exact
+		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // if a file or a location is missing, the fault of that field is more exact, so this fault is not moved
 			moved.Faults[i].Location += ".text"
 		}
 	}

@@ -16,8 +16,8 @@ const picker = "2006-01-02T15:04"
 // pickedForms are the layouts of values that a date input can show.
 var pickedForms = []string{picker, "2006-01-02 15:04", "02/01/2006 15:04", "2/1/2006 15:04"}
 
-// dateKind returns the kind of input for a field. For a date it is a date input, or a text input if a date input cannot
-// show the value.
+// dateKind returns the kind of input for a field. For a field with a date, this is a date input. If a date input cannot
+// show the value, it is a text input.
 func dateKind(f puntuale.Field, value string) string {
 	if f.Kind != puntuale.FieldDate {
 		return "text"

@@ -52,7 +52,8 @@ func assistedHost(v *page.Request) (h puntuale.Host, err error) {
 
 func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFound }
 
-// assistedPage returns the page's data for a partner. Two visits of one browser get the same data.
+// assistedPage returns the page's data for a partner. The data depends only on the partner, because assistedWorker
+// hashes the page.
 func assistedPage(v *page.Request, h puntuale.Host) AssistedPage {
 	return AssistedPage{Icon: assistedIcon(h, 192)}
 }

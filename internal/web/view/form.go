@@ -62,7 +62,7 @@ func (f *Form) Refuse(name, message string) {
 // steps[2].timing.at. fields are the names of the form's fields, in the order of the page. A fault without a field is
 // shown above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
-	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // the error is about the client's data, not about a field
+	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // no field has a fault: the error has no faults, or it is about the client's quota
 		f.Refuse("", l.Fault(e.Reason))
 		return
 	}

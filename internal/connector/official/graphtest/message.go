@@ -10,7 +10,7 @@ import (
 )
 
 // Message is the message that a business posts. It has every member that Meta knows for these kinds of message, and no
-// other.
+// other member.
 type Message struct {
 	Product       string    `json:"messaging_product"`
 	RecipientType string    `json:"recipient_type"`

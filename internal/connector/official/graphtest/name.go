@@ -25,7 +25,7 @@ func (p *Peer) nameOf(to string) Name {
 	return Name{Number: strings.TrimPrefix(to, "+")}
 }
 
-// contact returns the member for a recipient in an answer.
+// contact returns the entry about a recipient in Meta's answer to a message.
 func (p *Peer) contact(to string) map[string]any {
 	c := map[string]any{"input": to}
 	n := p.nameOf(to)

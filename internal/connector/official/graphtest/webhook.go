@@ -68,8 +68,8 @@ func (p *Peer) Echo(number, phone, id string, at time.Time, kind string, content
 	return p.Event(number, "smb_message_echoes", "message_echoes", m)
 }
 
-// written returns a message from or to a person. sender is "from" or "to". The person's number is in this member. The
-// person's id is in the member from_user_id or to_user_id.
+// written returns a message from or to a person. The argument sender, "from" or "to", names the member that contains
+// the person's number. The person's id is in the member from_user_id or to_user_id.
 func (p *Peer) written(phone, sender, id string, at time.Time, kind string, content any) map[string]any {
 	m := map[string]any{"id": id, "timestamp": fmt.Sprint(at.Unix()), "type": kind}
 	if content != nil {
@@ -134,8 +134,8 @@ func (p *Peer) escaped(delivery map[string]any) []byte {
 	return escaped.Bytes()
 }
 
-// Subscribe sets a webhook's address, as a person does on Meta's pages. Meta then sends the verify token, word, to the
-// address. Subscribe reports whether Meta would accept the address.
+// Subscribe sets a webhook's address, as a person does on Meta's pages. word is the verify token, which Meta then sends
+// to the address. Subscribe reports whether Meta would accept the address.
 func (p *Peer) Subscribe(webhook, word string) bool {
 	const challenge = "1158201444"
 	query := url.Values{"hub.mode": {"subscribe"}, "hub.verify_token": {word}, "hub.challenge": {challenge}}

@@ -207,7 +207,7 @@ func (p *Peer) fault(format string, args ...any) {
 
 func codeText(i *instance) string { return fmt.Sprintf("2@%s,%d,noise,identity", i.id, i.codes) }
 
-// parameters decodes a request's parameters like a real gateway. It accepts JSON only in the request send.
+// parameters decodes a request's parameters like a real gateway. It accepts JSON only in the request "send".
 func (p *Peer) parameters(r *http.Request, name string) map[string]string {
 	all := map[string]string{}
 	body, err := io.ReadAll(r.Body)
@@ -280,7 +280,7 @@ func say(w http.ResponseWriter, o any) {
 // manage answers requests about the instance itself. The caller holds the lock.
 func (p *Peer) manage(name string, with map[string]string) object {
 	if name == "create_instance" {
-		for _, i := range p.instances { // return the account's unlinked instance, if there is one
+		for _, i := range p.instances { // return the instance that was never linked, if there is one
 			if !i.used {
 				return object{"status": "success", "message": "Success", "instance_id": i.id}
 			}

@@ -175,8 +175,8 @@ func (a *Account) Know(other *Account) {
 // digits removes the + from a number, because this package stores numbers without it.
 func digits(number string) string { return strings.TrimPrefix(number, "+") }
 
-// addressIn returns the user part of the account's address. space is the server part: of addresses by number, or of
-// addresses by LID.
+// addressIn returns the user part of the account's address. space is the server part of the address. It says whether
+// the address is a number or a LID.
 func (a *Account) addressIn(space string) string {
 	if space == types.HiddenUserServer {
 		return a.lid
@@ -202,8 +202,8 @@ func (d *device) lid() types.JID {
 	return types.JID{User: d.account.lid, Device: d.id, Server: types.HiddenUserServer}
 }
 
-// The method named in returns the device's address. space is the server part: of addresses by number, or of addresses
-// by LID.
+// The method named in returns the device's address. space is the server part of the address. It says whether the
+// address is a number or a LID.
 func (d *device) in(space string) types.JID {
 	if space == types.HiddenUserServer {
 		return d.lid()

@@ -59,7 +59,7 @@ func (c *connection) appState(s stanza) {
 	c.result(s, element("sync", nil, list...))
 }
 
-// patches returns the patches of a collection after a version.
+// patches returns those patches of a collection that are later than the version from.
 func (a *Account) patches(name string, from int) stanza {
 	var list []stanza
 	for _, patch := range a.settings[name][min(from, len(a.settings[name])):] {
@@ -83,10 +83,10 @@ func (a *Account) addPatch(name string, encoded []byte) error {
 	return nil
 }
 
-// Share sends to the account's linked devices the data that a phone sends to a new device. These are the key of its
-// settings, its name, and its history. The history contains one old message from each account that the phone knows, and
-// the secret for tokens of unknown contacts. Share returns once all data were sent. The devices must have logged in
-// before.
+// Share sends to the account's linked devices the data that a phone sends to a new device. These are the key of the
+// account's settings, the phone's name, and the phone's history. The history contains one old message from each account
+// that the phone knows, and the secret for tokens of unknown contacts. Share returns once all data were sent. The
+// devices must have logged in before.
 func (p *Phone) Share(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()

@@ -71,5 +71,5 @@
 //     shows it. A [Phone] avoids this.
 //   - A cut in the middle of a handshake costs a client 20 seconds.
 //   - If a frame comes while a client disconnects, a goroutine stays in FrameSocket.frameComplete for ever.
-//   - A client that is linked makes 812 keys, with one insert each: see [Network.FewKeys].
+//   - When a client is linked, it makes 812 keys, with one insert each: see [Network.FewKeys].
 package whatsapptest

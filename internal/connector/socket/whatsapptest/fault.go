@@ -132,7 +132,7 @@ type QueryFault struct {
 	Tag   string // the tag of the query's first child; "" matches any
 	Times int    // how many queries the fault affects; 0: all, until the fault is removed
 
-	// Without Code, Delay and Until, the query gets no answer.
+	// If Code, Delay and Until are all unset, the query gets no answer.
 	Code  int             // the error code of the answer, such as 429
 	Text  string          // the error's text, such as rate-overlimit
 	Delay time.Duration   // how long the server waits before the answer
@@ -197,7 +197,7 @@ func (n *Network) receiptLost(from, kind string) bool {
 	return n.lost[from+"|"+kind] || n.lost["|"+kind]
 }
 
-// patient returns a context for the Await methods, which ends after WaitMost.
+// patient returns a context that ends after WaitMost. The Await methods use it.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), WaitMost)
 }

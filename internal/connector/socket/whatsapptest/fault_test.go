@@ -134,7 +134,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// TestTimelock forbids an account to write to cold contacts, and reports the end to the account.
+// TestTimelock forbids an account to write to cold contacts, and reports the end of the time-lock to the account.
 func TestTimelock(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -130,7 +130,7 @@ func (g *Group) announce(author, extra *Account, change stanza) {
 	}
 }
 
-// space returns the server of the members' addresses: by number or by LID.
+// space returns the server part of the members' addresses. It says whether the addresses are numbers or LIDs.
 func (g *Group) space() string {
 	if g.mode == "pn" {
 		return types.DefaultUserServer
@@ -290,8 +290,8 @@ func (c *connection) byCode(s stanza, code string) *Group {
 	return nil
 }
 
-// If a query contains a code, invitation answers with the code's group. Otherwise it answers with the group's own code,
-// if the sender is a member.
+// If a query contains a code, invitation answers with the code's group. Otherwise it answers with the code of the group
+// that the query addresses, if the sender is a member.
 func (c *connection) invitation(s stanza) {
 	code := text(child(s, "invite"), "code")
 	if code == "" {

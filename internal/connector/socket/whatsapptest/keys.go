@@ -42,9 +42,9 @@ func (c *connection) countKeys(s stanza) {
 	c.result(s, element("count", attrs{"value": strconv.Itoa(count)}))
 }
 
-// FewKeys makes the server report to each newly linked client that the server has one of its keys. The client then
-// makes 50 more keys instead of 812. With a store on a disk, or under the race detector, linking a client spends most
-// of its time on keys.
+// FewKeys makes the server report to each newly linked client that the server has one of the client's one-time keys.
+// The client then makes 50 more keys instead of 812. With a store on a disk, or under the race detector, linking a
+// client spends most of its time on keys.
 func (n *Network) FewKeys() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

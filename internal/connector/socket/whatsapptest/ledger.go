@@ -62,8 +62,8 @@ func (l *Ledger) All() []Message {
 	return slices.Clone(l.entries)
 }
 
-// Keep writes the ledger's present entries to a file, and every later arrival. Each arrival is a JSON document on one
-// line. The line is on the disk before the phone acknowledges the message.
+// Keep writes to a file: first the ledger's present entries, and then every later arrival. Each arrival is a JSON
+// document on one line. The line is on the disk before the phone acknowledges the message.
 func (l *Ledger) Keep(path string) error {
 	l.n.mu.Lock()
 	defer l.n.mu.Unlock()

@@ -266,7 +266,7 @@ func (c *connection) logout(s stanza) {
 	c.device.account.remove(c.device)
 }
 
-// Kick is a stream error that ends the connections of the account's linked devices, as the service does.
+// Kick is a kind of stream error. The service sends stream errors to linked devices when it ends their connections.
 type Kick int
 
 // The kinds of stream errors.

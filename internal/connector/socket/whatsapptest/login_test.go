@@ -176,7 +176,7 @@ func TestDeaf(t *testing.T) {
 	net := whatsapptest.New(t)
 	shop, anna := net.Account("393330000001"), net.Account("393330000002")
 	c := linked(t, net, shop)
-	c.sendText(anna.JID(), "uno") // so that the client need not query devices later
+	c.sendText(anna.JID(), "uno") // before the first message the client queries Anna's devices; the next message needs no query
 	shop.Deafen()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -40,7 +40,8 @@ func (d *device) keep(s stanza) {
 	}
 }
 
-// settle removes a stanza that the device acknowledged. It returns false if there was none. The caller holds n.mu.
+// settle removes a stanza that the device acknowledged. It returns false if the stanza was never stored for the device.
+// The caller holds n.mu.
 func (d *device) settle(key string) bool {
 	i := slices.IndexFunc(d.pending, func(p *pendingStanza) bool { return p.key == key })
 	if i < 0 {
@@ -53,7 +54,7 @@ func (d *device) settle(key string) bool {
 
 // ack handles a device's acknowledgement of a stanza. The caller holds n.mu.
 func (c *connection) ack(s stanza) {
-	if c.device == nil { // the ack is for the notification that a code was entered
+	if c.device == nil { // the client is not linked yet, so this ack is for the notification that a code was entered, which is stored for no device
 		return
 	}
 	class := text(s, "class")

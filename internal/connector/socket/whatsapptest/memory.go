@@ -22,8 +22,8 @@ const fewKeys = 24
 
 // memory is a phone's store. It lives as long as the test, also when the phone's connections end.
 type memory struct {
-	changing   sync.Mutex        // held while one session changes. Lock changing before mu
-	sending    map[string][]byte // the session states that a send has read
+	changing   sync.Mutex        // held while an encryption state changes; lock changing before mu
+	sending    map[string][]byte // the encryption states that a send has read
 	mu         sync.Mutex
 	identities map[string][32]byte
 	sessions   map[string][]byte

@@ -150,7 +150,7 @@ func TestInvitation(t *testing.T) {
 	}
 }
 
-// TestGroupManaged makes a group from a client, and changes it from there.
+// TestGroupManaged makes a group from a client, and changes the group from that client.
 func TestGroupManaged(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

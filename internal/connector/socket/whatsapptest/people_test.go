@@ -109,7 +109,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestStrictHTTP shows that unknown HTTP requests also fail the test.
+// TestStrictHTTP shows that an HTTP request to an unknown address fails the test.
 func TestStrictHTTP(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -22,7 +22,8 @@ import (
 // asProgram names an environment variable. If it is set, this test binary acts as the program under test.
 const asProgram = "WHATSAPPTEST_SENDS_TO"
 
-// TestProgram runs a patched copy of this test binary behind the proxy. The copy knows nothing else about the network.
+// TestProgram runs a patched copy of this test binary behind the proxy. Except for its root key and the proxy's
+// settings, the copy is an ordinary program.
 func TestProgram(t *testing.T) {
 	if to := os.Getenv(asProgram); to != "" {
 		program(t, to)
