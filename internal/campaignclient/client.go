@@ -186,7 +186,7 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 			lost = true
 			c.Lost(err)
 		}
-		wait := pause/2 + rand.N(pause/2) //nolint:gosec // only spreads the clients over time
+		wait := pause/2 + rand.N(pause/2) //nolint:gosec // the random number only spreads the clients over time
 		if refused {
 			wait = max(wait, refusal.after)
 		}

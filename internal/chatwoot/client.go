@@ -80,7 +80,7 @@ func (s *server) send(ctx context.Context, method, path string, in body, out any
 		return &refusal{puntuale.ChatwootAnswer{Status: got.StatusCode, Text: string(text[:min(len(text), puntuale.MaxWebhookAnswer)]), RetryAfter: got.Header.Get("Retry-After")}}
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // likewise
+		return err //nolint:wrapcheck // the caller reads its kind
 	}
 	if out == nil {
 		return nil

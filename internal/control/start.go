@@ -107,7 +107,7 @@ func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started
 		return Started{}, false, err
 	}
 	now := c.control.clock.Now()
-	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // as in Start
+	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // the random number only spreads load
 	if err != nil {
 		return Started{}, false, err
 	}

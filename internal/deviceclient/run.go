@@ -255,5 +255,5 @@ func (r *runner) persist(ctx context.Context, call func() error) error {
 // together try again at different times.
 func pause(n int) time.Duration {
 	maxWait := min(firstPause<<min(n-1, 10), lastPause)
-	return maxWait/2 + random.N(maxWait/2) //nolint:gosec // it needs no secrecy
+	return maxWait/2 + random.N(maxWait/2) //nolint:gosec // the random number needs no secrecy
 }

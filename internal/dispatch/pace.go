@@ -71,7 +71,7 @@ func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 		}
 	}
 	if p.limits.Jitter > 0 {
-		p.next = now.Add(p.interval + rand.N(time.Duration(p.limits.Jitter)*time.Second)) //nolint:gosec // nobody gains by guessing it
+		p.next = now.Add(p.interval + rand.N(time.Duration(p.limits.Jitter)*time.Second)) //nolint:gosec // a guessed number gives no advantage
 	}
 	if p.limits.PerDay > 0 {
 		p.addDeparted(now)

@@ -27,7 +27,7 @@ func TestGeneratedRequests(t *testing.T) {
 		case s.db.Postgres: // the answers are the same as on SQLite, so fewer requests are enough
 			n = 3_000
 		}
-		seed := uint64(time.Now().UnixNano()) //nolint:gosec // any will do
+		seed := uint64(time.Now().UnixNano()) //nolint:gosec // any value is good enough
 		t.Logf("seed %d", seed)
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), s: s, ids: documented(t)} //nolint:gosec // a test
 		g.other = newTenant(s, "other@x", "+393331234567")

@@ -159,7 +159,7 @@ func (w *onceWritten) Write(p []byte) (int, error) {
 		w.do()
 		w.do = nil
 	}
-	return w.ResponseWriter.Write(p) //nolint:wrapcheck // it stands for it
+	return w.ResponseWriter.Write(p) //nolint:wrapcheck // the type replaces the wrapped writer
 }
 
 func (w *onceWritten) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -71,7 +71,7 @@ func TestPanic(t *testing.T) {
 		t.Errorf("after the header was sent: %d %s", w.Code, w.Body)
 	}
 	defer func() {
-		if reason := recover(); reason != http.ErrAbortHandler { //nolint:errorlint // the very value
+		if reason := recover(); reason != http.ErrAbortHandler { //nolint:errorlint // the test compares exactly this value
 			t.Errorf("ErrAbortHandler became %v", reason)
 		}
 	}()

@@ -60,7 +60,7 @@ func (o *Outage) Stopped() {
 }
 
 func (o *Outage) end(now time.Time, task string) {
-	o.logger.Warn(task, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // the variable "what" has one of two constants
+	o.logger.Warn(task, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // the variable task has one of two constants
 	o.began, o.last, o.refused = time.Time{}, time.Time{}, 0
 }
 

@@ -123,7 +123,7 @@ func (m *Manager) answer(ctx, sessionCtx context.Context, node puntuale.NodeID, 
 
 func (m *Manager) complain(ctx context.Context, problem string, c puntuale.Command, err error) {
 	if err != nil && ctx.Err() == nil {
-		m.cfg.Logger.Warn(problem, "verb", string(c.Verb), "session_id", int64(c.Session), "error", err) //nolint:sloglint // what is one of two constants
+		m.cfg.Logger.Warn(problem, "verb", string(c.Verb), "session_id", int64(c.Session), "error", err) //nolint:sloglint // the argument is one of two constants
 	}
 }
 

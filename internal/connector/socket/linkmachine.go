@@ -211,5 +211,5 @@ func backoff(first, last time.Duration, n int) time.Duration {
 	if n < 20 {
 		d = min(first<<n, last)
 	}
-	return d - d/5 + rand.N(2*d/5+1) //nolint:gosec // nobody gains by guessing it
+	return d - d/5 + rand.N(2*d/5+1) //nolint:gosec // a guessed number gives no advantage
 }

@@ -263,7 +263,7 @@ func TestGateCounts(t *testing.T) {
 			for n := range 50 {
 				if (n+i)%11 == 0 {
 					cancel()
-					ctx, cancel = context.WithCancel(t.Context()) //nolint:govet // the last is cancelled above
+					ctx, cancel = context.WithCancel(t.Context()) //nolint:govet // the last context is cancelled above
 					go cancel()
 				}
 				p, _, err := h.Enter(ctx, who, priority)

@@ -88,7 +88,7 @@ const faultCallTooMuchMemory puntuale.ReasonCode = "call.too_much_memory"
 // refuse returns the error for a refused request. The argument own is the number of bytes that the request's caller
 // already uses. The lock b.mu must be held.
 func (b *MemoryBudget) refuse(own int64) error {
-	err := puntuale.Overloaded(time.Duration(1+rand.IntN(3)) * time.Second) //nolint:gosec // spreads load, guards nothing
+	err := puntuale.Overloaded(time.Duration(1+rand.IntN(3)) * time.Second) //nolint:gosec // the random number only spreads load
 	reason := "bodies"
 	if 2*own > b.held {
 		err.Code, err.Reason = puntuale.CodeRateLimited, puntuale.Because(faultCallTooMuchMemory)

@@ -37,5 +37,5 @@ func (t *tally) refused(now time.Time) time.Duration {
 	t.now.out++
 	in, out := t.now.in+t.before.in, t.now.out+t.before.out
 	maximum := min(longestRetry-1, 2+2*out/max(1, in))
-	return time.Duration(1+rand.IntN(maximum)) * time.Second //nolint:gosec // spreads load, guards nothing
+	return time.Duration(1+rand.IntN(maximum)) * time.Second //nolint:gosec // the random number only spreads load
 }

@@ -172,7 +172,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 			cancel()
 			if out {
 				// Wait until the goroutine of ask has ended. The error of ask does not matter.
-				<-answer //nolint:errcheck // only its end matters now
+				<-answer //nolint:errcheck // the goroutine has ended; its error does not matter
 			}
 			return false
 		case <-fired:
@@ -186,7 +186,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 			w.release()
 			cancel()
 			// Wait until the goroutine of ask has ended. The error of ask does not matter.
-			<-answer //nolint:errcheck // only its end matters now
+			<-answer //nolint:errcheck // the goroutine has ended; its error does not matter
 			return true
 		}
 	}

@@ -28,7 +28,7 @@ func (l *Conn) send(ctx context.Context, last statement) (tag pgconn.CommandTag,
 	all := append(l.queued, last)
 	l.queued = nil
 	err = l.conn.Raw(func(c any) error {
-		conn := c.(*stdlib.Conn).Conn() //nolint:forcetypeassert // a pool of ours
+		conn := c.(*stdlib.Conn).Conn() //nolint:forcetypeassert // this package opened the pool, so it knows the type
 		if len(all) == 1 {
 			tag, err = last.run(ctx, conn)
 		} else {
@@ -97,7 +97,7 @@ func (p *ReadPool) ask(ctx context.Context, s statement) error {
 			return fmt.Errorf("connect: %w", err)
 		}
 		err = conn.Raw(func(c any) error {
-			native := c.(*stdlib.Conn).Conn() //nolint:forcetypeassert // a pool of ours
+			native := c.(*stdlib.Conn).Conn() //nolint:forcetypeassert // this package opened the pool, so it knows the type
 			_, err := s.run(ctx, native)
 			if err != nil && pgconn.SafeToRetry(err) {
 				return driver.ErrBadConn

@@ -26,7 +26,7 @@ select u.c, u.i from $u(c bigint, i bigint) cross join outbox_event e where e.cl
 // must not be written a second time. sorted must be in the order of locks.
 func uncertainBefore(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) (map[puntuale.MessageRef]bool, error) {
 	if len(sorted) == 0 {
-		return nil, nil //nolint:nilnil // none was
+		return nil, nil //nolint:nilnil // without messages there is nothing to look for
 	}
 	if err := LockMessages(ctx, a, sorted); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (p *Peer) Report(address, instance, event string, payload any) int {
 // Post posts any bytes to an address. It returns the HTTP status of the answer.
 func (p *Peer) Post(address string, body []byte) int {
 	p.t.Helper()
-	response, err := p.client.Post(address, "application/json", bytes.NewReader(body)) //nolint:noctx // a gateway never gives up a call
+	response, err := p.client.Post(address, "application/json", bytes.NewReader(body)) //nolint:noctx // a gateway never gives up a request
 	if err != nil {
 		p.t.Errorf("post to the webhook: %v", err)
 		return 0

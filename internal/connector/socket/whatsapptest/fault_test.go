@@ -283,7 +283,7 @@ func TestStrict(t *testing.T) {
 			judge := &judge{T: t}
 			net := whatsapptest.New(judge)
 			shop := linked(t, net, net.Account("393330000001"))
-			//nolint:staticcheck // what no client should send is what this is about
+			//nolint:staticcheck // the test sends what no client should send
 			if err := shop.DangerousInternals().SendNode(t.Context(), sent); err != nil {
 				t.Fatal(err)
 			}
