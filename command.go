@@ -92,7 +92,7 @@ func jsonOf(v any) []byte {
 	return text
 }
 
-// Purposes for which the vault seals commands, answers and codes. The vault seals each for one session.
+// Values for the argument purpose of Vault.Seal. A sealed command, answer or code can be opened only for its own session.
 const (
 	SealedCommand = "command"
 	SealedAnswer  = "answer to a command"

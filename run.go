@@ -123,7 +123,7 @@ type Resend struct {
 	Day         Date            // today in the client's time zone; one call is counted on this day
 	Now         time.Time
 	Idempotency *Idempotency // nil: none; Answer gets the [ResendResult]
-	Unknown     bool         // each message must be one that a restore left unknown (see [RestoreStore]); it first becomes FAILED
+	Unknown     bool         // true: a restore left each message unknown (see [RestoreStore]). A PENDING one becomes FAILED before it is sent again
 	Campaign    bool         // this is the retry of a campaign: the new messages are put into the session's campaign queue, like the old messages
 	Move        bool         // each message must still be PENDING; otherwise the code is conflict
 }

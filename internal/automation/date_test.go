@@ -224,7 +224,7 @@ func TestDatesWhileOff(t *testing.T) {
 		w.turn(id, true)
 		w.dates()
 		w.wantPending(phone)
-		w.wantPending("+393330000003") // the message was due two hours ago, while the rule was off
+		w.wantPending("+393330000003") // due two hours ago, while the rule was off: nothing is planned
 		w.wantPending("+393330000004", "2026-11-26 08:00")
 		reasons := map[string]puntuale.ReasonCode{}
 		for _, f := range w.log(id) {

@@ -25,8 +25,8 @@ type Story struct {
 	key        string // the client's key
 	sequenceID string
 
-	tickets map[string]string // addresses that each sign a user in once, by e-mail
-	phone   string            // address at which a browser becomes the device that takes the waiting message
+	tickets map[string]string // links that each sign a user in once; the key is the user's e-mail address
+	phone   string            // link that makes a browser the device that takes the waiting message
 
 	messages int       // number of messages in the first run
 	skipped  []skipped // steps that the first run left out

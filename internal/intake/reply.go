@@ -139,7 +139,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 	switch seen, err := in.cfg.Store.Seen(ctx, m.Client, m.Mark); {
 	case err != nil:
 		return 0, fmt.Errorf("look whether a message was taken: %w", err)
-	case seen: // the message was stored before, so it has no further effect
+	case seen: // the message was processed before, so it has no further effect
 		return puntuale.ReplyNoEffect, nil
 	}
 	r, err := in.enter(ctx, now, log, m.Names, e)

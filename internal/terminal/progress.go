@@ -78,8 +78,8 @@ func (b *Progress) time(now time.Time) bool {
 	return now.Sub(b.shown) >= every
 }
 
-// draw replaces the earlier drawing. No line is wider than the terminal, because the next drawing could not replace the
-// rest of the line.
+// draw replaces the earlier drawing. No line is wider than the terminal. Otherwise the line would wrap, and the
+// next drawing could not replace all of it.
 func (b *Progress) draw(now time.Time, done, total int64, text, below string) {
 	b.shown = now
 	if !b.terminal {

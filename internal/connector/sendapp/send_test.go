@@ -148,8 +148,7 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// A person requests a repeat of a message, and the gateway refuses the repeat. The message stays uncertain, because the
-// first attempt may have arrived.
+// The gateway refuses a repeat. The message stays uncertain, because the earlier attempt may have arrived.
 func TestRefusedRepeatIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

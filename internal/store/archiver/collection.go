@@ -142,7 +142,7 @@ func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCurso
 	})
 }
 
-// seenRun contains those columns of a run that the archiver reads before all others.
+// seenRun is a run's row, with what decides whether the run can be archived now.
 type seenRun struct {
 	puntuale.RunRef
 	blanked bool

@@ -21,8 +21,8 @@ import (
 
 // Config says where the database is. Data or Database must be set. All other fields have defaults.
 type Config struct {
-	// Database is the address of the database. "" means the SQLite file puntuale.db in the folder Data. An address of
-	// "sqlite:" and a path means another SQLite file, optionally with "?_pragma=name(value)" for its settings. A
+	// Database is the address of the database. "" means the SQLite file puntuale.db in the folder Data. The
+	// address "sqlite:", followed by a path, means another SQLite file, optionally with "?_pragma=name(value)" for its settings. A
 	// PostgreSQL address begins with postgres:// or postgresql://.
 	Database string
 	Data     string

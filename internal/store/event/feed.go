@@ -15,7 +15,7 @@ const (
 	feedRenew = 24 * time.Hour // a read prolongs the feed only by this time or more
 )
 
-// FeedEvents reads a client's events between two numbers.
+// FeedEvents reads a client's events after one event number, up to and including another.
 const FeedEvents = `
 select x.seq, x.type, x.at, x.subject, x.detail from (
  select e.seq, e.type, e.at, e.subject, e.detail from outbox_event e where e.client_id = $1 and e.seq > $2 and e.seq <= $3 order by e.client_id, e.seq limit $4) x

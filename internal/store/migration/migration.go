@@ -163,7 +163,7 @@ func exists(ctx context.Context, db *sql.DB, database Database) (found bool, err
 	return found, err
 }
 
-// Latest returns the number of the newest step.
+// Latest returns the number of the newest migration.
 func Latest(database Database) (int64, error) {
 	names, err := fs.Glob(files, string(database)+"/*.sql")
 	if err != nil {

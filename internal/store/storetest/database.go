@@ -88,7 +88,7 @@ var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(filepath.Join(dir, "puntuale.db"))
 })
 
-// SQLite is the driver of SQLite files.
+// SQLite opens a new, empty SQLite database for one test.
 func SQLite(t testing.TB) *Database {
 	t.Helper()
 	file, err := sqliteTemplate()
@@ -113,7 +113,7 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	return name, store.Migrate(context.Background(), engine.Config{Database: inCluster(name)})
 })
 
-// Postgres is the driver of PostgreSQL. If there is no server, it skips the test, but in CI it fails the test.
+// Postgres opens a new, empty database on the PostgreSQL server. If there is no server, it skips the test, but in CI it fails the test.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	if os.Getenv(Address) == "" {

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// ofList matches the location of a fault in a list, if the form shows the list as one text.
+// ofList matches the location of a fault in a list that the form shows as one text.
 var ofList = regexp.MustCompile(`^(body\.(?:trigger\.words|conditions\.tags|actions\[\d+\]\.(?:add|remove)))\[\d+\]$`)
 
 // atRows moves faults to the form's fields. A fault of a mapping moves to the mapping's row, and a fault of a list to

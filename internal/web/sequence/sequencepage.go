@@ -130,7 +130,7 @@ type Starting struct {
 	Fields      []puntuale.Field
 	Form        *view.Form
 	Try         *Try       // nil: there is nothing to show yet
-	NotYet      *view.Form // the form, if its values do not allow a preview yet; nil: the person typed nothing
+	NotYet      *view.Form // the faults that prevent a preview; nil: there is a preview, or the person typed nothing
 	Wrong       bool       // true: all values are present, but some values are wrong
 	Seen        string     // the token of Try, which is stored in the form
 	Changed     bool       // true: the person saw another preview than the present one

@@ -45,7 +45,7 @@ func notices(v *page.Request) error {
 	return v.Show(Notices(l))
 }
 
-// readNotices marks one notice as read, or all notices on the page.
+// readNotices marks one notice as read, or all notices that were due when the page was shown.
 func readNotices(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {

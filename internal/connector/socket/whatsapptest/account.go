@@ -60,7 +60,8 @@ type device struct {
 	settled    map[string]bool
 }
 
-// watch is a device that requested an account's devices, by number or by LID.
+// watch records that a device asked for the list of an account's devices. space says whether it asked by number or by LID,
+// the hidden address.
 type watch struct {
 	device *device
 	space  string
