@@ -15,7 +15,7 @@ const numberRest = 3
 func RestAfter(took time.Duration) time.Duration { return min(numberRest*took, numberPoll) }
 
 const (
-	numberPoll  = 100 * time.Millisecond // the time between searches for facts, if no wakeup comes
+	numberPoll  = 100 * time.Millisecond // the time between searches for facts
 	numberAgain = time.Second            // the wait after a failure
 	callWithin  = 15 * time.Second       // the time limit of one call of the store
 )
@@ -40,12 +40,8 @@ func (s *Sender) number(ctx context.Context) {
 		case err != nil:
 			wait = numberAgain
 		}
-		fired, stop := s.cfg.Clock.After(wait)
-		select {
-		case <-fired:
-		case <-s.wake:
-		case <-ctx.Done():
+		if s.cfg.Clock.Sleep(ctx, wait) != nil {
+			return
 		}
-		stop()
 	}
 }

@@ -53,7 +53,6 @@ type Sender struct {
 	cfg    Config
 	health *health
 
-	wake     chan struct{} // signals that facts may have been written
 	numbered chan struct{} // signals that deliveries were made
 	ended    chan endedAttempt
 	found    chan reading
@@ -77,7 +76,7 @@ func New(cfg Config) *Sender {
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64
 	}
-	s := &Sender{cfg: cfg, wake: make(chan struct{}, 1), numbered: make(chan struct{}, 1), ended: make(chan endedAttempt, mostAtOnce), found: make(chan reading, 1)}
+	s := &Sender{cfg: cfg, numbered: make(chan struct{}, 1), ended: make(chan endedAttempt, mostAtOnce), found: make(chan reading, 1)}
 	s.health = newHealth(&s.cfg)
 	return s
 }
@@ -87,10 +86,6 @@ type noMeter struct{}
 func (noMeter) Attempted(string)           {}
 func (noMeter) TaskDone(string, time.Time) {}
 func (noMeter) TaskFailed(string)          {}
-
-// Wake says that events may have been written. It may be called at any time and never blocks. Without calls of Wake,
-// the sender looks for events regularly.
-func (s *Sender) Wake() { signal(s.wake) }
 
 // Healthy returns nil while the sender's calls of the store succeed. The error describes calls that have failed for at
 // least unhealthyAfter.
