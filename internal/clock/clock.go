@@ -38,7 +38,7 @@ type Fake struct {
 	mu     sync.Mutex
 	now    time.Time
 	timers map[*fakeTimer]struct{}
-	more   chan struct{} // closed when a goroutine begins to wait; nil: Waiting is not running
+	more   chan struct{} // closed when a goroutine begins to wait; nil: no test waits for that
 }
 
 type fakeTimer struct {
@@ -102,15 +102,33 @@ func (f *Fake) Waiters() int {
 
 // Waiting returns when at least n goroutines wait for the clock, or with ctx's error when ctx ends.
 func (f *Fake) Waiting(ctx context.Context, n int) error {
+	return f.until(ctx, func() bool { return len(f.timers) >= n })
+}
+
+// WaitingUntil returns when a goroutine waits for exactly the time end, or with ctx's error when ctx ends.
+func (f *Fake) WaitingUntil(ctx context.Context, end time.Time) error {
+	return f.until(ctx, func() bool {
+		for t := range f.timers {
+			if t.at.Equal(end) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// until checks the condition each time a goroutine begins to wait. It returns when the condition is true. The condition
+// runs with the lock held.
+func (f *Fake) until(ctx context.Context, condition func() bool) error {
 	for {
 		f.mu.Lock()
-		waiting, more := len(f.timers), f.more
+		met, more := condition(), f.more
 		if more == nil {
 			more = make(chan struct{})
 			f.more = more
 		}
 		f.mu.Unlock()
-		if waiting >= n {
+		if met {
 			return nil
 		}
 		select {

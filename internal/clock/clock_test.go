@@ -91,3 +91,23 @@ func fired(c <-chan time.Time) bool {
 		return false
 	}
 }
+
+func TestFakeWaitingUntil(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	c := clock.NewFake(start)
+	other, stop := c.After(time.Minute)
+	defer stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.WaitingUntil(ctx, start.Add(time.Second)); !errors.Is(err, context.Canceled) {
+		t.Errorf("a wait for a minute counted as a wait for a second: %v", err)
+	}
+	go func() { _ = c.Sleep(t.Context(), time.Second) }()
+	if err := c.WaitingUntil(t.Context(), start.Add(time.Second)); err != nil {
+		t.Error(err)
+	}
+	if err := c.WaitingUntil(t.Context(), start.Add(time.Minute)); err != nil || fired(other) {
+		t.Errorf("a wait that began before: %v", err)
+	}
+}

@@ -144,6 +144,9 @@ func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
 		r.t.Errorf("restricted: %v", last.Restricted)
 	}
 	r.asksNothing(r.other, text("y"), puntuale.SessionDown)
+	if err := r.clock.WaitingUntil(r.within(), r.clock.Now().Add(wait)); err != nil { // the connector's loop knows of the pause
+		r.t.Fatal(err)
+	}
 	r.clock.Advance(wait - time.Second)
 	if r.conn.Online(r.session) {
 		r.t.Error("online too early")
