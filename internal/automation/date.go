@@ -16,6 +16,10 @@ const (
 
 	// readPerDate: planning one date takes about as long as reading this many contacts.
 	readPerDate = 4
+
+	// datesRead is how many dates the runner reads and plans before it stores them. While calls arrive, it stores them in
+	// several small transactions.
+	datesRead = 64
 )
 
 func (r *Runner) runDates(ctx context.Context) {
@@ -93,16 +97,9 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 	ahead := lookAhead(d.Rule.Trigger.Field, p.Steps())
 	for {
-		begun := r.Clock.Now()
-		most, calls := r.DatesBound()
-		n, stale, err := w.someDates(ctx, d, today.AddDays(ahead), max(1, most/max(1, len(p.Steps()))), ahead)
+		n, stale, err := w.someDates(ctx, d, today.AddDays(ahead), len(p.Steps()), ahead)
 		if err != nil || stale || n == 0 {
 			return stale, err
-		}
-		if calls {
-			if err := r.rest(ctx, begun); err != nil {
-				return false, err
-			}
 		}
 		if r.Clock.Now().After(end) {
 			return true, nil
@@ -115,12 +112,13 @@ func (r *Runner) rest(ctx context.Context, begun time.Time) error {
 	return r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun))
 }
 
-// someDates works on at most limit dates, and returns their number. It skips dates that are later than
-// the argument by. stale reports whether the rule changed after it was read.
-func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, limit, ahead int) (n int, stale bool, err error) {
+// someDates works on the next dates, and returns their number. It skips dates that are later than the argument by.
+// steps is the number of messages for each date. stale reports whether the rule changed after it was read.
+func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, steps, ahead int) (n int, stale bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	due, err := w.Store.DueDates(ctx, d, by, limit)
+	bound, _ := w.DatesBound()
+	due, err := w.Store.DueDates(ctx, d, by, perDate(max(bound, datesRead), steps))
 	if err != nil || len(due) == 0 {
 		return 0, false, err
 	}
@@ -131,9 +129,16 @@ func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by punt
 			return len(due), false, err
 		}
 	}
-	stale, err = w.actDates(ctx, &d.Rule, now, ahead)
+	acts, err := w.planDates(ctx, &d.Rule, now, ahead)
+	if err != nil {
+		return 0, false, err
+	}
+	stale, err = w.actDates(ctx, acts, steps)
 	return len(due), stale, err
 }
+
+// perDate returns how many dates fit into a number of messages, but at least one.
+func perDate(messages, steps int) int { return max(1, messages/max(1, steps)) }
 
 // split separates the dates that are still correct from the dates that contacts have changed. For a changed date it returns a trigger, so that
 // the caller updates the contact's stored dates now. The stored trigger of the change was not taken yet.
@@ -149,29 +154,48 @@ func split(due []puntuale.AutomationDate, field string) (now []puntuale.Automati
 	return now, former
 }
 
-// actDates plans dates and executes their acts in one transaction. It reports whether the rule changed after it was read.
-func (w *clientWork) actDates(ctx context.Context, rule *puntuale.ActiveAutomation, due []puntuale.AutomationDate, ahead int) (stale bool, err error) {
+// planDates returns the acts for dates. It writes nothing.
+func (w *clientWork) planDates(ctx context.Context, rule *puntuale.ActiveAutomation, due []puntuale.AutomationDate, ahead int) ([]*puntuale.AutomationAct, error) {
 	phones := make([]string, len(due))
 	for i := range due {
 		phones[i] = due[i].Contact.Phone
 	}
 	known, err := w.Store.PersonFacts(ctx, w.id, phones, rule.WantedFacts(), w.now)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	batch := &puntuale.ActBatch{Client: w.id, Now: w.now, Day: puntuale.DateOf(w.now.In(w.settings.Zone))}
+	acts := make([]*puntuale.AutomationAct, len(due))
 	for i := range due {
-		act, err := w.planDate(ctx, rule, &due[i], ahead, known[due[i].Contact.Phone])
-		if err != nil {
+		if acts[i], err = w.planDate(ctx, rule, &due[i], ahead, known[due[i].Contact.Phone]); err != nil {
+			return nil, err
+		}
+	}
+	return acts, nil
+}
+
+// actDates executes the acts of dates. While calls arrive, it uses small transactions, and rests after each of them. It
+// reports whether the rule changed after it was read.
+func (w *clientWork) actDates(ctx context.Context, acts []*puntuale.AutomationAct, steps int) (stale bool, err error) {
+	for len(acts) > 0 {
+		bound, calls := w.DatesBound()
+		n := min(len(acts), perDate(bound, steps))
+		batch := &puntuale.ActBatch{Client: w.id, Now: w.now, Day: puntuale.DateOf(w.now.In(w.settings.Zone)), Acts: acts[:n]}
+		acts = acts[n:]
+		begun := w.Clock.Now()
+		if err := w.Store.Act(ctx, batch); err != nil {
 			return false, err
 		}
-		batch.Acts = append(batch.Acts, act)
+		w.wake(batch)
+		if !slices.ContainsFunc(batch.Acts, func(act *puntuale.AutomationAct) bool { return act.Outcome != puntuale.ActAgain }) {
+			return true, nil
+		}
+		if calls {
+			if err := w.rest(ctx, begun); err != nil {
+				return false, err
+			}
+		}
 	}
-	if err := w.Store.Act(ctx, batch); err != nil {
-		return false, err
-	}
-	w.wake(batch)
-	return !slices.ContainsFunc(batch.Acts, func(act *puntuale.AutomationAct) bool { return act.Outcome != puntuale.ActAgain }), nil
+	return false, nil
 }
 
 // planDate returns the act for a contact's date. It plans from the time at which the date should have been planned, but from at most

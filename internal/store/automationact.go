@@ -39,7 +39,7 @@ func newActKind() *engine.Kind {
 // DatesBound returns how many dates the next transaction may plan if each date gets one message, and whether calls
 // arrive now. It is safe for concurrent use.
 func (s *Store) DatesBound() (dates int, calls bool) {
-	return s.bound(sizes{sqlite: 66, sqliteBeside: 16, postgres: 333, postgresBeside: 80})
+	return s.bound(sizes{sqlite: 66, sqliteBeside: 8, postgres: 333, postgresBeside: 80})
 }
 
 // actBatch is one transaction in which rules act. For the order of its locks, see package store/automation.

@@ -44,6 +44,7 @@ var (
 	batchSign = regexp.MustCompile(`\$u\(([^)]*)\)`)
 	parameter = regexp.MustCompile(`\$(\d+)`)
 	castSign  = regexp.MustCompile(`::[a-z]+(\[\])?`)
+	limitSign = regexp.MustCompile(`\blimit (\$\d)`)
 	lockSign  = regexp.MustCompile(`\s+for (update|share|key share|no key update)( of [a-z]+)?( skip locked)?`)
 )
 
@@ -70,6 +71,7 @@ func (d *Dialect) render(text string) string {
 	} else {
 		text = castSign.ReplaceAllString(text, "")
 		text = lockSign.ReplaceAllString(text, "")
+		text = limitSign.ReplaceAllString(text, "limit +$1") // if the limit is a bare parameter, SQLite parses a prepared statement again at each execution
 		text = strings.ReplaceAll(text, "$clock", "cast(unixepoch('subsec') * 1000000 as integer)")
 		text = strings.ReplaceAll(text, "greatest(", "max(")
 		text = strings.ReplaceAll(text, "least(", "min(")
