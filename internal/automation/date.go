@@ -11,7 +11,7 @@ import (
 
 const (
 	datesEvery = 10 * time.Second // the wait between two rounds of dates
-	dateRest   = 1                // while calls arrive, the wait after a transaction, as a multiple of its duration
+	dateRest   = 2                // while calls arrive, the wait after a transaction, as a multiple of its duration
 	dateWithin = 5 * time.Second  // how long a round works on one rule before the next rule
 
 	// readPerDate: planning one date takes about as long as reading this many contacts.

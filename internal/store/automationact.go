@@ -17,7 +17,7 @@ import (
 // not know whether the transaction was stored. Then a runner takes the trigger again, and the stored occurrence
 // prevents a second act.
 func newActKind() *engine.Kind {
-	return &engine.Kind{Name: "act", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Background: true,
+	return &engine.Kind{Name: "act", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Background: true, GivesWay: true,
 		Prepare: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 			x, ok := tasks[0].Body.(*actBatch)
 			if !ok || len(x.tasks) == 0 {
@@ -39,7 +39,7 @@ func newActKind() *engine.Kind {
 // DatesBound returns how many dates the next transaction may plan if each date gets one message, and whether calls
 // arrive now. It is safe for concurrent use.
 func (s *Store) DatesBound() (dates int, calls bool) {
-	return s.bound(sizes{sqlite: 66, sqliteBeside: 8, postgres: 333, postgresBeside: 80})
+	return s.bound(sizes{sqlite: 66, sqliteBeside: 24, postgres: 333, postgresBeside: 80})
 }
 
 // actBatch is one transaction in which rules act. For the order of its locks, see package store/automation.

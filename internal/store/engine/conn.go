@@ -69,6 +69,10 @@ type Conn struct {
 	queued  []statement // statements to send with the next one, in one round trip; only on PostgreSQL
 
 	admit func(ctx context.Context, conn Querier) error // checks each new connection; nil: no check
+
+	// giveWay runs before each statement of a transaction on SQLite. If it returns an error, the statement does not run.
+	// nil: the transaction gives way to nobody.
+	giveWay func() error
 }
 
 func (l *Conn) connect(ctx context.Context) error {
@@ -123,6 +127,11 @@ func (l *Conn) Query(ctx context.Context, text string, args []any, scan func(r R
 		_, err := l.send(ctx, statement{text, args, scan})
 		return l.watch.observe(ctx, err)
 	}
+	if l.giveWay != nil {
+		if err := l.giveWay(); err != nil {
+			return err
+		}
+	}
 	s, err := l.prepared(ctx, text)
 	if err != nil {
 		return err
@@ -140,6 +149,11 @@ func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error
 	if text = l.dialect.Text(text); l.dialect.Postgres {
 		tag, err := l.send(ctx, statement{text, args, nil})
 		return tag.RowsAffected(), l.watch.observe(ctx, err)
+	}
+	if l.giveWay != nil {
+		if err := l.giveWay(); err != nil {
+			return 0, err
+		}
 	}
 	s, err := l.prepared(ctx, text)
 	if err != nil {
@@ -293,7 +307,7 @@ func (l *Conn) Rollback(ctx context.Context) error {
 	if l.conn == nil || !l.open {
 		return nil
 	}
-	l.open, l.queued = false, nil
+	l.open, l.queued, l.giveWay = false, nil, nil
 	if _, err := l.Exec(ctx, "rollback"); err != nil {
 		l.drop()
 	}

@@ -15,6 +15,11 @@ type Kind struct {
 
 	Background bool // no caller waits for tasks of this kind
 
+	// GivesWay: if a call arrives before the transaction's COMMIT, the writer undoes the transaction, does the call, and runs
+	// the transaction again. Each task gives way at most mostGivenWay times. The kind must not join tasks. On PostgreSQL
+	// this has no effect, because calls have writers of their own.
+	GivesWay bool
+
 	// Linger is how long tasks of this kind may wait for more tasks. The time counts from when the writer last took
 	// tasks of this kind. So a task that comes long after the previous ones does not wait.
 	Linger time.Duration
@@ -63,6 +68,7 @@ type Task struct {
 	taken       bool // not in the queue any more; guarded by the writer's lock
 
 	Refused error // set by Run: the error for this caller, although the transaction commits
+	gaveWay int   // how often the task gave way to a call
 	waited  int   // how often the task waited too long for a lock; after the first time, the task is not joined with others
 	Later   bool  // set by Run: the task was not done in this transaction and must be queued again
 }

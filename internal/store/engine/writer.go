@@ -194,6 +194,9 @@ func (w *Writer) commit(all []*taskGroup) {
 		case len(u.tasks) == 1 && LockedOut(u.err) && u.tasks[0].waited < lockWaits-1:
 			u.tasks[0].waited++
 			w.putLast(u.tasks[0])
+		case len(u.tasks) == 1 && errors.Is(u.err, errGaveWay):
+			u.tasks[0].gaveWay++
+			w.putLast(u.tasks[0])
 		case hopeless(u.err), len(u.tasks) == 1 && (len(all) == 1 || decided(u.err)):
 			for _, t := range u.tasks {
 				t.Done <- PublicError(u.err)
@@ -289,6 +292,10 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	if err := l.Begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	if w.givesWay(all) {
+		l.giveWay = w.callWaits
+		defer func() { l.giveWay = nil }()
+	}
 	begun := w.DB.Config.Clock.Now()
 	for _, u := range all {
 		if len(all) == 1 {
@@ -313,6 +320,28 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 		return w.resolve(all, err)
 	}
 	return errors.Join(fmt.Errorf("commit: %w", err), l.Rollback(ctx))
+}
+
+// mostGivenWay is how often a task gives way to calls. Afterwards it runs to its end, so that many calls cannot stop it for ever.
+const mostGivenWay = 5
+
+// errGaveWay ends a transaction because a call arrived.
+var errGaveWay = errors.New("the transaction gave way to a call")
+
+func (w *Writer) givesWay(all []*taskGroup) bool {
+	return !w.Conn.dialect.Postgres && len(all) == 1 && all[0].kind.GivesWay && all[0].tasks[0].gaveWay < mostGivenWay
+}
+
+// callWaits returns errGaveWay if a call waits in the queue.
+func (w *Writer) callWaits() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.queue {
+		if t.call() && t.state.Load() == taskWaiting {
+			return errGaveWay
+		}
+	}
+	return nil
 }
 
 // Readers list outcomes in the order of their timestamps. They continue after the last outcome that they saw, as soon
