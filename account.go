@@ -71,7 +71,7 @@ type Client struct {
 	Expires   Date      // last day of service; zero: never
 	ExpiresAt time.Time // local midnight at the end of Expires; zero: never
 	Zone      string    // IANA name
-	Region    string    // for phone numbers written without a country
+	Region    string    // the country of phone numbers that are written without a country code
 	Closed    []Date    // the client's own holidays, besides the national ones
 	Suspended bool
 	Features  []string
@@ -91,7 +91,7 @@ func NewAccount(t AccountType, today Date) Client {
 	switch t {
 	case AccountTest:
 		c.Profile, c.Credits, c.Cap = ProfileTest, new(int64(100)), new(int64(100))
-		c.RefillTo = 100 // takes effect once a partner sets refills
+		c.RefillTo = 100 // has no effect until a partner sets refills
 		c.Expires = today.AddDays(14)
 	case AccountBaby:
 		c.Profile, c.Credits, c.Cap = ProfileYearly, new(int64(2000)), new(int64(1000))
@@ -129,7 +129,7 @@ func (s SendPermission) WaitReason(now time.Time) ReasonCode {
 
 // NewClient is a request to create a client with its login, its default session and its first key in one transaction.
 type NewClient struct {
-	Client  Client // ID zero
+	Client  Client // its ID is zero
 	Login   Login  // without a password if Invitation is set
 	Session Session
 	Key     Key
@@ -164,7 +164,7 @@ func ChangeTo[T any](v T) Change[T] { return Change[T]{Set: true, To: v} }
 type ClientPatch struct {
 	Cap        Change[*int64] // nil: no cap
 	Credits    Change[*int64] // nil: unlimited
-	CreditsAdd Change[int64]  // added to the credits; may be negative; if the result is below 0: CodeInvalid at body.credits_add
+	CreditsAdd Change[int64]  // the number to add to the credits; it may be negative. A result below 0 gives CodeInvalid at body.credits_add
 	Profile    Change[string]
 	Refill     Change[string]
 	RefillTo   Change[int64]
@@ -192,8 +192,8 @@ type OverviewStore interface {
 	// FindClients lists clients by name. Codes: invalid (the cursor).
 	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
 
-	// Pulses returns the status of each client on the day that days gives for the client. It leaves out clients of
-	// other partners.
+	// Pulses returns the status of each client on the client's day in the argument days. It leaves out clients of other
+	// partners.
 	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 
 	// ClientNames returns the names of clients. It leaves out deleted clients, and clients of other partners.

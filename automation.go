@@ -232,7 +232,7 @@ type Action struct {
 	Template  string   `json:"template,omitempty"`
 	Purpose   string   `json:"purpose,omitempty"` // "": service
 
-	Add    []string `json:"add,omitempty"` // tag; if the person is no contact, the rule makes a contact
+	Add    []string `json:"add,omitempty"` // tag: the tags to add; if the person is no contact, the rule makes a contact
 	Remove []string `json:"remove,omitempty"`
 }
 
@@ -287,7 +287,7 @@ const (
 	FiringTags       ReasonCode = "automation.tags"       // a tag is missing
 	FiringField      ReasonCode = "automation.field"      // a comparison is not true
 	FiringSession    ReasonCode = "automation.session"    // the trigger came through another session
-	FiringWindow     ReasonCode = "automation.window"     // outside the window
+	FiringWindow     ReasonCode = "automation.window"     // the time is outside the window
 	FiringNotIn      ReasonCode = "automation.not_in"     // messages of the sequence are pending
 	FiringCooldown   ReasonCode = "automation.cooldown"   // the rule acted for the person recently
 	FiringTakeover   ReasonCode = "automation.takeover"   // the client's people answer this person

@@ -30,7 +30,7 @@ type Campaign struct {
 	List      ListID         // 0: no list yet
 	Checked   CampaignCheck
 	Alive     time.Time // when the running check last stored its progress
-	Reason    string    // code of why the campaign paused or failed
+	Reason    string    // the code that says why the campaign paused or failed
 	CreatedBy LoginID   // the user who created the campaign; 0: an API key did
 
 	Created, Started, Paused, Resumed, Ended time.Time // zero: not yet
@@ -110,7 +110,7 @@ func (s CampaignState) Editable() bool { return s == CampaignDrafted || s == Cam
 // Ended reports whether feeding is over in this state.
 func (s CampaignState) Ended() bool { return s >= CampaignDone }
 
-// Codes of why a campaign pauses by itself. Pages translate them.
+// Codes that say why the server paused a campaign. Pages translate them.
 const (
 	CampaignByCanary   = "canary"
 	CampaignByCredit   = "no_credit"
@@ -122,7 +122,7 @@ const (
 	CampaignNoSequence = "sequence_deleted"
 )
 
-// Codes of why a recipient is refused, in the order in which a check looks for them.
+// Codes that say why a recipient is refused, in the order in which a check looks for them.
 const (
 	RefusedPhone       = "invalid_phone"
 	RefusedDuplicate   = "duplicate"
@@ -133,7 +133,7 @@ const (
 	RefusedRunning     = "running"
 	RefusedPast        = "past"
 	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write in the last 24 hours
-	RefusedErased      = "erased"    // only while feeding, never in a check
+	RefusedErased      = "erased"    // the feeder refuses such a recipient; a check never does
 )
 
 // CampaignFeed is the progress of feeding. Waiting + Fed + Refused is always the size of the list.
@@ -175,7 +175,7 @@ type CampaignCheck struct {
 	Limit      *CampaignLimit    `json:"limit,omitempty"`
 	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network charges nothing
 	Warnings   []CampaignWarning `json:"warnings,omitempty"`
-	Done       int               `json:"done,omitempty"` // while the check runs: recipients checked so far
+	Done       int               `json:"done,omitempty"` // while the check runs: how many recipients it has checked
 }
 
 // RefusedGroup is how many recipients were refused for one reason.
@@ -381,7 +381,7 @@ type FedCampaign struct {
 	Campaign
 	Online   bool
 	Official bool // the session is Official: free text needs an open 24-hour window
-	Link     Link // link of the session: only State, Condition and Limited
+	Link     Link // the link of the session; only its State, Condition and Limited are set
 }
 
 // FeedChunk contains the recipients that one transaction feeds.
@@ -389,7 +389,7 @@ type FeedChunk struct {
 	Client   ClientID
 	Campaign CampaignID
 	List     ListID
-	From, To CampaignFeed // only Place and Next
+	From, To CampaignFeed // the progress before and after this chunk; only Place and Next are set
 	Day      Date
 	Now      time.Time
 	Rows     []FedRecipient // in the order of the list

@@ -68,8 +68,8 @@ func ParseChatwootReference(reference string) (conversation, message int64, ok b
 // ChatwootWebhooks is the beginning of the path that Chatwoot calls. The webhook's id and a secret follow.
 const ChatwootWebhooks = "/webhooks/chatwoot/"
 
-// ChatwootPath returns the path that Chatwoot calls for a link. It ends with a secret: a keyed hash of the webhook's id. Every node can
-// compute this hash, so nothing stores it. hash makes the keyed hash of texts for a purpose.
+// ChatwootPath returns the path that Chatwoot calls for a link. The path ends with a secret: a keyed hash of the
+// webhook's id. Every node can compute this hash, so nothing stores it. The argument hash is the vault's method Mark.
 func (id WebhookID) ChatwootPath(hash func(purpose string, parts ...string) string) string {
 	return ChatwootWebhooks + id.String() + "/" + hash("webhook of Chatwoot", id.String())
 }
@@ -82,7 +82,7 @@ type ChatwootStore interface {
 	LinkChatwoot(ctx context.Context, l ChatwootLink, token []byte, now time.Time) (ChatwootLink, error)
 	// FinishChatwoot stores the inbox and makes the link active. Codes: not_found.
 	FinishChatwoot(ctx context.Context, id WebhookID, inbox int64) (ChatwootLink, error)
-	ChatwootLink(ctx context.Context, session SessionID) (ChatwootLink, error) // not_found
+	ChatwootLink(ctx context.Context, session SessionID) (ChatwootLink, error) // code not_found
 	// UnlinkChatwoot deletes the link and all data that is stored for it. Codes: not_found.
 	UnlinkChatwoot(ctx context.Context, session SessionID) error
 }

@@ -107,8 +107,8 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 }
 
 // The functions below compute local time for one zoneSpan at a time. Between two clock changes, local time is the
-// instant plus a constant. Instants and local times are in microseconds of the Unix epoch. wall is the time that a
-// local clock shows, read as if it were UTC.
+// instant plus a constant. Instants and local times are in microseconds of the Unix epoch. The variable wall is the
+// time that a local clock shows, read as if it were UTC.
 
 const (
 	microSecond = int64(time.Second / time.Microsecond)

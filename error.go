@@ -13,10 +13,10 @@ const (
 	CodeUnauthorized Code = "unauthorized"  // the key is missing, unknown or revoked
 	CodeForbidden    Code = "forbidden"     // the key is valid, but not for this call; or the client is suspended or expired
 	CodeTooLarge     Code = "too_large"     // the body exceeds the limit
-	CodeUnreadable   Code = "unreadable"    // not JSON, not UTF-8, wrong type
+	CodeUnreadable   Code = "unreadable"    // the body is not JSON or not UTF-8, or a value has the wrong type
 	CodeNotFound     Code = "not_found"     // the thing does not exist, or belongs to another tenant: the answer is the same
 	CodeGone         Code = "gone"          // the thing existed before, such as a file that the network has deleted
-	CodeInvalid      Code = "invalid"       // readable, but breaks a rule
+	CodeInvalid      Code = "invalid"       // the call is readable, but a value is not allowed
 	CodeConflict     Code = "conflict"      // contradicts stored data
 	CodeBusy         Code = "busy"          // an equal call is still running; try again
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up

@@ -26,7 +26,7 @@ const DefaultGateway = "https://app.sendapp.cloud/api"
 func (k GatewayKeys) JSON() []byte { return jsonOf(k) }
 
 // Mark returns the keyed hash of the number's id at the gateway. Stores compare marks to find two sessions with the
-// same number. It returns "" if there is no id yet. hash makes the keyed hash of texts for a purpose.
+// same number. Mark returns "" if there is no id yet. The argument hash is the vault's method Mark.
 func (k GatewayKeys) Mark(hash func(purpose string, parts ...string) string) string {
 	if k.InstanceID == "" {
 		return ""
@@ -41,9 +41,9 @@ const SealedGateway = "gateway"
 // secret.
 const GatewayWebhooks = "/webhooks/gateway/"
 
-// GatewayWebhookPath returns the path of the session's webhook, which the session's gateway calls. Gateways do not
-// sign their calls, so the path ends with a secret: a keyed hash of the session's id. Every node can compute this
-// hash, so nothing stores it. hash makes the keyed hash of texts for a purpose.
+// GatewayWebhookPath returns the path of the session's webhook, which the session's gateway calls. Gateways do not sign
+// their calls, so the path ends with a secret: a keyed hash of the session's id. Every node can compute this hash, so
+// nothing stores it. The argument hash is the vault's method Mark.
 func (id SessionID) GatewayWebhookPath(hash func(purpose string, parts ...string) string) string {
 	return GatewayWebhooks + id.String() + "/" + hash("webhook of a gateway", id.String())
 }
@@ -94,10 +94,10 @@ type GatewayStore interface {
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, recipient string, since time.Time) ([]OpenAttempt, error)
 
 	// GatewayHealth reads those messages of the session whose outcome was recorded at the time from or later.
-	// Unconfirmed counts sent messages that are neither delivered nor read. Their outcome was recorded before the time
-	// to. The count goes back from the latest message. It ends at a message that was delivered or read, or at limit.
-	// Failed is when a message last failed for the reason in the argument failure. Instead of this reason, rows of
-	// earlier versions may contain the sentence in the argument former.
+	// Unconfirmed counts sent messages that are neither delivered nor read. The count begins with the latest message
+	// whose outcome was recorded before the time to, and goes back in time. The count ends at the first message that
+	// was delivered or read, or at limit. Failed is when a message last failed for the reason in the argument failure.
+	// Instead of this reason, rows of earlier versions may contain the sentence in the argument former.
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 

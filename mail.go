@@ -50,7 +50,7 @@ type Letter struct {
 
 	// The fields below are only used with MailNotices. Link then opens the page on which the user chooses notices.
 	Notices []LetterNotice
-	More    int // further notices that the e-mail only counts
+	More    int // number of further notices, which the e-mail does not show
 }
 
 // LetterNotice is a notice in a letter.

@@ -71,7 +71,7 @@ type PlannedMessage struct {
 	Content Content // rendered
 	Window  *Window // the hours in which the message may leave; the claim checks them again; nil: at any time
 
-	Desired    time.Time // anchor, offset and At together, before window and jitter; zero: the caller asked for no time
+	Desired    time.Time // the time that anchor, offset and At give, before window and jitter change it; zero: the caller asked for no time
 	Due        time.Time // the promised time, after window and jitter
 	DueMax     time.Time // only in a dry run: the latest time that jitter may give; otherwise equal to Due
 	ValidUntil time.Time // after this time the message is never sent
@@ -292,17 +292,17 @@ func MediaKind(name string) string {
 
 // AgendaStore shows a client the messages that left, and the messages that are to leave.
 type AgendaStore interface {
-	// Ended lists at most limit messages whose outcome was recorded between from (inclusive) and to (exclusive),
-	// newest first. With failed, it lists only messages that did not leave, and searches only the latest 5,000
+	// Ended lists at most limit messages, newest first. Their outcome was recorded at the time from or later, and
+	// before the time to. With failed, Ended lists only messages that did not leave, and searches only the latest 5,000
 	// outcomes.
 	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
 
-	// Upcoming lists at most limit PENDING messages whose Next is between from (inclusive) and to (exclusive), soonest
-	// first.
+	// Upcoming lists at most limit PENDING messages, soonest first. Their Next is the time from or later, and before
+	// the time to.
 	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
 
-	// UpcomingCounts counts, for each quarter of an hour, the PENDING messages between from (inclusive) and to
-	// (exclusive). Quarters come soonest first. Quarters without messages are left out.
+	// UpcomingCounts counts the same messages as Upcoming for each quarter of an hour, soonest first. It leaves out
+	// quarters without messages.
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 
 	// CountMessages counts the messages that match the filter. It stops counting at maximum. all reports whether n is

@@ -17,14 +17,14 @@ type NoticeID int64
 type NoticeKind int8
 
 const (
-	NoticeDisconnected NoticeKind = 1 + iota // a session is offline; once in each incident, after [NoticeWait]
+	NoticeDisconnected NoticeKind = 1 + iota // a session was offline for [NoticeWait]; there is one such notice for each outage
 	NoticeReconnected                        // the session is online again; only if there was a NoticeDisconnected
 	NoticeCreditLow
 	NoticeCreditOut
 	NoticeCapReached
 	NoticeExpiring // the account expires in some days, or has expired
 	NoticeCampaignDone
-	NoticeCampaignPaused // the campaign paused by itself
+	NoticeCampaignPaused // the server paused the campaign
 	NoticeWebhookDisabled
 	NoticeKeyCreated
 	NoticeSignIn         // the user signed in with a browser that is new to the user
@@ -230,7 +230,7 @@ const (
 	noticeClientWhy       ReasonCode = "notice.client_expiring_why"
 )
 
-// pausedWhy has the sentence for each code with which a campaign pauses by itself.
+// pausedWhy has the sentence for each code with which the server pauses a campaign.
 var pausedWhy = map[string]ReasonCode{
 	CampaignByCanary: noticePausedCanary, CampaignByCredit: noticePausedCredit, CampaignByAccount: noticePausedAccount, CampaignByNumber: noticePausedNumber,
 	CampaignByRestore: noticePausedRestore, CampaignByFailover: noticePausedRestore,

@@ -46,7 +46,7 @@ type Session struct {
 type Pace struct {
 	PerMinute     int
 	PerDay        int // messages in any 24 hours
-	ColdPerMinute int // of PerMinute, how many messages may go to cold contacts
+	ColdPerMinute int // how many of the PerMinute messages may go to cold contacts
 	ColdPerDay    int
 	Jitter        int // largest random delay before each message, in seconds
 }

@@ -9,9 +9,9 @@ import (
 // This file defines the store's interfaces, one for each role. A caller declares only the roles that it needs. Only a
 // store implements all roles.
 //
-// Unless a comment says otherwise, these rules are valid. A method that changes something returns nil only after its
-// changes are on disk. If it returns an error, nothing has changed. CodeUnavailable means that the database could not
-// be reached. Many goroutines may call all methods at once.
+// Unless a comment says otherwise, the following is true. A method that changes something returns nil only after its
+// changes are on disk. If the method returns an error, nothing has changed. CodeUnavailable means that the database
+// could not be reached. Many goroutines may call all methods at once.
 
 // Tenant is all that a client's key can reach. Everything in it belongs to this client. Data of another client count
 // as missing: CodeNotFound.
@@ -87,9 +87,9 @@ type RunStore interface {
 
 // MessageStore reads messages, and changes messages that the caller names by id.
 type MessageStore interface {
-	// Details returns the existing messages of ids, in the order of ids. If ids has an id twice, its message comes
-	// once. Messages of one run share the bytes of their Request. Codes: invalid, at query.message_ids, if the answer
-	// would be longer than 8 MiB.
+	// Details returns the messages with the given ids, in the order of the ids. It leaves out ids without a message. If
+	// an id is given twice, its message comes once. Messages of one run share the bytes of their Request. Codes:
+	// invalid, at query.message_ids, if the answer would be longer than 8 MiB.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
 
 	// Outlines is Details without Content and Request. Its answer has no limit in bytes.
@@ -99,9 +99,9 @@ type MessageStore interface {
 	// most 32 MiB, and the filter may limit the search. Codes: invalid (the cursor).
 	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
 
-	// Outcomes lists the outcomes that were recorded between from (inclusive) and to (exclusive), oldest first, sorted
-	// by time and id. A corrected outcome is listed only at the time of its correction. An outcome stays in the list
-	// after somebody sent its message again. Codes: invalid (the cursor).
+	// Outcomes lists outcomes, sorted by time and id, oldest first. They were recorded at the time from or later, and
+	// before the time to. A corrected outcome is listed only at the time of its correction. An outcome stays in the
+	// list after somebody sent its message again. Codes: invalid (the cursor).
 	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
 
 	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
@@ -262,8 +262,8 @@ type ClientStore interface {
 	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // sorted by id; code invalid: the cursor is wrong
 	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // leaves out unknown ids
 	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // codes: not_found; invalid: the credits; precondition_failed
-	// Quotas returns the limits that the partner set for its clients among ids. A client without a row has the
-	// defaults. A method that creates a limited thing returns quota_reached, exactly under any concurrency.
+	// Quotas returns the limits that the partner set for the given clients. If the result lacks a client, the client
+	// has the defaults. A method that creates a limited thing returns quota_reached, exactly under any concurrency.
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 
 	// DeleteClient deletes the client; this cannot be undone. Its login e-mail becomes free, its keys are revoked, its
@@ -279,8 +279,8 @@ type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // only valid keys, sorted by id
 	// CreateKey stores a new key. o may be nil; its Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
-	// RotateClientKey stores the key next, and ends the key old at graceEnds. o may be nil; its Answer gets the KeyID
-	// of next.
+	// RotateClientKey stores the key next. The key old works until the time graceEnds. o may be nil; its Answer gets
+	// the KeyID of next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
@@ -314,8 +314,9 @@ type PartnerStore interface {
 	// RotateKey stores the key next for the owner of the key with this hash. The old key works until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill refills the clients whose RefillAt is not after now. It raises their credits to RefillTo, and sets
-	// RefillAt to the result of next (zero: no more refills). It returns how many clients it refilled. Any number of
-	// nodes may call it at once. If one client cannot be refilled, the others still are; the error names the client.
+	// RefillAt to the result of the function next (zero: no more refills). Refill returns how many clients it refilled.
+	// Any number of nodes may call it at once. If one client cannot be refilled, the others still are; the error names
+	// the client.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
 }
 
@@ -331,8 +332,8 @@ type MaintenanceStore interface {
 	Maintain(ctx context.Context, now, blank time.Time) error
 	// Remember adds the recipients of runs to the contacts of clients whose settings ask for it
 	// ([ClientSettings].Remember). It also updates the fields of these contacts. It skips runs that are younger than
-	// the duration settle. read makes a contact from a run, or returns false if there is none; read is pure. One call
-	// does a bounded amount of work. Any number of nodes may call it at once.
+	// the duration settle. The pure function read makes a contact from a run, or returns false if the run gives none.
+	// One call does a bounded amount of work. Any number of nodes may call it at once.
 	Remember(ctx context.Context, settle time.Duration, now time.Time, read func(CalledRun) (Contact, bool)) error
 	// Check writes something to the disk, and returns an error if the store does not answer.
 	Check(ctx context.Context) error
@@ -370,8 +371,8 @@ type Queue interface {
 
 // QueueReader reads which messages are due, and what the dispatcher needs to send them.
 type QueueReader interface {
-	// Due returns for each cursor at most limit open messages of its queue, sorted by (next, id), whose Next is not
-	// after horizon. They include uncertain messages that the dispatcher must look at again.
+	// Due returns, for each cursor, at most limit open messages of the cursor's queue, sorted by (next, id). Their Next
+	// is not later than the argument horizon. They include uncertain messages that the dispatcher must look at again.
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
 	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no intent,

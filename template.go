@@ -139,7 +139,7 @@ func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	return TemplateUsable, Reason{}
 }
 
-// Codes of why a template cannot be used.
+// Codes that say why a template cannot be used.
 const (
 	ReasonTemplatePaused    ReasonCode = "template.paused"
 	ReasonTemplateDisabled  ReasonCode = "template.disabled"
@@ -232,7 +232,8 @@ type NetworkTemplateStore interface {
 
 // NetworkTemplateTenant shows a client its templates. It is part of a [Tenant].
 type NetworkTemplateTenant interface {
-	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid (the cursor).
+	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid
+	// (the cursor).
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
 
 	// NetworkTemplatesNamed returns the templates of the session's business that have one of the names.

@@ -225,9 +225,9 @@ type TryStore interface {
 	// Forget is called after a successful sign-in. It deletes the counts under the hashes in marks. It subtracts one
 	// from the counts under the hashes in the argument others.
 	Forget(ctx context.Context, marks, others []string) error
-	// Fail notes that an attempt failed. mark is the hash under which Try counted the attempt. Fail adds the failures
-	// to the audit log. Within an hour, a repeat from the same address only raises Times of the entry. After
-	// [MaxFailures] in a day, all further failures share one entry without an address.
+	// Fail notes that an attempt failed. The argument mark is the hash under which Try counted the attempt. Fail adds
+	// the failures to the audit log. Within an hour, a repeat from the same address only raises Times of the entry.
+	// After [MaxFailures] in a day, all further failures share one entry without an address.
 	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
 }
 

@@ -201,7 +201,7 @@ const (
 	ReasonWebhookSecret      ReasonCode = "webhook.secret"  // this server cannot open the secret
 )
 
-// Why an address is refused before anything is sent to it.
+// Reasons why an address is refused before anything is sent to it.
 const (
 	FaultWebhookNotHTTPS ReasonCode = "webhook.not_https"
 	FaultWebhookPrivate  ReasonCode = "webhook.private"

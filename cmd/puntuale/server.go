@@ -44,8 +44,9 @@ import (
 // refusals take a few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
-// server is one running node: a store and, depending on its server roles, a dispatcher that sends due messages, and the API.
-// [openServer] returns when the server is ready. Close stops the parts in this order: HTTP, dispatcher, store.
+// server is one running node: a store and, depending on its server roles, a dispatcher that sends due messages, the
+// pages and the API. [openServer] returns when the server is ready. Close stops the parts in this order: HTTP,
+// dispatcher, store.
 type server struct {
 	store    *store.Store
 	unlock   func() error

@@ -81,7 +81,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 	return all
 }
 
-// diskFolders are the folders in which this server writes, by their purpose.
+// diskFolders returns the folders in which this server writes. Each key says what is in the folder.
 func diskFolders(cfg *serverConfig) map[string]string {
 	folders := map[string]string{"data": cfg.Data}
 	if file := databaseFile(&cfg.baseSettings, cfg.Data); file != "" {
