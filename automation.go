@@ -125,9 +125,9 @@ type Trigger struct {
 	Sequence SequenceChoice    `json:"sequence,omitempty"` // reply_to, no_reply, outcome: an id
 	Hours    int               `json:"hours,omitempty"`    // no_reply: hours without an answer after the run's last message was COMPLETED, 1 to MaxNoReplyHours
 	Field    string            `json:"field,omitempty"`    // date: name of a contact's date field
-	Repeat   Repeat            `json:"repeat,omitempty"`   // date
+	Repeat   Repeat            `json:"repeat,omitempty"`   // date: how often the date recurs
 	Map      map[string]string `json:"map,omitempty"`      // hook: the path of each field in the payload, such as "customer.phone" (package payload); "phone" is required
-	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome
+	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome: the result for which the rule waits
 }
 
 // Values of a [SequenceChoice] that are not ids.

@@ -62,7 +62,7 @@ type ActiveAutomation struct {
 // AutomatedClient is a client with active rules.
 type AutomatedClient struct {
 	ID       ClientID
-	Since    time.Time // facts before this time count as missed; zero: no limit
+	Since    time.Time // if a fact is older, no rule acts, and the log says missed; zero: no limit
 	Zone     string
 	Settings ClientSettings
 	Rules    []ActiveAutomation // sorted by id

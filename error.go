@@ -17,7 +17,7 @@ const (
 	CodeNotFound     Code = "not_found"     // the thing does not exist, or belongs to another tenant: the answer is the same
 	CodeGone         Code = "gone"          // the thing existed before, such as a file that the network has deleted
 	CodeInvalid      Code = "invalid"       // the call is readable, but a value is not allowed
-	CodeConflict     Code = "conflict"      // contradicts stored data
+	CodeConflict     Code = "conflict"      // the call contradicts stored data
 	CodeBusy         Code = "busy"          // an equal call is still running; try again
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up
 	CodeQuotaReached Code = "quota_reached" // the client already has as many of these as its partner allows

@@ -71,7 +71,7 @@ const (
 // hashing is the queue of the whole process.
 var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
 
-// NewQueue returns a queue. places is how many hashes may run at once.
+// NewQueue returns a queue. The argument places is how many hashes may run at once.
 func NewQueue(places int) *Queue {
 	return &Queue{free: places, queues: [2]hashQueue{
 		unknownCallers: {limit: mostUnknown, limitOfOne: mostOfUnknown, waitersOf: map[string][]*waiter{}},

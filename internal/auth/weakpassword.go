@@ -20,7 +20,7 @@ var common = []string{
 }
 
 // Weak reports whether a password is too easy to guess. Such a password is short, repeats a few characters, is very
-// common, or consists of facts about its owner. about contains these facts.
+// common, or consists of facts about its owner. The argument about contains these facts.
 func Weak(plain string, about ...string) bool {
 	small := strings.ToLower(plain)
 	if utf8.RuneCountInString(plain) < MinPassword {

@@ -141,7 +141,7 @@ func (w *world) locked(do func()) {
 	do()
 }
 
-// at is a point at which a process may be killed. It reports whether the process is dead.
+// at marks a point at which a process may be killed. It reports whether the process is dead.
 func (w *world) at(own *life) (dead bool) {
 	w.locked(func() { dead = w.passed(own) })
 	return dead
