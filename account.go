@@ -26,7 +26,7 @@ type AccountType string
 const (
 	AccountTest AccountType = "test" // 100 credits; expires 14 days after creation
 	AccountBaby AccountType = "baby" // 2000 credits with an annual refill
-	AccountFull AccountType = "full" // no limitation
+	AccountFull AccountType = "full" // no limits
 )
 
 // ParseAccountType reads the contract's word for an account type: test, baby or full. "" means full.
@@ -106,8 +106,8 @@ type SendPermission struct {
 	Suspended bool
 	Held      bool      // a restore holds the client until a person releases it
 	Erased    bool      // the client erased a person, so the client's blacklist may contain marks; see [BlacklistEntry]
-	ExpiresAt time.Time // zero: never
-	Credits   *int64    // nil: unlimited
+	ExpiresAt time.Time // when the service ends; zero: never
+	Credits   *int64    // credits left; nil: unlimited
 }
 
 // WaitReason returns the reason why the client's messages must wait, or "" if they may leave.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An automation is a rule of a client: one trigger, conditions joined by "and", and actions in order. This is how a
-// rule comes to act:
+// An automation is a rule of a client: one trigger, conditions joined by "and", and actions in order. This is the way
+// from a fact to a line in the rule's log:
 //
 //	a fact (a reply, an outcome, a call of a hook, a date) ─▶ a [Firing] that acted, or that did not act for a [Reason]
 //
@@ -28,7 +28,7 @@ const (
 	MaxAutomations       = 100 // automations of one client
 	MaxActions           = 10  // actions of one rule
 	MaxTriggerWords      = 50
-	MaxTriggerWord       = 100 // characters
+	MaxTriggerWord       = 100 // characters of one word
 	MaxConditionFields   = 20
 	MaxConditionTags     = 20
 	MaxHookFields        = 50
@@ -46,7 +46,7 @@ const (
 	KeepFirings = 30 * 24 * time.Hour
 	// HookRepeat is how long the server recognizes a repeat of a hook's call.
 	HookRepeat = 24 * time.Hour
-	// AutomationCatchUp: after an outage, a rule still plans those steps of a date that are at most this late. If all
+	// AutomationCatchUp: after an outage, a rule still plans those steps for a date that are at most this late. If all
 	// steps are later, the log says missed.
 	AutomationCatchUp = 24 * time.Hour
 	// AutomatedWithin is the period in which the starts and sends for one person are counted.
@@ -168,7 +168,7 @@ type Conditions struct {
 	Tags          []string         `json:"tags,omitempty"` // the contact must have all these tags
 	Fields        []FieldCondition `json:"fields,omitempty"`
 	Session       string           `json:"id_sessione,omitempty"` // the trigger must have come through this session; not used with date and hook
-	Window        *Window          `json:"window,omitempty"`      // hours in the client's zone
+	Window        *Window          `json:"window,omitempty"`      // the hours in which the rule acts, in the client's zone
 	NotIn         SequenceChoice   `json:"not_in,omitempty"`      // no message of the sequence may be pending for the person
 	CooldownHours int              `json:"cooldown_hours,omitempty"`
 }
@@ -335,7 +335,7 @@ type Hook struct {
 	Map        map[string]string // see [Trigger]
 	Sealed     []byte
 	Payload    []byte    // the last payload, at most MaxHookBody bytes; nil: none yet, or removed
-	PayloadAt  time.Time // zero: no call yet
+	PayloadAt  time.Time // when the last call came; zero: no call yet
 	Form       bool      // the payload is a form, not JSON
 }
 

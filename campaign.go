@@ -171,7 +171,7 @@ type CampaignCheck struct {
 	Last       time.Time         `json:"last,omitzero"`  // when the last message leaves, as the pace, the window and the network's limits allow
 	Refused    []RefusedGroup    `json:"refused,omitempty"`
 	Samples    []CampaignSample  `json:"samples,omitempty"`
-	Longest    int               `json:"longest,omitempty"` // characters of the longest text
+	Longest    int               `json:"longest,omitempty"` // length of the longest text, in characters
 	Limit      *CampaignLimit    `json:"limit,omitempty"`
 	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network charges nothing
 	Warnings   []CampaignWarning `json:"warnings,omitempty"`
@@ -195,7 +195,7 @@ type CampaignSample struct {
 // CampaignWarning is a possible problem with a step. It does not prevent the start.
 type CampaignWarning struct {
 	Code string `json:"code"`
-	Step int    `json:"step"` // from 0
+	Step int    `json:"step"` // number of the step, from 0
 }
 
 // WarnsNoOptOut warns that a marketing text does not say how to opt out.
@@ -263,8 +263,8 @@ type RecipientList struct {
 
 // RecipientFilter narrows a list of recipients.
 type RecipientFilter struct {
-	State  *RecipientState // nil: any
-	Reason string          // "": any
+	State  *RecipientState // nil: any state
+	Reason string          // "": any reason
 }
 
 // CampaignChange moves a campaign from one state to another. It is a compare-and-set: it fails unless the state is

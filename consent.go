@@ -79,7 +79,7 @@ type Consent struct {
 	Source    string // where the change came from: a form, an import, "reply"
 	Words     string // what the person said or signed
 	Message   string // the network's id of the person's message; "": the change came without a message
-	EnteredBy string // the user or key that entered the change; "": the person
+	EnteredBy string // the user or key that entered the change; "": the person did
 	At        time.Time
 	Entered   time.Time
 	Applied   bool // false: the ledger already had a later change, so this change had no effect

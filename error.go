@@ -20,7 +20,7 @@ const (
 	CodeConflict     Code = "conflict"      // the call contradicts stored data
 	CodeBusy         Code = "busy"          // an equal call is still running; try again
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up
-	CodeQuotaReached Code = "quota_reached" // the client already has as many of these as its partner allows
+	CodeQuotaReached Code = "quota_reached" // the client already has as many things of this kind as its partner allows
 	CodeRateLimited  Code = "rate_limited"  // too many calls at once
 	CodeUnavailable  Code = "unavailable"   // the store cannot be reached
 	CodeStoreFull    Code = "store_full"    // the disk under the store is full

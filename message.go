@@ -68,7 +68,7 @@ type Content struct {
 // PlannedMessage is one message that the planner made.
 type PlannedMessage struct {
 	Step    int     // position in the sequence, from 0
-	Content Content // rendered
+	Content Content // the rendered content
 	Window  *Window // the hours in which the message may leave; the claim checks them again; nil: at any time
 
 	Desired    time.Time // the time that anchor, offset and At give, before window and jitter change it; zero: the caller asked for no time
@@ -301,8 +301,8 @@ type AgendaStore interface {
 	// the time to.
 	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
 
-	// UpcomingCounts counts the same messages as Upcoming for each quarter of an hour, soonest first. It leaves out
-	// quarters without messages.
+	// UpcomingCounts counts the PENDING messages of such a time range, for each quarter of an hour. Quarters come
+	// soonest first. Quarters without messages are left out.
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 
 	// CountMessages counts the messages that match the filter. It stops counting at maximum. all reports whether n is

@@ -25,7 +25,7 @@ const (
 	ReplyDocument ReplyKind = "document"
 	ReplySticker  ReplyKind = "sticker"
 	ReplyLocation ReplyKind = "location" // Text has the place; see [LocationText]
-	ReplyContact  ReplyKind = "contact"  // Text has the names
+	ReplyContact  ReplyKind = "contact"  // Text has the names of the contacts
 	ReplyReaction ReplyKind = "reaction" // Text is the emoji of the reaction
 	ReplyButton   ReplyKind = "button"   // Text has the words of the button or list row that the person chose
 	ReplyCall     ReplyKind = "call"

@@ -186,9 +186,9 @@ type TemplateEvent struct {
 	Name     string
 	Language string
 	ID       string
-	Status   TemplateStatus // "": did not change
-	Quality  string         // "": did not change
-	Category string         // "": did not change
+	Status   TemplateStatus // "": the status did not change
+	Quality  string         // "": the quality did not change
+	Category string         // "": the category did not change
 	Reason   string         // only with Status: Meta's code that explains it
 	At       time.Time
 }

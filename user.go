@@ -138,7 +138,7 @@ const FailedSignIn = "signin_failed"
 
 // SignInFailure is one failed attempt to sign in as a user.
 type SignInFailure struct {
-	User    User   // only ID, Partner, Client and Email
+	User    User   // only its ID, Partner, Client and Email are set
 	What    string // what was wrong: password or code
 	Address string // IP address of the browser; "": unknown
 }
@@ -212,7 +212,7 @@ type InvitationStore interface {
 type VisitStore interface {
 	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
 	KeepVisit(ctx context.Context, v Visit) error
-	EndVisit(ctx context.Context, token string) error // nil also if there is no such visit
+	EndVisit(ctx context.Context, token string) error // returns nil even if there is no such visit
 	// PurgeSignIns deletes expired visits, tickets and invitations, and old counts of attempts.
 	PurgeSignIns(ctx context.Context, now time.Time) error
 }

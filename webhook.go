@@ -128,7 +128,7 @@ type Delivery struct {
 
 // DeliveryFilter chooses deliveries for a list.
 type DeliveryFilter struct {
-	State *DeliveryState // nil: all
+	State *DeliveryState // nil: deliveries in every state
 }
 
 // Replay chooses the deliveries of a webhook that start again with a first attempt. The events keep their ids.

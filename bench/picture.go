@@ -12,7 +12,7 @@ const (
 	rowHeight  = 26
 	labelWidth = 640
 	barWidth   = 360
-	barMost    = 4.0 // multiples of the bound; longer bars are cut off
+	barMost    = 4.0 // length of the longest bar, in multiples of the bound; longer bars are cut off
 	headHeight = 44
 )
 

@@ -39,7 +39,7 @@ type sizes struct {
 	calls     int           // calls over HTTP
 	workers   int           // concurrent callers of stores
 	late      time.Duration // the length of each measurement of lateness
-	lateRates []int         // messages a second
+	lateRates []int         // the rates at which lateness is measured, in messages a second
 	pending   []int         // numbers of pending messages, which are planned for later days
 	reads     int           // queries of each kind
 	settle    time.Duration // the wait before the memory is read

@@ -11,7 +11,7 @@ import (
 // it applies to figure alone.
 type target struct {
 	figure, divisor string
-	lowest          float64 // 0: none
+	lowest          float64 // 0: there is no lower bound
 	highest         float64
 }
 

@@ -44,8 +44,8 @@ import (
 // refusals take a few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
-// server is one running node: a store and, depending on its server roles, a dispatcher that sends due messages, the
-// pages and the API. [openServer] returns when the server is ready. Close stops the parts in this order: HTTP,
+// server is one running node: a store and, depending on its server roles, the API, the pages, and a dispatcher that
+// sends due messages. [openServer] returns when the server is ready. Close stops the parts in this order: HTTP,
 // dispatcher, store.
 type server struct {
 	store    *store.Store
@@ -91,7 +91,7 @@ type serverConfig struct {
 	Clock   clock.Clock
 	Logger  *slog.Logger
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // called for each outcome; may be nil
-	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
+	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // how the server listens; nil: by TCP
 	Files   media.Config                                                  // how files are fetched; the folder and the clock are added later
 
 	WhatsApp *http.Client      // how linked numbers reach WhatsApp; nil: through the proxy in the environment
@@ -419,7 +419,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 	finished := make(chan struct{})
 	defer close(finished)
 	go func() {
-		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // repeated, because net/http also sets deadlines on these connections
+		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // this is repeated, because net/http also sets deadlines on these connections
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:

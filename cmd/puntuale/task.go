@@ -21,8 +21,8 @@ import (
 // does not delay other tasks. Any number of servers may run the same tasks.
 type task struct {
 	name   string                      // the task's name in the log and in the metrics
-	first  time.Duration               // the wait before the first time
-	every  time.Duration               // the wait after each time
+	first  time.Duration               // the wait before the first run
+	every  time.Duration               // the wait after each run
 	do     func(context.Context) error // the work; it must return soon after its context ends
 	urgent func(error) bool            // reports whether a person must act on the failure at once; nil: never
 }

@@ -184,7 +184,7 @@ func seconds(d time.Duration) int { return int(d / time.Second) }
 type refusal struct {
 	status int
 	text   string
-	after  time.Duration // the wait in Retry-After
+	after  time.Duration // the wait that the header Retry-After asks for
 }
 
 func (r *refusal) Error() string { return r.text }

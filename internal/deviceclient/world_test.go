@@ -66,7 +66,7 @@ type attempt struct {
 // fault is what goes wrong with a call.
 type fault struct {
 	status int    // the status of the answer; 0: the call succeeds
-	after  string // the Retry-After of this answer
+	after  string // the header Retry-After of this answer
 	lost   bool   // true: the server executes the call, but its answer is lost
 	away   bool   // true: the call does not arrive
 	stops  bool   // true: the device is told to stop after the call

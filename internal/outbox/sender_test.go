@@ -326,7 +326,7 @@ func TestTwoNodes(t *testing.T) {
 			l.exactly(clients[i].ID, events, 1)
 		}
 		w.settled(webhooks * events)
-		for i, l := range all { // also later, when everything is recorded, no event comes twice
+		for i, l := range all { // after everything was recorded, still no event came twice
 			l.exactly(clients[i].ID, events, 1)
 		}
 	})

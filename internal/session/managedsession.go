@@ -22,7 +22,7 @@ type managedSession struct {
 	last    puntuale.LinkReport // the latest report
 	reports int                 // number of reports since the session was opened
 	stored  int                 // number of the last report that is on disk
-	changed chan struct{}       // closed when reports or stored changes
+	changed chan struct{}       // closed when the field reports or the field stored changes
 }
 
 // take makes the node the owner of a session. If fresh is true, the caller must open the session, and then call begin.
