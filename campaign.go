@@ -267,8 +267,8 @@ type RecipientFilter struct {
 	Reason string          // "": any reason
 }
 
-// CampaignChange moves a campaign from one state to another. It is a compare-and-set: it fails unless the state is
-// one of From.
+// CampaignChange moves a campaign from one state to another. It is a compare-and-set: it fails if the state is not one
+// of From.
 type CampaignChange struct {
 	From   []CampaignState
 	To     CampaignState
@@ -293,17 +293,17 @@ type CampaignStore interface {
 	// CreateCampaign stores a new campaign. o may be nil; its Answer gets the CampaignID. Codes: quota_reached beyond
 	// MaxOpenCampaigns.
 	CreateCampaign(ctx context.Context, c Campaign, o *Idempotency) (CampaignID, error)
-	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict unless the
-	// campaign is editable.
+	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict (the campaign
+	// is not editable).
 	UpdateCampaign(ctx context.Context, c Campaign) error
 	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
 	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error) // newest first; code invalid: the cursor is wrong
 	// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the
 	// delivery receipts of each message, which takes about a second for 1,000,000 messages.
 	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
-	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds
-	// messages back, no message of the campaign is claimed after ChangeCampaign returns. Codes: conflict unless the
-	// state is one of From.
+	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds messages
+	// back, no message of the campaign is claimed after ChangeCampaign returns. Codes: conflict (the state is not one
+	// of From).
 	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
 	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one
 	// transaction. If the campaign already started with the same digest, nothing changes and no call is counted.
@@ -321,8 +321,8 @@ type RecipientStore interface {
 	// otherwise nothing is stored. If the list is in use, AddRecipients deletes the campaign's check. Codes: invalid
 	// beyond MaxRecipients; conflict (wrong size, or the list is in use by a campaign that is not editable).
 	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
-	// UseList makes the list the current list of its campaign, and deletes the check. Codes: conflict unless the
-	// campaign is editable.
+	// UseList makes the list the current list of its campaign, and deletes the check. Codes: conflict (the campaign is
+	// not editable).
 	UseList(ctx context.Context, id CampaignID, list ListID) error
 	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
 	// Recipients lists at most limit rows after a cursor, in the order of the list.

@@ -54,7 +54,7 @@ const (
 	ConsentUndo                   // reverts a withdrawal; a person who gave no consent before has none afterwards
 )
 
-// String is the change's word on the wire.
+// String returns the change's word on the wire.
 func (c ConsentChange) String() string {
 	return map[ConsentChange]string{ConsentGrant: "grant", ConsentWithdraw: "withdraw", ConsentUndo: "undo"}[c]
 }

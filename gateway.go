@@ -103,6 +103,6 @@ type GatewayStore interface {
 
 // GatewayHealth says whether the gateway seems to deliver a session's latest messages.
 type GatewayHealth struct {
-	Unconfirmed int       // number of latest messages that are sent, but neither delivered nor read; counts back to the last delivered message
+	Unconfirmed int       // number of the latest sent messages that are neither delivered nor read
 	Failed      time.Time // when a message last failed for the given reason; zero: no message did
 }

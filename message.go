@@ -301,8 +301,8 @@ type AgendaStore interface {
 	// the time to.
 	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
 
-	// UpcomingCounts counts the PENDING messages of such a time range, for each quarter of an hour. Quarters come
-	// soonest first. Quarters without messages are left out.
+	// UpcomingCounts counts the PENDING messages whose Next is the time from or later, and before the time to. It
+	// counts them for each quarter of an hour, soonest first. It leaves out quarters without messages.
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 
 	// CountMessages counts the messages that match the filter. It stops counting at maximum. all reports whether n is

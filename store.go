@@ -143,9 +143,9 @@ type SequenceStore interface {
 	// StartInfo reads in one call what a start needs: the sequence, and the session that it uses.
 	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error) // code not_found
 
-	// DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If it has pending
-	// messages, the code is conflict with their number, unless keep or cancel is true. With cancel, the messages are
-	// cancelled. With keep, they will be sent, and a stop still reaches them.
+	// DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If the sequence has pending
+	// messages, and neither keep nor cancel is true, the code is conflict with their number. With cancel, the messages
+	// are cancelled. With keep, they will be sent, and a stop still reaches them.
 	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
 
 	// RestoreSequence undoes a deletion, if it happened later than the argument since. It does not change default pairs

@@ -151,7 +151,7 @@ func (c *campaigner) contacts(ctx context.Context, n int) error {
 	return nil
 }
 
-// reaches waits until the query returns n.
+// reaches waits until the query returns at least n.
 func (c *campaigner) reaches(ctx context.Context, query string, n int, within time.Duration) error {
 	for until := time.Now().Add(within); ; {
 		got, err := c.count(ctx, query)

@@ -336,7 +336,7 @@ func listen(ctx context.Context, cfg *serverConfig, addr string) (net.Listener, 
 	return l, nil
 }
 
-// URL is the base address of the API.
+// URL returns the base address of the API.
 func (s *server) URL() string {
 	addr := s.listener.Addr().String()
 	host, port, err := net.SplitHostPort(addr)

@@ -8,7 +8,7 @@ import (
 // MinPassword is the least length of a password that is not weak, in characters.
 const MinPassword = 10
 
-// MaxPassword bounds a password, in bytes.
+// MaxPassword is the length of the longest password, in bytes.
 const MaxPassword = 1024
 
 // common contains passwords, and beginnings of passwords, that attackers try first.

@@ -209,7 +209,7 @@ func (w *world) serve(own *life, r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// order contains the members of every call's body.
+// order has every member that the body of a call may have.
 type order struct {
 	Take     string   `json:"take"`
 	Max      int      `json:"max"`
