@@ -84,8 +84,8 @@ type Client struct {
 	Connection ConnectionType // type of the client's default session; read only
 }
 
-// NewAccount returns a client with the credits, cap, expiry and profile of the account type. today is the day of
-// creation. The caller sets the time of the first refill.
+// NewAccount returns a client with the credits, cap, expiry and profile of the account type. The argument today is the
+// day of creation. The caller sets the time of the first refill.
 func NewAccount(t AccountType, today Date) Client {
 	c := Client{Type: t, Zone: "Europe/Rome", Region: "IT", Refill: RefillNone, Profile: ProfileMonthly}
 	switch t {

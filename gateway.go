@@ -69,8 +69,8 @@ type OpenAttempt struct {
 // keys.
 type GatewayTenant interface {
 	// CreateGateway is [SessionStore.CreateSession] with keys. The store calls seal inside the transaction, with the
-	// new id, perhaps more than once. mark is the keyed hash of the gateway's number, or "" if there is none yet.
-	// Codes: conflict (another session has the same number).
+	// new id, perhaps more than once. The argument mark is the keyed hash of the gateway's number, or "" if there is
+	// none yet. Codes: conflict (another session has the same number).
 	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 }
 

@@ -182,7 +182,7 @@ type NoticeStore interface {
 	// once.
 	QueueNotices(ctx context.Context, now time.Time) (int, error)
 	// QueuedNotices returns at most MailedNotices notices for an e-mail, oldest first. It leaves out notices that the
-	// user has read, or no longer wants by e-mail. more is the number of notices that did not fit.
+	// user has read, or no longer wants by e-mail. The result more is the number of notices that did not fit.
 	QueuedNotices(ctx context.Context, u User, m Mail) (all []Notice, more int, err error)
 }
 

@@ -61,7 +61,8 @@ type OfficialTenant interface {
 }
 
 // KeyChange makes a session's new sealed keys from the old ones; old is nil if there are none. The store may call it
-// more than once. mark is [GatewayKeys.Mark] of the new keys; keys that are not a gateway's have the mark "".
+// more than once. The result mark is [GatewayKeys.Mark] of the new keys; keys that are not a gateway's have the mark
+// "".
 type KeyChange func(old []byte) (sealed []byte, mark string, err error)
 
 // OfficialStore has the methods that the connector of Official sessions uses.

@@ -115,7 +115,8 @@ func (m InboundMessage) Storable() InboundMessage {
 	return m
 }
 
-// storable returns the beginning of text: only whole characters, and no NUL. limit is the largest length, in bytes.
+// storable returns the beginning of text: only whole characters, and no NUL. The argument limit is the largest length,
+// in bytes.
 func storable(text string, limit int) string {
 	if len(text) > limit {
 		for limit > 0 && !utf8.RuneStart(text[limit]) {

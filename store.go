@@ -131,8 +131,8 @@ type Page struct {
 
 // SequenceStore stores sequences.
 type SequenceStore interface {
-	// CreateSequence stores a new sequence. o may be nil; its Answer gets the SequenceID. Codes: not_found (its
-	// session), invalid (a template that a step names, at body.steps[i].template).
+	// CreateSequence stores a new sequence. The argument o may be nil; its Answer gets the SequenceID. Codes: not_found
+	// (its session), invalid (a template that a step names, at body.steps[i].template).
 	CreateSequence(ctx context.Context, s Sequence, o *Idempotency) (SequenceID, error)
 	// UpdateSequence replaces the sequence. The stored version must be one of known, if known is not empty. Codes:
 	// not_found; invalid as in CreateSequence; precondition_failed.
@@ -198,8 +198,8 @@ type TemplateStore interface {
 
 // BlacklistStore stores the numbers that a client must never write to.
 type BlacklistStore interface {
-	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark
-	// after an erasure, is already there, nothing changes. o may be nil; its Answer gets nil.
+	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark after
+	// an erasure, is already there, nothing changes. The argument o may be nil; its Answer gets nil.
 	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
 	// RemoveBlacklisted removes the phone, or its mark. It returns whether the blacklist had one of them. It counts
 	// one call in any case.
@@ -255,8 +255,8 @@ type PartnerTenant interface {
 
 // ClientStore stores a partner's clients.
 type ClientStore interface {
-	// CreateClient creates the client, its login, its default session and its key in one transaction. o may be nil;
-	// its Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the e-mail).
+	// CreateClient creates the client, its login, its default session and its key in one transaction. The argument o
+	// may be nil; its Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the e-mail).
 	CreateClient(ctx context.Context, c NewClient, o *Idempotency) (CreatedIDs, error)
 	Client(ctx context.Context, id ClientID) (Client, error)                                     // code not_found
 	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // sorted by id; code invalid: the cursor is wrong
@@ -277,10 +277,10 @@ type ClientStore interface {
 // conflict (the partner has MaxPartnerKeys).
 type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // only valid keys, sorted by id
-	// CreateKey stores a new key. o may be nil; its Answer gets the KeyID.
+	// CreateKey stores a new key. The argument o may be nil; its Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
-	// RotateClientKey stores the key next. The key old works until the time graceEnds. o may be nil; its Answer gets
-	// the KeyID of next.
+	// RotateClientKey stores the key next. The key old works until the time graceEnds. The argument o may be nil; its
+	// Answer gets the KeyID of next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
@@ -384,8 +384,8 @@ type QueueReader interface {
 	// Retrying returns the sessions' open messages that are in retry. Their last attempt began after the argument
 	// since, and their Next is not later than the argument end. A new owner of the sessions needs these messages to
 	// keep the order of messages to each recipient. For each session, Retrying reads at most maximum open messages,
-	// with or without an attempt. crowded contains the sessions in which it read maximum messages, because these
-	// sessions may have more.
+	// with or without an attempt. The result crowded contains the sessions in which it read maximum messages, because
+	// these sessions may have more.
 	Retrying(ctx context.Context, sessions []SessionID, since, end time.Time, maximum int) (tried []DueMessage, crowded []SessionID, err error)
 
 	// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.

@@ -265,7 +265,7 @@ type AuditStore interface {
 // BrandStore stores a partner's brand.
 type BrandStore interface {
 	Host(ctx context.Context) (Host, error)
-	// Logo returns the logo and its media type. logo is nil if there is none.
+	// Logo returns the logo and its media type. The result logo is nil if there is none.
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
 	// SetBrand stores the brand. The store sets Mark. Confirmed stays true only if Host is unchanged. A new host name
 	// must be confirmed, and several partners may wait for the same name. The stored version must be one of known, if
@@ -324,8 +324,8 @@ func (k PendingStepKind) Begin(u User, now time.Time) PendingStep {
 }
 
 // Open reports whether the user can still finish the step. The step must be of this kind, and now must be before its
-// deadline. Since the step began, the user must not have changed the password or ended all visits. u is the user as
-// stored now.
+// deadline. Since the step began, the user must not have changed the password or ended all visits. The argument u is
+// the user as stored now.
 func (p PendingStep) Open(kind PendingStepKind, u User, now time.Time) bool {
 	return p.Kind == kind && p.User == u.ID && p.Stamp == u.Stamp && now.Before(p.Until)
 }

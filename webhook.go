@@ -142,8 +142,8 @@ type Replay struct {
 // WebhookStore stores the webhooks of one client, or of one partner. A webhook of another owner is missing:
 // CodeNotFound.
 type WebhookStore interface {
-	// CreateWebhook stores a new webhook. o may be nil; its Answer gets the WebhookID. Codes: quota_reached;
-	// not_found (the session).
+	// CreateWebhook stores a new webhook. The argument o may be nil; its Answer gets the WebhookID. Codes:
+	// quota_reached; not_found (the session).
 	CreateWebhook(ctx context.Context, w Webhook, secret []byte, now time.Time, o *Idempotency) (WebhookID, error)
 	Webhooks(ctx context.Context) ([]Webhook, error)            // sorted by id; at most MaxWebhooks
 	Webhook(ctx context.Context, id WebhookID) (Webhook, error) // code not_found

@@ -176,9 +176,9 @@ func (w *Window) Always() bool {
 	return w == nil || len(w.Weekdays) == 0 && w.From == "" && w.To == "" && w.Holidays == "" && len(w.Closed) == 0
 }
 
-// hours returns when the window opens and closes, in microseconds after the midnight that begins its day. to is
-// exclusive, and is more than 24 hours if the window crosses midnight. If a time cannot be read, which Check refuses,
-// from and to are equal.
+// hours returns when the window opens and closes, in microseconds after the midnight that begins its day. The result to
+// is exclusive, and is more than 24 hours if the window crosses midnight. If a time cannot be read, which Check
+// refuses, from and to are equal.
 func (w *Window) hours() (from, to int64) {
 	to = microDay
 	if w.From != "" {
