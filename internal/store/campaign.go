@@ -147,8 +147,8 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
-// campaignCounts counts messages from the index of a campaign's messages alone. It checks the client in the campaign's
-// row.
+// campaignCounts reads only the index of a campaign's messages, not their rows. This index has no column for the
+// client. So the statement checks the client in the campaign's row.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 

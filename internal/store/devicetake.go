@@ -61,7 +61,7 @@ func holdColumns(held []hold) engine.Columns {
 		engine.Column(held, func(h *hold) int64 { return h.Intent }))
 }
 
-// moveMessages sets the time at which the session's node looks at the attempts.
+// moveMessages sets the time at which the session's node looks at the attempts of these holds.
 func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold, at time.Time) error {
 	if len(held) == 0 {
 		return nil

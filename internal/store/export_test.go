@@ -40,7 +40,7 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 	}), false)
 }
 
-// Statement is a statement of the hot path. Its plan is shown for the arguments Args.
+// Statement is a statement of the hot path. Explain shows its plan for the arguments Args.
 type Statement struct {
 	Text string
 	Args []any

@@ -20,7 +20,7 @@ type start struct {
 	steps  string // the frozen steps as JSON
 	first  int64  // id of the run and of its first message
 
-	passed       bool  // counted and not refused, so the run is to be stored
+	passed       bool  // the call was counted and not refused, so its run will be stored
 	staleError   error // set if the start was planned from data that have changed since
 	answer       puntuale.StartedRun
 	storedAnswer []byte // stored answer of an earlier call with the same key
@@ -105,7 +105,7 @@ func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 type startBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
-	free  bool // calls are not counted, but their days are still locked
+	free  bool // the calls of this batch are not counted, but the batch still locks their usage rows
 
 	keyed      []*engine.Task // calls whose idempotency key this batch has written
 	days       []queue.UsageDay

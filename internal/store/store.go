@@ -68,7 +68,7 @@ func newKinds() kinds {
 	consent := engine.NewEffect("consent")
 	consent.Priority = engine.PriorityPrevent
 	heard.Check = engine.RunAgain // it may run twice: messages that are already stored change nothing
-	heard.Background = true       // replies must not slow campaigns down as calls do: networks may report them as fast as messages leave
+	heard.Background = true       // calls slow campaigns down, but replies must not: networks may report replies as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
 		heard: heard, consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(),

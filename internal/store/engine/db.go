@@ -21,9 +21,9 @@ import (
 
 // Config says where the database is. Data or Database must be set. All other fields have defaults.
 type Config struct {
-	// Database is the address of the database. "" means the SQLite file puntuale.db in the folder Data. The
-	// address "sqlite:", followed by a path, means another SQLite file, optionally with "?_pragma=name(value)" for its settings. A
-	// PostgreSQL address begins with postgres:// or postgresql://.
+	// Database is the address of the database. "" means the SQLite file puntuale.db in the folder Data. "sqlite:" and a
+	// path mean another SQLite file. After the path, "?_pragma=name(value)" may set its settings. A PostgreSQL address
+	// begins with postgres:// or postgresql://.
 	Database string
 	Data     string
 
@@ -42,7 +42,7 @@ type Config struct {
 // Options says how a program uses the database.
 type Options struct {
 	Name   string                                     // name that PostgreSQL shows for our connections
-	Shared bool                                       // while the database is open, imports into the SQLite file are refused, and exports that move its data
+	Shared bool                                       // while the database is open, imports into the SQLite file and exports that move its data are refused
 	Admit  func(ctx context.Context, a Querier) error // checks each new connection of a writer; nil: no check
 }
 

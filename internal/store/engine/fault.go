@@ -197,8 +197,7 @@ func PublicError(err error) error {
 	return err
 }
 
-// inDoubt returns the error for a connection that broke during COMMIT. It is unknown whether the transaction is on
-// disk.
+// inDoubt returns the error for a connection that broke during COMMIT. Nobody knows whether the transaction is on disk.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
 		Reason: puntuale.Because(faultStoreInDoubt)}

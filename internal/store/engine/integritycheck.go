@@ -131,7 +131,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 		if err != nil {
 			return damagedIn(ctx, path, err)
 		}
-		if len(found) != 1 || found[0] != "ok" { // SQLite returns the one row "ok", or one row for each fault
+		if len(found) != 1 || found[0] != "ok" { // SQLite returns the one row "ok", or one row for each error that it found
 			lines := strings.Split(strings.TrimPrefix(strings.Join(found, "\n"), "*** in database main ***\n"), "\n")
 			return damaged(path, integrityResult("table "+table+": "+strings.Join(lines[:min(len(lines), 3)], "; ")))
 		}

@@ -44,9 +44,9 @@ type connLife struct {
 const (
 	watchTick   = 100 * time.Millisecond
 	askEvery    = 3               // ticks between two queries
-	silenceMost = 8               // ticks without any answer while a query waits; after them the database is silent
+	silenceMost = 8               // if a query waits and no answer comes for so many ticks, the database is silent
 	askAgain    = 2               // ticks between two queries while the database is silent
-	askWait     = 1 * time.Second // wait for an answer on an open connection while the database is silent
+	askWait     = 1 * time.Second // how long the monitor waits for an answer on an open connection while the database is silent
 )
 
 // errAway marks errors that occur because the database does not answer.

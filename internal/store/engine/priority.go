@@ -34,7 +34,7 @@ func (t *Task) call() bool {
 	return !t.Kind.Background && (t.priority == PriorityCall || t.priority == PriorityPrevent)
 }
 
-// ownerTasks is the tasks of one owner that have the same priority.
+// ownerTasks is the key of a group of tasks: they have the same owner and the same priority.
 type ownerTasks struct {
 	owner    int64
 	priority Priority

@@ -337,10 +337,10 @@ var eventCases = map[string]moveCase{
 		s.listed(id, begin.Add(time.Second), puntuale.TemplateApproved, "uno", "due")
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
-		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // older than the status that is stored
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // this event is older than the stored status
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "due", Quality: "RED", At: begin.Add(time.Minute)})                          // the template's quality fell
 		s.listed(id, begin.Add(time.Hour), puntuale.TemplateApproved, "uno", "tre")                                                          // uno is approved again, due is missing, tre is new
-		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has contained it yet
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has contained quattro yet
 		s.listed(id, begin.Add(3*time.Hour), puntuale.TemplateApproved, "uno", "tre", "quattro")
 	}, slices.Repeat([]string{"template.changed"}, 6)},
 	"template of one's own": {func(s *eventClient) {
@@ -355,7 +355,7 @@ var eventCases = map[string]moveCase{
 
 const oneDay = 24 * time.Hour
 
-// TestFacts checks that each change causes its events once, in any order of changes before it.
+// TestFacts checks that each change causes its events once, whatever changes came before.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, eventCases) })

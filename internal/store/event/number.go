@@ -14,7 +14,7 @@ import (
 // Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
 // wait.
 const (
-	numberedFacts   = 1000 // facts in one transaction; the last row may add more
+	numberedFacts   = 1000 // how many facts one transaction numbers; the last row that it reads may add more
 	numberedClients = 50   // largest number of clients in one transaction
 )
 
@@ -90,7 +90,7 @@ type numberTask struct {
 	now     func() time.Time
 
 	a            engine.Querier
-	seqs, before map[puntuale.ClientID]int64 // each client's last number: in seqs at present, in before when the streams were locked
+	seqs, before map[puntuale.ClientID]int64 // each client's last number: seqs contains the present one, before the one at the time of the lock
 	facts        []fact
 	rows         []factRow
 	last         puntuale.ClientID // the last client whose facts were read
