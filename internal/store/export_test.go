@@ -208,7 +208,7 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 	return plan, err
 }
 
-// ForeignTables returns the tables of the database that are neither in MovedTables nor in LeftTables.
+// ForeignTables returns the tables of the database that MovedTables and LeftTables do not list.
 func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 	_, foreign, err := archive.Catalogue(ctx, s.Dialect, s.CallReads)
 	return foreign, err

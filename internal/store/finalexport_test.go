@@ -98,7 +98,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	direct := d.Config
 	p := behindProxy(t, d)
 	in := newInstallation(t, d)
-	if _, err := d.SQL.Exec("delete from node"); err != nil { // now the server looks like a server that only answers calls
+	if _, err := d.SQL.Exec("delete from node"); err != nil { // without this row, the server looks like a server that only answers calls
 		t.Fatal(err)
 	}
 	start := func() error {

@@ -130,7 +130,7 @@ func TestSQLiteUntrusted(t *testing.T) {
 			d, path := used(t)
 			test.damage(t, d, path)
 			if strings.HasPrefix(test.says, "journal_mode") {
-				path = "" // the wrong setting changes the file itself, so do not compare it
+				path = "" // do not compare the file, because the wrong setting itself changes it
 			}
 			wantUntrusted(t, d.Config, path, test.says)
 		})

@@ -23,7 +23,7 @@ import (
 const (
 	suspectMark  = ".suspect"
 	smallFile    = 16 << 20        // bytes; a file up to this size is checked completely at every start, in about 0.1 s
-	uncleanCheck = 3 * time.Second // time for checking a larger file after an unclean end
+	uncleanCheck = 3 * time.Second // how long a start checks a larger file after an unclean end
 )
 
 // noticed is called with the error of every statement. If a SQLite file is damaged, all later calls of the store fail.

@@ -155,7 +155,7 @@ func (r *writerRound) fill(tasks []*Task, class Class) {
 	}
 }
 
-// unripe returns the kinds of waiting tasks that must still wait because of Linger, and the time until the first of
+// unripe returns the kinds of waiting tasks that must still wait because of Linger. rest is the time until the first of
 // these kinds may run. The caller has locked w.mu.
 func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 	if w.closing {

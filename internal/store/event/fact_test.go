@@ -134,7 +134,7 @@ func (s *eventClient) ends(at time.Time, looks ...time.Duration) {
 		return c
 	}})
 	for _, d := range looks {
-		for range 2 { // the second run must write nothing, as if a second node ran it
+		for range 2 { // the second run stands for a second node, and must write nothing
 			s.must(nil, s.w.TellExpiries(context.Background(), at.Add(d)))
 		}
 	}
@@ -365,8 +365,8 @@ func TestFacts(t *testing.T) {
 func TestEveryTypeComes(t *testing.T) {
 	t.Parallel()
 	come := map[string]bool{
-		puntuale.EventWebhookDisabled.String(): true, // TestAttempts
-		puntuale.EventAutomationFired.String(): true, // when a rule acts; tests of automations check it
+		puntuale.EventWebhookDisabled.String(): true, // TestDisabled checks it
+		puntuale.EventAutomationFired.String(): true, // the tests of automations check it
 	}
 	for _, table := range []map[string]moveCase{moves, eventCases} {
 		for _, m := range table {

@@ -86,11 +86,11 @@ func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 // numberTask is the work of one transaction that numbers facts.
 type numberTask struct {
 	s       *Events
-	clients []puntuale.ClientID // in the order in which they are served
+	clients []puntuale.ClientID // the clients, in the order in which their facts are numbered
 	now     func() time.Time
 
 	a            engine.Querier
-	seqs, before map[puntuale.ClientID]int64 // each client's last number: seqs contains the present one, before the one at the time of the lock
+	seqs, before map[puntuale.ClientID]int64 // each client's last number: seqs contains the present number, and before the number at the time of the lock
 	facts        []fact
 	rows         []factRow
 	last         puntuale.ClientID // the last client whose facts were read

@@ -315,7 +315,7 @@ func (b *ClaimBatch) findRefused(ctx context.Context) error {
 // the message. But the credit is given back if the number was blacklisted before the message was accepted.
 func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
-	var credit []int64 // for each message: 0: no credit was taken, 1: the credit stays spent, -1: the credit is given back
+	var credit []int64 // for each message: 0 if no credit was taken, 1 if the credit stays spent, -1 if the credit is given back
 	var state []int64
 	var reason []string
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
