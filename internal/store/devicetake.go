@@ -88,7 +88,7 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, ho
 
 // takeCandidates are the messages that the device could take. They were read outside a transaction.
 type takeCandidates struct {
-	free    []puntuale.HeldMessage // messages that may leave now, sorted; at most one message for each person
+	free    []puntuale.HeldMessage // messages that may leave now: at most one new message for each person, and after them the repeats
 	outside []puntuale.Settlement  // messages outside their window; each is postponed until its window opens again
 }
 
