@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Backlog counts the messages that are due and have not left, at one time.
+// Backlog says how many messages are due and have not left at one moment.
 type Backlog struct {
 	Messages int64
 	Oldest   time.Time // the earliest time at which one of these messages was due; zero if Messages is 0

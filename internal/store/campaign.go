@@ -12,7 +12,7 @@ import (
 )
 
 // campaignColumns reads the progress from the table campaign_feed (f). The progress is not in the table campaign,
-// because claims lock its rows. Only a change of a campaign's state writes the table campaign.
+// because claims lock the rows of that table. Only a change of a campaign's state writes the table campaign.
 const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused`

@@ -98,7 +98,8 @@ func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{columns}, engine.ScanOne[int64]); err != nil {
 				return err
 			}
-			// Another call may have taken the key since it was read. The condition on the column at excludes such a key.
+			// Another call may have taken the key after the key was read. The condition on the column at excludes such
+			// a key.
 			_, err := a.Exec(ctx, `delete from idempotency where at < $1 and (client_id, scope, key) in
  (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, before, columns)
 			return err

@@ -68,8 +68,8 @@ const (
 	runEnds  = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
 )
 
-// runsApart allows for ids that are not in the order of time. A call with a smaller id may have been received up to
-// this long after a call with a larger id.
+// runsApart allows for ids that are not in the order of time. A call with a smaller id may have been received later
+// than a call with a larger id, by up to this time.
 const runsApart = time.Hour
 
 // span returns which ids a list reads if its filter sets Look: ids smaller than below, and not smaller than floor. If

@@ -66,7 +66,7 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 	})
 }
 
-// If known is empty, sameSequence does nothing. Otherwise it locks the sequence's row, and returns an error if known
+// sameSequence does nothing if known is empty. Otherwise it locks the sequence's row, and returns an error if known
 // does not contain the stored version.
 func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, known []puntuale.Version) error {
 	if len(known) == 0 {

@@ -34,8 +34,8 @@ type Config struct {
 	// ListTimeout is how long reading a list may take; default 10 s.
 	ListTimeout time.Duration
 
-	// NoMigrate makes Open return an error for an empty database, and for a database with older tables. If it is false,
-	// Open migrates the database.
+	// NoMigrate makes Open return an error for an empty database, and for a database with older tables. If NoMigrate is
+	// false, Open migrates the database.
 	NoMigrate bool
 }
 

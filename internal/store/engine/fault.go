@@ -30,7 +30,7 @@ func passing(err error) bool {
 	return errors.Is(err, ErrAgain)
 }
 
-// ErrAgain makes a transaction run again from its beginning, because its data changed after it read them.
+// ErrAgain makes a transaction run again from its beginning, because the data changed after the transaction read them.
 var ErrAgain = errors.New("changed while it was read")
 
 // lost reports whether the connection cannot be used any more.

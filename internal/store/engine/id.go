@@ -26,7 +26,7 @@ const (
 const IDEpoch = 1767225600000000
 
 // TakeBlock takes $1 identifiers from the counter, and returns the last of them. If the counter is behind the
-// database's clock, the statement first sets it to the clock.
+// database's clock, the statement first sets the counter to the clock's time.
 const TakeBlock = `
 update id_block set next = greatest(next, $clock - 1767225600000000) + $1::bigint where one = 1 returning next`
 

@@ -97,7 +97,7 @@ type numberTask struct {
 	taken        int64             // only on SQLite: id of the last fact that was read and may be deleted
 }
 
-// fact is a fact with its number.
+// fact is a fact with the number that its event gets.
 type fact struct {
 	client      puntuale.ClientID
 	id, seq     int64 // id is the id of the fact's row

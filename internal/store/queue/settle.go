@@ -15,9 +15,9 @@ import (
 // These statements close an open message as FAILED, or set the time of its next check. The message must still have the
 // intent that the caller saw. If an unanswered attempt took a credit, the credit stays spent.
 //
-// A node of the previous version may have set the intent of a message that was stopped in flight back to 0
-// (cancellation.go). Such a message looks expired, and becomes CANCELLED. A message that a campaign holds back does not
-// expire.
+// A node of the previous version may have set the intent of a message back to 0, although the message was stopped in
+// flight (cancellation.go). Such a message looks expired, and becomes CANCELLED. A message that a campaign holds back
+// does not expire.
 var (
 	FailMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,
