@@ -99,7 +99,7 @@ func (s *eventClient) credits(n int64) {
 	s.patch(puntuale.ClientPatch{Credits: puntuale.ChangeTo(new(n))})
 }
 
-// spend claims n messages. Each takes a credit.
+// spend claims n messages. Each claim takes a credit.
 func (s *eventClient) spend(n int) (all []puntuale.ClaimItem, token int64) {
 	s.t.Helper()
 	for range n {
