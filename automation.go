@@ -370,7 +370,7 @@ type PersonFirings interface {
 type HookStore interface {
 	// HookOf returns the hook of an address, even if its rule is not active. Codes: not_found.
 	HookOf(ctx context.Context, hash KeyHash) (Hook, error)
-	// CallHook stores the payload. If the call is new, it also writes a trigger row, in the same transaction. It
+	// CallHook stores the payload. If the call is new, it also writes a trigger row, in the same transaction. CallHook
 	// returns false for a repeat of a call within HookRepeat. Codes: not_found.
 	CallHook(ctx context.Context, client ClientID, c HookCall) (fresh bool, err error)
 }

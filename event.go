@@ -111,8 +111,8 @@ type Event struct {
 	Type    EventType
 	At      time.Time
 	Subject int64 // id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account
-	// Detail is a JSON object with facts that are not in the subject's row. Its members have the names of the wire.
-	// "": no facts. If it has a member reason, that member is the stored form of a [Reason].
+	// Detail is a JSON object with facts that are not in the subject's row. Its members have the names of the wire. "":
+	// no facts. If the object has a member reason, that member is the stored form of a [Reason].
 	Detail string
 
 	// The fields below are the subject. The store reads the subject each time it returns the event. Therefore an

@@ -169,17 +169,17 @@ type NoticeStore interface {
 	LatestNotices(ctx context.Context, u User, now time.Time) ([]Notice, error)
 	// UnreadNotices counts the notices that are due by now and that the user has not read. It stops counting at limit.
 	UnreadNotices(ctx context.Context, u User, now time.Time, limit int) (int, error)
-	// ReadNotices marks one notice as read, or with id 0 all notices that are due by now. It changes only notices that
-	// the user may see.
+	// ReadNotices marks one notice as read. With id 0, it marks all notices that are due by now. It changes only
+	// notices that the user may see.
 	ReadNotices(ctx context.Context, u User, id NoticeID, now time.Time) error
 
 	// NoticeChoice returns the user's choice. ChooseNotices replaces it.
 	NoticeChoice(ctx context.Context, u User) (NoticeChoice, error)
 	ChooseNotices(ctx context.Context, u User, c NoticeChoice) error
 
-	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. It returns how
-	// many notices it looked at. Notices older than MailPatience get no e-mail. Any number of nodes may call it at
-	// once.
+	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. QueueNotices
+	// returns how many notices it looked at. Notices older than MailPatience get no e-mail. Any number of nodes may
+	// call it at once.
 	QueueNotices(ctx context.Context, now time.Time) (int, error)
 	// QueuedNotices returns at most MailedNotices notices for an e-mail, oldest first. It leaves out notices that the
 	// user has read, or no longer wants by e-mail. The result more is the number of notices that did not fit.

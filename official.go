@@ -78,8 +78,8 @@ type OfficialStore interface {
 	ReplyWindowEnd(ctx context.Context, client ClientID, session SessionID, phone string) (time.Time, error)
 
 	// Addressed returns the people that the session wrote to outside their 24-hour windows, since the given time. For
-	// each person it returns the latest time at which the session did this. It reads all that the client sent since the
-	// given time, so call it only when a session opens.
+	// each person it returns the latest time at which the session did this. Addressed reads all that the client sent
+	// since the given time, so call it only when a session opens.
 	Addressed(ctx context.Context, client ClientID, session SessionID, since time.Time) (map[string]time.Time, error)
 
 	// Upload returns the network's id of a file that was uploaded before and is still usable at now. "": there is

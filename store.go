@@ -62,13 +62,13 @@ type RunStore interface {
 	// sequence or session is gone.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
 
-	// LastStarted lists at most limit sequences. The sequence that was started last comes first. It reads only the
-	// client's last 2,000 calls, and leaves out deleted sequences.
+	// LastStarted lists at most limit sequences. The sequence that was started last comes first. LastStarted reads only
+	// the client's last 2,000 calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
 	// Stop cancels messages of the sequence's runs for the phone: all messages that are PENDING and have no open
-	// intent. A cancelled message is never sent. With a reference, Stop reaches only runs with this reference. It
-	// counts one call, and the cap never refuses it. One transaction cancels at most 1,000 messages.
+	// intent. A cancelled message is never sent. With a reference, Stop reaches only runs with this reference. Stop
+	// counts one call, and the cap never refuses this call. One transaction cancels at most 1,000 messages.
 	//
 	// A message in flight is not in the answer. If its attempt certainly fails, it becomes CANCELLED instead of being
 	// retried. If the outcome of its attempt is uncertain, it is not repeated; then only a delivery receipt or a
@@ -231,11 +231,11 @@ type SandboxStore interface {
 
 // PrivacyStore erases persons.
 type PrivacyStore interface {
-	// Erase removes the person's number and all texts from the client's rows. Rows, states, times and credits stay. It
-	// cancels the pending messages to the phone. Uncertain messages become FAILED. It counts one call, and the cap
-	// never refuses it. It uses several small transactions. If it fails, the caller may repeat it; the repeat finishes
-	// the rest. Codes: busy, if a message to the phone is being sent or repeated now; then no call is counted, but the
-	// rest is done.
+	// Erase removes the person's number and all texts from the client's rows. Rows, states, times and credits stay.
+	// Erase cancels the pending messages to the phone. Uncertain messages become FAILED. Erase counts one call, and the
+	// cap never refuses this call. Erase uses several small transactions. If Erase fails, the caller may repeat the
+	// call, and the repeat finishes the rest. Codes: busy, if a message to the phone is being sent or repeated now;
+	// then no call is counted, but the rest is done.
 	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
 }
 
@@ -323,7 +323,7 @@ type PartnerStore interface {
 // MaintenanceStore does the regular clean-up of the store.
 type MaintenanceStore interface {
 	// Maintain does a bounded amount of work in one call. Any number of nodes may call it at once. The next call
-	// repeats work that failed. It does the following.
+	// repeats work that failed. Maintain does the following.
 	//
 	// It ends the unfinished messages of deleted clients and sessions, and deletes the contacts of deleted clients. It
 	// deletes idempotency records older than two days, counts of calls older than 400 days, and windows that are
@@ -372,13 +372,14 @@ type Queue interface {
 // QueueReader reads which messages are due, and what the dispatcher needs to send them.
 type QueueReader interface {
 	// Due returns, for each cursor, at most limit open messages of the cursor's queue, sorted by (next, id). Their Next
-	// is not later than the argument horizon. They include uncertain messages that the dispatcher must look at again.
+	// is not later than the argument horizon. The result includes uncertain messages that the dispatcher must look at
+	// again.
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
 	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no intent,
 	// and their deadline is not later than the argument end. If a session cannot send, the dispatcher closes these
 	// messages, even if it has not read them from the queue. Expiring reads all due messages of the session, so do not
-	// call it every second. It leaves out messages that a campaign holds back.
+	// call it every second. Expiring leaves out messages that a campaign holds back.
 	Expiring(ctx context.Context, session SessionID, end time.Time, limit int) ([]DueMessage, error)
 
 	// Retrying returns the sessions' open messages that are in retry. Their last attempt began after the argument
@@ -495,8 +496,8 @@ type Fleet interface {
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
-	// Assign makes newOwner the owner of the sessions that owner still owns. 0 means no node. It returns the sessions
-	// that changed owner.
+	// Assign makes newOwner the owner of the sessions that owner still owns. 0 means no node. Assign returns the
+	// sessions that changed owner.
 	Assign(ctx context.Context, owner, newOwner NodeID, sessions []SessionID) ([]SessionID, error)
 	// Leave frees the node's sessions and removes the node.
 	Leave(ctx context.Context, node NodeID) error

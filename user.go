@@ -178,8 +178,8 @@ type SignInStores interface {
 
 // LoginStore finds users of all partners and clients.
 type LoginStore interface {
-	// UsersByEmail returns at most limit users with the e-mail, sorted by id. It ignores upper and lower case.
-	// partner 0 means all partners. It leaves out users of deleted clients.
+	// UsersByEmail returns at most limit users with the e-mail, sorted by id. It ignores upper and lower case. partner
+	// 0 means all partners. UsersByEmail leaves out users of deleted clients.
 	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
 	// UserByID returns a user, and the user's partner without the logo. Codes: not_found.
 	UserByID(ctx context.Context, id LoginID) (User, Host, error)
@@ -220,7 +220,7 @@ type VisitStore interface {
 // TryStore counts attempts to sign in.
 type TryStore interface {
 	// Try counts one attempt for each of tries. If one of them must wait, Try counts nothing and returns the longest
-	// wait. It is exact under any concurrency and with any number of nodes.
+	// wait. Try is exact under any concurrency and with any number of nodes.
 	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
 	// Forget is called after a successful sign-in. It deletes the counts under the hashes in marks. It subtracts one
 	// from the counts under the hashes in the argument others.
@@ -281,8 +281,8 @@ type BrandStore interface {
 }
 
 // PendingStepKind names a step that a user begins in one request and finishes in a later request. The list below
-// contains all such steps, and names the code that checks each step. Each step has a deadline. It also ends when its
-// user is removed or changes the password.
+// contains all such steps, and names the code that checks each step. Each step has a deadline. A step also ends when
+// its user is removed or changes the password.
 type PendingStepKind string
 
 const (

@@ -245,7 +245,8 @@ type DeliveryResult struct {
 // OutboxStore has the methods that the sender of webhooks uses.
 type OutboxStore interface {
 	// NumberEvents gives numbers to about a thousand events that have no number yet. In the same transaction it makes
-	// the deliveries of these events. It returns how many events got a number. Any number of nodes may call it at once.
+	// the deliveries of these events. NumberEvents returns how many events got a number. Any number of nodes may call
+	// it at once.
 	NumberEvents(ctx context.Context, now time.Time) (int, error)
 
 	// OwnWebhooks makes the node the owner of active webhooks that have due deliveries and no living owner. It returns
@@ -253,8 +254,8 @@ type OutboxStore interface {
 	OwnWebhooks(ctx context.Context, node NodeID, now time.Time) ([]WebhookTarget, error)
 
 	// DueDeliveries returns at most limit due deliveries for each webhook, with their events. The delivery that is due
-	// first comes first. It leaves out deliveries for which skip returns true, because an attempt of such a delivery is
-	// running.
+	// first comes first. DueDeliveries leaves out deliveries for which skip returns true, because an attempt of such a
+	// delivery is running.
 	DueDeliveries(ctx context.Context, webhooks []WebhookID, now time.Time, limit int, skip func(Delivery) bool) ([]DueDelivery, error)
 
 	// EndAttempts records attempts. It disables a webhook that had no success for [WebhookPatience], or whose

@@ -12,8 +12,8 @@ import (
 // that waited for their session also stay inside the window.
 //
 // Times are local times in the run's zone. If a clock change repeats an hour, both hours are inside or both are
-// outside. If it skips an hour, the window is shorter. A window that crosses midnight belongs to the day on which it
-// began. So Friday's night continues into Saturday, and the night before a holiday continues into the holiday.
+// outside. If a clock change skips an hour, the window is shorter. A window that crosses midnight belongs to the day on
+// which it began. So Friday's night continues into Saturday, and the night before a holiday continues into the holiday.
 //
 // A nil Window is always open. The methods only read. Many goroutines may call them at once.
 type Window struct {
@@ -98,7 +98,7 @@ func (w *Window) Contains(t time.Time, loc *time.Location) bool {
 	return w.closeWall(wall) > wall
 }
 
-// Next returns the first time that is inside the window, t or later. If t is inside, Next returns t. It returns false
+// Next returns the first time that is inside the window, t or later. If t is inside, Next returns t. Next returns false
 // if the window does not open within two years.
 func (w *Window) Next(t time.Time, loc *time.Location) (time.Time, bool) {
 	if w.Always() {

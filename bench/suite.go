@@ -170,7 +170,8 @@ func (b *bench) takePart(ctx context.Context, p part) error {
 }
 
 // partLimit is how long one measurement may take. After this time, a measurement that hangs is ended. The longest
-// measurement takes a few minutes. Its first repeat also makes the database, which takes some more minutes.
+// measurement takes a few minutes. The first repeat of this measurement also makes the database, which takes some more
+// minutes.
 const partLimit = 20 * time.Minute
 
 // first reports whether this is the first repeat. Only the first repeat does slow measurements that no target needs.

@@ -362,8 +362,8 @@ func (s *server) Wait(ctx context.Context) error {
 }
 
 // Close accepts no more calls, and finishes the calls that have begun. It claims no more messages, and finishes the
-// messages in flight. Then it closes the store. It takes at most the time in the settings. The error names what did not
-// end in time.
+// messages in flight. Then it closes the store. Close takes at most the time in the settings. The error names what did
+// not end in time.
 func (s *server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.within, time.Second))
 	defer cancel()
