@@ -102,7 +102,7 @@ func (b *Progress) draw(now time.Time, done, total int64, text, below string) {
 func (b *Progress) width() int {
 	width := b.columns
 	if f, ok := b.w.(*os.File); ok && width == 0 {
-		width, _, _ = term.GetSize(int(f.Fd())) // 0 if the width is unknown
+		width, _, _ = term.GetSize(int(f.Fd())) // the result is 0 if the width is not known
 	}
 	return cmp.Or(width, wideLine)
 }

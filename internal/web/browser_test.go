@@ -167,7 +167,7 @@ func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper
 	return b
 }
 
-// listen calls hear for every event of the tab.
+// listen calls the function hear for every event of the tab.
 func (b *browser) listen(hear func(event any)) {
 	b.t.Helper()
 	if err := chromedp.Listen(b.ctx, hear); err != nil {
@@ -183,7 +183,7 @@ func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
 	}
 }
 
-// turn changes the tab's screen. It also sets the language that pages use for readers without a stored language.
+// turn changes the tab's screen. It also sets the language that pages use for readers who have not chosen a language.
 func (b *browser) turn(look screen) {
 	b.t.Helper()
 	b.look = look
@@ -214,10 +214,10 @@ func (b *browser) note(event any) {
 	}
 }
 
-// within is the time limit of a step. It is long, because the machine may be busy.
+// within is the time limit of one action in the browser. It is long, because the machine may be busy.
 const within = time.Minute
 
-// do runs steps. The test fails if a step fails.
+// do runs actions in the browser. The test fails if an action fails.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {
@@ -266,7 +266,7 @@ func (b *browser) holds(script string) (bool, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 }
 
-// The method until repeats a script until the script returns true.
+// The method until runs a script again and again, until the script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
@@ -302,8 +302,8 @@ func (b *browser) press(words string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// fill types into fields, and leaves each field afterwards. pairs are names of fields and texts. fill looks for the
-// fields in the open dialog, or else in the page.
+// fill types into fields, and leaves each field afterwards. The argument pairs contains the name of a field, then its
+// text, and so on. fill looks for the fields in the open dialog, or else in the page.
 func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -19,7 +19,7 @@ type RefusalPacer struct {
 }
 
 const (
-	pacerBurst   = 250 * time.Millisecond // after a pause, as many refusals are sent at once as the rate allows in this time
+	pacerBurst   = 250 * time.Millisecond // after a time without refusals, the pacer sends as many refusals at once as the rate allows in this time
 	longestDelay = time.Second
 )
 

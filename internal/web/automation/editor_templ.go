@@ -3226,7 +3226,7 @@ func tryAction(a TrialAction) templ.Component {
 	})
 }
 
-// thenKey returns the key of a heading: for what the rule would do, or for what prevents it.
+// thenKey returns the text key of a heading: for what the rule would do, or for what prevents it.
 func thenKey(would bool) string {
 	if would {
 		return "automation.try_then"

@@ -58,7 +58,7 @@ func (p *CampaignPage) Measure(now time.Time, before int, since int64) {
 
 func (p *CampaignPage) ended() int { return p.Counts.Total() - p.Counts.Pending }
 
-// size returns the number of recipients that are not refused.
+// size returns how many recipients were not refused.
 func (p *CampaignPage) size() int { return p.Feed.Waiting + p.Feed.Fed }
 
 // end returns the approximate time of the last message, or zero if the time is not known.
@@ -263,7 +263,7 @@ var wizardSteps = []string{"what", "people", "check", "when", "start"}
 
 func (w Wizard) number() int { return slices.Index(wizardSteps, w.Step) + 1 }
 
-// open reports whether the person may go to a step.
+// open reports whether the person may go to a wizard step.
 func (w Wizard) open(step string) bool {
 	switch step {
 	case "what", "people":
@@ -272,14 +272,14 @@ func (w Wizard) open(step string) bool {
 	return w.ID != 0 && w.List
 }
 
-// WhatPage is the step that asks for the campaign's content.
+// WhatPage is the wizard step that asks for the campaign's content.
 type WhatPage struct {
 	Wizard
 	Form                           *view.Form
 	Sequences, Templates, Sessions []view.Option
 }
 
-// PeoplePage is the step that asks for the recipients.
+// PeoplePage is the wizard step that asks for the recipients.
 type PeoplePage struct {
 	Wizard
 	Form     *view.Form
@@ -354,7 +354,7 @@ type CheckPage struct {
 
 func (p CheckPage) short() bool { return p.Left != nil && *p.Left < int64(p.Check.Messages) }
 
-// WhenPage is the step that asks when the campaign starts.
+// WhenPage is the wizard step that asks when the campaign starts.
 type WhenPage struct {
 	Wizard
 	Form       *view.Form

@@ -27,7 +27,7 @@ type MessageList struct {
 	Next      string
 	Short     bool                                          // true: a search by text stopped before the page was full
 	Unwanted  map[puntuale.MessageID]puntuale.ReasonCode    // pending messages that will not leave, each with the reason
-	Before    map[puntuale.MessageID]puntuale.MessageDetail // for a message that a move or a resend made: the old message
+	Before    map[puntuale.MessageID]puntuale.MessageDetail // the old message, by the id of the message that a move or a resend made of it
 	Version   string                                        // the version of the client's messages when the list was read
 }
 
@@ -2545,7 +2545,7 @@ type Bulk struct {
 	Form     *view.Form
 	Verb     string // again or cancel
 	Total    int    // number of messages at the beginning, up to the limit of the count
-	More     bool   // true: there are more than Total
+	More     bool   // true: there are more messages than Total
 	Done     int
 	Left     int // number of messages that changed in the meantime, so the action skipped them
 	Running  bool

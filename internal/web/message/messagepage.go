@@ -36,6 +36,6 @@ type Story struct {
 type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int
-	Hours    [24]int                  // how many messages in each hour, in the client's zone
+	Hours    [24]int                  // how many of the messages are due in each hour, in the client's zone
 	Messages []puntuale.MessageDetail // only the first messages of the day
 }

@@ -76,7 +76,7 @@ func (v visitStore) DeleteCtx(ctx context.Context, token string) error {
 	return v.accounts.EndVisit(context.WithoutCancel(ctx), token)
 }
 
-// The visit manager never calls the methods without a context.
+// The type must also have methods without a context, but the visit manager never calls these.
 func (v visitStore) Find(token string) ([]byte, bool, error) {
 	return v.FindCtx(context.Background(), token)
 }
@@ -170,7 +170,7 @@ func (v *Request) keepDevice() error {
 	if err != nil {
 		return err
 	}
-	http.SetCookie(v.Writer, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.Caller().Secure}) //nolint:gosec // behind plain http there is no other way
+	http.SetCookie(v.Writer, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.Caller().Secure}) //nolint:gosec // over plain http a browser refuses a Secure cookie
 	return nil
 }
 

@@ -18,7 +18,7 @@ type AuditRow struct {
 	puntuale.AuditEntry
 	What   string // the name of the object; "": it does not exist any more, or never had a name
 	ID     string // the object's identifier, if the object has a name; otherwise ""
-	Kept   string // the rest of the entry; may be ""
+	Kept   string // what the entry says besides the object and the action, such as a former name; may be ""
 	URL    string // the address of the object's page; may be ""
 	User   string // the name of the person who acted; may be ""
 	Client string // the name of the client whose dashboard it was; may be ""

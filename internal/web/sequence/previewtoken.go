@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/control"
 )
 
-// previewToken identifies a preview that a person saw: the messages, the number, and the due times. The form contains
-// the token, so that a start does only what the screen showed. The token protects only against mistakes, because the
-// sender of the form may start anything. For this reason it is not sealed.
+// previewToken identifies a preview that a person saw: the messages, the phone number, and the due times. The form
+// contains the token, so that a start does only what the screen showed. The token protects only against mistakes,
+// because the sender of the form may start anything. For this reason it is not sealed.
 type previewToken struct {
 	content string // a hash of everything except the due times
 	at      time.Time
@@ -53,7 +53,7 @@ const previewValidFor = time.Hour
 
 // shownBy reports whether the argument text is the token of a preview that is equal to the preview of s. The preview of
 // text must not be older than previewValidFor. Due times that count from the start may be later now, at most by the
-// time since the preview was shown. If a due time moved by more, for example because a window ended, the previews are
+// time since the preview was shown. If a due time changed by more, for example because a window ended, the previews are
 // different.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")

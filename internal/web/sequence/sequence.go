@@ -28,8 +28,8 @@ var sequenceRoutes = []page.Route{
 	page.Post("/c/{client}/sequences/{id}/delete", page.ClientSide, puntuale.Staff, "sequence.delete", deleteSequence),
 }
 
-// sequences shows the list of sequences. While a person types a search, htmx repeats the request, and sequences sends
-// only the list.
+// sequences shows the list of sequences. While a person types a search, htmx sends the request again, and sequences
+// sends only the list.
 func sequences(v *page.Request) error {
 	l, err := sequenceList(v, "/sequences")
 	if err != nil {
@@ -279,7 +279,7 @@ func atTexts(err error) error {
 		missing := slices.ContainsFunc(e.Faults, func(o puntuale.Fault) bool {
 			return strings.HasPrefix(o.Location, f.Location+".") && o.Code == puntuale.FaultRequired
 		})
-		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // if a file or a location is missing, the fault of that field is more exact, so this fault is not moved
+		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // if a file or a location is missing, the fault of that field is more exact, so this fault keeps its location
 			moved.Faults[i].Location += ".text"
 		}
 	}

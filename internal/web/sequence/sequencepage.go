@@ -210,8 +210,8 @@ func (e Editor) anchor(step string) string {
 	return view.Or(anchor, puntuale.AnchorStart)
 }
 
-// startWords returns the key of the text for the anchor "start". The editor cannot put a step before the start, but a
-// program may have stored such a step. The sentence must be right for this step, too.
+// startWords returns the text key for the anchor "start". The editor cannot put a step before the start, but a program
+// may have stored such a step. The sentence must also be right for such a step.
 func (e Editor) startWords(step string) string {
 	switch e.Form.Value(step + ".timing.offset.direction") {
 	case string(puntuale.Before), "at":
@@ -331,7 +331,7 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 // event is one line of the timeline: a message, or a time with a name.
 type event struct {
 	at      time.Time
-	mark    string // the key of a text, or the name of a field; "": a message
+	mark    string // the text of a mark, or the name of a field; "": the event is a message
 	message *puntuale.PlannedMessage
 	words   string
 }
@@ -369,7 +369,7 @@ func (t Try) days(ctx context.Context) (days []day) {
 	return days
 }
 
-// moved reports whether a window moved the message by at least a minute from its wanted time.
+// moved reports whether a window changed the message's due time by at least a minute.
 func (e event) moved() bool {
 	return e.message != nil && !e.message.Desired.IsZero() && e.message.Due.Sub(e.message.Desired).Abs() >= time.Minute
 }

@@ -508,7 +508,7 @@ func TestForm(f *view.Form, o OneSession) templ.Component {
 	})
 }
 
-// OfficialSetup asks for an Official session's keys, step by step.
+// OfficialSetup asks for an Official session's keys, one after another.
 func OfficialSetup(f *view.Form, s Sender, replaces bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -275,7 +275,7 @@ func Card(heading string) templ.Component {
 	})
 }
 
-// Empty explains the purpose of an empty page. The children offer the first step.
+// Empty explains what an empty page is for. The children offer a way to begin.
 func Empty(icon, heading, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -81,7 +81,8 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	slices.SortStableFunc(f.Order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }
 
-// rank returns the position of a field among a form's fields. An unknown name comes after all fields.
+// rank returns the position of a field among a form's fields. A name that is not among the fields comes after all of
+// them.
 func rank(fields []string, name string) int {
 	whole, _, _ := strings.Cut(name, "[")
 	for i, field := range fields {
