@@ -158,7 +158,7 @@ func (w *recorder) WriteHeader(status int) {
 // A long answer is written in parts. The caller must receive each part within takenWithin, so that a caller that reads
 // nothing does not occupy memory for long.
 const (
-	writtenAtOnce = 64 << 10 // bytes
+	writtenAtOnce = 64 << 10 // how many bytes one part has at most
 	takenWithin   = 10 * time.Second
 )
 

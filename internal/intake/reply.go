@@ -167,7 +167,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 	return puntuale.ReplyOptOut, nil
 }
 
-// optOutReason returns the reason for a blacklist entry.
+// optOutReason returns the reason of the blacklist entry for an opt-out with these words.
 func optOutReason(words string) string {
 	all := []rune(puntuale.OptOutReason + strings.TrimSpace(words))
 	return string(all[:min(len(all), puntuale.MaxName)])
@@ -206,8 +206,8 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, name
 	return result, nil
 }
 
-// preference stores a preference that a person set in WhatsApp. It is only about marketing, so a stop adds nothing to
-// the blacklist.
+// preference stores a preference that a person set in WhatsApp. A preference is only about marketing, so a stop adds
+// nothing to the blacklist.
 func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog, p puntuale.Preference) error {
 	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
 	if err != nil {

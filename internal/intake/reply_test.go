@@ -68,7 +68,7 @@ type world struct {
 	store     *failing
 	in        *intake.Intake
 	log       bytes.Buffer
-	confirmed map[string]intake.Confirmation // by key
+	confirmed map[string]intake.Confirmation // the sent confirmations, by their keys
 	confirms  int
 }
 

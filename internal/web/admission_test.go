@@ -100,7 +100,7 @@ func TestPagesForUnknownCallers(t *testing.T) {
 
 // TestImportOfEmptySteps: a file with very many empty steps is refused before the server creates objects for the steps.
 // The test does not run in parallel, because it measures the memory of the whole process.
-func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
+func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // the test measures the memory of the whole process
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Staff])
 	for _, c := range []struct {

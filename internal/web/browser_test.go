@@ -110,7 +110,7 @@ func startChromium(t testing.TB) context.Context {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		// A page lives for about a second, so the optimising compilers cost more than they save.
+		// A page is open for about a second, so JavaScript's optimising compilers cost more time than they save.
 		chromedp.Flag("js-flags", "--no-turbofan --no-maglev"),
 		// A page can load nothing from other hosts.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
@@ -138,7 +138,7 @@ type browser struct {
 
 	mu       sync.Mutex
 	requests []*network.Request
-	said     []string // lines on the console, and exceptions
+	said     []string // what the pages wrote to the console, and their exceptions
 }
 
 // newBrowser opens a tab with this screen.
@@ -193,7 +193,7 @@ func (b *browser) turn(look screen) {
 	b.do(chromedp.EmulateViewport(look.width, look.height))
 }
 
-// note stores an event. It runs in the browser's event loop.
+// note stores an event. The browser's event loop calls it.
 func (b *browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -258,8 +258,8 @@ func (b *browser) signIn(user puntuale.LoginID) {
 	b.until(`location.pathname !== "/ticket" && document.readyState === "complete"`)
 }
 
-// holds runs a script once, and reports whether the script returned true. It fails while the browser loads another
-// page.
+// holds runs a script once, and reports whether the script returned true. holds returns an error while the browser
+// loads another page.
 func (b *browser) holds(script string) (bool, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, within)
 	defer cancel()
@@ -354,8 +354,8 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// axe is a script that defines loadAxe. The browser adds the script to every page, and stores it compiled. Sending the
-// script for each check would take a third of the check's time.
+// axe is a script that defines loadAxe, which loads axe-core, a checker of accessibility. The browser adds the script
+// to every page, and stores it compiled. Sending the script for each check would take a third of the check's time.
 var axe = sync.OnceValues(func() (string, error) {
 	content, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
 	return "globalThis.loadAxe = () => {" + string(content) + "}", err

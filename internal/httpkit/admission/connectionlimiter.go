@@ -22,7 +22,7 @@ type ConnectionLimiter struct {
 
 	mu      sync.Mutex
 	open    map[net.Conn]*exchange
-	waiting list.List // connections (net.Conn) that wait for a request or the rest of a request; the one that has waited longest is first
+	waiting list.List // connections (net.Conn) that wait for data of a request; the first has waited longest
 }
 
 // beyond is the number of connections above the limit that are allowed while no connection waits. If there are more,
@@ -153,6 +153,6 @@ func (c *ConnectionLimiter) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for e := c.waiting.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(net.Conn).SetReadDeadline(longAgo) //nolint:forcetypeassert // only connections are in the list; the call fails only if the connection is already closed
+		_ = e.Value.(net.Conn).SetReadDeadline(longAgo) //nolint:forcetypeassert // only connections are in the list; a failure means that the connection is closed
 	}
 }

@@ -19,8 +19,8 @@ const (
 )
 
 // Bounds of waiting. A call may wait until its admission deadline, in all parts of the server together. A call that
-// prevents sends may wait longer. If a caller's oldest waiting call has waited long, the caller's next call would not
-// get a seat in time. The gate refuses this next call immediately.
+// prevents sends may wait longer. If a caller's oldest waiting call has waited too long (see earlyRefusalPart), the
+// caller's next call would not get a seat in time. The gate refuses this next call immediately.
 const (
 	usualDeadline    = 2 * time.Second
 	preventTimes     = 5

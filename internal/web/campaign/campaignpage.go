@@ -33,8 +33,8 @@ func works(s puntuale.CampaignState) bool {
 type CampaignPage struct {
 	puntuale.Campaign
 	Counts        puntuale.CampaignCounts
-	What, Session string // names; What is "" for a campaign of one message, and Session is "" if no session is chosen yet
-	PerMinute     int    // the recent rate: messages that ended per minute
+	What, Session string // the names of the content and of the session; What is "" for a campaign of one message; Session is "" if no session is chosen yet
+	PerMinute     int    // how many messages ended per minute recently
 	Moving        bool   // true: PerMinute is known
 	Bill          *Bill  // nil: the network does not bill messages
 
@@ -119,7 +119,7 @@ func (p *CampaignPage) partURL(ctx context.Context, part string) string {
 type Bill struct {
 	Estimated *puntuale.CampaignCost // nil: the check made no estimate
 	Reported  *puntuale.CampaignCost
-	Free      int // messages that the network delivered without a charge
+	Free      int // how many messages the network delivered without a charge
 }
 
 // billRow is one kind of messages, in the estimate and in the bill. If estimated or reported is nil, the estimate or
@@ -254,7 +254,7 @@ func (p *CampaignPage) exportURL(ctx context.Context) string {
 type Wizard struct {
 	ID    puntuale.CampaignID // 0: the campaign is not stored yet
 	Name  string
-	Step  string // what, people, check, when or start
+	Step  string // the wizard step: what, people, check, when or start
 	List  bool   // true: the draft has recipients
 	Ready bool   // true: the last check is still valid
 }
@@ -289,7 +289,7 @@ type PeoplePage struct {
 	Columns  []string
 	Mapping  map[string]int
 	Preview  [][]string
-	Fields   []string // fields that occur in the texts
+	Fields   []string // the fields that occur in the campaign's texts
 	Required []string // fields without a fallback: if the value is missing, the text would have a gap
 	Missing  []string
 	Common   map[string]string

@@ -297,7 +297,7 @@ func exportMessages(v *page.Request) error {
 	connection := http.NewResponseController(v.Writer)
 	for {
 		v.Pass.LeaveSeat()                                                // the request has no seat while the answer is sent, because the reader may be slow
-		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // not every connection has a deadline
+		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // this fails for a connection without deadlines
 		for i := range rows {
 			_ = out.Write(exportedMessage(v, &rows[i]))
 		}

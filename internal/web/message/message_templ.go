@@ -27,7 +27,7 @@ type MessageList struct {
 	Next      string
 	Short     bool                                          // true: a search by text stopped before the page was full
 	Unwanted  map[puntuale.MessageID]puntuale.ReasonCode    // pending messages that will not leave, each with the reason
-	Before    map[puntuale.MessageID]puntuale.MessageDetail // the old message, by the id of the message that a move or a resend made of it
+	Before    map[puntuale.MessageID]puntuale.MessageDetail // for the id of a message that a move or a resend made: the old message
 	Version   string                                        // the version of the client's messages when the list was read
 }
 
@@ -1692,7 +1692,7 @@ func Message(p MessagePage) templ.Component {
 	})
 }
 
-// numberBelow returns the number if the heading is a name, and otherwise "".
+// numberBelow returns the phone number if the heading is a name, and otherwise "".
 func (p MessagePage) numberBelow(ctx context.Context) string {
 	if view.CalledName(p.MessageDetail) == "" {
 		return ""

@@ -16,7 +16,7 @@ type SeenSession struct {
 
 // Failure is one reason why messages did not leave, with the newest of these messages.
 type Failure struct {
-	Reason   puntuale.Reason // the sentence that the contract calls risposta
+	Reason   puntuale.Reason // the reason; the contract calls its sentence risposta
 	Messages []puntuale.MessageDetail
 }
 

@@ -48,7 +48,7 @@ type Site struct {
 	routes      []Route
 	cross       *http.CrossOriginProtection
 	admits      admission.Limits
-	priorities  map[string]admission.Priority // by pattern
+	priorities  map[string]admission.Priority // the priority of each route, by the route's pattern
 }
 
 // NewHandler returns the handler of all pages.

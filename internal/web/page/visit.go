@@ -22,7 +22,7 @@ const (
 
 // Names of the stored values of a visit.
 const (
-	keyUser    = "user"    // who is signed in
+	keyUser    = "user"    // the id of the signed-in user
 	keyStamp   = "stamp"   // the user's stamp at the sign-in; if the user has a higher stamp now, the visit ends
 	keyBegun   = "begun"   // the time of the sign-in, in Unix seconds
 	keySeen    = "seen"    // the time of the last request, in Unix seconds
@@ -50,7 +50,7 @@ func (s *Site) newVisits(secure bool) *scs.SessionManager {
 	return m
 }
 
-// visits returns the manager of visits for a request: plain or secure.
+// visits returns the manager of visits for a request over http or over https.
 func (s *Site) visits(r *http.Request) *scs.SessionManager {
 	if httpkit.CallerOf(r).Secure {
 		return s.secure
@@ -113,7 +113,7 @@ func (v *Request) identify() error {
 }
 
 // Begin signs a person in, and gives the visit a new token. The old token becomes invalid, because somebody else may
-// know it. arrived records the sign-in. It gets the browser's cookie and address.
+// know it. The function arrived records the sign-in. Its arguments are the browser's cookie and address.
 func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, browser string, from netip.Addr) error) error {
 	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {

@@ -139,7 +139,7 @@ func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
 	return all
 }
 
-// moment returns when a message left or ended, or its due time.
+// moment returns the time at which a message left or ended. For a pending message, it returns the due time.
 func moment(m *puntuale.MessageDetail) time.Time {
 	switch {
 	case !m.LeftAt().IsZero():

@@ -83,12 +83,12 @@ func (p PersonPage) stoppable() (n int) {
 	return n
 }
 
-// called returns the person's name, or the number if the name is not known.
+// called returns the person's name, or the phone number if the name is not known.
 func (p PersonPage) called(ctx context.Context) string {
 	return view.Or(p.Name, view.ShownPhone(ctx, p.Phone))
 }
 
-// below returns the number if the heading shows a name, and otherwise "".
+// below returns the phone number if the heading shows a name, and otherwise "".
 func (p PersonPage) below(ctx context.Context) string {
 	if p.Name == "" {
 		return ""

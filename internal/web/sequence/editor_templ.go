@@ -748,7 +748,7 @@ func SequenceForm(e Editor) templ.Component {
 	})
 }
 
-// stepButton is a button that sends the form. The server returns the form with changed steps.
+// stepButton returns the attributes of a button that sends the form. The server returns the form with changed steps.
 func stepButton(base string) templ.Attributes {
 	address := base + "/sequences/draft"
 	return templ.Attributes{"formaction": address, "formnovalidate": true, "hx-post": address, "hx-target": "#sequence-form", "hx-swap": "outerHTML"}

@@ -93,7 +93,7 @@ func sessionText(id puntuale.SessionID) string {
 	return id.String()
 }
 
-// try rehearses the form's sequence for the form's person.
+// try computes the preview of the form's sequence for the form's person.
 func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
@@ -219,7 +219,7 @@ func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
 	return e, err
 }
 
-// tryDraft rehearses the form's sequence. New fields get example values.
+// tryDraft computes the preview of the form's sequence. New fields get example values.
 func tryDraft(v *page.Request, f *view.Form) (Try, error) {
 	r := readDraft(f)
 	first, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r})

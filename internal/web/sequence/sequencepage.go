@@ -64,7 +64,7 @@ func (l SequenceList) found(ctx context.Context) string {
 type SequencePage struct {
 	puntuale.Sequence
 	Fields    []puntuale.Field
-	Form      *view.Form // the values of the person that the sequence is rehearsed for
+	Form      *view.Form // the phone number and the fields of the person for whom the page shows the preview
 	Try       Try
 	Snippets  []Snippet
 	Question  *view.Form // the question before a deletion; its value "asked" means that messages are pending
@@ -99,7 +99,7 @@ type Editor struct {
 	Sessions  []puntuale.Session
 }
 
-// Try is the result of a rehearsal for a person.
+// Try is the preview of a sequence for a person.
 type Try struct {
 	Steps         []puntuale.Step
 	Messages      []puntuale.PlannedMessage
@@ -112,7 +112,7 @@ type Try struct {
 	Now           time.Time
 }
 
-// Mark is a time with a name.
+// Mark is a time with a name, which the timeline shows.
 type Mark struct {
 	Name string
 	At   time.Time
@@ -132,10 +132,10 @@ type Starting struct {
 	Try         *Try       // nil: there is nothing to show yet
 	NotYet      *view.Form // the faults that prevent a preview; nil: there is a preview, or the person typed nothing
 	Wrong       bool       // true: all values are present, but some values are wrong
-	Seen        string     // the token of Try, which is stored in the form
+	Seen        string     // the preview token of Try, which the form contains
 	Changed     bool       // true: the person saw another preview than the present one
-	Blacklisted bool       // true: the number is in the blacklist
-	Running     bool       // true: the sequence is already running for the number
+	Blacklisted bool       // true: the phone number is in the blacklist
+	Running     bool       // true: the sequence is already running for the phone number
 }
 
 // Started is the result of a start.
@@ -144,7 +144,7 @@ type Started struct {
 	Messages    []puntuale.MessageDetail
 	Skipped     []int                                      // numbers of the steps that were skipped, from 1
 	Running     string                                     // the sequence's if_running, if the sequence was already running for this number; "": it was not
-	Blacklisted bool                                       // true: the number is in the blacklist now
+	Blacklisted bool                                       // true: the phone number is in the blacklist now
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // messages that will not leave, each with the reason
 	Phone       string                                     // the address of the simulated phone; "": the messages go to a real phone
 }
@@ -180,8 +180,8 @@ func (e Editor) isDate(name, usual string) bool {
 	return name == usual
 }
 
-// anchors returns the fields from which a step may count: its present anchor, and all date fields. If there are none,
-// it returns the argument usual.
+// anchors returns the fields from which a step may count: its present anchor, and all date fields. If there is no date
+// field, the argument usual replaces the date fields.
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {

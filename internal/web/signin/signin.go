@@ -168,7 +168,7 @@ func await(v *page.Request, steps []puntuale.PendingStep) error {
 	return nil
 }
 
-// passed continues after a right password. If the person has a second factor, it asks for a code.
+// passed continues a sign-in after a right password. If the person has a second factor, it asks for a code.
 func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error {
 	if enabled, _ := p.Second(); !enabled {
 		return arrive(v, p)
