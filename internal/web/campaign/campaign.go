@@ -179,7 +179,7 @@ func retryCampaign(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id"))
 }
 
-// exportRecipients writes the list as CSV, with the result of each row.
+// exportRecipients writes the list of recipients as CSV, with the result of each row.
 func exportRecipients(v *page.Request) error {
 	q := control.RecipientQuery{State: v.Query("state"), Reason: v.Query("reason"), Limit: 1000}
 	found, err := v.Client.Campaign(v.Ctx(), v.Path("id"))

@@ -77,7 +77,7 @@ func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
 // whatFields are the fields of the first wizard step.
 var whatFields = []string{"name", "purpose", "what", "text", "template", "sequence", "id_sessione"}
 
-// readWhat returns the argument call with the values in the form of the first wizard step.
+// readWhat returns the argument call, changed to the values in the form of the first wizard step.
 func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	call.Name, call.Purpose, call.Session, call.Faults = f.Value("name"), f.Value("purpose"), f.Value("id_sessione"), nil
 	before := call.Step

@@ -713,7 +713,7 @@ func PhoneInside(p PhonePage) templ.Component {
 	})
 }
 
-// holder returns what the page calls the owner of the phone: a name with the number, or the number.
+// holder returns what the page calls the owner of the phone: a name with the phone number, or only the phone number.
 func (p PhonePage) holder(ctx context.Context) string {
 	phone := view.ShownPhone(ctx, p.Phone)
 	if name := p.Names[p.Phone]; name != "" {

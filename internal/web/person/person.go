@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// personRoutes are the page of one person or group, and the actions on this page. The number is in the query and in
-// forms, but never in the path, because paths are logged.
+// personRoutes contains the page of one person or group, and the actions on this page. The phone number is in the query
+// and in forms, but never in the path, because paths are logged.
 var personRoutes = []page.Route{
 	page.Get("/c/{client}/person", page.ClientSide, puntuale.Reader, person),
 	page.Post("/c/{client}/person/stop", page.ClientSide, puntuale.Staff, "person.stop", stopRun),

@@ -18,7 +18,7 @@ type PersonPage struct {
 	Cursor      string
 	Next        string
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
-	Listed      bool                                       // true: the number is in the blacklist
+	Listed      bool                                       // true: the phone number is in the blacklist
 	Blacklisted *puntuale.BlacklistEntry                   // nil: the number is not in the blacklist, or its entry could not be read
 	Block       *view.Form
 

@@ -1367,7 +1367,7 @@ func fieldChip(name, into string, date bool) templ.Component {
 	})
 }
 
-// focusOn gives a field the focus after the server has returned the changed form.
+// focusOn returns the attribute that gives a field the focus after the server has returned the changed form.
 func focusOn(yes bool) map[string]any {
 	if !yes {
 		return nil

@@ -342,7 +342,7 @@ type day struct {
 	events []event
 }
 
-// days returns the planned messages by day, in order.
+// days returns the timeline: the planned messages and the times with a name, by day, in order.
 func (t Try) days(ctx context.Context) (days []day) {
 	events := []event{{at: t.Now, mark: view.T(ctx, "preview.start")}}
 	for _, d := range t.Dates {

@@ -38,7 +38,7 @@ var names = map[string]string{
 	"htmx-LICENSE.txt": "htmx.org/LICENSE",
 }
 
-// asset is a file in the form in which it is served.
+// asset is a file as the server sends it.
 type asset struct {
 	kind     string
 	plain    []byte
