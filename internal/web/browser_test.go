@@ -142,7 +142,7 @@ type browser struct {
 }
 
 // newBrowser opens a tab with this screen.
-func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper // each browser test begins with it, and the browser keeps t
+func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper // each browser test begins with newBrowser, and the browser stores t
 	t.Helper()
 	process := startChromium(t)
 	chromium.tabs <- struct{}{}

@@ -31,8 +31,8 @@ type MessageList struct {
 	Version   string                                        // the version of the client's messages when the list was read
 }
 
-// live reports whether the list reloads itself. A search by text does not, because each time it would read 10,000
-// messages.
+// live reports whether the list reloads itself. A search by text does not reload itself, because each reload would read
+// 10,000 messages.
 func (l MessageList) live() bool {
 	return l.Search.Cursor == "" && l.Search.Text == "" && !l.Form.HasFaults()
 }

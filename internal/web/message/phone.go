@@ -26,7 +26,7 @@ var phoneRoutes = []page.Route{
 const (
 	chatsRows = 500
 	chatRows  = 100
-	mostChats = 50 // chats in the list; a search by number finds all other chats
+	mostChats = 50 // the number of chats in the list; a search by phone number finds all other chats
 )
 
 // phonePage reads the chats of a sandbox session, and the messages of one chat: the chat with the given number, or else
