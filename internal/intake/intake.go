@@ -21,8 +21,7 @@ type Config struct {
 	// MessageMark returns the keyed hash by which the store recognises a message that arrives again. If MessageMark is
 	// nil, replies are not stored.
 	MessageMark func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string
-	// Confirm sends the confirmation of an opt-out. For the same key it sends only once. If Confirm is nil, nothing is
-	// sent.
+	// Confirm sends the confirmation of an opt-out. It sends only once for each key. If Confirm is nil, nothing is sent.
 	Confirm func(ctx context.Context, c Confirmation) error
 	// Country returns the country of a phone number as two letters, or "" if the country is not known. If Country is nil,
 	// no country is known.

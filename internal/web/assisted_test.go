@@ -158,12 +158,12 @@ func (b *browser) links(d *desk) {
 	b.until(`document.querySelector(".assisted-from").innerText === "Segreteria"`)
 }
 
-// onCard returns a script that finds the card of a number, and on this card the element of the selector.
+// onCard returns a script that finds the card of a phone number, and on this card the element of the selector.
 func onCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
-// onCard clicks an element on the card of a number.
+// onCard clicks an element on the card of a phone number.
 func (b *browser) onCard(phone, selector string) {
 	b.t.Helper()
 	b.until(onCard(phone, selector))

@@ -19,7 +19,7 @@ type PersonPage struct {
 	Next        string
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
 	Listed      bool                                       // true: the phone number is in the blacklist
-	Blacklisted *puntuale.BlacklistEntry                   // nil: the number is not in the blacklist, or its entry could not be read
+	Blacklisted *puntuale.BlacklistEntry                   // nil: the phone number is not in the blacklist, or its entry could not be read
 	Block       *view.Form
 
 	Version      string // the version of the client's messages when the conversation was read

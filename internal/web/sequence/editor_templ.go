@@ -2094,7 +2094,7 @@ func choice(f *view.Form, name, label, class, value string, options []view.Optio
 	})
 }
 
-// faulty marks a field inside a sentence that has a fault. The fault itself is shown below the sentence.
+// faulty returns the attributes that mark a faulty field inside a sentence. The fault is shown below the sentence.
 func faulty(f *view.Form, name string) templ.Attributes {
 	if f.Fault(name) == "" {
 		return nil

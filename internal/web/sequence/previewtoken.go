@@ -20,9 +20,9 @@ type previewToken struct {
 	due     []time.Time
 }
 
-// tokenOf returns the token of a preview. The token depends on whether the number is in the blacklist. It does not
-// depend on messages that are already pending. Therefore, if the same form is sent twice, both requests get the same
-// answer.
+// tokenOf returns the token of a preview. The token depends on whether the phone number is in the blacklist. It does
+// not depend on messages that are already pending. Therefore, if the same form is sent twice, both requests get the
+// same answer.
 func tokenOf(call control.StartCall, p control.Preview, status control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), status.Blacklisted}

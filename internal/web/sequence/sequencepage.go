@@ -143,7 +143,7 @@ type Started struct {
 	puntuale.Sequence
 	Messages    []puntuale.MessageDetail
 	Skipped     []int                                      // numbers of the steps that were skipped, from 1
-	Running     string                                     // the sequence's if_running, if the sequence was already running for this number; "": it was not
+	Running     string                                     // the sequence's if_running, if the sequence was already running for this phone number; "": it was not
 	Blacklisted bool                                       // true: the phone number is in the blacklist now
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // messages that will not leave, each with the reason
 	Phone       string                                     // the address of the simulated phone; "": the messages go to a real phone

@@ -21,7 +21,7 @@ type Form struct {
 	Order   []string
 }
 
-// NewForm returns a form with values. pairs are names and texts.
+// NewForm returns a form with values. The argument pairs contains the name of a field, then its text, and so on.
 func NewForm(pairs ...string) *Form {
 	f := &Form{Values: url.Values{}}
 	for i := 0; i+1 < len(pairs); i += 2 {

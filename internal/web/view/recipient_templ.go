@@ -76,7 +76,7 @@ func Recipient(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// RecipientLink is Recipient for a list. Only the name is a link, and the number is below the name.
+// RecipientLink is Recipient for a list. Only the name is a link, and the phone number is below it.
 func RecipientLink(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
