@@ -64,7 +64,7 @@ func (l SequenceList) found(ctx context.Context) string {
 type SequencePage struct {
 	puntuale.Sequence
 	Fields    []puntuale.Field
-	Form      *view.Form // the phone number and the fields of the person for whom the page shows the preview
+	Form      *view.Form // the phone number and the fields of the person whose preview the page shows
 	Try       Try
 	Snippets  []Snippet
 	Question  *view.Form // the question before a deletion; its value "asked" means that messages are pending
