@@ -199,8 +199,8 @@ type OverviewStore interface {
 	// ClientNames returns the names of clients. It leaves out deleted clients, and clients of other partners.
 	ClientNames(ctx context.Context, ids []ClientID) (map[ClientID]string, error)
 
-	// Expiring returns at most limit clients, sorted by their last day of service, then by name. This day is the day
-	// from or later, and the day to or earlier.
+	// Expiring returns at most limit clients whose last day of service is in the given range of days. The first and the
+	// last day of the range belong to it. The clients are sorted by this day, then by name.
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
 
 	// Totals returns for each day how many messages were sent, failed or are still to be sent, oldest day first. Days

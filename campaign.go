@@ -356,8 +356,8 @@ type CheckProgress struct {
 type CampaignFeeder interface {
 	// FedCampaigns returns the campaigns on the node's sessions that are running, resuming or being cancelled.
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
-	// CountAhead counts the session's recipients whose first message was not attempted yet, and is due at the time end
-	// or earlier. It stops counting at CampaignAhead.
+	// CountAhead counts the session's recipients whose first message was not attempted yet, and is due at or before the
+	// time in the argument end. It stops counting at CampaignAhead.
 	CountAhead(ctx context.Context, session SessionID, end time.Time) (int, error)
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
 	// if the campaign is not running, or if the campaign's cursor has moved since the chunk was read. It leaves out

@@ -120,7 +120,7 @@ const (
 // offset.
 type zoneSpan struct{ offset, start, end int64 }
 
-// spanAt returns the zoneSpan that contains the instant at.
+// spanAt returns the zoneSpan that contains the instant in the argument at.
 func spanAt(at int64, loc *time.Location) zoneSpan {
 	t := time.UnixMicro(at).In(loc)
 	_, seconds := t.Zone()

@@ -90,14 +90,15 @@ type GatewayStore interface {
 	NetworkIDs(ctx context.Context, client ClientID, session SessionID, ids []string) (map[string]NetworkID, error)
 
 	// OpenAttempts returns the session's attempts without an outcome. It returns only attempts to the recipient, and
-	// only those that began after the time since.
+	// only those that began after the time in the argument since.
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, recipient string, since time.Time) ([]OpenAttempt, error)
 
-	// GatewayHealth reads those messages of the session whose outcome was recorded at the time from or later.
-	// Unconfirmed counts sent messages that are neither delivered nor read. The count begins with the latest message
-	// whose outcome was recorded before the time to, and goes back in time. The count ends at the first message that
-	// was delivered or read, or at limit. Failed is when a message last failed for the reason in the argument failure.
-	// Instead of this reason, rows of earlier versions may contain the sentence in the argument former.
+	// GatewayHealth reads those messages of the session whose outcome was recorded at or after the time in the argument
+	// from. Unconfirmed counts sent messages that are neither delivered nor read. The count begins with the latest
+	// message whose outcome was recorded before the time in the argument to, and goes back in time. The count ends at
+	// the first message that was delivered or read, or at limit. Failed is when a message last failed for the reason in
+	// the argument failure. Instead of this reason, rows of earlier versions may contain the sentence in the argument
+	// former.
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 

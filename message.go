@@ -292,17 +292,17 @@ func MediaKind(name string) string {
 
 // AgendaStore shows a client the messages that left, and the messages that are to leave.
 type AgendaStore interface {
-	// Ended lists at most limit messages, newest first. Their outcome was recorded at the time from or later, and
-	// before the time to. With failed, Ended lists only messages that did not leave, and searches only the latest 5,000
-	// outcomes.
+	// Ended lists at most limit messages, newest first. Their outcome was recorded between the arguments from
+	// (inclusive) and to (exclusive). With failed, Ended lists only messages that did not leave, and searches only the
+	// latest 5,000 outcomes.
 	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
 
-	// Upcoming lists at most limit PENDING messages, soonest first. Their Next is the time from or later, and before
-	// the time to.
+	// Upcoming lists at most limit PENDING messages, soonest first. Their Next is between the arguments from
+	// (inclusive) and to (exclusive).
 	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
 
-	// UpcomingCounts counts the PENDING messages whose Next is the time from or later, and before the time to. It
-	// counts them for each quarter of an hour, soonest first. It leaves out quarters without messages.
+	// UpcomingCounts counts the PENDING messages whose Next is between the arguments from (inclusive) and to
+	// (exclusive). It counts them for each quarter of an hour, soonest first. It leaves out quarters without messages.
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 
 	// CountMessages counts the messages that match the filter. It stops counting at maximum. all reports whether n is

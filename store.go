@@ -99,9 +99,9 @@ type MessageStore interface {
 	// most 32 MiB, and the filter may limit the search. Codes: invalid (the cursor).
 	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
 
-	// Outcomes lists outcomes, sorted by time and id, oldest first. They were recorded at the time from or later, and
-	// before the time to. A corrected outcome is listed only at the time of its correction. An outcome stays in the
-	// list after somebody sent its message again. Codes: invalid (the cursor).
+	// Outcomes lists outcomes, sorted by time and id, oldest first. They were recorded between the arguments from
+	// (inclusive) and to (exclusive). A corrected outcome is listed only at the time of its correction. An outcome
+	// stays in the list after somebody sent its message again. Codes: invalid (the cursor).
 	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
 
 	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING

@@ -217,8 +217,8 @@ type NetworkTemplateStore interface {
 
 	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces the
 	// templates of the client's business. Templates that are not in the list become DELETED. The list does not undo the
-	// effect of an event that came after the time at. If problem is not zero, problem is stored instead of the list. If
-	// account is not the business of the session, nothing is stored.
+	// effect of an event that came after the time in the argument at. If problem is not zero, problem is stored instead
+	// of the list. If account is not the business of the session, nothing is stored.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
 	// TellNetworkTemplate stores an event of a template. It does nothing if the store has a later event, or if the

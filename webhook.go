@@ -211,8 +211,8 @@ const (
 type WebhookCaller interface {
 	// Call makes one attempt. It never fails: the result says what went wrong.
 	Call(ctx context.Context, t WebhookTarget, e Event) DeliveryResult
-	// Request returns the request that an attempt at the time at would send. The former secret also signs it, until
-	// Secret.Until. An error means that a secret cannot be opened.
+	// Request returns the request that an attempt at the time in the argument at would send. The former secret also
+	// signs it, until Secret.Until. An error means that a secret cannot be opened.
 	Request(t WebhookTarget, e Event, at time.Time) (WebhookRequest, error)
 	// Refuses returns why no attempt can reach the address, or "" if an attempt is possible. It looks only at the text
 	// of the address.

@@ -54,8 +54,9 @@ func code(secret []byte, step int64) string {
 	return fmt.Sprintf("%06d", (binary.BigEndian.Uint32(sum[from:])&0x7fffffff)%totpDigits)
 }
 
-// CheckCode compares digits with the codes around the time at, and returns the time step of the matching code. It
-// refuses the time step last and all earlier ones, because their codes were used or may have been seen.
+// CheckCode compares digits with the codes around the time in the argument at, and returns the time step of the
+// matching code. It refuses the time step in the argument last, and all earlier ones, because their codes were used or
+// may have been seen.
 func CheckCode(secret []byte, digits string, at time.Time, last int64) (step int64, ok bool) {
 	now := at.Unix() / totpStep
 	for s := now - totpDrift; s <= now+totpDrift; s++ {

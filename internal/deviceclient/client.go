@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	callTakes   = 20 * time.Second // the time limit of one call; the wait that the call asks the server for comes on top
+	callTakes   = 20 * time.Second // the time limit of one call; the wait that the call asks the server for is added
 	longestWait = 30 * time.Second // how long a call that takes messages may ask the server to wait
 	maxAnswer   = 32 << 20         // bytes
 	maxReports  = 100              // the largest number of reports in one call

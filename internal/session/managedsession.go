@@ -110,7 +110,7 @@ func (m *Manager) close(ctx context.Context, p *managedSession, linker puntuale.
 	linker.Close(ctx, id)
 }
 
-// within returns a context that ends after the time d, by the manager's clock. The caller must call cancel.
+// within returns a context that ends after the duration d, by the manager's clock. The caller must call cancel.
 func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	fired, release := m.cfg.Clock.After(d)

@@ -189,7 +189,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	})
 }
 
-// TestDrain checks that a session begins no messages after the command drain, until the command resume.
+// TestDrain checks that a session begins no messages between the command drain and the command resume.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
