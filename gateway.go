@@ -68,9 +68,9 @@ type OpenAttempt struct {
 // GatewayTenant creates a client's gateway sessions with their keys. It is part of a [Tenant], which cannot read the
 // keys.
 type GatewayTenant interface {
-	// CreateGateway is [SessionStore.CreateSession] with keys. The store calls seal inside the transaction, with the
-	// new id, perhaps more than once. The argument mark is the keyed hash of the gateway's number, or "" if there is
-	// none yet. Codes: conflict (another session has the same number).
+	// CreateGateway is [SessionStore.CreateSession] with keys. The store calls the function seal inside the
+	// transaction, with the new id, perhaps more than once. The argument mark is the keyed hash of the gateway's
+	// number, or "" if there is none yet. Codes: conflict (another session has the same number).
 	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 }
 

@@ -305,8 +305,8 @@ type AgendaStore interface {
 	// (exclusive). It counts them for each quarter of an hour, soonest first. It leaves out quarters without messages.
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 
-	// CountMessages counts the messages that match the filter. It stops counting at maximum. all reports whether n is
-	// the full count.
+	// CountMessages counts the messages that match the filter. It stops counting when n reaches maximum. The result all
+	// reports whether n is the full count.
 	CountMessages(ctx context.Context, f MessageFilter, maximum int) (n int, all bool, err error)
 
 	// Version returns a text that changes when the lists of messages change. A page may call it every second or two,
@@ -326,8 +326,8 @@ type HistoryStore interface {
 // OutlookStore reads facts about pending messages that the messages' state does not show.
 type OutlookStore interface {
 	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads at most 20,000 open messages
-	// of the client, only messages whose Next is later than the argument after. all reports whether the list is
-	// complete.
+	// of the client, only messages whose Next is later than the argument after. The result all reports whether the list
+	// is complete.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
 	// AmongBlacklisted returns which of the given words are entries of the blacklist. A word is a phone or a mark; see

@@ -43,16 +43,16 @@ const ServiceWindow = 24 * time.Hour
 
 // OfficialTenant stores the keys of Official sessions. It is part of a [Tenant], which cannot read the keys.
 type OfficialTenant interface {
-	// CreateOfficial is [SessionStore.CreateSession] with keys. The store calls seal inside the transaction, with the
-	// new id, perhaps more than once.
+	// CreateOfficial is [SessionStore.CreateSession] with keys. The store calls the function seal inside the
+	// transaction, with the new id, perhaps more than once.
 	CreateOfficial(ctx context.Context, s Session, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 
 	// SetKeys replaces a session's sealed keys; nil removes them. Codes: not_found.
 	SetKeys(ctx context.Context, id SessionID, sealed []byte) error
 
-	// ChangeKeys replaces a session's sealed keys by the result of change, in one transaction. If change returns an
-	// error, ChangeKeys returns this error and changes nothing. Codes: not_found, conflict (another session has the
-	// same mark).
+	// ChangeKeys replaces a session's sealed keys by the result of the function change, in one transaction. If change
+	// returns an error, ChangeKeys returns this error and changes nothing. Codes: not_found, conflict (another session
+	// has the same mark).
 	ChangeKeys(ctx context.Context, id SessionID, change KeyChange) error
 
 	// ReplyWindowOf returns the time until which the phone may get free text from the session. Zero: the person never
@@ -82,8 +82,8 @@ type OfficialStore interface {
 	// since the given time, so call it only when a session opens.
 	Addressed(ctx context.Context, client ClientID, session SessionID, since time.Time) (map[string]time.Time, error)
 
-	// Upload returns the network's id of a file that was uploaded before and is still usable at now. "": there is
-	// none.
+	// Upload returns the network's id of a file that was uploaded before and is still usable at the time now. "": there
+	// is none.
 	Upload(ctx context.Context, u Upload, now time.Time) (string, error)
 
 	// KeepUpload stores the id. The id is valid until the time expiresAt. If id is "", KeepUpload deletes the stored

@@ -134,8 +134,8 @@ type SequenceStore interface {
 	// CreateSequence stores a new sequence. The argument o may be nil; its Answer gets the SequenceID. Codes: not_found
 	// (its session), invalid (a template that a step names, at body.steps[i].template).
 	CreateSequence(ctx context.Context, s Sequence, o *Idempotency) (SequenceID, error)
-	// UpdateSequence replaces the sequence. The stored version must be one of known, if known is not empty. Codes:
-	// not_found; invalid as in CreateSequence; precondition_failed.
+	// UpdateSequence replaces the sequence. If the argument known is not empty, the stored version must be in it.
+	// Codes: not_found; invalid as in CreateSequence; precondition_failed.
 	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
 	Sequence(ctx context.Context, id SequenceID) (Sequence, error)                       // code not_found
 	Sequences(ctx context.Context, f SequenceFilter, p Page) ([]Sequence, string, error) // code invalid: the cursor is wrong
@@ -173,12 +173,12 @@ type SessionStore interface {
 	// after a server stopped, or after a failover. Codes: not_found.
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
 
-	// UpdateSession changes the session's name, its pace, or both. The stored version must be one of known, if known
-	// is not empty. Codes: not_found, precondition_failed.
+	// UpdateSession changes the session's name, its pace, or both. If the argument known is not empty, the stored
+	// version must be in it. Codes: not_found, precondition_failed.
 	UpdateSession(ctx context.Context, id SessionID, p SessionPatch, known ...Version) error
 
-	// SetDefaultPair sets the session's default sequences; 0: none. The stored version of the pair must be one of
-	// known, if known is not empty. Codes: not_found (the session; or a sequence, with a fault at body.start or
+	// SetDefaultPair sets the session's default sequences; 0: none. If the argument known is not empty, the stored
+	// version of the pair must be in it. Codes: not_found (the session; or a sequence, with a fault at body.start or
 	// body.stop); precondition_failed.
 	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
 }
@@ -186,9 +186,9 @@ type SessionStore interface {
 // TemplateStore stores templates.
 type TemplateStore interface {
 	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: another template has the name; o's Answer gets the TemplateID
-	// UpdateTemplate replaces the template. The stored version must be one of known, if known is not empty. Codes:
-	// not_found; precondition_failed; conflict (another template has the name; or the name changes, and a sequence
-	// uses the old name).
+	// UpdateTemplate replaces the template. If the argument known is not empty, the stored version must be in it.
+	// Codes: not_found; precondition_failed; conflict (another template has the name; or the name changes, and a
+	// sequence uses the old name).
 	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
 	Template(ctx context.Context, id TemplateID) (Template, error)     // code not_found
 	Templates(ctx context.Context, p Page) ([]Template, string, error) // sorted by id; code invalid: the cursor is wrong
@@ -280,7 +280,7 @@ type KeyStore interface {
 	// CreateKey stores a new key. The argument o may be nil; its Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
 	// RotateClientKey stores the key next. The key old works until the time graceEnds. The argument o may be nil; its
-	// Answer gets the KeyID of next.
+	// Answer gets the KeyID of the key next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
@@ -313,7 +313,7 @@ type PartnerStore interface {
 	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
 	// RotateKey stores the key next for the owner of the key with this hash. The old key works until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
-	// Refill refills the clients whose RefillAt is not after now. It raises their credits to RefillTo, and sets
+	// Refill refills the clients whose RefillAt is not later than now. It raises their credits to RefillTo, and sets
 	// RefillAt to the result of the function next (zero: no more refills). Refill returns how many clients it refilled.
 	// Any number of nodes may call it at once. If one client cannot be refilled, the others still are; the error names
 	// the client.

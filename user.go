@@ -201,10 +201,10 @@ type TicketStore interface {
 
 // InvitationStore finds invitations, and lets users accept them.
 type InvitationStore interface {
-	// Invited returns the user with this invitation, if the invitation is valid at now. Codes: not_found.
+	// Invited returns the user with this invitation, if the invitation is valid at the time now. Codes: not_found.
 	Invited(ctx context.Context, hash string, now time.Time) (LoginID, error)
-	// TakeInvitation accepts an invitation that is valid at now; this works only once. It stores the hash of the
-	// user's new password, and ends the user's visits and pending steps. Codes: not_found.
+	// TakeInvitation accepts an invitation that is valid at the time now; this works only once. It stores the hash of
+	// the user's new password, and ends the user's visits and pending steps. Codes: not_found.
 	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (LoginID, error)
 }
 
@@ -268,8 +268,8 @@ type BrandStore interface {
 	// Logo returns the logo and its media type. The result logo is nil if there is none.
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
 	// SetBrand stores the brand. The store sets Mark. Confirmed stays true only if Host is unchanged. A new host name
-	// must be confirmed, and several partners may wait for the same name. The stored version must be one of known, if
-	// known is not empty. Codes: conflict (the name is confirmed for another partner); precondition_failed.
+	// must be confirmed, and several partners may wait for the same name. If the argument known is not empty, the
+	// stored version must be in it. Codes: conflict (the name is confirmed for another partner); precondition_failed.
 	SetBrand(ctx context.Context, b Brand, known ...Version) error
 	// ConfirmHost confirms the host name that the partner asks for. If several partners confirm the same name at
 	// once, only one call succeeds. Codes: not_found (the partner does not ask for this name); conflict (the name is
