@@ -21,8 +21,8 @@ import (
 	"puntuale/internal/web/static"
 )
 
-// Config configures [NewHandler]. All members except Observe and Proxies must be set. Accounts must have its SignIn
-// stores. Accounts and Control must have a Vault.
+// Config configures [NewHandler]. All members except Observe and Proxies must be set. The configuration of Accounts
+// must contain SignIn. The configurations of Accounts and Control must contain a Vault.
 type Config struct {
 	Control     *control.Control
 	Accounts    *account.Accounts
