@@ -98,7 +98,8 @@ func TestRenderFaults(t *testing.T) {
 	}
 }
 
-// TestRenderBomb uses a short template that prints a long value many times. It must be refused before it fills the memory.
+// TestRenderBomb uses a short template that prints a long value many times. Build must refuse it before it fills the
+// memory.
 func TestRenderBomb(t *testing.T) {
 	t.Parallel()
 	in := Input{Now: now, Fields: map[string]Value{"a": {Text, strings.Repeat("😀", 4096)}}}
