@@ -128,7 +128,7 @@ func TestFewContactsBesideCalls(t *testing.T) {
 		counted := &counting{Store: w.Store}
 		cfg := newRunner(w.World, w.Store, counted).Config
 		cfg.Bound = func() (int, bool) { return 8, true }
-		cfg.DatesBound = func() (int, bool) { return 2, true }
+		cfg.DatesBound = func() (int, int) { return 2, 1 }
 		w.runner = automation.New(cfg)
 		for i := range 20 {
 			w.born(fmt.Sprintf("+3933300000%02d", i), "1990-11-24")

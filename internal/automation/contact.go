@@ -59,7 +59,7 @@ func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTri
 			return err
 		}
 		if all = all[n:]; calls && len(all) > 0 {
-			if err := w.rest(ctx, begun); err != nil {
+			if err := w.rest(ctx, begun, 1); err != nil {
 				return err
 			}
 		}

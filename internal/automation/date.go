@@ -11,11 +11,10 @@ import (
 
 const (
 	datesEvery = 10 * time.Second // the wait between two rounds of dates
-	dateRest   = 2                // while calls arrive, the wait after a transaction, as a multiple of its duration
 	dateWithin = 5 * time.Second  // how long a round works on one rule before the next rule
 
 	// readPerDate: planning one date takes about as long as reading this many contacts.
-	readPerDate = 4
+	readPerDate = 3
 
 	// datesRead is how many dates the runner reads and plans before it stores them. While calls arrive, it stores them in
 	// several small transactions.
@@ -73,14 +72,14 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	today := puntuale.DateOf(now.In(w.settings.Zone))
 	for more = !d.Scanned; more; {
 		begun := r.Clock.Now()
-		dates, calls := r.DatesBound()
+		dates, rest := r.DatesBound()
 		if more, err = r.Store.ScanDates(ctx, d, dates*readPerDate, now, func(value string, from time.Time) puntuale.Date {
 			return NextDay(d.Rule.Trigger.Repeat, value, puntuale.DateOf(from.In(w.settings.Zone)))
 		}); err != nil {
 			return false, err
 		}
-		if more && calls {
-			if err := r.rest(ctx, begun); err != nil {
+		if more {
+			if err := r.rest(ctx, begun, rest); err != nil {
 				return false, err
 			}
 		}
@@ -107,9 +106,13 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 }
 
-// rest waits about as long as the last transaction took, so that arriving calls get the database.
-func (r *Runner) rest(ctx context.Context, begun time.Time) error {
-	return r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun))
+// rest waits after work that began at the time begun, so that arriving calls get the database. The wait is a multiple of
+// the work's duration.
+func (r *Runner) rest(ctx context.Context, begun time.Time, multiple int) error {
+	if multiple == 0 {
+		return nil
+	}
+	return r.Clock.Sleep(ctx, time.Duration(multiple)*r.Clock.Now().Sub(begun))
 }
 
 // someDates works on the next dates, and returns their number. It skips dates that are later than the argument by.
@@ -117,6 +120,7 @@ func (r *Runner) rest(ctx context.Context, begun time.Time) error {
 func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, steps, ahead int) (n int, stale bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
+	begun := w.Clock.Now()
 	bound, _ := w.DatesBound()
 	due, err := w.Store.DueDates(ctx, d, by, perDate(max(bound, datesRead), steps))
 	if err != nil || len(due) == 0 {
@@ -133,7 +137,7 @@ func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by punt
 	if err != nil {
 		return 0, false, err
 	}
-	stale, err = w.actDates(ctx, acts, steps)
+	stale, err = w.actDates(ctx, acts, steps, begun)
 	return len(due), stale, err
 }
 
@@ -173,15 +177,13 @@ func (w *clientWork) planDates(ctx context.Context, rule *puntuale.ActiveAutomat
 	return acts, nil
 }
 
-// actDates executes the acts of dates. While calls arrive, it uses small transactions, and rests after each of them. It
-// reports whether the rule changed after it was read.
-func (w *clientWork) actDates(ctx context.Context, acts []*puntuale.AutomationAct, steps int) (stale bool, err error) {
+// actDates executes the acts of dates, whose planning began at the time begun. While calls arrive, it uses small
+// transactions, and rests after each of them. It reports whether the rule changed after it was read.
+func (w *clientWork) actDates(ctx context.Context, acts []*puntuale.AutomationAct, steps int, begun time.Time) (stale bool, err error) {
 	for len(acts) > 0 {
-		bound, calls := w.DatesBound()
+		bound, rest := w.DatesBound()
 		n := min(len(acts), perDate(bound, steps))
 		batch := &puntuale.ActBatch{Client: w.id, Now: w.now, Day: puntuale.DateOf(w.now.In(w.settings.Zone)), Acts: acts[:n]}
-		acts = acts[n:]
-		begun := w.Clock.Now()
 		if err := w.Store.Act(ctx, batch); err != nil {
 			return false, err
 		}
@@ -189,11 +191,10 @@ func (w *clientWork) actDates(ctx context.Context, acts []*puntuale.AutomationAc
 		if !slices.ContainsFunc(batch.Acts, func(act *puntuale.AutomationAct) bool { return act.Outcome != puntuale.ActAgain }) {
 			return true, nil
 		}
-		if calls {
-			if err := w.rest(ctx, begun); err != nil {
-				return false, err
-			}
+		if err := w.rest(ctx, begun, rest); err != nil {
+			return false, err
 		}
+		acts, begun = acts[n:], w.Clock.Now()
 	}
 	return false, nil
 }

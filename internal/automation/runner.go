@@ -25,9 +25,9 @@ type Config struct {
 	Store   Queue
 	Planner func(ctx context.Context, client puntuale.ClientID) (Planner, error) // codes: not_found; forbidden
 	Bound   func() (rows int, calls bool)                                        // how many rows one transaction may write, and whether calls arrive
-	// DatesBound returns how many dates one transaction may plan if each date gets one message, and whether calls arrive.
-	// While calls arrive, the loop for dates waits after each transaction.
-	DatesBound func() (dates int, calls bool)
+	// DatesBound returns how many dates one transaction may plan if each date gets one message. It also returns how long the
+	// runner rests after a transaction, as a multiple of its duration; 0 if no calls arrive.
+	DatesBound func() (dates, rest int)
 	Wakeup     puntuale.Wakeup
 	Clock      clock.Clock
 	Logger     *slog.Logger

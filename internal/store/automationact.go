@@ -36,10 +36,18 @@ func newActKind() *engine.Kind {
 	}
 }
 
-// DatesBound returns how many dates the next transaction may plan. It assumes one message for each date. It also
-// reports whether calls arrive now. It is safe for concurrent use.
-func (s *Store) DatesBound() (dates int, calls bool) {
-	return s.bound(sizes{sqlite: 66, sqliteBeside: 24, postgres: 333, postgresBeside: 80})
+// DatesBound returns how many dates the next transaction may plan. It assumes one message for each date. It also returns
+// how long the runner rests after the transaction, as a multiple of its duration; 0 if no calls arrive. DatesBound is safe
+// for concurrent use.
+func (s *Store) DatesBound() (dates, rest int) {
+	dates, calls := s.bound(sizes{sqlite: 66, sqliteBeside: 24, postgres: 333, postgresBeside: 80})
+	switch {
+	case !calls:
+		return dates, 0
+	case s.Dialect.Postgres:
+		return dates, 1
+	}
+	return dates, 2
 }
 
 // actBatch is one transaction in which rules act. For the order of its locks, see package store/automation.

@@ -333,6 +333,17 @@ func Feeding(s *Store, do func()) error {
 	}), false)
 }
 
+// Acting runs the function do as if it were a transaction in which rules act. do gets a function that runs one
+// statement of the transaction.
+func Acting(s *Store, do func(statement func() error) error) error {
+	return s.FeedWriter.Do(context.Background(), engine.Single(s.kinds.act, func(ctx context.Context, a engine.Querier) error {
+		return do(func() error {
+			_, err := engine.QueryAll(ctx, a, `select id from client where id = 0`, nil, engine.ScanOne[int64])
+			return err
+		})
+	}), false)
+}
+
 // OccupyReaders occupies all connections that calls read with, until the function release is called.
 func OccupyReaders(s *Store) (release func()) {
 	_, n := s.CallReads.InUse()

@@ -3,7 +3,9 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,6 +233,39 @@ func TestReadPassesDeadline(t *testing.T) {
 		release()
 		if err := <-patientRead; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestActsGiveWayToCalls lets one call arrive during each run of a transaction in which rules act. On SQLite, the call is done
+// before the transaction runs again. After five calls, the transaction runs to its end. On PostgreSQL, calls have writers
+// of their own, so the transaction runs only once.
+func TestActsGiveWayToCalls(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		runs, most := 0, 6
+		if w.Dialect.Postgres {
+			most = 1
+		}
+		var done atomic.Int64
+		answers := make(chan error, most)
+		err := store.Acting(w.Store, func(statement func() error) error {
+			if n := int(done.Load()); n != runs {
+				t.Errorf("run %d: %d calls were done before it", runs+1, n)
+			}
+			runs++
+			go func() { answers <- store.Write(t.Context(), w.Store, c.ID, 1, func() { done.Add(1) }) }()
+			for store.Queued(w.Store, c.ID) == 0 && int(done.Load()) < runs {
+				runtime.Gosched()
+			}
+			return statement()
+		})
+		if err != nil || runs != most {
+			t.Errorf("%d runs, %v", runs, err)
+		}
+		for range runs {
+			soon(t, answers, "a call was not answered")
 		}
 	})
 }

@@ -70,8 +70,8 @@ type Conn struct {
 
 	admit func(ctx context.Context, conn Querier) error // checks each new connection; nil: no check
 
-	// giveWay runs before each statement of a transaction on SQLite. If it returns an error, the statement does not run.
-	// nil: the transaction gives way to nobody.
+	// giveWay runs before each statement on SQLite. If it returns an error, the statement does not run. nil: the transaction
+	// does not give way to calls.
 	giveWay func() error
 }
 
@@ -109,6 +109,11 @@ func (l *Conn) drop() {
 }
 
 func (l *Conn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
+	if l.giveWay != nil {
+		if err := l.giveWay(); err != nil {
+			return nil, err
+		}
+	}
 	if s, ok := l.stmts[text]; ok {
 		return s, nil
 	}
@@ -127,11 +132,6 @@ func (l *Conn) Query(ctx context.Context, text string, args []any, scan func(r R
 		_, err := l.send(ctx, statement{text, args, scan})
 		return l.watch.observe(ctx, err)
 	}
-	if l.giveWay != nil {
-		if err := l.giveWay(); err != nil {
-			return err
-		}
-	}
 	s, err := l.prepared(ctx, text)
 	if err != nil {
 		return err
@@ -149,11 +149,6 @@ func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error
 	if text = l.dialect.Text(text); l.dialect.Postgres {
 		tag, err := l.send(ctx, statement{text, args, nil})
 		return tag.RowsAffected(), l.watch.observe(ctx, err)
-	}
-	if l.giveWay != nil {
-		if err := l.giveWay(); err != nil {
-			return 0, err
-		}
 	}
 	s, err := l.prepared(ctx, text)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 //	$timeline             PostgreSQL's timeline, 0 if there is none (postgres.go)
 //
 // On SQLite, casts and row locks are removed, because SQLite's single writer locks the whole file. greatest and least
-// become max and min. If an argument is null, SQLite's max and min return null, but PostgreSQL ignores the argument. So
+// become max and min. A limit gets a plus sign before its parameter. If an argument is null, SQLite's max and min return null, but PostgreSQL ignores the argument. So
 // no statement passes a null. If these additions are not enough, there are two texts, and a comment gives the reason.
 //
 // The rows of RETURNING come in no fixed order, so callers find each row by its key.
@@ -71,7 +71,7 @@ func (d *Dialect) render(text string) string {
 	} else {
 		text = castSign.ReplaceAllString(text, "")
 		text = lockSign.ReplaceAllString(text, "")
-		text = limitSign.ReplaceAllString(text, "limit +$1") // if the limit is a bare parameter, SQLite parses a prepared statement again at each execution
+		text = limitSign.ReplaceAllString(text, "limit +$1") // if a limit is a parameter alone, SQLite parses the prepared statement again at each execution
 		text = strings.ReplaceAll(text, "$clock", "cast(unixepoch('subsec') * 1000000 as integer)")
 		text = strings.ReplaceAll(text, "greatest(", "max(")
 		text = strings.ReplaceAll(text, "least(", "min(")
