@@ -142,7 +142,7 @@ func TestFewContactsBesideCalls(t *testing.T) {
 		if n := w.Int("select count(*) from automation_date where rule_id = $1 and value = '1990-11-23'", id); n != 20 {
 			t.Errorf("%d contacts are followed", n)
 		}
-		if len(counted.followed) != 10 || slices.Max(counted.followed) != 2 || len(counted.scanned) != 3 || slices.Max(counted.scanned) != 8 {
+		if len(counted.followed) != 10 || slices.Max(counted.followed) != 2 || len(counted.scanned) != 4 || slices.Max(counted.scanned) != 6 {
 			t.Errorf("followed %v, read %v", counted.followed, counted.scanned)
 		}
 	})
