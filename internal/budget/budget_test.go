@@ -94,7 +94,7 @@ type operation struct {
 	messages int  // messages that one operation handles; 0: it handles no messages
 	shared   bool // callers share commits, so allocations depend on how many calls share a commit by chance
 	waits    bool // the operation waits for a disk or a server; the Go scheduler's cost in that time depends on the machine's load
-	few      int  // how often TestAllocations runs it
+	few      int  // how many times TestAllocations runs the operation
 	// prepare makes what n operations need, and returns a function that does the operation with number i. Only that
 	// function is measured.
 	prepare func(t testing.TB, w *world, n int) func(i int) error

@@ -34,7 +34,7 @@ type hostileAttack struct {
 // hostileCount is what the attackers have counted so far.
 type hostileCount struct {
 	Open    int            // the largest number of connections that were open at once
-	Refused int            // how many dials were refused
+	Refused int            // how many attempts to connect failed
 	Made    map[string]int // how many connections each kind of attack made
 }
 

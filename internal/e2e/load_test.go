@@ -140,9 +140,9 @@ func (c *caller) run() {
 	c.book = append(c.book, made...)
 	c.mu.Unlock()
 	switch c.random.IntN(c.stops) {
-	case 0: // stop at once
+	case 0: // the caller stops the run at once
 		c.stopRun(made)
-	case 1: // stop at about the time when a message is due
+	case 1: // the caller stops the run at about the time when a message is due
 		c.rest(time.Duration(900+c.random.IntN(200)) * time.Millisecond)
 		c.stopRun(made)
 	case 2:

@@ -137,7 +137,8 @@ func (o *officialStory) client() {
 	o.pages = o.s.base + evaluate[string](b, `location.pathname.match(/^\/c\/\d+/)[0]`)
 }
 
-// setUp enters the keys on the guided page. The first token is wrong. Then it replaces only the token.
+// setUp enters the number's ids and secrets on the guided page. The first token is wrong. Then setUp replaces only the
+// token.
 func (o *officialStory) setUp() {
 	t, b, n := o.t, o.b, o.number
 	b.visit(o.pages + "/sessions/new")

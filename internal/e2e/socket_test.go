@@ -29,7 +29,7 @@ type shop struct {
 	account *whatsapptest.Account
 	who     tenant
 	session string   // the session's id
-	codes   []string // the codes that were shown
+	codes   []string // the linking codes that the server showed
 }
 
 // newShop starts the server and links a number through its API.
