@@ -76,7 +76,8 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 	return n, nil
 }
 
-// CancelCall is a request to cancel messages: those to some recipients, those with a reference, or all of the client's messages.
+// CancelCall is a request to cancel messages: those to some recipients, those with a reference, or all of the client's
+// messages.
 type CancelCall struct {
 	Phones    []string         // empty: nothing is cancelled, unless All or Reference is given
 	Reference *string          // nil: none

@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// SessionState is a type of sessions and a state.
+// SessionState contains a type of sessions and one of their states.
 type SessionState struct {
 	Type    puntuale.ConnectionType
 	State   string // the name in the API

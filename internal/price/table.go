@@ -38,7 +38,7 @@ func Embedded() *Table {
 
 const (
 	mostBytes  = 1 << 20
-	mostFaults = 20 // faults that one error contains
+	mostFaults = 20 // the most faults that one error contains
 )
 
 // Read reads a table in CSV format. Its first lines contain currency, date and source. After the header, which begins

@@ -45,7 +45,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-const answerMost = 1 << 20 // bytes
+const answerMost = 1 << 20 // the largest answer that is read, in bytes
 
 // unsentError says that no byte of a request reached Meta.
 type unsentError struct{ err error }

@@ -223,7 +223,7 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 // numberInfo is Meta's answer about a number.
 type numberInfo struct {
 	number string // "+…"
-	limit  int    // how many persons the number may address in 24 hours; 0: no limit, or none given
+	limit  int    // how many persons the number may address in 24 hours; 0: there is no limit, or Meta gave none
 }
 
 // ask requests a number's data from Meta. If the token may not read the limit, ask returns the other data.

@@ -112,9 +112,9 @@ func ruleOf(code int) (rule, bool) {
 
 // The duration of each pause. A pause ends earlier if a person tests the session.
 const (
-	pauseTime    = time.Hour        // of a number
-	noAccessFor  = time.Minute      // of a number, if its token is the cause
-	templateFor  = 15 * time.Minute // of a template
+	pauseTime    = time.Hour        // the pause of a number
+	noAccessFor  = time.Minute      // the pause of a number whose token is the cause
+	templateFor  = 15 * time.Minute // the pause of a template
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute
 	pairMost     = 5 // after this number of refusals in a row the wait stays at 4^5 s, about 17 minutes

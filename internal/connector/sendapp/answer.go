@@ -27,7 +27,7 @@ var errNoAnswer = &puntuale.ReasonError{Reason: puntuale.Because(reasonNothing)}
 // Reasons for answers that do not show whether the message was sent.
 const (
 	reasonNothing    puntuale.ReasonCode = "sendapp.answer_says_nothing"
-	reasonUnreadable puntuale.ReasonCode = "sendapp.answer_unreadable"  // {1}: why
+	reasonUnreadable puntuale.ReasonCode = "sendapp.answer_unreadable"  // {1}: the error of the decoder
 	reasonStatus     puntuale.ReasonCode = "sendapp.http_status"        // {1}: the status
 	reasonNoID       puntuale.ReasonCode = "sendapp.success_without_id" // {1}: the gateway's text
 	reasonUnclear    puntuale.ReasonCode = "sendapp.error_unclear"      // {1}: the gateway's text

@@ -58,7 +58,7 @@ type linkMachine struct {
 	since time.Time // when the number came online
 
 	failures    int // how many logins in a row failed or ended early
-	quarantines int // quarantines in a row
+	quarantines int // how many times in a row the network acknowledged no messages
 }
 
 // opened sets the state of a session that was just opened. l is the stored state. linked says whether the number has

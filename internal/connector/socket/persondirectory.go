@@ -64,7 +64,7 @@ type personDirectory struct {
 	answers map[string]answer
 	waiting map[string][]chan error // callers that wait for an answer, by person
 	asking  bool
-	quiet   time.Time // no query before this time
+	quiet   time.Time // no query is sent before this time
 }
 
 type answer struct {

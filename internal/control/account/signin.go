@@ -213,7 +213,7 @@ func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntu
 	return c.tenants.Partner(partner).Host(ctx)
 }
 
-// sealedVisit is the purpose under which visits are sealed. While a user sets up a second factor, the visit contains
+// sealedVisit is the vault's purpose for visits. While a user sets up a second factor, the visit contains
 // the factor's secret.
 const sealedVisit = "visit"
 
