@@ -37,7 +37,7 @@ type ImportedContacts struct {
 	Consents             int // the number of rows whose consent was recorded
 	Columns              []string
 	Mapping              map[string]int // the column of phone, nome, tags, consent, language, source and each field, counted from 0
-	Preview              [][]string     // the first rows
+	Preview              [][]string     // the first rows of the file
 	Refused              []puntuale.RefusedGroup
 	Lines                []RefusedContact // the first 1,000 refused rows
 }

@@ -29,7 +29,7 @@ var authentications = []gomail.SMTPAuthType{gomail.SMTPAuthSCRAMSHA256, gomail.S
 type Server struct {
 	host     string
 	port     int
-	implicit bool // TLS from the first byte; false: STARTTLS
+	implicit bool // true: TLS from the first byte; false: STARTTLS
 	plain    bool // the connection has no TLS, which is allowed only on this machine
 	user     string
 	password string
@@ -87,7 +87,7 @@ var errAway = errors.New("the mail server")
 // refusal is a server's answer to one e-mail. It has only the code, because the server's text may contain the address.
 type refusal struct {
 	code     int
-	enhanced string // such as 5.1.1
+	enhanced string // the enhanced status code, such as 5.1.1
 }
 
 func (r refusal) Error() string {

@@ -9,7 +9,7 @@ import (
 // SessionState contains a type of sessions and one of their states.
 type SessionState struct {
 	Type    puntuale.ConnectionType
-	State   string // the name in the API
+	State   string // the state's name in the API
 	Sandbox bool
 }
 

@@ -17,7 +17,7 @@ var Categories = []string{"marketing", "utility", "authentication", "service"}
 
 // Table is a table of prices. It never changes.
 type Table struct {
-	Currency string // ISO 4217
+	Currency string // the currency's code in ISO 4217
 	Date     puntuale.Date
 	Source   string
 

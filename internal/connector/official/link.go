@@ -222,7 +222,7 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 
 // numberInfo is Meta's answer about a number.
 type numberInfo struct {
-	number string // "+…"
+	number string // in the form "+…"
 	limit  int    // how many persons the number may address in 24 hours; 0: there is no limit, or Meta gave none
 }
 

@@ -104,7 +104,7 @@ func ruleOf(code int) (rule, bool) {
 	if r, ok := rules[code]; ok {
 		return r, true
 	}
-	if code >= 200 && code <= 299 { // errors of permissions
+	if code >= 200 && code <= 299 { // Meta uses these codes for errors of permissions
 		return rule{noAccess, reasonRights}, true
 	}
 	return rule{failMessage, reasonInvalid}, false

@@ -145,8 +145,8 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 }
 
 // refusal returns nil if the message was sent. It returns a [*puntuale.SendError] if the message was certainly not
-// sent. Any other error means that the outcome is unknown. A success without an id also leaves the outcome unknown,
-// because the gateway returns such a success even if its send failed with an exception.
+// sent. Any other error means that the outcome is uncertain. A success without an id also leaves the outcome
+// uncertain, because the gateway returns such a success even if its send failed with an exception.
 func (a answer) refusal() error {
 	text := a.text()
 	does, sendError := meaning(text)

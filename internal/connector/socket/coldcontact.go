@@ -104,7 +104,7 @@ func (s *coldContactLimiter) learn(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= knownMost {
-		clear(s.known) // the database still has them
+		clear(s.known) // the database still contains these people
 	}
 	s.known[to] = true
 }

@@ -73,7 +73,7 @@ type Peer struct {
 	newer     bool // behave like the newer generation of the family
 	instances map[string]*instance
 	sent      []Sent
-	files     map[string][]byte // encrypted files, by address
+	files     map[string][]byte // encrypted files; the key is the address
 	answer    func(Sent) Reply
 	asked     int
 	faults    []string

@@ -43,7 +43,7 @@ type Account struct {
 	refusals  []*refusal
 	privacy   map[string]string
 	settings  settings
-	salt      []byte // contact tokens are made from it
+	salt      []byte // contact tokens are made from this salt
 }
 
 // device is one of an account's devices. The primary device has id 0.
@@ -70,7 +70,7 @@ type watch struct {
 // Device is one entry of the phone's list of linked devices.
 type Device struct {
 	ID       int    // 0 is the phone itself
-	Platform string // as the client named it
+	Platform string // the name that the client gave to the platform
 	Online   bool
 }
 

@@ -48,7 +48,7 @@ func (m Message) Raw() *waE2E.Message { return m.raw }
 type Ledger struct {
 	n       *Network
 	entries []Message
-	places  map[arrival]int // positions in entries
+	places  map[arrival]int // the position of each message in entries
 	file    *os.File
 }
 
