@@ -28,7 +28,7 @@ const (
 const (
 	Taken   = "taken"    // the mail server accepted the e-mail
 	Failed  = "failed"   // another attempt will follow
-	GivenUp = "given_up" // the mail server refused the e-mail for good, or the attempts took too long
+	GivenUp = "given_up" // every further attempt would fail, or the attempts took too long
 )
 
 // Config is the configuration of a [Mailer].

@@ -75,7 +75,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends all pauses of a session, and starts a status check at once.
+// Test ends the pauses that release ends, and runs a status check at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {

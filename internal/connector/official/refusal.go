@@ -110,7 +110,7 @@ func ruleOf(code int) (rule, bool) {
 	return rule{failMessage, reasonInvalid}, false
 }
 
-// The duration of each pause. A pause ends earlier if a person tests the session.
+// The duration of each pause. The pause of a number or a template ends earlier if a person tests the session.
 const (
 	pauseTime    = time.Hour        // the pause of a number
 	noAccessFor  = time.Minute      // the pause of a number whose token is the cause

@@ -64,7 +64,7 @@ func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	}
 }
 
-// free ends the pause of cold contacts, because the session was linked to a new number.
+// free ends the wait of messages to cold contacts, because the session was unlinked, or linked to a new number.
 func (s *coldContactLimiter) free() { s.pause(time.Time{}) }
 
 // knows reports whether a recipient ever wrote to the number, or got a message from it.

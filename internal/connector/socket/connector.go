@@ -94,7 +94,7 @@ func init() {
 	logger.Setup(&s)
 }
 
-// New returns a connector. The connector starts no work before the first call of Open.
+// New returns a connector, and starts its sweep. Call Stop to end the sweep.
 func New(cfg Config) *Connector {
 	if cfg.Owned == nil {
 		cfg.Owned = func() bool { return true }
