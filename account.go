@@ -26,7 +26,7 @@ type AccountType string
 const (
 	AccountTest AccountType = "test" // 100 credits; expires 14 days after creation
 	AccountBaby AccountType = "baby" // 2000 credits with an annual refill
-	AccountFull AccountType = "full" // no limitation
+	AccountFull AccountType = "full" // no limits
 )
 
 // ParseAccountType reads the contract's word for an account type: test, baby or full. "" means full.
@@ -71,7 +71,7 @@ type Client struct {
 	Expires   Date      // last day of service; zero: never
 	ExpiresAt time.Time // local midnight at the end of Expires; zero: never
 	Zone      string    // IANA name
-	Region    string    // for phone numbers written without a country
+	Region    string    // the country of phone numbers that are written without a country code
 	Closed    []Date    // the client's own holidays, besides the national ones
 	Suspended bool
 	Features  []string
@@ -84,14 +84,14 @@ type Client struct {
 	Connection ConnectionType // type of the client's default session; read only
 }
 
-// NewAccount returns a client with the credits, cap, expiry and profile of the account type. today is the day of
-// creation. The caller sets the time of the first refill.
+// NewAccount returns a client with the credits, cap, expiry and profile of the account type. The argument today is the
+// day of creation. The caller sets the time of the first refill.
 func NewAccount(t AccountType, today Date) Client {
 	c := Client{Type: t, Zone: "Europe/Rome", Region: "IT", Refill: RefillNone, Profile: ProfileMonthly}
 	switch t {
 	case AccountTest:
 		c.Profile, c.Credits, c.Cap = ProfileTest, new(int64(100)), new(int64(100))
-		c.RefillTo = 100 // takes effect once a partner sets refills
+		c.RefillTo = 100 // has no effect until a partner sets refills
 		c.Expires = today.AddDays(14)
 	case AccountBaby:
 		c.Profile, c.Credits, c.Cap = ProfileYearly, new(int64(2000)), new(int64(1000))
@@ -106,8 +106,8 @@ type SendPermission struct {
 	Suspended bool
 	Held      bool      // a restore holds the client until a person releases it
 	Erased    bool      // the client erased a person, so the client's blacklist may contain marks; see [BlacklistEntry]
-	ExpiresAt time.Time // zero: never
-	Credits   *int64    // nil: unlimited
+	ExpiresAt time.Time // when the service ends; zero: never
+	Credits   *int64    // credits left; nil: unlimited
 }
 
 // WaitReason returns the reason why the client's messages must wait, or "" if they may leave.
@@ -129,7 +129,7 @@ func (s SendPermission) WaitReason(now time.Time) ReasonCode {
 
 // NewClient is a request to create a client with its login, its default session and its first key in one transaction.
 type NewClient struct {
-	Client  Client // ID zero
+	Client  Client // its ID is zero
 	Login   Login  // without a password if Invitation is set
 	Session Session
 	Key     Key
@@ -164,7 +164,7 @@ func ChangeTo[T any](v T) Change[T] { return Change[T]{Set: true, To: v} }
 type ClientPatch struct {
 	Cap        Change[*int64] // nil: no cap
 	Credits    Change[*int64] // nil: unlimited
-	CreditsAdd Change[int64]  // added to the credits; may be negative; if the result is below 0: CodeInvalid at body.credits_add
+	CreditsAdd Change[int64]  // the number to add to the credits; it may be negative. A result below 0 gives CodeInvalid at body.credits_add
 	Profile    Change[string]
 	Refill     Change[string]
 	RefillTo   Change[int64]
@@ -192,15 +192,15 @@ type OverviewStore interface {
 	// FindClients lists clients by name. Codes: invalid (the cursor).
 	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
 
-	// Pulses returns the status of each client on the day that days gives for the client. It leaves out clients of
-	// other partners.
+	// Pulses returns the status of each client on the client's day in the argument days. It leaves out clients of other
+	// partners.
 	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 
 	// ClientNames returns the names of clients. It leaves out deleted clients, and clients of other partners.
 	ClientNames(ctx context.Context, ids []ClientID) (map[ClientID]string, error)
 
-	// Expiring returns at most limit clients whose last day of service is between two days, both inclusive. They are
-	// sorted by day, then by name.
+	// Expiring returns at most limit clients whose last day of service is in the given range of days. The first and the
+	// last day of the range belong to it. The clients are sorted by this day, then by name.
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
 
 	// Totals returns for each day how many messages were sent, failed or are still to be sent, oldest day first. Days

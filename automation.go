@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An automation is a rule of a client: one trigger, conditions joined by "and", and actions in order. This is how a
-// rule comes to act:
+// An automation is a rule of a client: one trigger, conditions joined by "and", and actions in order. This is the way
+// from a fact to a line in the rule's log:
 //
 //	a fact (a reply, an outcome, a call of a hook, a date) ─▶ a [Firing] that acted, or that did not act for a [Reason]
 //
@@ -28,7 +28,7 @@ const (
 	MaxAutomations       = 100 // automations of one client
 	MaxActions           = 10  // actions of one rule
 	MaxTriggerWords      = 50
-	MaxTriggerWord       = 100 // characters
+	MaxTriggerWord       = 100 // characters of one word
 	MaxConditionFields   = 20
 	MaxConditionTags     = 20
 	MaxHookFields        = 50
@@ -46,7 +46,7 @@ const (
 	KeepFirings = 30 * 24 * time.Hour
 	// HookRepeat is how long the server recognizes a repeat of a hook's call.
 	HookRepeat = 24 * time.Hour
-	// AutomationCatchUp: after an outage, a rule still plans those steps of a date that are at most this late. If all
+	// AutomationCatchUp: after an outage, a rule still plans those steps for a date that are at most this late. If all
 	// steps are later, the log says missed.
 	AutomationCatchUp = 24 * time.Hour
 	// AutomatedWithin is the period in which the starts and sends for one person are counted.
@@ -125,9 +125,9 @@ type Trigger struct {
 	Sequence SequenceChoice    `json:"sequence,omitempty"` // reply_to, no_reply, outcome: an id
 	Hours    int               `json:"hours,omitempty"`    // no_reply: hours without an answer after the run's last message was COMPLETED, 1 to MaxNoReplyHours
 	Field    string            `json:"field,omitempty"`    // date: name of a contact's date field
-	Repeat   Repeat            `json:"repeat,omitempty"`   // date
+	Repeat   Repeat            `json:"repeat,omitempty"`   // date: how often the date recurs
 	Map      map[string]string `json:"map,omitempty"`      // hook: the path of each field in the payload, such as "customer.phone" (package payload); "phone" is required
-	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome
+	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome: the result for which the rule waits
 }
 
 // Values of a [SequenceChoice] that are not ids.
@@ -168,7 +168,7 @@ type Conditions struct {
 	Tags          []string         `json:"tags,omitempty"` // the contact must have all these tags
 	Fields        []FieldCondition `json:"fields,omitempty"`
 	Session       string           `json:"id_sessione,omitempty"` // the trigger must have come through this session; not used with date and hook
-	Window        *Window          `json:"window,omitempty"`      // hours in the client's zone
+	Window        *Window          `json:"window,omitempty"`      // the hours in which the rule acts, in the client's zone
 	NotIn         SequenceChoice   `json:"not_in,omitempty"`      // no message of the sequence may be pending for the person
 	CooldownHours int              `json:"cooldown_hours,omitempty"`
 }
@@ -232,7 +232,7 @@ type Action struct {
 	Template  string   `json:"template,omitempty"`
 	Purpose   string   `json:"purpose,omitempty"` // "": service
 
-	Add    []string `json:"add,omitempty"` // tag; if the person is no contact, the rule makes a contact
+	Add    []string `json:"add,omitempty"` // tag: the tags to add; if the person is no contact, the rule makes a contact
 	Remove []string `json:"remove,omitempty"`
 }
 
@@ -250,10 +250,10 @@ func (a Action) CountsForLimit() bool { return a.Kind == ActionStart || a.Kind =
 
 // AutomationStore stores the rules of a client. Every method may return not_found.
 type AutomationStore interface {
-	// CreateAutomation stores a rule, which must pass the function Check of package automation. o may be nil; its
-	// Answer gets the AutomationID. If the rule is active, facts that are committed after the rule trigger it. secret
-	// is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault at each sequence, session or
-	// template that does not exist.
+	// CreateAutomation stores a rule, which must pass the function Check of package automation. The argument o may be
+	// nil; its Answer gets the AutomationID. If the rule is active, facts that are committed after the rule trigger it.
+	// The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault at each
+	// sequence, session or template that does not exist.
 	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
 	// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule already planned for
 	// dates do not change. Codes: invalid, as for CreateAutomation, and at body.trigger.kind; precondition_failed.
@@ -287,7 +287,7 @@ const (
 	FiringTags       ReasonCode = "automation.tags"       // a tag is missing
 	FiringField      ReasonCode = "automation.field"      // a comparison is not true
 	FiringSession    ReasonCode = "automation.session"    // the trigger came through another session
-	FiringWindow     ReasonCode = "automation.window"     // outside the window
+	FiringWindow     ReasonCode = "automation.window"     // the time is outside the window
 	FiringNotIn      ReasonCode = "automation.not_in"     // messages of the sequence are pending
 	FiringCooldown   ReasonCode = "automation.cooldown"   // the rule acted for the person recently
 	FiringTakeover   ReasonCode = "automation.takeover"   // the client's people answer this person
@@ -335,7 +335,7 @@ type Hook struct {
 	Map        map[string]string // see [Trigger]
 	Sealed     []byte
 	Payload    []byte    // the last payload, at most MaxHookBody bytes; nil: none yet, or removed
-	PayloadAt  time.Time // zero: no call yet
+	PayloadAt  time.Time // when the last call came; zero: no call yet
 	Form       bool      // the payload is a form, not JSON
 }
 
@@ -370,7 +370,7 @@ type PersonFirings interface {
 type HookStore interface {
 	// HookOf returns the hook of an address, even if its rule is not active. Codes: not_found.
 	HookOf(ctx context.Context, hash KeyHash) (Hook, error)
-	// CallHook stores the payload. If the call is new, it also writes a trigger row, in the same transaction. It
+	// CallHook stores the payload. If the call is new, it also writes a trigger row, in the same transaction. CallHook
 	// returns false for a repeat of a call within HookRepeat. Codes: not_found.
 	CallHook(ctx context.Context, client ClientID, c HookCall) (fresh bool, err error)
 }

@@ -37,7 +37,7 @@ type TakenTrigger struct {
 	Sequence   SequenceID
 	Run        RunID
 	Ended      bool      // no message of the run is pending
-	LastDue    time.Time // of a message: when the run's last message is due
+	LastDue    time.Time // only of a message: when the run's last message is due
 	Depth      int
 	Occurrence string
 
@@ -62,7 +62,7 @@ type ActiveAutomation struct {
 // AutomatedClient is a client with active rules.
 type AutomatedClient struct {
 	ID       ClientID
-	Since    time.Time // facts before this time count as missed; zero: no limit
+	Since    time.Time // if a fact is older, no rule acts, and the log says missed; zero: no limit
 	Zone     string
 	Settings ClientSettings
 	Rules    []ActiveAutomation // sorted by id
@@ -105,11 +105,11 @@ type AutomationAct struct {
 // WantedFacts says which facts about a person a decision needs. The contact is always read. Facts that are not wanted
 // stay zero.
 type WantedFacts struct {
-	Sequences []SequenceID // sequences for Running
-	Takeover  bool         // for Answered and Assigned
-	Cooldown  bool         // for Acted
-	Limit     bool         // for Reached
-	First     bool         // for First
+	Sequences []SequenceID // the sequences that Running must contain
+	Takeover  bool         // Decide needs Answered and Assigned
+	Cooldown  bool         // Decide needs Acted
+	Limit     bool         // Decide needs Reached
+	First     bool         // Decide needs First
 }
 
 // WantedFacts returns which facts a decision about the rule needs.

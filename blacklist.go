@@ -7,7 +7,7 @@ import "time"
 type BlacklistEntry struct {
 	ID     int64
 	Phone  string // "" in lists after the person was erased
-	Mark   string // keyed hash that replaces the phone of an erased person; callers give it, lists never return it
+	Mark   string // keyed hash that replaces the phone of an erased person; callers of the store set it; lists never return it
 	Erased bool
 	Reason string
 	Added  time.Time

@@ -30,7 +30,7 @@ type Campaign struct {
 	List      ListID         // 0: no list yet
 	Checked   CampaignCheck
 	Alive     time.Time // when the running check last stored its progress
-	Reason    string    // code of why the campaign paused or failed
+	Reason    string    // the code that says why the campaign paused or failed
 	CreatedBy LoginID   // the user who created the campaign; 0: an API key did
 
 	Created, Started, Paused, Resumed, Ended time.Time // zero: not yet
@@ -110,7 +110,7 @@ func (s CampaignState) Editable() bool { return s == CampaignDrafted || s == Cam
 // Ended reports whether feeding is over in this state.
 func (s CampaignState) Ended() bool { return s >= CampaignDone }
 
-// Codes of why a campaign pauses by itself. Pages translate them.
+// Codes that say why the server paused a campaign. Pages translate them.
 const (
 	CampaignByCanary   = "canary"
 	CampaignByCredit   = "no_credit"
@@ -122,7 +122,7 @@ const (
 	CampaignNoSequence = "sequence_deleted"
 )
 
-// Codes of why a recipient is refused, in the order in which a check looks for them.
+// Codes that say why a recipient is refused, in the order in which a check looks for them.
 const (
 	RefusedPhone       = "invalid_phone"
 	RefusedDuplicate   = "duplicate"
@@ -133,7 +133,7 @@ const (
 	RefusedRunning     = "running"
 	RefusedPast        = "past"
 	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write in the last 24 hours
-	RefusedErased      = "erased"    // only while feeding, never in a check
+	RefusedErased      = "erased"    // the feeder refuses such a recipient; a check never does
 )
 
 // CampaignFeed is the progress of feeding. Waiting + Fed + Refused is always the size of the list.
@@ -171,11 +171,11 @@ type CampaignCheck struct {
 	Last       time.Time         `json:"last,omitzero"`  // when the last message leaves, as the pace, the window and the network's limits allow
 	Refused    []RefusedGroup    `json:"refused,omitempty"`
 	Samples    []CampaignSample  `json:"samples,omitempty"`
-	Longest    int               `json:"longest,omitempty"` // characters of the longest text
+	Longest    int               `json:"longest,omitempty"` // length of the longest text, in characters
 	Limit      *CampaignLimit    `json:"limit,omitempty"`
 	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network charges nothing
 	Warnings   []CampaignWarning `json:"warnings,omitempty"`
-	Done       int               `json:"done,omitempty"` // while the check runs: recipients checked so far
+	Done       int               `json:"done,omitempty"` // while the check runs: how many recipients it has checked
 }
 
 // RefusedGroup is how many recipients were refused for one reason.
@@ -195,7 +195,7 @@ type CampaignSample struct {
 // CampaignWarning is a possible problem with a step. It does not prevent the start.
 type CampaignWarning struct {
 	Code string `json:"code"`
-	Step int    `json:"step"` // from 0
+	Step int    `json:"step"` // number of the step, from 0
 }
 
 // WarnsNoOptOut warns that a marketing text does not say how to opt out.
@@ -263,12 +263,12 @@ type RecipientList struct {
 
 // RecipientFilter narrows a list of recipients.
 type RecipientFilter struct {
-	State  *RecipientState // nil: any
-	Reason string          // "": any
+	State  *RecipientState // nil: any state
+	Reason string          // "": any reason
 }
 
-// CampaignChange moves a campaign from one state to another. It is a compare-and-set: it fails unless the state is
-// one of From.
+// CampaignChange moves a campaign from one state to another. It is a compare-and-set: it fails if the state is not one
+// of From.
 type CampaignChange struct {
 	From   []CampaignState
 	To     CampaignState
@@ -290,20 +290,20 @@ type CampaignStart struct {
 
 // CampaignStore stores a client's campaigns. Every method may return not_found, besides the codes that it names.
 type CampaignStore interface {
-	// CreateCampaign stores a new campaign. o may be nil; its Answer gets the CampaignID. Codes: quota_reached beyond
-	// MaxOpenCampaigns.
+	// CreateCampaign stores a new campaign. The argument o may be nil; its Answer gets the CampaignID. Codes:
+	// quota_reached beyond MaxOpenCampaigns.
 	CreateCampaign(ctx context.Context, c Campaign, o *Idempotency) (CampaignID, error)
-	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict unless the
-	// campaign is editable.
+	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict (the campaign
+	// is not editable).
 	UpdateCampaign(ctx context.Context, c Campaign) error
 	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
 	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error) // newest first; code invalid: the cursor is wrong
 	// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the
 	// delivery receipts of each message, which takes about a second for 1,000,000 messages.
 	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
-	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds
-	// messages back, no message of the campaign is claimed after ChangeCampaign returns. Codes: conflict unless the
-	// state is one of From.
+	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds messages
+	// back, no message of the campaign is claimed after ChangeCampaign returns. Codes: conflict (the state is not one
+	// of From).
 	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
 	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one
 	// transaction. If the campaign already started with the same digest, nothing changes and no call is counted.
@@ -321,8 +321,8 @@ type RecipientStore interface {
 	// otherwise nothing is stored. If the list is in use, AddRecipients deletes the campaign's check. Codes: invalid
 	// beyond MaxRecipients; conflict (wrong size, or the list is in use by a campaign that is not editable).
 	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
-	// UseList makes the list the current list of its campaign, and deletes the check. Codes: conflict unless the
-	// campaign is editable.
+	// UseList makes the list the current list of its campaign, and deletes the check. Codes: conflict (the campaign is
+	// not editable).
 	UseList(ctx context.Context, id CampaignID, list ListID) error
 	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
 	// Recipients lists at most limit rows after a cursor, in the order of the list.
@@ -356,8 +356,8 @@ type CheckProgress struct {
 type CampaignFeeder interface {
 	// FedCampaigns returns the campaigns on the node's sessions that are running, resuming or being cancelled.
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
-	// CountAhead counts the session's recipients whose first message is due at or before the argument end, and was not
-	// attempted yet. It stops counting at CampaignAhead.
+	// CountAhead counts the session's recipients whose first message was not attempted yet, and is due at or before the
+	// time in the argument end. It stops counting at CampaignAhead.
 	CountAhead(ctx context.Context, session SessionID, end time.Time) (int, error)
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
 	// if the campaign is not running, or if the campaign's cursor has moved since the chunk was read. It leaves out
@@ -381,7 +381,7 @@ type FedCampaign struct {
 	Campaign
 	Online   bool
 	Official bool // the session is Official: free text needs an open 24-hour window
-	Link     Link // link of the session: only State, Condition and Limited
+	Link     Link // the link of the session; only its State, Condition and Limited are set
 }
 
 // FeedChunk contains the recipients that one transaction feeds.
@@ -389,7 +389,7 @@ type FeedChunk struct {
 	Client   ClientID
 	Campaign CampaignID
 	List     ListID
-	From, To CampaignFeed // only Place and Next
+	From, To CampaignFeed // the progress before and after this chunk; only Place and Next are set
 	Day      Date
 	Now      time.Time
 	Rows     []FedRecipient // in the order of the list

@@ -68,8 +68,8 @@ func ParseChatwootReference(reference string) (conversation, message int64, ok b
 // ChatwootWebhooks is the beginning of the path that Chatwoot calls. The webhook's id and a secret follow.
 const ChatwootWebhooks = "/webhooks/chatwoot/"
 
-// ChatwootPath returns the path that Chatwoot calls for a link. It ends with a secret: a keyed hash of the webhook's id. Every node can
-// compute this hash, so nothing stores it. hash makes the keyed hash of texts for a purpose.
+// ChatwootPath returns the path that Chatwoot calls for a link. The path ends with a secret: a keyed hash of the
+// webhook's id. Every node can compute this hash, so nothing stores it. The argument hash is the vault's method Mark.
 func (id WebhookID) ChatwootPath(hash func(purpose string, parts ...string) string) string {
 	return ChatwootWebhooks + id.String() + "/" + hash("webhook of Chatwoot", id.String())
 }
@@ -77,12 +77,12 @@ func (id WebhookID) ChatwootPath(hash func(purpose string, parts ...string) stri
 // ChatwootStore stores a client's links. A session has at most one link.
 type ChatwootStore interface {
 	// LinkChatwoot creates the session's link: inactive, and without an inbox. If the session has a link already,
-	// LinkChatwoot replaces the link's address, account and token. token is sealed for the purpose [SealedWebhook], at
-	// [Webhook.SealPlace]. Codes: not_found (the session).
+	// LinkChatwoot replaces the link's address, account and token. The argument token is sealed for the purpose
+	// [SealedWebhook], at [Webhook.SealPlace]. Codes: not_found (the session).
 	LinkChatwoot(ctx context.Context, l ChatwootLink, token []byte, now time.Time) (ChatwootLink, error)
 	// FinishChatwoot stores the inbox and makes the link active. Codes: not_found.
 	FinishChatwoot(ctx context.Context, id WebhookID, inbox int64) (ChatwootLink, error)
-	ChatwootLink(ctx context.Context, session SessionID) (ChatwootLink, error) // not_found
+	ChatwootLink(ctx context.Context, session SessionID) (ChatwootLink, error) // code not_found
 	// UnlinkChatwoot deletes the link and all data that is stored for it. Codes: not_found.
 	UnlinkChatwoot(ctx context.Context, session SessionID) error
 }
@@ -109,9 +109,9 @@ type ChatwootCaller interface {
 	// creates one with the given name. If the link already has an inbox, MakeInbox sets the webhook of that inbox.
 	// Codes: invalid, with a fault at the part of the request that the server refused; unavailable (no usable answer).
 	MakeInbox(ctx context.Context, l ChatwootLink, token, name, address string) (int64, error)
-	// SendEvent reports an event to Chatwoot. repeat is true if an earlier attempt failed, because Chatwoot may then
-	// have the event already. The answer's Status is the HTTP status of the request that decided the result, or 204 if
-	// Chatwoot does not need the event. An error means that there was no answer.
+	// SendEvent reports an event to Chatwoot. The argument repeat is true if an earlier attempt failed, because
+	// Chatwoot may then have the event already. The answer's Status is the HTTP status of the request that decided the
+	// result, or 204 if Chatwoot does not need the event. An error means that there was no answer.
 	SendEvent(ctx context.Context, t *WebhookTarget, token string, e *Event, repeat bool) (ChatwootAnswer, error)
 }
 

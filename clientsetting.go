@@ -26,7 +26,7 @@ const DefaultTakeover = 12
 // Limits of settings.
 const (
 	MaxOptOutWords   = 50
-	MaxOptOutWord    = 100 // characters
+	MaxOptOutWord    = 100 // characters of one word
 	MaxTakeoverHours = 720
 )
 

@@ -28,7 +28,7 @@ type Command struct {
 	Client  ClientID
 	Session SessionID
 	Verb    CommandVerb
-	Detail  []byte // sealed
+	Detail  []byte // the data that the verb needs, sealed
 	Created time.Time
 	Expires time.Time // no node takes the command after this time
 	Taken   NodeID    // the node that began to execute it; 0: none yet

@@ -61,7 +61,7 @@ type Envelope struct {
 	Run         RunID
 	Message     MessageID
 	ConnectorID string // the same for every attempt of one generation
-	Attempt     int    // from 1
+	Attempt     int    // number of the attempt, from 1
 	Token       int64  // the attempt's token, never used before; set only for Send
 	Repeat      bool   // an earlier attempt under this ConnectorID got no answer: the network may have the message already
 	To          string // "+…", or the id of a group
@@ -114,7 +114,7 @@ const downWait = 5 * time.Second
 // SendError proves that a message did not reach the network.
 type SendError struct {
 	Kind   SendErrorKind
-	Reason Reason        // text for people
+	Reason Reason        // the reason that people read
 	Detail Reason        // what the network reported
 	After  time.Duration // only with Throttled and Deferred: the shortest wait
 	Err    error

@@ -54,7 +54,7 @@ const (
 	ConsentUndo                   // reverts a withdrawal; a person who gave no consent before has none afterwards
 )
 
-// String is the change's word on the wire.
+// String returns the change's word on the wire.
 func (c ConsentChange) String() string {
 	return map[ConsentChange]string{ConsentGrant: "grant", ConsentWithdraw: "withdraw", ConsentUndo: "undo"}[c]
 }
@@ -79,7 +79,7 @@ type Consent struct {
 	Source    string // where the change came from: a form, an import, "reply"
 	Words     string // what the person said or signed
 	Message   string // the network's id of the person's message; "": the change came without a message
-	EnteredBy string // the user or key that entered the change; "": the person
+	EnteredBy string // the user or key that entered the change; "": the person did
 	At        time.Time
 	Entered   time.Time
 	Applied   bool // false: the ledger already had a later change, so this change had no effect
@@ -108,8 +108,8 @@ type ConsentStatus struct {
 
 // ConsentStore stores the ledger of consent.
 type ConsentStore interface {
-	// AddConsent adds a change to the ledger and counts one call. The cap never refuses this call. o may be nil; its
-	// Answer gets the Consent.
+	// AddConsent adds a change to the ledger and counts one call. The cap never refuses this call. The argument o may
+	// be nil; its Answer gets the Consent.
 	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
 
 	// AddConsents adds many changes, 200 in a transaction, and counts no call. After a failure the caller may repeat
@@ -124,8 +124,8 @@ type ConsentStore interface {
 	// many messages it cancelled.
 	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
 
-	// MarketingRefused returns which of the given phones must get no marketing now. marks has the mark of each phone,
-	// in the same order.
+	// MarketingRefused returns which of the given phones must get no marketing now. The argument marks has the mark of
+	// each phone, in the same order.
 	MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error)
 
 	// ConsentStatuses returns a person's present consent for each purpose. The entries are found by phone or by mark.

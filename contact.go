@@ -42,8 +42,8 @@ type Contact struct {
 }
 
 // Merge returns the contact c after adding the data of a second contact, the argument with. A name, language, source or
-// field of the second contact replaces the value in c. Its tags are added. changed reports whether the result differs
-// from c.
+// field of the second contact replaces the value in c. The tags of the second contact are added. The result changed
+// reports whether the result differs from c.
 func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 	merged = c
 	for _, text := range []struct{ to, from *string }{{&merged.Name, &with.Name}, {&merged.Language, &with.Language}, {&merged.Source, &with.Source}} {
@@ -64,7 +64,7 @@ func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 	return merged, changed || len(merged.Tags) != len(c.Tags)
 }
 
-// Apply returns the contact after the patch. changed reports whether the result differs from c.
+// Apply returns the contact after the patch. The result changed reports whether the result differs from c.
 func (c Contact) Apply(p ContactPatch) (patched Contact, changed bool) {
 	patched = c
 	for _, text := range []struct{ to, from *string }{{&patched.Name, p.Name}, {&patched.Language, p.Language}, {&patched.Source, p.Source}} {

@@ -107,8 +107,8 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 }
 
 // The functions below compute local time for one zoneSpan at a time. Between two clock changes, local time is the
-// instant plus a constant. Instants and local times are in microseconds of the Unix epoch. wall is the time that a
-// local clock shows, read as if it were UTC.
+// instant plus a constant. Instants and local times are in microseconds of the Unix epoch. The variable wall is the
+// time that a local clock shows, read as if it were UTC.
 
 const (
 	microSecond = int64(time.Second / time.Microsecond)
@@ -120,7 +120,7 @@ const (
 // offset.
 type zoneSpan struct{ offset, start, end int64 }
 
-// spanAt returns the zoneSpan that contains the instant at.
+// spanAt returns the zoneSpan that contains the instant in the argument at.
 func spanAt(at int64, loc *time.Location) zoneSpan {
 	t := time.UnixMicro(at).In(loc)
 	_, seconds := t.Zone()

@@ -94,8 +94,8 @@ const (
 
 // DeviceTenant stores the devices of a client's sessions. It is part of a [Tenant].
 type DeviceTenant interface {
-	// OfferDevice stores a new code that links a device to the session, and deletes the earlier code. mark is the
-	// keyed hash of the code. Codes: not_found, conflict (the session has [MaxDevices] devices).
+	// OfferDevice stores a new code that links a device to the session, and deletes the earlier code. The argument mark
+	// is the keyed hash of the code. Codes: not_found, conflict (the session has [MaxDevices] devices).
 	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, expiresAt time.Time) error
 
 	// Devices lists the session's devices, sorted by id.
@@ -137,9 +137,9 @@ type DeviceQueue interface {
 
 // DeviceLogin links devices and authenticates them.
 type DeviceLogin interface {
-	// LinkDevice adds a device to the session whose linking code has the mark, and deletes the code. token is the
-	// hash of the device's own token. Codes: not_found (no code has this mark, or the code expired), conflict (the
-	// session has [MaxDevices] devices).
+	// LinkDevice adds a device to the session whose linking code has the mark, and deletes the code. The argument token
+	// is the hash of the device's own token. Codes: not_found (no code has this mark, or the code expired), conflict
+	// (the session has [MaxDevices] devices).
 	LinkDevice(ctx context.Context, mark string, d Device, token KeyHash, now time.Time) (Device, error)
 
 	// DeviceOf finds the device with a token, and the device's client. Codes: unauthorized.

@@ -111,8 +111,8 @@ type Event struct {
 	Type    EventType
 	At      time.Time
 	Subject int64 // id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account
-	// Detail is a JSON object with facts that are not in the subject's row. Its members have the names of the wire.
-	// "": no facts. If it has a member reason, that member is the stored form of a [Reason].
+	// Detail is a JSON object with facts that are not in the subject's row. Its members have the names of the wire. "":
+	// no facts. If the object has a member reason, that member is the stored form of a [Reason].
 	Detail string
 
 	// The fields below are the subject. The store reads the subject each time it returns the event. Therefore an
@@ -125,7 +125,8 @@ type Event struct {
 // EventStore reads a client's feed.
 type EventStore interface {
 	// Events returns events of these types, sorted by number. It begins with the first number that is larger than the
-	// argument after, and limit is how many it returns at most. next is the number to continue from. The call turns the
-	// feed on for [KeepEvents]. If the feed was off, it begins now, because no earlier events were stored for it.
+	// argument after, and limit is how many it returns at most. The result next is the argument after of the next call.
+	// Each call turns the feed on for [KeepEvents]. If the feed was off, it begins now, because no earlier events were
+	// stored for it.
 	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
 }

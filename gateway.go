@@ -26,7 +26,7 @@ const DefaultGateway = "https://app.sendapp.cloud/api"
 func (k GatewayKeys) JSON() []byte { return jsonOf(k) }
 
 // Mark returns the keyed hash of the number's id at the gateway. Stores compare marks to find two sessions with the
-// same number. It returns "" if there is no id yet. hash makes the keyed hash of texts for a purpose.
+// same number. Mark returns "" if there is no id yet. The argument hash is the vault's method Mark.
 func (k GatewayKeys) Mark(hash func(purpose string, parts ...string) string) string {
 	if k.InstanceID == "" {
 		return ""
@@ -41,9 +41,9 @@ const SealedGateway = "gateway"
 // secret.
 const GatewayWebhooks = "/webhooks/gateway/"
 
-// GatewayWebhookPath returns the path of the session's webhook, which the session's gateway calls. Gateways do not
-// sign their calls, so the path ends with a secret: a keyed hash of the session's id. Every node can compute this
-// hash, so nothing stores it. hash makes the keyed hash of texts for a purpose.
+// GatewayWebhookPath returns the path of the session's webhook, which the session's gateway calls. Gateways do not sign
+// their calls, so the path ends with a secret: a keyed hash of the session's id. Every node can compute this hash, so
+// nothing stores it. The argument hash is the vault's method Mark.
 func (id SessionID) GatewayWebhookPath(hash func(purpose string, parts ...string) string) string {
 	return GatewayWebhooks + id.String() + "/" + hash("webhook of a gateway", id.String())
 }
@@ -68,9 +68,9 @@ type OpenAttempt struct {
 // GatewayTenant creates a client's gateway sessions with their keys. It is part of a [Tenant], which cannot read the
 // keys.
 type GatewayTenant interface {
-	// CreateGateway is [SessionStore.CreateSession] with keys. The store calls seal inside the transaction, with the
-	// new id, perhaps more than once. mark is the keyed hash of the gateway's number, or "" if there is none yet.
-	// Codes: conflict (another session has the same number).
+	// CreateGateway is [SessionStore.CreateSession] with keys. The store calls the function seal inside the
+	// transaction, with the new id, perhaps more than once. The argument mark is the keyed hash of the gateway's
+	// number, or "" if there is none yet. Codes: conflict (another session has the same number).
 	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 }
 
@@ -90,19 +90,20 @@ type GatewayStore interface {
 	NetworkIDs(ctx context.Context, client ClientID, session SessionID, ids []string) (map[string]NetworkID, error)
 
 	// OpenAttempts returns the session's attempts without an outcome. It returns only attempts to the recipient, and
-	// only those that began after the time since.
+	// only those that began after the time in the argument since.
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, recipient string, since time.Time) ([]OpenAttempt, error)
 
-	// GatewayHealth reads those messages of the session whose outcome was recorded at the time from or later.
-	// Unconfirmed counts sent messages that are neither delivered nor read. Their outcome was recorded before the time
-	// to. The count goes back from the latest message. It ends at a message that was delivered or read, or at limit.
-	// Failed is when a message last failed for the reason in the argument failure. Instead of this reason, rows of
-	// earlier versions may contain the sentence in the argument former.
+	// GatewayHealth reads those messages of the session whose outcome was recorded at or after the time in the argument
+	// from. Unconfirmed counts sent messages that are neither delivered nor read. The count begins with the latest
+	// message whose outcome was recorded before the time in the argument to, and goes back in time. The count ends at
+	// the first message that was delivered or read, or at limit. Failed is when a message last failed for the reason in
+	// the argument failure. Instead of this reason, rows of earlier versions may contain the sentence in the argument
+	// former.
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 
 // GatewayHealth says whether the gateway seems to deliver a session's latest messages.
 type GatewayHealth struct {
-	Unconfirmed int       // number of latest messages that are sent, but neither delivered nor read; counts back to the last delivered message
+	Unconfirmed int       // number of the latest sent messages that are neither delivered nor read
 	Failed      time.Time // when a message last failed for the given reason; zero: no message did
 }

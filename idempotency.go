@@ -11,9 +11,9 @@ type Idempotency struct {
 	Key   string // the caller's key, 1 to 255 bytes
 	Hash  string // hash of the body, to distinguish a repeat from a different call with the same key
 
-	// Answer makes the bytes to store. result is the value that the method returns with a nil error. result is nil if
-	// the method returns only an error. The store calls Answer inside the transaction, perhaps more than once, so it
-	// must be quick and pure. The store does not change the bytes; they may be sealed.
+	// Answer makes the bytes to store. The argument result is the value that the method returns with a nil error. It is
+	// nil if the method returns only an error. The store calls Answer inside the transaction, perhaps more than once,
+	// so it must be quick and pure. The store does not change the bytes; they may be sealed.
 	Answer func(result any) ([]byte, error)
 }
 

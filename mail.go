@@ -34,7 +34,7 @@ type Mail struct {
 	Partner  PartnerID // 0: unknown
 	User     LoginID   // 0: not known yet
 	Kind     MailKind
-	Sealed   []byte // data that the kind needs; sealed if it has a secret
+	Sealed   []byte // data that the kind needs; sealed if the data contain a secret
 	Queued   time.Time
 	Attempts int // number of attempts, including the present one after a claim
 }
@@ -50,14 +50,14 @@ type Letter struct {
 
 	// The fields below are only used with MailNotices. Link then opens the page on which the user chooses notices.
 	Notices []LetterNotice
-	More    int // further notices that the e-mail only counts
+	More    int // number of further notices, which the e-mail does not show
 }
 
 // LetterNotice is a notice in a letter.
 type LetterNotice struct {
 	Title, Text Reason
 	Link        string    // address of the page on which the reader can solve the problem
-	At          time.Time // in the reader's zone
+	At          time.Time // when the fact happened, in the reader's zone
 }
 
 // MailStore is the queue of e-mails.

@@ -68,10 +68,10 @@ type Content struct {
 // PlannedMessage is one message that the planner made.
 type PlannedMessage struct {
 	Step    int     // position in the sequence, from 0
-	Content Content // rendered
+	Content Content // the rendered content
 	Window  *Window // the hours in which the message may leave; the claim checks them again; nil: at any time
 
-	Desired    time.Time // anchor, offset and At together, before window and jitter; zero: the caller asked for no time
+	Desired    time.Time // the time that anchor, offset and At give, before window and jitter change it; zero: the caller asked for no time
 	Due        time.Time // the promised time, after window and jitter
 	DueMax     time.Time // only in a dry run: the latest time that jitter may give; otherwise equal to Due
 	ValidUntil time.Time // after this time the message is never sent
@@ -292,21 +292,21 @@ func MediaKind(name string) string {
 
 // AgendaStore shows a client the messages that left, and the messages that are to leave.
 type AgendaStore interface {
-	// Ended lists at most limit messages whose outcome was recorded between from (inclusive) and to (exclusive),
-	// newest first. With failed, it lists only messages that did not leave, and searches only the latest 5,000
-	// outcomes.
+	// Ended lists at most limit messages, newest first. Their outcome was recorded between the arguments from
+	// (inclusive) and to (exclusive). With failed, Ended lists only messages that did not leave, and searches only the
+	// latest 5,000 outcomes.
 	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
 
-	// Upcoming lists at most limit PENDING messages whose Next is between from (inclusive) and to (exclusive), soonest
-	// first.
+	// Upcoming lists at most limit PENDING messages, soonest first. Their Next is between the arguments from
+	// (inclusive) and to (exclusive).
 	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
 
-	// UpcomingCounts counts, for each quarter of an hour, the PENDING messages between from (inclusive) and to
-	// (exclusive). Quarters come soonest first. Quarters without messages are left out.
+	// UpcomingCounts counts the PENDING messages whose Next is between the arguments from (inclusive) and to
+	// (exclusive). It counts them for each quarter of an hour, soonest first. It leaves out quarters without messages.
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 
-	// CountMessages counts the messages that match the filter. It stops counting at maximum. all reports whether n is
-	// the full count.
+	// CountMessages counts the messages that match the filter. It stops counting when n reaches maximum. The result all
+	// reports whether n is the full count.
 	CountMessages(ctx context.Context, f MessageFilter, maximum int) (n int, all bool, err error)
 
 	// Version returns a text that changes when the lists of messages change. A page may call it every second or two,
@@ -326,8 +326,8 @@ type HistoryStore interface {
 // OutlookStore reads facts about pending messages that the messages' state does not show.
 type OutlookStore interface {
 	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads at most 20,000 open messages
-	// of the client, only messages whose Next is later than the argument after. all reports whether the list is
-	// complete.
+	// of the client, only messages whose Next is later than the argument after. The result all reports whether the list
+	// is complete.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
 	// AmongBlacklisted returns which of the given words are entries of the blacklist. A word is a phone or a mark; see

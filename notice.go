@@ -17,14 +17,14 @@ type NoticeID int64
 type NoticeKind int8
 
 const (
-	NoticeDisconnected NoticeKind = 1 + iota // a session is offline; once in each incident, after [NoticeWait]
+	NoticeDisconnected NoticeKind = 1 + iota // a session was offline for [NoticeWait]; there is one such notice for each outage
 	NoticeReconnected                        // the session is online again; only if there was a NoticeDisconnected
 	NoticeCreditLow
 	NoticeCreditOut
 	NoticeCapReached
 	NoticeExpiring // the account expires in some days, or has expired
 	NoticeCampaignDone
-	NoticeCampaignPaused // the campaign paused by itself
+	NoticeCampaignPaused // the server paused the campaign
 	NoticeWebhookDisabled
 	NoticeKeyCreated
 	NoticeSignIn         // the user signed in with a browser that is new to the user
@@ -169,20 +169,20 @@ type NoticeStore interface {
 	LatestNotices(ctx context.Context, u User, now time.Time) ([]Notice, error)
 	// UnreadNotices counts the notices that are due by now and that the user has not read. It stops counting at limit.
 	UnreadNotices(ctx context.Context, u User, now time.Time, limit int) (int, error)
-	// ReadNotices marks one notice as read, or with id 0 all notices that are due by now. It changes only notices that
-	// the user may see.
+	// ReadNotices marks one notice as read. With id 0, it marks all notices that are due by now. It changes only
+	// notices that the user may see.
 	ReadNotices(ctx context.Context, u User, id NoticeID, now time.Time) error
 
 	// NoticeChoice returns the user's choice. ChooseNotices replaces it.
 	NoticeChoice(ctx context.Context, u User) (NoticeChoice, error)
 	ChooseNotices(ctx context.Context, u User, c NoticeChoice) error
 
-	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. It returns how
-	// many notices it looked at. Notices older than MailPatience get no e-mail. Any number of nodes may call it at
-	// once.
+	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. QueueNotices
+	// returns how many notices it looked at. Notices older than MailPatience get no e-mail. Any number of nodes may
+	// call it at once.
 	QueueNotices(ctx context.Context, now time.Time) (int, error)
 	// QueuedNotices returns at most MailedNotices notices for an e-mail, oldest first. It leaves out notices that the
-	// user has read, or no longer wants by e-mail. more is the number of notices that did not fit.
+	// user has read, or no longer wants by e-mail. The result more is the number of notices that did not fit.
 	QueuedNotices(ctx context.Context, u User, m Mail) (all []Notice, more int, err error)
 }
 
@@ -230,7 +230,7 @@ const (
 	noticeClientWhy       ReasonCode = "notice.client_expiring_why"
 )
 
-// pausedWhy has the sentence for each code with which a campaign pauses by itself.
+// pausedWhy has the sentence for each code with which the server pauses a campaign.
 var pausedWhy = map[string]ReasonCode{
 	CampaignByCanary: noticePausedCanary, CampaignByCredit: noticePausedCredit, CampaignByAccount: noticePausedAccount, CampaignByNumber: noticePausedNumber,
 	CampaignByRestore: noticePausedRestore, CampaignByFailover: noticePausedRestore,

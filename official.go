@@ -43,16 +43,16 @@ const ServiceWindow = 24 * time.Hour
 
 // OfficialTenant stores the keys of Official sessions. It is part of a [Tenant], which cannot read the keys.
 type OfficialTenant interface {
-	// CreateOfficial is [SessionStore.CreateSession] with keys. The store calls seal inside the transaction, with the
-	// new id, perhaps more than once.
+	// CreateOfficial is [SessionStore.CreateSession] with keys. The store calls the function seal inside the
+	// transaction, with the new id, perhaps more than once.
 	CreateOfficial(ctx context.Context, s Session, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 
 	// SetKeys replaces a session's sealed keys; nil removes them. Codes: not_found.
 	SetKeys(ctx context.Context, id SessionID, sealed []byte) error
 
-	// ChangeKeys replaces a session's sealed keys by the result of change, in one transaction. If change returns an
-	// error, ChangeKeys returns this error and changes nothing. Codes: not_found, conflict (another session has the
-	// same mark).
+	// ChangeKeys replaces a session's sealed keys by the result of the function change, in one transaction. If change
+	// returns an error, ChangeKeys returns this error and changes nothing. Codes: not_found, conflict (another session
+	// has the same mark).
 	ChangeKeys(ctx context.Context, id SessionID, change KeyChange) error
 
 	// ReplyWindowOf returns the time until which the phone may get free text from the session. Zero: the person never
@@ -61,7 +61,8 @@ type OfficialTenant interface {
 }
 
 // KeyChange makes a session's new sealed keys from the old ones; old is nil if there are none. The store may call it
-// more than once. mark is [GatewayKeys.Mark] of the new keys; keys that are not a gateway's have the mark "".
+// more than once. The result mark is [GatewayKeys.Mark] of the new keys; keys that are not a gateway's have the mark
+// "".
 type KeyChange func(old []byte) (sealed []byte, mark string, err error)
 
 // OfficialStore has the methods that the connector of Official sessions uses.
@@ -77,12 +78,12 @@ type OfficialStore interface {
 	ReplyWindowEnd(ctx context.Context, client ClientID, session SessionID, phone string) (time.Time, error)
 
 	// Addressed returns the people that the session wrote to outside their 24-hour windows, since the given time. For
-	// each person it returns the latest time at which the session did this. It reads all that the client sent since the
-	// given time, so call it only when a session opens.
+	// each person it returns the latest time at which the session did this. Addressed reads all that the client sent
+	// since the given time, so call it only when a session opens.
 	Addressed(ctx context.Context, client ClientID, session SessionID, since time.Time) (map[string]time.Time, error)
 
-	// Upload returns the network's id of a file that was uploaded before and is still usable at now. "": there is
-	// none.
+	// Upload returns the network's id of a file that was uploaded before and is still usable at the time now. "": there
+	// is none.
 	Upload(ctx context.Context, u Upload, now time.Time) (string, error)
 
 	// KeepUpload stores the id. The id is valid until the time expiresAt. If id is "", KeepUpload deletes the stored

@@ -33,7 +33,7 @@ func (v Verdict) String() string {
 type Outcome struct {
 	Verdict Verdict
 	Next    time.Time // only with Retry and Uncertain
-	Reason  Reason    // text for people
+	Reason  Reason    // the reason that people read
 	Detail  Reason    // what the connector reported
 	Failed  bool      // only with Retry: the attempt makes the message's next backoff longer
 }

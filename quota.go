@@ -14,7 +14,7 @@ const (
 	QuotaKeys      Quota = "keys"  // API keys; a replaced key that is still valid does not count
 )
 
-// AllQuotas has all quotas, in the order of the pages.
+// AllQuotas has all quotas, in the order in which pages show them.
 var AllQuotas = [...]Quota{QuotaSessions, QuotaSequences, QuotaTemplates, QuotaUsers, QuotaKeys}
 
 // Default returns the limit for a client whose partner set none.

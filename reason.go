@@ -21,7 +21,7 @@ type Reason struct {
 	Args []string
 }
 
-// Results of messages, for when the connector gives no reason.
+// Results of messages for which the connector gives no reason.
 const (
 	ReasonPending     ReasonCode = "pending"
 	ReasonCompleted   ReasonCode = "completed"
@@ -111,7 +111,7 @@ func Colon(first, second Reason) Reason {
 // IsZero reports whether the reason says nothing.
 func (r Reason) IsZero() bool { return r.Code == "" && len(r.Args) == 0 }
 
-// At makes a fault from the reason: value at location is wrong.
+// At makes a fault from the reason: the value at the location is wrong.
 func (r Reason) At(location string, value any) Fault {
 	return Fault{Location: location, Code: r.Code, Args: r.Args, Value: value}
 }

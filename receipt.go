@@ -115,7 +115,8 @@ func (m InboundMessage) Storable() InboundMessage {
 	return m
 }
 
-// storable returns the beginning of text: only whole characters, and no NUL. limit is the largest length, in bytes.
+// storable returns the beginning of text: only whole characters, and no NUL. The argument limit is the largest length,
+// in bytes.
 func storable(text string, limit int) string {
 	if len(text) > limit {
 		for limit > 0 && !utf8.RuneStart(text[limit]) {
@@ -209,9 +210,9 @@ type IntakeStore interface {
 	OptOutStore
 
 	// KeepReceipts stores receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
-	// messages that are open or uncertain. A failure must contain the token of the present attempt. It also changes
-	// COMPLETED messages that the network gave up, and FAILED messages that the network delivered. Cancelled messages
-	// stay as they are.
+	// messages that are open or uncertain. A failure must contain the token of the present attempt. KeepReceipts also
+	// changes COMPLETED messages that the network gave up, and FAILED messages that the network delivered. Cancelled
+	// messages stay as they are.
 	//
 	// KeepReceipts counts the charge of a delivery for the message's campaign, once for each message. A failure gives
 	// the credit back, and a later delivery takes it again. Receipts for messages that do not exist, or that belong
@@ -219,10 +220,10 @@ type IntakeStore interface {
 	KeepReceipts(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
 	// KeepInbound opens windows for free text. If a sequence stops on a reply, KeepInbound cancels the messages of its
-	// runs that started before the person wrote. It stores each message once for its mark, as the client's settings
-	// say. It returns how many messages it cancelled. After an error, some effects may be on disk; a repeat with the
-	// same messages adds the missing ones. Error: [ErrConsentFirst], if MayChangeConsent returns true for a message
-	// that is not stored yet.
+	// runs that started before the person wrote. KeepInbound stores each message once for its mark, as the client's
+	// settings say. It returns how many messages it cancelled. After an error, some effects may be on disk; a repeat
+	// with the same messages adds the missing ones. Error: [ErrConsentFirst], if MayChangeConsent returns true for a
+	// message that is not stored yet.
 	KeepInbound(ctx context.Context, now time.Time, all []TakenMessage) (cancelled int, err error)
 
 	// KeepAliases stores other names by which the network knows people.

@@ -25,9 +25,9 @@ const (
 	ReplyDocument ReplyKind = "document"
 	ReplySticker  ReplyKind = "sticker"
 	ReplyLocation ReplyKind = "location" // Text has the place; see [LocationText]
-	ReplyContact  ReplyKind = "contact"  // Text has the names
+	ReplyContact  ReplyKind = "contact"  // Text has the names of the contacts
 	ReplyReaction ReplyKind = "reaction" // Text is the emoji of the reaction
-	ReplyButton   ReplyKind = "button"   // Text is the words of the button or list row that the person chose
+	ReplyButton   ReplyKind = "button"   // Text has the words of the button or list row that the person chose
 	ReplyCall     ReplyKind = "call"
 	ReplyOther    ReplyKind = "other"
 )
@@ -101,7 +101,7 @@ type Reply struct {
 type ReplyFilter struct {
 	Phone  string
 	Unread bool
-	Own    bool // false: leave out what the client's people wrote on the linked phone
+	Own    bool // false: messages that the client's people wrote on the linked phone are left out
 }
 
 // Conversation is what a client and a person wrote to each other, as one row of a list.

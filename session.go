@@ -46,7 +46,7 @@ type Session struct {
 type Pace struct {
 	PerMinute     int
 	PerDay        int // messages in any 24 hours
-	ColdPerMinute int // of PerMinute, how many messages may go to cold contacts
+	ColdPerMinute int // how many of the PerMinute messages may go to cold contacts
 	ColdPerDay    int
 	Jitter        int // largest random delay before each message, in seconds
 }
@@ -178,9 +178,9 @@ type Linker interface {
 	// reports nothing for the session. The session stays linked. When ctx ends, Close aborts the remaining work.
 	Close(ctx context.Context, session SessionID)
 
-	// Pair begins to link a session with a phone. If a pairing is running, Pair starts it anew. phone is "+…" with
-	// PairCode, and "" otherwise. Each code comes as a report; the first may come before Pair returns or soon after.
-	// The last report is LinkOnline or LinkLinked with the number, or LinkUnlinked with a Detail if the pairing
+	// Pair begins to link a session with a phone. If a pairing is running, Pair starts it anew. The argument phone is
+	// "+…" with PairCode, and "" otherwise. Each code comes as a report; the first may come before Pair returns or soon
+	// after. The last report is LinkOnline or LinkLinked with the number, or LinkUnlinked with a Detail if the pairing
 	// failed. If Pair returns an [*Error], show it to the caller.
 	Pair(ctx context.Context, session SessionID, method PairMethod, phone string) error
 

@@ -9,9 +9,9 @@ import (
 // This file defines the store's interfaces, one for each role. A caller declares only the roles that it needs. Only a
 // store implements all roles.
 //
-// Unless a comment says otherwise, these rules are valid. A method that changes something returns nil only after its
-// changes are on disk. If it returns an error, nothing has changed. CodeUnavailable means that the database could not
-// be reached. Many goroutines may call all methods at once.
+// Unless a comment says otherwise, the following is true. A method that changes something returns nil only after its
+// changes are on disk. If the method returns an error, nothing has changed. CodeUnavailable means that the database
+// could not be reached. Many goroutines may call all methods at once.
 
 // Tenant is all that a client's key can reach. Everything in it belongs to this client. Data of another client count
 // as missing: CodeNotFound.
@@ -62,13 +62,13 @@ type RunStore interface {
 	// sequence or session is gone.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
 
-	// LastStarted lists at most limit sequences. The sequence that was started last comes first. It reads only the
-	// client's last 2,000 calls, and leaves out deleted sequences.
+	// LastStarted lists at most limit sequences. The sequence that was started last comes first. LastStarted reads only
+	// the client's last 2,000 calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
 	// Stop cancels messages of the sequence's runs for the phone: all messages that are PENDING and have no open
-	// intent. A cancelled message is never sent. With a reference, Stop reaches only runs with this reference. It
-	// counts one call, and the cap never refuses it. One transaction cancels at most 1,000 messages.
+	// intent. A cancelled message is never sent. With a reference, Stop reaches only runs with this reference. Stop
+	// counts one call, and the cap never refuses this call. One transaction cancels at most 1,000 messages.
 	//
 	// A message in flight is not in the answer. If its attempt certainly fails, it becomes CANCELLED instead of being
 	// retried. If the outcome of its attempt is uncertain, it is not repeated; then only a delivery receipt or a
@@ -87,9 +87,9 @@ type RunStore interface {
 
 // MessageStore reads messages, and changes messages that the caller names by id.
 type MessageStore interface {
-	// Details returns the existing messages of ids, in the order of ids. If ids has an id twice, its message comes
-	// once. Messages of one run share the bytes of their Request. Codes: invalid, at query.message_ids, if the answer
-	// would be longer than 8 MiB.
+	// Details returns the messages with the given ids, in the order of the ids. It leaves out ids without a message. If
+	// an id is given twice, its message comes once. Messages of one run share the bytes of their Request. Codes:
+	// invalid, at query.message_ids, if the answer would be longer than 8 MiB.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
 
 	// Outlines is Details without Content and Request. Its answer has no limit in bytes.
@@ -99,9 +99,9 @@ type MessageStore interface {
 	// most 32 MiB, and the filter may limit the search. Codes: invalid (the cursor).
 	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
 
-	// Outcomes lists the outcomes that were recorded between from (inclusive) and to (exclusive), oldest first, sorted
-	// by time and id. A corrected outcome is listed only at the time of its correction. An outcome stays in the list
-	// after somebody sent its message again. Codes: invalid (the cursor).
+	// Outcomes lists outcomes, sorted by time and id, oldest first. They were recorded between the arguments from
+	// (inclusive) and to (exclusive). A corrected outcome is listed only at the time of its correction. An outcome
+	// stays in the list after somebody sent its message again. Codes: invalid (the cursor).
 	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
 
 	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
@@ -131,11 +131,11 @@ type Page struct {
 
 // SequenceStore stores sequences.
 type SequenceStore interface {
-	// CreateSequence stores a new sequence. o may be nil; its Answer gets the SequenceID. Codes: not_found (its
-	// session), invalid (a template that a step names, at body.steps[i].template).
+	// CreateSequence stores a new sequence. The argument o may be nil; its Answer gets the SequenceID. Codes: not_found
+	// (its session), invalid (a template that a step names, at body.steps[i].template).
 	CreateSequence(ctx context.Context, s Sequence, o *Idempotency) (SequenceID, error)
-	// UpdateSequence replaces the sequence. The stored version must be one of known, if known is not empty. Codes:
-	// not_found; invalid as in CreateSequence; precondition_failed.
+	// UpdateSequence replaces the sequence. If the argument known is not empty, the stored version must be in it.
+	// Codes: not_found; invalid as in CreateSequence; precondition_failed.
 	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
 	Sequence(ctx context.Context, id SequenceID) (Sequence, error)                       // code not_found
 	Sequences(ctx context.Context, f SequenceFilter, p Page) ([]Sequence, string, error) // code invalid: the cursor is wrong
@@ -143,9 +143,9 @@ type SequenceStore interface {
 	// StartInfo reads in one call what a start needs: the sequence, and the session that it uses.
 	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error) // code not_found
 
-	// DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If it has pending
-	// messages, the code is conflict with their number, unless keep or cancel is true. With cancel, the messages are
-	// cancelled. With keep, they will be sent, and a stop still reaches them.
+	// DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If the sequence has pending
+	// messages, and neither keep nor cancel is true, the code is conflict with their number. With cancel, the messages
+	// are cancelled. With keep, they will be sent, and a stop still reaches them.
 	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
 
 	// RestoreSequence undoes a deletion, if it happened later than the argument since. It does not change default pairs
@@ -173,12 +173,12 @@ type SessionStore interface {
 	// after a server stopped, or after a failover. Codes: not_found.
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
 
-	// UpdateSession changes the session's name, its pace, or both. The stored version must be one of known, if known
-	// is not empty. Codes: not_found, precondition_failed.
+	// UpdateSession changes the session's name, its pace, or both. If the argument known is not empty, the stored
+	// version must be in it. Codes: not_found, precondition_failed.
 	UpdateSession(ctx context.Context, id SessionID, p SessionPatch, known ...Version) error
 
-	// SetDefaultPair sets the session's default sequences; 0: none. The stored version of the pair must be one of
-	// known, if known is not empty. Codes: not_found (the session; or a sequence, with a fault at body.start or
+	// SetDefaultPair sets the session's default sequences; 0: none. If the argument known is not empty, the stored
+	// version of the pair must be in it. Codes: not_found (the session; or a sequence, with a fault at body.start or
 	// body.stop); precondition_failed.
 	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
 }
@@ -186,9 +186,9 @@ type SessionStore interface {
 // TemplateStore stores templates.
 type TemplateStore interface {
 	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: another template has the name; o's Answer gets the TemplateID
-	// UpdateTemplate replaces the template. The stored version must be one of known, if known is not empty. Codes:
-	// not_found; precondition_failed; conflict (another template has the name; or the name changes, and a sequence
-	// uses the old name).
+	// UpdateTemplate replaces the template. If the argument known is not empty, the stored version must be in it.
+	// Codes: not_found; precondition_failed; conflict (another template has the name; or the name changes, and a
+	// sequence uses the old name).
 	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
 	Template(ctx context.Context, id TemplateID) (Template, error)     // code not_found
 	Templates(ctx context.Context, p Page) ([]Template, string, error) // sorted by id; code invalid: the cursor is wrong
@@ -198,8 +198,8 @@ type TemplateStore interface {
 
 // BlacklistStore stores the numbers that a client must never write to.
 type BlacklistStore interface {
-	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark
-	// after an erasure, is already there, nothing changes. o may be nil; its Answer gets nil.
+	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark after
+	// an erasure, is already there, nothing changes. The argument o may be nil; its Answer gets nil.
 	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
 	// RemoveBlacklisted removes the phone, or its mark. It returns whether the blacklist had one of them. It counts
 	// one call in any case.
@@ -231,11 +231,11 @@ type SandboxStore interface {
 
 // PrivacyStore erases persons.
 type PrivacyStore interface {
-	// Erase removes the person's number and all texts from the client's rows. Rows, states, times and credits stay. It
-	// cancels the pending messages to the phone. Uncertain messages become FAILED. It counts one call, and the cap
-	// never refuses it. It uses several small transactions. If it fails, the caller may repeat it; the repeat finishes
-	// the rest. Codes: busy, if a message to the phone is being sent or repeated now; then no call is counted, but the
-	// rest is done.
+	// Erase removes the person's number and all texts from the client's rows. Rows, states, times and credits stay.
+	// Erase cancels the pending messages to the phone. Uncertain messages become FAILED. Erase counts one call, and the
+	// cap never refuses this call. Erase uses several small transactions. If Erase fails, the caller may repeat the
+	// call, and the repeat finishes the rest. Codes: busy, if a message to the phone is being sent or repeated now;
+	// then no call is counted, but the rest is done.
 	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
 }
 
@@ -255,15 +255,15 @@ type PartnerTenant interface {
 
 // ClientStore stores a partner's clients.
 type ClientStore interface {
-	// CreateClient creates the client, its login, its default session and its key in one transaction. o may be nil;
-	// its Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the e-mail).
+	// CreateClient creates the client, its login, its default session and its key in one transaction. The argument o
+	// may be nil; its Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the e-mail).
 	CreateClient(ctx context.Context, c NewClient, o *Idempotency) (CreatedIDs, error)
 	Client(ctx context.Context, id ClientID) (Client, error)                                     // code not_found
 	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // sorted by id; code invalid: the cursor is wrong
 	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // leaves out unknown ids
 	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // codes: not_found; invalid: the credits; precondition_failed
-	// Quotas returns the limits that the partner set for its clients among ids. A client without a row has the
-	// defaults. A method that creates a limited thing returns quota_reached, exactly under any concurrency.
+	// Quotas returns the limits that the partner set for the given clients. If the result lacks a client, the client
+	// has the defaults. A method that creates a limited thing returns quota_reached, exactly under any concurrency.
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 
 	// DeleteClient deletes the client; this cannot be undone. Its login e-mail becomes free, its keys are revoked, its
@@ -277,10 +277,10 @@ type ClientStore interface {
 // conflict (the partner has MaxPartnerKeys).
 type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // only valid keys, sorted by id
-	// CreateKey stores a new key. o may be nil; its Answer gets the KeyID.
+	// CreateKey stores a new key. The argument o may be nil; its Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
-	// RotateClientKey stores the key next, and ends the key old at graceEnds. o may be nil; its Answer gets the KeyID
-	// of next.
+	// RotateClientKey stores the key next. The key old works until the time graceEnds. The argument o may be nil; its
+	// Answer gets the KeyID of the key next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
@@ -313,16 +313,17 @@ type PartnerStore interface {
 	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
 	// RotateKey stores the key next for the owner of the key with this hash. The old key works until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
-	// Refill refills the clients whose RefillAt is not after now. It raises their credits to RefillTo, and sets
-	// RefillAt to the result of next (zero: no more refills). It returns how many clients it refilled. Any number of
-	// nodes may call it at once. If one client cannot be refilled, the others still are; the error names the client.
+	// Refill refills the clients whose RefillAt is not later than now. It raises their credits to RefillTo, and sets
+	// RefillAt to the result of the function next (zero: no more refills). Refill returns how many clients it refilled.
+	// Any number of nodes may call it at once. If one client cannot be refilled, the others still are; the error names
+	// the client.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
 }
 
 // MaintenanceStore does the regular clean-up of the store.
 type MaintenanceStore interface {
 	// Maintain does a bounded amount of work in one call. Any number of nodes may call it at once. The next call
-	// repeats work that failed. It does the following.
+	// repeats work that failed. Maintain does the following.
 	//
 	// It ends the unfinished messages of deleted clients and sessions, and deletes the contacts of deleted clients. It
 	// deletes idempotency records older than two days, counts of calls older than 400 days, and windows that are
@@ -331,8 +332,8 @@ type MaintenanceStore interface {
 	Maintain(ctx context.Context, now, blank time.Time) error
 	// Remember adds the recipients of runs to the contacts of clients whose settings ask for it
 	// ([ClientSettings].Remember). It also updates the fields of these contacts. It skips runs that are younger than
-	// the duration settle. read makes a contact from a run, or returns false if there is none; read is pure. One call
-	// does a bounded amount of work. Any number of nodes may call it at once.
+	// the duration settle. The pure function read makes a contact from a run, or returns false if the run gives none.
+	// One call does a bounded amount of work. Any number of nodes may call it at once.
 	Remember(ctx context.Context, settle time.Duration, now time.Time, read func(CalledRun) (Contact, bool)) error
 	// Check writes something to the disk, and returns an error if the store does not answer.
 	Check(ctx context.Context) error
@@ -370,21 +371,22 @@ type Queue interface {
 
 // QueueReader reads which messages are due, and what the dispatcher needs to send them.
 type QueueReader interface {
-	// Due returns for each cursor at most limit open messages of its queue, sorted by (next, id), whose Next is not
-	// after horizon. They include uncertain messages that the dispatcher must look at again.
+	// Due returns, for each cursor, at most limit open messages of the cursor's queue, sorted by (next, id). Their Next
+	// is not later than the argument horizon. The result includes uncertain messages that the dispatcher must look at
+	// again.
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
 	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no intent,
 	// and their deadline is not later than the argument end. If a session cannot send, the dispatcher closes these
 	// messages, even if it has not read them from the queue. Expiring reads all due messages of the session, so do not
-	// call it every second. It leaves out messages that a campaign holds back.
+	// call it every second. Expiring leaves out messages that a campaign holds back.
 	Expiring(ctx context.Context, session SessionID, end time.Time, limit int) ([]DueMessage, error)
 
 	// Retrying returns the sessions' open messages that are in retry. Their last attempt began after the argument
 	// since, and their Next is not later than the argument end. A new owner of the sessions needs these messages to
 	// keep the order of messages to each recipient. For each session, Retrying reads at most maximum open messages,
-	// with or without an attempt. crowded contains the sessions in which it read maximum messages, because these
-	// sessions may have more.
+	// with or without an attempt. The result crowded contains the sessions in which it read maximum messages, because
+	// these sessions may have more.
 	Retrying(ctx context.Context, sessions []SessionID, since, end time.Time, maximum int) (tried []DueMessage, crowded []SessionID, err error)
 
 	// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.
@@ -494,8 +496,8 @@ type Fleet interface {
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
-	// Assign makes newOwner the owner of the sessions that owner still owns. 0 means no node. It returns the sessions
-	// that changed owner.
+	// Assign makes newOwner the owner of the sessions that owner still owns. 0 means no node. Assign returns the
+	// sessions that changed owner.
 	Assign(ctx context.Context, owner, newOwner NodeID, sessions []SessionID) ([]SessionID, error)
 	// Leave frees the node's sessions and removes the node.
 	Leave(ctx context.Context, node NodeID) error

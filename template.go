@@ -139,7 +139,7 @@ func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	return TemplateUsable, Reason{}
 }
 
-// Codes of why a template cannot be used.
+// Codes that say why a template cannot be used.
 const (
 	ReasonTemplatePaused    ReasonCode = "template.paused"
 	ReasonTemplateDisabled  ReasonCode = "template.disabled"
@@ -186,9 +186,9 @@ type TemplateEvent struct {
 	Name     string
 	Language string
 	ID       string
-	Status   TemplateStatus // "": did not change
-	Quality  string         // "": did not change
-	Category string         // "": did not change
+	Status   TemplateStatus // "": the status did not change
+	Quality  string         // "": the quality did not change
+	Category string         // "": the category did not change
 	Reason   string         // only with Status: Meta's code that explains it
 	At       time.Time
 }
@@ -217,8 +217,8 @@ type NetworkTemplateStore interface {
 
 	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces the
 	// templates of the client's business. Templates that are not in the list become DELETED. The list does not undo the
-	// effect of an event that came after the time at. If problem is not zero, problem is stored instead of the list. If
-	// account is not the business of the session, nothing is stored.
+	// effect of an event that came after the time in the argument at. If problem is not zero, problem is stored instead
+	// of the list. If account is not the business of the session, nothing is stored.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
 	// TellNetworkTemplate stores an event of a template. It does nothing if the store has a later event, or if the
@@ -232,7 +232,8 @@ type NetworkTemplateStore interface {
 
 // NetworkTemplateTenant shows a client its templates. It is part of a [Tenant].
 type NetworkTemplateTenant interface {
-	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid (the cursor).
+	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid
+	// (the cursor).
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
 
 	// NetworkTemplatesNamed returns the templates of the session's business that have one of the names.

@@ -138,7 +138,7 @@ const FailedSignIn = "signin_failed"
 
 // SignInFailure is one failed attempt to sign in as a user.
 type SignInFailure struct {
-	User    User   // only ID, Partner, Client and Email
+	User    User   // only its ID, Partner, Client and Email are set
 	What    string // what was wrong: password or code
 	Address string // IP address of the browser; "": unknown
 }
@@ -178,8 +178,8 @@ type SignInStores interface {
 
 // LoginStore finds users of all partners and clients.
 type LoginStore interface {
-	// UsersByEmail returns at most limit users with the e-mail, sorted by id. It ignores upper and lower case.
-	// partner 0 means all partners. It leaves out users of deleted clients.
+	// UsersByEmail returns at most limit users with the e-mail, sorted by id. It ignores upper and lower case. partner
+	// 0 means all partners. UsersByEmail leaves out users of deleted clients.
 	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
 	// UserByID returns a user, and the user's partner without the logo. Codes: not_found.
 	UserByID(ctx context.Context, id LoginID) (User, Host, error)
@@ -201,10 +201,10 @@ type TicketStore interface {
 
 // InvitationStore finds invitations, and lets users accept them.
 type InvitationStore interface {
-	// Invited returns the user with this invitation, if the invitation is valid at now. Codes: not_found.
+	// Invited returns the user with this invitation, if the invitation is valid at the time now. Codes: not_found.
 	Invited(ctx context.Context, hash string, now time.Time) (LoginID, error)
-	// TakeInvitation accepts an invitation that is valid at now; this works only once. It stores the hash of the
-	// user's new password, and ends the user's visits and pending steps. Codes: not_found.
+	// TakeInvitation accepts an invitation that is valid at the time now; this works only once. It stores the hash of
+	// the user's new password, and ends the user's visits and pending steps. Codes: not_found.
 	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (LoginID, error)
 }
 
@@ -212,7 +212,7 @@ type InvitationStore interface {
 type VisitStore interface {
 	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
 	KeepVisit(ctx context.Context, v Visit) error
-	EndVisit(ctx context.Context, token string) error // nil also if there is no such visit
+	EndVisit(ctx context.Context, token string) error // returns nil even if there is no such visit
 	// PurgeSignIns deletes expired visits, tickets and invitations, and old counts of attempts.
 	PurgeSignIns(ctx context.Context, now time.Time) error
 }
@@ -220,14 +220,14 @@ type VisitStore interface {
 // TryStore counts attempts to sign in.
 type TryStore interface {
 	// Try counts one attempt for each of tries. If one of them must wait, Try counts nothing and returns the longest
-	// wait. It is exact under any concurrency and with any number of nodes.
+	// wait. Try is exact under any concurrency and with any number of nodes.
 	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
 	// Forget is called after a successful sign-in. It deletes the counts under the hashes in marks. It subtracts one
 	// from the counts under the hashes in the argument others.
 	Forget(ctx context.Context, marks, others []string) error
-	// Fail notes that an attempt failed. mark is the hash under which Try counted the attempt. Fail adds the failures
-	// to the audit log. Within an hour, a repeat from the same address only raises Times of the entry. After
-	// [MaxFailures] in a day, all further failures share one entry without an address.
+	// Fail notes that an attempt failed. The argument mark is the hash under which Try counted the attempt. Fail adds
+	// the failures to the audit log. Within an hour, a repeat from the same address only raises Times of the entry.
+	// After [MaxFailures] in a day, all further failures share one entry without an address.
 	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
 }
 
@@ -265,11 +265,11 @@ type AuditStore interface {
 // BrandStore stores a partner's brand.
 type BrandStore interface {
 	Host(ctx context.Context) (Host, error)
-	// Logo returns the logo and its media type. logo is nil if there is none.
+	// Logo returns the logo and its media type. The result logo is nil if there is none.
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
 	// SetBrand stores the brand. The store sets Mark. Confirmed stays true only if Host is unchanged. A new host name
-	// must be confirmed, and several partners may wait for the same name. The stored version must be one of known, if
-	// known is not empty. Codes: conflict (the name is confirmed for another partner); precondition_failed.
+	// must be confirmed, and several partners may wait for the same name. If the argument known is not empty, the
+	// stored version must be in it. Codes: conflict (the name is confirmed for another partner); precondition_failed.
 	SetBrand(ctx context.Context, b Brand, known ...Version) error
 	// ConfirmHost confirms the host name that the partner asks for. If several partners confirm the same name at
 	// once, only one call succeeds. Codes: not_found (the partner does not ask for this name); conflict (the name is
@@ -281,8 +281,8 @@ type BrandStore interface {
 }
 
 // PendingStepKind names a step that a user begins in one request and finishes in a later request. The list below
-// contains all such steps, and names the code that checks each step. Each step has a deadline. It also ends when its
-// user is removed or changes the password.
+// contains all such steps, and names the code that checks each step. Each step has a deadline. A step also ends when
+// its user is removed or changes the password.
 type PendingStepKind string
 
 const (
@@ -324,8 +324,8 @@ func (k PendingStepKind) Begin(u User, now time.Time) PendingStep {
 }
 
 // Open reports whether the user can still finish the step. The step must be of this kind, and now must be before its
-// deadline. Since the step began, the user must not have changed the password or ended all visits. u is the user as
-// stored now.
+// deadline. Since the step began, the user must not have changed the password or ended all visits. The argument u is
+// the user as stored now.
 func (p PendingStep) Open(kind PendingStepKind, u User, now time.Time) bool {
 	return p.Kind == kind && p.User == u.ID && p.Stamp == u.Stamp && now.Before(p.Until)
 }

@@ -128,7 +128,7 @@ type Delivery struct {
 
 // DeliveryFilter chooses deliveries for a list.
 type DeliveryFilter struct {
-	State *DeliveryState // nil: all
+	State *DeliveryState // nil: deliveries in every state
 }
 
 // Replay chooses the deliveries of a webhook that start again with a first attempt. The events keep their ids.
@@ -142,8 +142,8 @@ type Replay struct {
 // WebhookStore stores the webhooks of one client, or of one partner. A webhook of another owner is missing:
 // CodeNotFound.
 type WebhookStore interface {
-	// CreateWebhook stores a new webhook. o may be nil; its Answer gets the WebhookID. Codes: quota_reached;
-	// not_found (the session).
+	// CreateWebhook stores a new webhook. The argument o may be nil; its Answer gets the WebhookID. Codes:
+	// quota_reached; not_found (the session).
 	CreateWebhook(ctx context.Context, w Webhook, secret []byte, now time.Time, o *Idempotency) (WebhookID, error)
 	Webhooks(ctx context.Context) ([]Webhook, error)            // sorted by id; at most MaxWebhooks
 	Webhook(ctx context.Context, id WebhookID) (Webhook, error) // code not_found
@@ -201,7 +201,7 @@ const (
 	ReasonWebhookSecret      ReasonCode = "webhook.secret"  // this server cannot open the secret
 )
 
-// Why an address is refused before anything is sent to it.
+// Reasons why an address is refused before anything is sent to it.
 const (
 	FaultWebhookNotHTTPS ReasonCode = "webhook.not_https"
 	FaultWebhookPrivate  ReasonCode = "webhook.private"
@@ -211,8 +211,8 @@ const (
 type WebhookCaller interface {
 	// Call makes one attempt. It never fails: the result says what went wrong.
 	Call(ctx context.Context, t WebhookTarget, e Event) DeliveryResult
-	// Request returns the request that an attempt at the time at would send. The former secret also signs it, until
-	// Secret.Until. An error means that a secret cannot be opened.
+	// Request returns the request that an attempt at the time in the argument at would send. The former secret also
+	// signs it, until Secret.Until. An error means that a secret cannot be opened.
 	Request(t WebhookTarget, e Event, at time.Time) (WebhookRequest, error)
 	// Refuses returns why no attempt can reach the address, or "" if an attempt is possible. It looks only at the text
 	// of the address.
@@ -245,7 +245,8 @@ type DeliveryResult struct {
 // OutboxStore has the methods that the sender of webhooks uses.
 type OutboxStore interface {
 	// NumberEvents gives numbers to about a thousand events that have no number yet. In the same transaction it makes
-	// the deliveries of these events. It returns how many events got a number. Any number of nodes may call it at once.
+	// the deliveries of these events. NumberEvents returns how many events got a number. Any number of nodes may call
+	// it at once.
 	NumberEvents(ctx context.Context, now time.Time) (int, error)
 
 	// OwnWebhooks makes the node the owner of active webhooks that have due deliveries and no living owner. It returns
@@ -253,8 +254,8 @@ type OutboxStore interface {
 	OwnWebhooks(ctx context.Context, node NodeID, now time.Time) ([]WebhookTarget, error)
 
 	// DueDeliveries returns at most limit due deliveries for each webhook, with their events. The delivery that is due
-	// first comes first. It leaves out deliveries for which skip returns true, because an attempt of such a delivery is
-	// running.
+	// first comes first. DueDeliveries leaves out deliveries for which skip returns true, because an attempt of such a
+	// delivery is running.
 	DueDeliveries(ctx context.Context, webhooks []WebhookID, now time.Time, limit int, skip func(Delivery) bool) ([]DueDelivery, error)
 
 	// EndAttempts records attempts. It disables a webhook that had no success for [WebhookPatience], or whose

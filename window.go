@@ -12,8 +12,8 @@ import (
 // that waited for their session also stay inside the window.
 //
 // Times are local times in the run's zone. If a clock change repeats an hour, both hours are inside or both are
-// outside. If it skips an hour, the window is shorter. A window that crosses midnight belongs to the day on which it
-// began. So Friday's night continues into Saturday, and the night before a holiday continues into the holiday.
+// outside. If a clock change skips an hour, the window is shorter. A window that crosses midnight belongs to the day on
+// which it began. So Friday's night continues into Saturday, and the night before a holiday continues into the holiday.
 //
 // A nil Window is always open. The methods only read. Many goroutines may call them at once.
 type Window struct {
@@ -98,7 +98,7 @@ func (w *Window) Contains(t time.Time, loc *time.Location) bool {
 	return w.closeWall(wall) > wall
 }
 
-// Next returns the first time that is inside the window, t or later. If t is inside, Next returns t. It returns false
+// Next returns the first time that is inside the window, t or later. If t is inside, Next returns t. Next returns false
 // if the window does not open within two years.
 func (w *Window) Next(t time.Time, loc *time.Location) (time.Time, bool) {
 	if w.Always() {
@@ -176,9 +176,9 @@ func (w *Window) Always() bool {
 	return w == nil || len(w.Weekdays) == 0 && w.From == "" && w.To == "" && w.Holidays == "" && len(w.Closed) == 0
 }
 
-// hours returns when the window opens and closes, in microseconds after the midnight that begins its day. to is
-// exclusive, and is more than 24 hours if the window crosses midnight. If a time cannot be read, which Check refuses,
-// from and to are equal.
+// hours returns when the window opens and closes, in microseconds after the midnight that begins its day. The result to
+// is exclusive, and is more than 24 hours if the window crosses midnight. If a time cannot be read, which Check
+// refuses, from and to are equal.
 func (w *Window) hours() (from, to int64) {
 	to = microDay
 	if w.From != "" {

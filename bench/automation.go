@@ -151,7 +151,7 @@ func (c *campaigner) contacts(ctx context.Context, n int) error {
 	return nil
 }
 
-// reaches waits until the query returns n.
+// reaches waits until the query returns at least n.
 func (c *campaigner) reaches(ctx context.Context, query string, n int, within time.Duration) error {
 	for until := time.Now().Add(within); ; {
 		got, err := c.count(ctx, query)
@@ -185,7 +185,7 @@ func (b *bench) ruled(ctx context.Context, c *campaigner) error {
 		}
 	}
 	p := &people{campaigner: c, numbers: []*number{to}, text: func(i int) string { return fmt.Sprint("Parola ", i%automationRules) }}
-	if err := p.writeAt(ctx, b.idle/4, replyRate, nil); err != nil { // connections, plans, statements
+	if err := p.writeAt(ctx, b.idle/4, replyRate, nil); err != nil { // warms up connections, plans and statements
 		return err
 	}
 	if err := c.reaches(ctx, firingsDone, p.wrote, firingsWithin); err != nil {
@@ -232,9 +232,9 @@ func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 	return acted.note(&b.sheet, func(quantile string) string { return replyActs(rate, quantile, p.engine) }, n)
 }
 
-// acted waits until the rules acted on n replies. first is the number of the first of these replies. acted calls saw
-// with the number of each reply, and the time at which the log showed the reply. last is the id of the log's last line
-// before these replies.
+// acted waits until the rules acted on n replies. The argument first is the number of the first reply. acted calls the
+// function saw with the number of each reply, and the time at which the log showed the reply. The argument last is the
+// id of the log's last line before these replies.
 func (p *people) acted(ctx context.Context, first, n, last int, saw func(i int, at time.Time)) error {
 	for got, until := 0, time.Now().Add(firingsWithin); got < n; {
 		rows, err := p.db.QueryContext(ctx, `select id, occurrence, acted, reason from automation_firing where id > $1 order by id`, last)

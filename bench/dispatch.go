@@ -191,8 +191,8 @@ func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error
 	return puntuale.Acceptance{}, nil
 }
 
-// tally counts the sent messages whose outcomes are on disk. first is the time of the first claim, and last the time of
-// the last outcome.
+// tally counts the sent messages whose outcomes are on disk. The field first is the time of the first claim, and last
+// the time of the last outcome.
 type tally struct {
 	want  int64
 	mu    sync.Mutex

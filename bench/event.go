@@ -131,7 +131,8 @@ func (b *bench) outcomes(ctx context.Context, t *webhookFixture, told bool) erro
 	return errors.Join(err, stop())
 }
 
-// number gives events their numbers. It returns when the channel over is closed and every event has a number.
+// number gives events their numbers. It returns when the channel in the argument over is closed, and every event has a
+// number.
 func (t *webhookFixture) number(ctx context.Context, over <-chan struct{}) error {
 	for ended := false; ; {
 		begun := time.Now()

@@ -48,7 +48,7 @@ type client struct {
 	key      string
 }
 
-// newDatabase makes a copy of the database from, or an empty database if from is nil.
+// newDatabase makes a copy of the database in the argument from. If from is nil, the new database is empty.
 func (b *bench) newDatabase(ctx context.Context, engine string, from *benchDatabase) (benchDatabase, error) {
 	folder, err := os.MkdirTemp(b.folder, "data-")
 	if err != nil {

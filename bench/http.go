@@ -176,8 +176,8 @@ func dial(address string) (*caller, error) {
 	return &caller{Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// post sends a body as JSON and reads the answer. once is the idempotency key; "": none. post returns an error if the
-// status is an error.
+// post sends a body as JSON and reads the answer. The argument once is the idempotency key; "": none. post returns an
+// error if the status is an error.
 func (c *caller) post(path, key, once string, body []byte) error {
 	headers := "Authorization: Bearer " + key + "\r\n"
 	if once != "" {

@@ -52,7 +52,8 @@ func (b *bench) peersAt(i int) bool {
 	return b.sheet.repeat == min(i, b.repeats-1)
 }
 
-// plan says when the messages of one measurement are due: one after the other, the first at the time from.
+// plan says when the messages of one measurement are due: one after the other. The first message is due at the time in
+// the field from.
 type plan struct {
 	total int
 	rate  int

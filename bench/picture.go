@@ -12,12 +12,12 @@ const (
 	rowHeight  = 26
 	labelWidth = 640
 	barWidth   = 360
-	barMost    = 4.0 // multiples of the bound; longer bars are cut off
+	barMost    = 4.0 // length of the longest bar, in multiples of the bound; longer bars are cut off
 	headHeight = 44
 )
 
-// drawing draws a bar for each target. The bar's length is the quotient of the figure and its bound, so 1 is the bound
-// itself. A figure that is twice as good as its bound has a bar of length 2.
+// drawing draws a bar for each target. The bar's length says how well the figure keeps its bound. The bar of a figure
+// that equals its bound has the length 1. The bar of a figure that is twice as good has the length 2.
 func drawing(all []verdict) string {
 	var out strings.Builder
 	var drawn []verdict

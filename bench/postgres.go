@@ -14,8 +14,8 @@ import (
 
 var databases atomic.Int64
 
-// freshPostgres creates a database. If template is not "", the database is a copy of template. It returns the
-// database's name, its address and a function that drops it.
+// freshPostgres creates a database. If template is not "", it is the name of the database to copy. freshPostgres
+// returns the database's name, its address and a function that drops it.
 func (b *bench) freshPostgres(ctx context.Context, template string) (name, address string, drop func(), err error) {
 	db, err := sql.Open("pgx", b.address)
 	if err != nil {

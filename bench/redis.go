@@ -16,8 +16,8 @@ import (
 // redis is the name of the database of peers that do not use PostgreSQL.
 const redis = "Redis"
 
-// redisServer is a separate Redis on a socket in a temporary folder. It starts without persistence, which is the
-// fastest that asynq can be. The method fsync makes it sync every write.
+// redisServer is a separate Redis on a socket in a temporary folder. It starts without persistence, because asynq is
+// fastest in this way. The method fsync makes it sync every write.
 type redisServer struct {
 	socket string
 	folder string

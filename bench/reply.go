@@ -126,8 +126,8 @@ type people struct {
 	wrote   int
 }
 
-// write delivers replies at a steady rate for the time d. took gets how long each delivery waited for its answer; nil:
-// this is not measured.
+// write delivers replies at a steady rate for the time d. The argument took collects how long each delivery waited for
+// its answer; nil: this is not measured.
 func (p *people) write(ctx context.Context, d time.Duration, took *delays) error {
 	return p.writeAt(ctx, d, replyRate, took)
 }

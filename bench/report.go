@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// say prints progress for the person who runs the bench. Figures are not printed with it.
+// say prints progress for the person who runs the bench. It prints no figures.
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
 
 // count returns a number of messages in a short form, such as 1M.

@@ -39,7 +39,7 @@ type sizes struct {
 	calls     int           // calls over HTTP
 	workers   int           // concurrent callers of stores
 	late      time.Duration // the length of each measurement of lateness
-	lateRates []int         // messages a second
+	lateRates []int         // the rates at which lateness is measured, in messages a second
 	pending   []int         // numbers of pending messages, which are planned for later days
 	reads     int           // queries of each kind
 	settle    time.Duration // the wait before the memory is read
@@ -170,7 +170,8 @@ func (b *bench) takePart(ctx context.Context, p part) error {
 }
 
 // partLimit is how long one measurement may take. After this time, a measurement that hangs is ended. The longest
-// measurement takes a few minutes. Its first repeat also makes the database, which takes some more minutes.
+// measurement takes a few minutes. The first repeat of this measurement also makes the database, which takes some more
+// minutes.
 const partLimit = 20 * time.Minute
 
 // first reports whether this is the first repeat. Only the first repeat does slow measurements that no target needs.

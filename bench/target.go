@@ -11,7 +11,7 @@ import (
 // it applies to figure alone.
 type target struct {
 	figure, divisor string
-	lowest          float64 // 0: none
+	lowest          float64 // 0: there is no lower bound
 	highest         float64
 }
 
@@ -100,7 +100,7 @@ func (v verdict) word() string {
 	return "MISSED"
 }
 
-// share returns how well the figure keeps the bound. 1 is the bound itself; more is better.
+// share returns how well the figure keeps the bound. 1 means that the figure equals the bound; more is better.
 func (v verdict) share() float64 {
 	switch {
 	case v.target.highest > 0 && v.median > 0:

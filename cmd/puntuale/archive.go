@@ -149,8 +149,8 @@ type shownMessage struct {
 	ResentFrom puntuale.MessageID    `json:"resent_from,omitempty"`
 	Attempts   int                   `json:"attempts"`
 	Done       time.Time             `json:"done_at"`
-	Outcome    string                `json:"outcome,omitempty"` // SENT, FAILED
-	Credit     string                `json:"credit,omitempty"`  // spent, returned
+	Outcome    string                `json:"outcome,omitempty"` // SENT or FAILED
+	Credit     string                `json:"credit,omitempty"`  // spent or returned
 	Message    httpapi.MessageDetail `json:"message"`           // in the same form as the API's answer for a message's details
 	Events     []shownEvent          `json:"events,omitempty"`
 }

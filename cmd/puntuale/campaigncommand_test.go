@@ -203,8 +203,8 @@ func TestCampaignServerAway(t *testing.T) {
 	}
 }
 
-// TestCampaignLongCheck: during a long check, the command shows how many rows the server has checked. The counts are
-// those of the checked rows.
+// TestCampaignLongCheck: during a long check, the command shows how many rows the server has checked. The counts
+// include only checked rows.
 func TestCampaignLongCheck(t *testing.T) {
 	t.Parallel()
 	checks := append(slices.Repeat([]string{`{"done":1,"recipients":1}`}, 20), aCheck)

@@ -17,7 +17,7 @@ import (
 
 // openChatwoot makes the bridge to Chatwoot servers, and the webhook for their requests. Every node has both.
 func (s *server) openChatwoot(cfg *serverConfig, vault *auth.Vault) {
-	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has parsed them
+	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed these networks
 	s.chatwoot = chatwoot.New(chatwoot.Config{
 		Store: s.store, HTTP: media.WebhookTransport(allowed, nil), Open: s.openReplyFile, Name: s.contactName,
 		Message: func(ctx context.Context, client puntuale.ClientID, id puntuale.MessageID) (puntuale.MessageDetail, error) {

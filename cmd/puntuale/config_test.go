@@ -75,7 +75,8 @@ func TestConfigIsAFile(t *testing.T) {
 	}
 }
 
-// TestSourcesHaveAnOrder sets one setting in every source, and removes the sources one by one.
+// TestSourcesHaveAnOrder sets one setting in every source, and removes the sources one by one. The first source that is
+// left must decide.
 func TestSourcesHaveAnOrder(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"PUNTUALE_LEASE": "3s"}
@@ -142,7 +143,7 @@ func TestFileTakesEveryKind(t *testing.T) {
 	}
 }
 
-// TestAllFaultsAtOnce puts one fault in every source.
+// TestAllFaultsAtOnce puts faults in every source. The program reports all of them at once.
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, map[string]string{"PUNTUALE_DATABASE": "mysql://host/db", "PUNTUALE_SANDBOX": "perhaps"})
@@ -171,7 +172,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRateSetting reads a number, which may be a fraction.
+// TestRateSetting: a rate is a number, which may be a fraction.
 func TestRateSetting(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -27,7 +27,7 @@ type demoCommand struct {
 }
 
 const (
-	demoAddr = "127.0.0.1:8080" // the default
+	demoAddr = "127.0.0.1:8080" // the default of the flag --addr
 	demoMark = ".puntuale-demo" // marks a folder as one that a demo made and may remove
 )
 

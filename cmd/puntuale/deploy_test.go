@@ -28,8 +28,8 @@ var (
 
 // othersFlags are flags of other programs in the files of deploy/.
 var othersFlags = []string{
-	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // docker, git
-	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // docker, kubectl, systemctl
+	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // flags of docker and git
+	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // flags of docker, kubectl and systemctl
 }
 
 func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {

@@ -15,7 +15,7 @@ type mailSettings struct {
 	MailFrom string `placeholder:"E-MAIL" help:"The sender of e-mails, such as no-reply@example.com. The name beside it is the partner's."`
 }
 
-// check returns the faults of the settings. public is the service's public address.
+// check returns the faults of the settings. The argument public is the service's public address.
 func (s *mailSettings) check(public string) (faults []fault) {
 	if s.SMTP == "" {
 		if s.MailFrom != "" {

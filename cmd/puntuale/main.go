@@ -1,8 +1,8 @@
 // Command puntuale schedules sequences of chat messages, sends each message when it is due, and records its outcome.
 //
-// Only this package names a concrete store, concrete connectors and the configuration. It passes them to all other
-// packages. "puntuale demo" starts a working local system without any setup. "puntuale serve" starts a real server.
-// "puntuale config" prints every setting with its effective value.
+// Only this package names a concrete store, concrete connectors and the configuration. This package passes them to all
+// other packages. "puntuale demo" starts a working local system without any setup. "puntuale serve" starts a real
+// server. "puntuale config" prints every setting with its effective value.
 package main
 
 import (

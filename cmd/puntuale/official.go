@@ -61,7 +61,7 @@ type networkWebhook interface {
 }
 
 // webhooks returns the handler for reports of Meta, of gateways and of Chatwoot. These requests have no key, so they
-// are counted by IP address. It returns nil if this server answers no calls.
+// are counted by IP address. webhooks returns nil if this server answers no calls.
 func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil

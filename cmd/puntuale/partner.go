@@ -81,8 +81,8 @@ func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.S
 		c.Email, first.ID, first.Name, first.Created.Format(time.DateOnly))
 }
 
-// keyRotateCommand replaces a key by a new one. It reads the key only from standard input, because every user of the machine can see a
-// command line.
+// keyRotateCommand replaces a key by a new one. It reads the key only from standard input, because every user of the
+// machine can see a command line.
 type keyRotateCommand struct {
 	baseSettings `embed:""`
 

@@ -12,7 +12,7 @@ import (
 // openGateways makes the connector to gateways. Every node has it, because the requests of gateways to their webhooks
 // may arrive at any node that answers calls.
 func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
-	allowed, _ := networksOf(cfg.GatewayAllow) // the check of the settings has already parsed them
+	allowed, _ := networksOf(cfg.GatewayAllow) // the check of the settings has already parsed these networks
 	c := sendapp.Config{
 		Store: s.store, Seal: vault.Seal, Unseal: vault.Open, Mark: vault.Mark, Transport: media.Transport(allowed), Public: cfg.PublicURL,
 		Report: s.report, ReadBody: readDelivery, Take: s.networks.intake.Take, Clock: cfg.Clock, Logger: cfg.Logger,

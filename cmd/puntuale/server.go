@@ -44,8 +44,9 @@ import (
 // refusals take a few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
-// server is one running node: a store and, depending on its server roles, a dispatcher that sends due messages, and the API.
-// [openServer] returns when the server is ready. Close stops the parts in this order: HTTP, dispatcher, store.
+// server is one running node: a store and, depending on its server roles, the API, the pages, and a dispatcher that
+// sends due messages. [openServer] returns when the server is ready. Close stops the parts in this order: HTTP,
+// dispatcher, store.
 type server struct {
 	store    *store.Store
 	unlock   func() error
@@ -90,7 +91,7 @@ type serverConfig struct {
 	Clock   clock.Clock
 	Logger  *slog.Logger
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // called for each outcome; may be nil
-	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
+	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // how the server listens; nil: by TCP
 	Files   media.Config                                                  // how files are fetched; the folder and the clock are added later
 
 	WhatsApp *http.Client      // how linked numbers reach WhatsApp; nil: through the proxy in the environment
@@ -335,7 +336,7 @@ func listen(ctx context.Context, cfg *serverConfig, addr string) (net.Listener, 
 	return l, nil
 }
 
-// URL is the base address of the API.
+// URL returns the base address of the API.
 func (s *server) URL() string {
 	addr := s.listener.Addr().String()
 	host, port, err := net.SplitHostPort(addr)
@@ -361,8 +362,8 @@ func (s *server) Wait(ctx context.Context) error {
 }
 
 // Close accepts no more calls, and finishes the calls that have begun. It claims no more messages, and finishes the
-// messages in flight. Then it closes the store. It takes at most the time in the settings. The error names what did not
-// end in time.
+// messages in flight. Then it closes the store. Close takes at most the time in the settings. The error names what did
+// not end in time.
 func (s *server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.within, time.Second))
 	defer cancel()
@@ -418,7 +419,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 	finished := make(chan struct{})
 	defer close(finished)
 	go func() {
-		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // repeated, because net/http also sets deadlines on these connections
+		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // this is repeated, because net/http also sets deadlines on these connections
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:

@@ -19,7 +19,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// envPrefix begins the name of every environment variable that is read.
+// envPrefix begins the name of every environment variable that the program reads.
 const envPrefix = "PUNTUALE_"
 
 // configFile is the name of the configuration file that the program looks for if no flag names a file.

@@ -21,8 +21,8 @@ import (
 // does not delay other tasks. Any number of servers may run the same tasks.
 type task struct {
 	name   string                      // the task's name in the log and in the metrics
-	first  time.Duration               // the wait before the first time
-	every  time.Duration               // the wait after each time
+	first  time.Duration               // the wait before the first run
+	every  time.Duration               // the wait after each run
 	do     func(context.Context) error // the work; it must return soon after its context ends
 	urgent func(error) bool            // reports whether a person must act on the failure at once; nil: never
 }
@@ -81,7 +81,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 	return all
 }
 
-// diskFolders are the folders in which this server writes, by their purpose.
+// diskFolders returns the folders in which this server writes. Each key says what is in the folder.
 func diskFolders(cfg *serverConfig) map[string]string {
 	folders := map[string]string{"data": cfg.Data}
 	if file := databaseFile(&cfg.baseSettings, cfg.Data); file != "" {

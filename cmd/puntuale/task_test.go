@@ -46,7 +46,8 @@ func TestTaskIsRepeated(t *testing.T) {
 	}
 }
 
-// TestTaskThatFailsForAnHourIsAnError: a task that keeps failing logs a warning once, and after an hour an error.
+// TestTaskThatFailsForAnHourIsAnError: a task that keeps failing logs one warning at the first failure, and one error
+// after each hour.
 func TestTaskThatFailsForAnHourIsAnError(t *testing.T) {
 	t.Parallel()
 	log, times, figures := runTask(t, task{name: "maintenance", every: time.Minute}, 150*time.Minute+time.Second, errors.New("no such column"))

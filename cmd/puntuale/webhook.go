@@ -12,7 +12,7 @@ import (
 // openCaller makes the part that calls receivers of webhooks. Every node has this part, because any node may be asked
 // to test a webhook.
 func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *outbox.Caller {
-	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed them
+	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed these networks
 	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Chatwoot: s.chatwoot, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}})

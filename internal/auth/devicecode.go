@@ -19,6 +19,7 @@ func NewDeviceCode() string {
 }
 
 // misread replaces letters that people type instead of similar digits. The alphabet does not contain these letters.
+// misread also removes dashes and blanks.
 var misread = strings.NewReplacer("O", "0", "I", "1", "L", "1", "-", "", " ", "")
 
 // ParseDeviceCode parses a code that a person typed, and returns it in the form of [NewDeviceCode].

@@ -68,10 +68,10 @@ const (
 	knownCallers
 )
 
-// hashing is the queue of the whole process.
+// hashing is the queue in which all callers of this process wait for a slot.
 var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
 
-// NewQueue returns a queue. places is how many hashes may run at once.
+// NewQueue returns a queue. The argument places is how many hashes may run at once.
 func NewQueue(places int) *Queue {
 	return &Queue{free: places, queues: [2]hashQueue{
 		unknownCallers: {limit: mostUnknown, limitOfOne: mostOfUnknown, waitersOf: map[string][]*waiter{}},

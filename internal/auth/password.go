@@ -13,7 +13,7 @@ import (
 var params = &argon2id.Params{Memory: 19456, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 // CheapForTests makes all later hashes of this process very cheap, for tests that need hundreds of them. A TestMain
-// must call it before anything is hashed. It panics outside of tests, because such a hash protects nothing.
+// must call it before anything is hashed. CheapForTests panics outside of tests, because such a hash protects nothing.
 func CheapForTests() {
 	if !testing.Testing() {
 		panic("auth: cheap hashes outside of a test")

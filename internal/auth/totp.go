@@ -19,7 +19,7 @@ const (
 	totpSecret = 20 // bytes, as RFC 4226 recommends
 	totpStep   = 30 // seconds
 	totpDigits = 1_000_000
-	totpDrift  = 1 // how many steps before and after the current one are accepted, because clocks differ
+	totpDrift  = 1 // how many time steps before and after the present one are accepted, because clocks differ
 )
 
 // NewSecret returns a new secret of a second factor.
@@ -54,8 +54,9 @@ func code(secret []byte, step int64) string {
 	return fmt.Sprintf("%06d", (binary.BigEndian.Uint32(sum[from:])&0x7fffffff)%totpDigits)
 }
 
-// CheckCode compares digits with the codes around the time at, and returns the time step of the matching code. It
-// refuses steps up to last, because their codes were used or may have been seen.
+// CheckCode compares digits with the codes around the time in the argument at, and returns the time step of the
+// matching code. It refuses the time step in the argument last, and all earlier ones, because their codes were used or
+// may have been seen.
 func CheckCode(secret []byte, digits string, at time.Time, last int64) (step int64, ok bool) {
 	now := at.Unix() / totpStep
 	for s := now - totpDrift; s <= now+totpDrift; s++ {

@@ -22,7 +22,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestCheckCode: the codes of the current step and of its neighbours are accepted, each once.
+// TestCheckCode: the codes of the present time step and of its neighbours are accepted, each once.
 func TestCheckCode(t *testing.T) {
 	t.Parallel()
 	secret, err := auth.NewSecret()

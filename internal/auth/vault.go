@@ -16,8 +16,8 @@ import (
 )
 
 // Vault encrypts data that must not be readable in the database. It also makes keyed hashes of data that must be found,
-// but not read. All its keys derive from one data key of the installation; each purpose has its own key. Vault is safe
-// for concurrent use.
+// but not read. All its keys derive from one data key of the installation. A purpose says what the data are for, and
+// each purpose has its own key. Vault is safe for concurrent use.
 type Vault struct{ data []byte }
 
 // DataKeySize is the length of a data key, in bytes.
@@ -97,10 +97,10 @@ const MinMasterKey = 32
 // ErrMasterKey means that the data key cannot be unwrapped, because the master key is wrong or missing.
 var ErrMasterKey = errors.New("the stored secrets are sealed under another key")
 
-// OpenVault returns the vault of the installation, and creates its data key at the first start. master wraps (encrypts)
-// the data key. If master is nil, the data key is in the database unwrapped. If a master key is given later, it wraps
-// the existing data key. Any number of nodes may call OpenVault at once. The error is [ErrMasterKey] if the master key
-// is wrong or missing.
+// OpenVault returns the vault of the installation, and creates its data key at the first start. The argument master is
+// the master key, which wraps (encrypts) the data key. If master is nil, the data key is in the database unwrapped. If
+// a master key is given later, it wraps the existing data key. Any number of nodes may call OpenVault at once. The
+// error is [ErrMasterKey] if the master key is wrong or missing.
 func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte) (*Vault, error) {
 	for {
 		kept, err := secrets.Secret(ctx, dataKeyName)

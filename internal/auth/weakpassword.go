@@ -8,7 +8,7 @@ import (
 // MinPassword is the least length of a password that is not weak, in characters.
 const MinPassword = 10
 
-// MaxPassword bounds a password, in bytes.
+// MaxPassword is the length of the longest password, in bytes.
 const MaxPassword = 1024
 
 // common contains passwords, and beginnings of passwords, that attackers try first.
@@ -20,7 +20,7 @@ var common = []string{
 }
 
 // Weak reports whether a password is too easy to guess. Such a password is short, repeats a few characters, is very
-// common, or consists of facts about its owner. about contains these facts.
+// common, or consists of facts about its owner. The argument about contains these facts.
 func Weak(plain string, about ...string) bool {
 	small := strings.ToLower(plain)
 	if utf8.RuneCountInString(plain) < MinPassword {

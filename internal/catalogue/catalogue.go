@@ -66,8 +66,8 @@ func HasSentence(code puntuale.ReasonCode) bool {
 	return ok
 }
 
-// Sentence returns the sentence of a reason. Quoted words are returned unchanged. The empty reason gives "". For an
-// unknown code it returns the code, because a newer version may have written this code.
+// Sentence returns the sentence of a reason. Quoted words are returned unchanged. The empty reason gives "". For a code
+// without a sentence it returns the code, because a newer version of the program may have written this code.
 func (l Language) Sentence(r puntuale.Reason) string {
 	return sentenceOf(r, func(s sentence) string {
 		if l == English {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	callTakes   = 20 * time.Second // for one call, not including the time that the call asks the server to wait
+	callTakes   = 20 * time.Second // the time limit of one call; the wait that the call asks the server for is added
 	longestWait = 30 * time.Second // how long a call that takes messages may ask the server to wait
 	maxAnswer   = 32 << 20         // bytes
 	maxReports  = 100              // the largest number of reports in one call
@@ -85,8 +85,8 @@ type Client struct {
 	clock         clock.Clock
 }
 
-// NewClient returns a client of the server at an address. token is the result of Link. To call Link itself, token may
-// be "".
+// NewClient returns a client of the server at an address. The argument token is the result of Link. To call Link
+// itself, token may be "".
 func NewClient(server, token string, c clock.Clock) *Client {
 	return &Client{server: strings.TrimSuffix(server, "/"), token: token, clock: c, http: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect must not receive the token
@@ -184,12 +184,13 @@ func seconds(d time.Duration) int { return int(d / time.Second) }
 type refusal struct {
 	status int
 	text   string
-	after  time.Duration // the wait in Retry-After
+	after  time.Duration // the wait that the header Retry-After asks for
 }
 
 func (r *refusal) Error() string { return r.text }
 
-// retryWait reports whether the same call may succeed later. wait is the shortest time to wait before it.
+// retryWait reports whether the same call may succeed later. The result wait is the shortest time to wait before that
+// call.
 func retryWait(err error) (wait time.Duration, ok bool) {
 	var r *refusal
 	switch {

@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	maxDetail  = 300             // characters
+	maxDetail  = 300             // length of a detail, in characters
 	maxCapture = 4 << 10         // bytes of a command's output that are searched for the detail
 	leftOver   = 2 * time.Second // how long the command's output may stay open after the command's end, because a program that the command started still uses it
 )

@@ -194,7 +194,7 @@ func (j *Journal) rewrite() (err error) {
 	cutoff := j.clock.Now().Add(-keepSettled).Unix()
 	for message, s := range j.settled {
 		switch {
-		case !s.known: // open also contains the entry, so it is not written here
+		case !s.known: // the list open also contains this entry, so the entry is not written here
 		case s.At < cutoff:
 			delete(j.settled, message)
 		default:

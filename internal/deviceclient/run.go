@@ -42,7 +42,7 @@ type Config struct {
 }
 
 // Run takes messages, passes one after the other to cfg.Do, and reports the outcome of each. When ctx ends, it waits
-// for cfg.Do, returns the other messages to the server, and returns nil. It returns an error if no later try can
+// for cfg.Do, returns the other messages to the server, and returns nil. Run returns an error if no later try can
 // succeed: [ErrUnlinked], another permanent refusal, or a journal that cannot be written.
 func Run(ctx context.Context, cfg Config) error {
 	r := &runner{Config: cfg}

@@ -237,8 +237,8 @@ func TestUnlinked(t *testing.T) {
 	})
 }
 
-// TestRefusals: the device repeats a call that may succeed later, but not earlier than the server requests. It returns
-// a permanent refusal as an error.
+// TestRefusals: the device repeats a call that may succeed later, but not earlier than the server requests. A permanent
+// refusal ends the device with an error.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		fault

@@ -66,7 +66,7 @@ type attempt struct {
 // fault is what goes wrong with a call.
 type fault struct {
 	status int    // the status of the answer; 0: the call succeeds
-	after  string // the Retry-After of this answer
+	after  string // the header Retry-After of this answer
 	lost   bool   // true: the server executes the call, but its answer is lost
 	away   bool   // true: the call does not arrive
 	stops  bool   // true: the device is told to stop after the call
@@ -141,7 +141,7 @@ func (w *world) locked(do func()) {
 	do()
 }
 
-// at is a point at which a process may be killed. It reports whether the process is dead.
+// at marks a point at which a process may be killed. It reports whether the process is dead.
 func (w *world) at(own *life) (dead bool) {
 	w.locked(func() { dead = w.passed(own) })
 	return dead
@@ -209,7 +209,7 @@ func (w *world) serve(own *life, r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// order contains the members of every call's body.
+// order has every member that the body of a call may have.
 type order struct {
 	Take     string   `json:"take"`
 	Max      int      `json:"max"`

@@ -77,7 +77,8 @@ func CallerOf(r *http.Request) Caller {
 	return DefaultProxies.Caller(r)
 }
 
-// UnknownCaller returns the CallerKey of a request whose API key was not looked up yet. It is made from the address.
+// UnknownCaller returns the CallerKey of a request whose API key was not looked up yet. UnknownCaller makes this
+// CallerKey from the caller's address.
 func UnknownCaller(r *http.Request) admission.CallerKey {
 	return admission.AddressKey(CallerOf(r).Address)
 }
@@ -112,7 +113,7 @@ func (p Proxies) Caller(r *http.Request) Caller {
 }
 
 // follow sets the caller's address to hop, an address that a trusted proxy saw. It reports whether hop is itself a
-// trusted proxy. If so, the caller is further away, and the previous address in the list must be followed, too.
+// trusted proxy. If so, the caller is behind this proxy, and Caller must also follow the previous address in the list.
 func (c *Caller) follow(p Proxies, hop string) bool {
 	a, ok := parseHop(hop)
 	if !ok {

@@ -21,7 +21,7 @@ type HealthConfig struct {
 	Working func() error                // returns nil if the dispatcher runs its rounds; Working is nil if this server has no dispatcher
 	Roles   []string                    // the server's roles, shown in the answer of /readyz
 	Logger  *slog.Logger
-	Figure  func(part string, ready bool) // called with the result of each check; may be nil
+	Figure  func(part string, ready bool) // called with the result of each check of a part of the server; may be nil
 }
 
 // Health answers /healthz ("the process is alive: do not restart it") and /readyz ("the process does its work: send

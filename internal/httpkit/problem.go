@@ -26,7 +26,8 @@ const (
 // ProblemType is the media type of an error's body.
 const ProblemType = "application/problem+json"
 
-// Bounds of an answer: characters of a repeated value, characters of a location, and listed faults.
+// Bounds of an answer: how many characters of a caller's value and of a location the answer shows, and how many faults
+// it lists.
 const (
 	shownValue    = 100
 	shownLocation = 200

@@ -100,7 +100,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// An answer repeats only the beginning of a long value, and lists a bounded number of faults.
+// An answer shows only the beginning of a long value, and lists a bounded number of faults.
 func TestProblemIsBounded(t *testing.T) {
 	t.Parallel()
 	faults := make([]puntuale.Fault, 5000)

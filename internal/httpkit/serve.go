@@ -69,7 +69,7 @@ func recovered(logger *slog.Logger, r *http.Request, out *recorder) {
 	if reason == nil {
 		return
 	}
-	if reason == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+	if reason == http.ErrAbortHandler { //nolint:errorlint // net/http compares this value in the same way
 		panic(reason)
 	}
 	p := NewProblem(r.Context(), logger, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
@@ -85,8 +85,9 @@ var keyLike = regexp.MustCompile(`[pcdh]k_[0-9A-Za-z]+`)
 // numberLike finds text that looks like a phone number.
 var numberLike = regexp.MustCompile(`\+?[0-9][0-9 ().-]{3,}[0-9]`)
 
-// place returns the log attribute for the requested path. It is the matched pattern, because the path itself may
-// contain a phone number. If no pattern matched, it is the path without all texts that look like a number or a key.
+// place returns the log attribute for the requested path. The attribute is the matched pattern, because the path itself
+// may contain a phone number. If no pattern matched, the attribute is the path without all texts that look like a phone
+// number or a key.
 func place(r *http.Request, route string) slog.Attr {
 	if route != "" {
 		return slog.String("route", route)
@@ -157,7 +158,7 @@ func (w *recorder) WriteHeader(status int) {
 // A long answer is written in parts. The caller must receive each part within takenWithin, so that a caller that reads
 // nothing does not occupy memory for long.
 const (
-	writtenAtOnce = 64 << 10 // bytes
+	writtenAtOnce = 64 << 10 // how many bytes one part has at most
 	takenWithin   = 10 * time.Second
 )
 

@@ -150,7 +150,7 @@ func TestUnreadAnswer(t *testing.T) {
 		server := &http.Server{Handler: httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, err := w.Write(make([]byte, 1<<20))
 			gone <- err
-		}), httpkit.Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now})} //nolint:gosec // the deadline is what is tested
+		}), httpkit.Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now})} //nolint:gosec // the test needs a server without deadlines of its own
 		go func() { _ = server.Serve(l) }()
 		here, remote := net.Pipe()
 		l.conn <- remote

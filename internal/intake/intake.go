@@ -1,6 +1,6 @@
 // Package intake stores the reports of networks: delivery receipts, replies of people, and their consent. A network
-// gets its answer only after everything is on disk. After a failure, the network repeats its report. A repeat has no
-// second effect.
+// gets its answer only after everything is on disk. After a failure, the network sends its report again. A report that
+// arrives twice has only one effect.
 package intake
 
 import (
@@ -18,14 +18,13 @@ type Config struct {
 	// Mark returns the keyed hash that replaces an erased person's number in a client's blacklist. If Mark is nil, no
 	// keyed hash is stored.
 	Mark func(client puntuale.ClientID, phone string) string
-	// MessageMark returns the keyed hash by which the store recognises a repeated message. If MessageMark is nil,
-	// replies are not stored.
+	// MessageMark returns the keyed hash by which the store recognises a message that arrives again. If MessageMark is
+	// nil, replies are not stored.
 	MessageMark func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string
-	// Confirm sends the confirmation of an opt-out. For the same key it sends only once. If Confirm is nil, nothing is
-	// sent.
+	// Confirm sends the confirmation of an opt-out. It sends only once for each key. If Confirm is nil, nothing is sent.
 	Confirm func(ctx context.Context, c Confirmation) error
-	// Country returns the country of a phone number as two letters, or "" if it is unknown. If Country is nil, all
-	// countries are unknown.
+	// Country returns the country of a phone number as two letters, or "" if the country is not known. If Country is nil,
+	// no country is known.
 	Country func(phone string) string
 	Clock   clock.Clock  // nil: the system's clock
 	Logger  *slog.Logger // nil: slog.Default
@@ -55,8 +54,8 @@ func New(cfg Config) *Intake {
 // sessionLog returns the logger of a session. It is called only if there is something to log.
 type sessionLog func() *slog.Logger
 
-// Take stores the reports of a session's network. After an error, a part of them may be stored, and the network should
-// repeat everything.
+// Take stores the reports of a session's network. After an error, a part of the reports may be stored, and the network
+// should send all of them again.
 func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
 	log := func() *slog.Logger { return in.cfg.Logger.With("session_id", int64(session)) }

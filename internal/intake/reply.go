@@ -24,8 +24,8 @@ type Confirmation struct {
 
 // takeMessages stores messages that people wrote. It skips a message that an earlier call stored completely. If a
 // message changes consent, the ledger and the blacklist change first. After that, pending marketing is cancelled, and
-// the confirmation is sent. The store writes the message's keyed hash last. After a crash before this, the network's
-// repeat does the rest. Each part has its effect only once.
+// the confirmation is sent. The store writes the message's keyed hash last. If the server crashes before this, the
+// network sends the message again, and takeMessages does the rest. Each part has its effect only once.
 //
 // Few messages change consent. Therefore, the store first gets all messages at once, and reads the settings in its
 // transaction. If a message may change consent, the store refuses them ([puntuale.ErrConsentFirst]). In this case,
@@ -167,7 +167,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 	return puntuale.ReplyOptOut, nil
 }
 
-// optOutReason returns the reason for a blacklist entry.
+// optOutReason returns the reason of the blacklist entry for an opt-out with these words.
 func optOutReason(words string) string {
 	all := []rune(puntuale.OptOutReason + strings.TrimSpace(words))
 	return string(all[:min(len(all), puntuale.MaxName)])
@@ -206,8 +206,8 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, name
 	return result, nil
 }
 
-// preference stores a preference that a person set in WhatsApp. It is only about marketing, so a stop adds nothing to
-// the blacklist.
+// preference stores a preference that a person set in WhatsApp. A preference is only about marketing, so a stop adds
+// nothing to the blacklist.
 func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog, p puntuale.Preference) error {
 	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
 	if err != nil {
@@ -219,7 +219,7 @@ func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog,
 	if p.Stop {
 		e.Change = puntuale.ConsentWithdraw
 	}
-	if in.cfg.MessageMark != nil { // a preference has no id, so two equal preferences in the same second count as one
+	if in.cfg.MessageMark != nil { // a preference has no id, so two equal preferences of one person in the same second count as one
 		e.ReplyMark = in.cfg.MessageMark(p.Client, p.Session, p.Phone, fmt.Sprintf("preference %t %d", p.Stop, p.At.Unix()))
 	}
 	_, err = in.enter(ctx, now, log, names, e)

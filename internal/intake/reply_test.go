@@ -68,7 +68,7 @@ type world struct {
 	store     *failing
 	in        *intake.Intake
 	log       bytes.Buffer
-	confirmed map[string]intake.Confirmation // by key
+	confirmed map[string]intake.Confirmation // the sent confirmations, by their keys
 	confirms  int
 }
 
@@ -106,8 +106,8 @@ func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// TestOptOutSurvivesCrashes stops the server at each step between the arrival of a report and its last effect. When the
-// network repeats the message, the server does the rest, and does nothing twice.
+// TestOptOutSurvivesCrashes stops the server at each point between the arrival of a report and the report's last
+// effect. When the network sends the message again, the server does the rest, and does nothing twice.
 func TestOptOutSurvivesCrashes(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -123,7 +123,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 			if err := w.in.Take(ctx, w.c.Session, reported); (err != nil) != (at != "") {
 				t.Fatalf("%s: %v", at, err)
 			}
-			for range 2 { // the network repeats the message twice
+			for range 2 { // the network sends the message two more times
 				if err := w.in.Take(ctx, w.c.Session, reported); err != nil {
 					t.Fatal(err)
 				}

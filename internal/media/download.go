@@ -43,8 +43,8 @@ func (f *Fetcher) download(m *file, u *url.URL) error {
 	}
 }
 
-// hop makes one request. The argument left is the time limit. It returns the target of a redirect, or nil if the answer
-// is the file.
+// hop makes one request. The argument left is the time limit. hop returns the target of a redirect, or nil if the
+// answer is the file.
 func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, took time.Duration, err error) {
 	leaveHost, err := f.hosts.enter(m.ctx, strings.ToLower(u.Hostname()))
 	if err != nil {

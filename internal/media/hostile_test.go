@@ -26,7 +26,8 @@ func short() Config {
 	}
 }
 
-// raw is a server that sends the bytes that speak writes. speak must return when stop is closed.
+// raw starts a server. For each connection, the function speak writes the answer. speak must return when stop is
+// closed.
 func raw(t *testing.T, speak func(c net.Conn, stop <-chan struct{})) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

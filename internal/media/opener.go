@@ -28,8 +28,8 @@ type Opener struct {
 
 var _ puntuale.MediaOpener = (*Opener)(nil)
 
-// NewOpener returns an opener. openerOf returns the connector of a session, or nil if the session's network has no
-// files.
+// NewOpener returns an opener. The function openerOf returns the connector of a session, or nil if the session's
+// network has no files.
 func NewOpener(openerOf func(puntuale.Session) puntuale.MediaOpener) *Opener {
 	return &Opener{openerOf: openerOf, all: newGate[struct{}](opensAtOnce), clients: newGate[puntuale.ClientID](opensPerClient)}
 }

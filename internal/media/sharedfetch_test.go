@@ -198,7 +198,7 @@ func TestBudget(t *testing.T) {
 	f := newFetcher(t, Config{Budget: 3500}, h.addr)
 	name := func(i int) puntuale.MediaRequest { return request(h.under(fmt.Sprintf("/%d.jpg", i))) }
 	for i := range 4 {
-		fetch(t, f, name(i)) // the fourth drops the first
+		fetch(t, f, name(i)) // the fourth file drops the first file
 	}
 	if f.stored != 3000 {
 		t.Errorf("%d bytes are stored, want 3000", f.stored)
@@ -313,7 +313,7 @@ func TestWaitingIsFree(t *testing.T) {
 	})
 	f := newFetcher(t, Config{PerHost: 1, Total: 2 * time.Second}, h.addr)
 	var all sync.WaitGroup
-	for i := range 8 { // 2.4 s in total
+	for i := range 8 { // all fetches together take 2.4 s
 		all.Go(func() {
 			m, err := f.Fetch(within(t), request(h.under(fmt.Sprintf("/%d.jpg", i))))
 			if err != nil {

@@ -30,8 +30,8 @@ const (
 )
 
 // WebhookTransport returns a transport for the receivers of webhooks, with the checks of [Transport]. It keeps a
-// connection open for two seconds after an answer. roots are the authorities that sign the receivers' certificates;
-// nil: the system's.
+// connection open for two seconds after an answer. The argument roots contains the authorities that sign the receivers'
+// certificates; nil: the system's.
 func WebhookTransport(allowed []netip.Prefix, roots *x509.CertPool) http.RoundTripper {
 	return newTransport(allowed, func(t *http.Transport) {
 		t.IdleConnTimeout, t.MaxIdleConns, t.MaxIdleConnsPerHost = webhookIdle, webhookConns, 2*puntuale.WebhookAtOnce

@@ -126,8 +126,7 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 // italian returns the Italian sentence of a reason.
 var italian = catalogue.Italian.Sentence
 
-// fails expects an error of this kind with this reason. The error's text must contain nothing that a caller must not
-// learn.
+// fails expects an error of this kind with this reason. The error's text must not reveal facts about our network.
 func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {
 	t.Helper()
 	m, err := f.Fetch(within(t), r)
@@ -161,7 +160,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// names is a DNS server in memory. It calls answer for each A query, with the number of earlier A queries.
+// names is a DNS server in memory. It calls the function answer for each A query, with the number of earlier A queries.
 func names(t *testing.T, answer func(name string, n int64) []netip.Addr) *net.Resolver {
 	t.Helper()
 	var asked atomic.Int64

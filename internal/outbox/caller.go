@@ -112,7 +112,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 		password, _ := u.Password()
 		r.SetBasicAuth(u.Username(), password)
 	}
-	got, err := c.http.RoundTrip(r) //nolint:bodyclose // read closes it. No client is used: it would follow redirects
+	got, err := c.http.RoundTrip(r) //nolint:bodyclose // the method read closes the body. An http.Client would follow redirects, so none is used
 	a.took = c.cfg.Clock.Now().Sub(a.at)
 	if err != nil {
 		a.text = whyNone(ctx, err).Stored()

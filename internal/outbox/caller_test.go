@@ -304,7 +304,7 @@ func TestCertificates(t *testing.T) {
 	for _, wrong := range []puntuale.DeliveryResult{
 		newCaller(nil).Call(t.Context(), target(h.URL), sent),                                // the authority is unknown
 		trusting.Call(t.Context(), target("https://127.0.0.2:"+port), sent),                  // the certificate is not for this address
-		trusting.Call(t.Context(), target(strings.Replace(h.URL, "https", "http", 1)), sent), // not encrypted, so the receiver answers 400
+		trusting.Call(t.Context(), target(strings.Replace(h.URL, "https", "http", 1)), sent), // the request is not encrypted, so the receiver answers 400
 	} {
 		if code := puntuale.ParseReason(wrong.Answer).Code; wrong.State == puntuale.DeliveryDone || wrong.Status != 400 && code != puntuale.ReasonWebhookCertificate && code != puntuale.ReasonWebhookUnreachable {
 			t.Errorf("%+v", wrong)

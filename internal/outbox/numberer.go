@@ -10,8 +10,8 @@ import (
 // later, but messages still leave and their outcomes are recorded.
 const numberRest = 3
 
-// RestAfter returns how long the numberer waits after a transaction that gave numbers. took is the duration of this
-// transaction. The wait is never longer than numberPoll.
+// RestAfter returns how long the numberer waits after a transaction that gave numbers. The argument took is the
+// duration of this transaction. The wait is never longer than numberPoll.
 func RestAfter(took time.Duration) time.Duration { return min(numberRest*took, numberPoll) }
 
 const (

@@ -57,7 +57,7 @@ func (r *receiver) capacity(now time.Time) int {
 	return slowQueue
 }
 
-// end records the answer to an attempt. random, from 0 to 1, varies the waits of different receivers.
+// end records the answer to an attempt. The argument random, from 0 to 1, varies the waits of different receivers.
 func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64) {
 	if i := slices.Index(r.begun, begun); i >= 0 {
 		r.begun = slices.Delete(r.begun, i, i+1)
@@ -141,8 +141,8 @@ type account struct {
 	active    bool // the account is in scheduler.active
 }
 
-// pick returns the account's next receiver that has a delivery and that allowed accepts, or nil if there is none. empty
-// means that no receiver of the account has a delivery.
+// pick returns the account's next receiver that has a delivery and for which allowed returns true. It returns nil if
+// there is none. The result empty means that no receiver of the account has a delivery.
 func (a *account) pick(allowed func(*receiver) bool) (picked *receiver, empty bool) {
 	empty = true
 	for range a.receivers {

@@ -18,8 +18,8 @@ const (
 	patientFor  = 3                // a receiver with this many failures in a row counts as one that keeps failing
 )
 
-// ending returns the state of a delivery after an attempt, and the time of the next attempt. attempts is the number of
-// earlier attempts.
+// ending returns the state of a delivery after an attempt, and the time of the next attempt. The argument attempts is
+// the number of earlier attempts.
 func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.DeliveryState, time.Time) {
 	switch {
 	case a.taken():
@@ -32,8 +32,8 @@ func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.De
 	return puntuale.DeliveryWaiting, now.Add(max(wait, a.retryAfter))
 }
 
-// retryWait returns how long a receiver gets no attempt, after a number of failures in a row. requested is the wait
-// that the receiver requested.
+// retryWait returns how long a receiver gets no attempt, after a number of failures in a row. The argument requested is
+// the wait that the receiver requested.
 func retryWait(failures int, requested time.Duration, random float64) time.Duration {
 	requested = min(requested, askedRest)
 	if failures < patientFor {

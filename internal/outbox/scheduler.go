@@ -247,7 +247,7 @@ func (l *scheduler) release(k deliveryKey) {
 	delete(l.held, k)
 }
 
-// reading is the result of one call of ask.
+// reading is the result of one call of the method ask.
 type reading struct {
 	at       time.Time // when the read began
 	owned    []puntuale.WebhookTarget
@@ -374,7 +374,7 @@ func (l *scheduler) takeOwned(f *reading) {
 	l.listed(f.owned)
 }
 
-// listed changes the receivers to those in the list.
+// listed adds a receiver for each new webhook in the list, and removes the receivers whose webhooks are not in it.
 func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 	changed := false
 	for _, r := range l.receivers {

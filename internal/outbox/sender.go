@@ -130,7 +130,8 @@ func (s *Sender) Start() {
 	}
 }
 
-// The method named within waits until ended is closed, but at most maxWait. It reports whether ended was closed.
+// The method named within waits until the channel in the argument ended is closed, but at most maxWait. It reports
+// whether the channel was closed.
 func (s *Sender) within(ctx context.Context, ended <-chan struct{}, maxWait time.Duration) bool {
 	late, release := s.cfg.Clock.After(maxWait)
 	defer release()

@@ -248,8 +248,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestDown checks that a receiver that is down gets few attempts. Its waiting deliveries lose no retries. They are sent
-// at once when the receiver works again.
+// TestDown checks that a receiver that is down gets few attempts. Its waiting deliveries lose no retries. These
+// deliveries are sent at once when the receiver works again.
 func TestDown(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -326,7 +326,7 @@ func TestTwoNodes(t *testing.T) {
 			l.exactly(clients[i].ID, events, 1)
 		}
 		w.settled(webhooks * events)
-		for i, l := range all { // also later, when everything is recorded, no event comes twice
+		for i, l := range all { // after everything was recorded, still no event came twice
 			l.exactly(clients[i].ID, events, 1)
 		}
 	})
@@ -368,8 +368,8 @@ func (s *dyingStore) DueDeliveries(ctx context.Context, webhooks []puntuale.Webh
 	return s.OutboxStore.DueDeliveries(ctx, webhooks, now, limit, skip)
 }
 
-// TestTakeover kills a node while it sends. Another node delivers the other events. It also sends again, with the same
-// ids, the events whose results the dead node did not record.
+// TestTakeover kills a node while it sends. Another node delivers the other events. The second node also sends again,
+// with the same ids, the events whose results the dead node did not record.
 func TestTakeover(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		const events = 300

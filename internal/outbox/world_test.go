@@ -23,7 +23,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// jumpingClock is the machine's clock, moved forward by ahead.
+// jumpingClock is the machine's clock, moved forward by the duration ahead.
 type jumpingClock struct {
 	clock.Clock
 	ahead atomic.Int64
@@ -84,7 +84,7 @@ type node struct {
 	id puntuale.NodeID
 }
 
-// start starts the sender of a new node. lease is the length of the node's lease.
+// start starts the sender of a new node. The argument lease is the length of the node's lease.
 func (w *world) start(st *store.Store, lease time.Duration, set func(*outbox.Config, *outbox.CallerConfig)) *node {
 	w.t.Helper()
 	id, err := st.Join(w.t.Context(), lease)
@@ -219,7 +219,7 @@ func (l *receiver) exactly(client puntuale.ClientID, n, limit int) {
 	}
 }
 
-// settled waits until the number of recorded deliveries is done and no delivery waits.
+// settled waits until as many deliveries are recorded as the argument done says, and no delivery waits.
 func (w *world) settled(done int) {
 	w.t.Helper()
 	eventually(w.t, 20*time.Second, fmt.Sprintf("%d deliveries are recorded", done), func() bool {

@@ -20,7 +20,7 @@ type Path struct{ steps []step }
 // step is one part of a path.
 type step struct {
 	name   string // a member's name, or an entry's number
-	within Path   // only if match is true: the member of an entry whose value is compared
+	within Path   // only if match is true: the path, inside an entry, of the member that is compared with value
 	match  bool
 	value  string
 }

@@ -125,7 +125,7 @@ func readMultipart(body []byte, boundary string) (Payload, error) {
 	fields := url.Values{}
 	for n := 0; ; n++ {
 		part, err := r.NextPart()
-		if err == io.EOF { //nolint:errorlint // a body that was cut off wraps it
+		if err == io.EOF { //nolint:errorlint // an error that wraps io.EOF means that the body was cut off
 			break
 		}
 		if err != nil {
@@ -200,7 +200,7 @@ func valueOf(values []string) any {
 	return list
 }
 
-// keysOf splits "fields[phone][value]" into its parts. "names[]" is the list "names". Any other name is one key.
+// keysOf splits "fields[phone][value]" into its parts. "names[]" is the list "names". Any other name is one part.
 func keysOf(name string) []string {
 	first, rest, nested := strings.Cut(name, "[")
 	if !nested || first == "" || !strings.HasSuffix(rest, "]") {

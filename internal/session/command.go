@@ -307,8 +307,8 @@ func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// drain makes a session begin no messages until end, which is a time. It waits until none of the session's messages is
-// in flight.
+// drain makes a session begin no messages until the time in the argument end. It waits until none of the session's
+// messages is in flight.
 func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, end time.Time) error {
 	quiet := m.cfg.DrainSession(id, end)
 	ctx, cancel := m.within(ctx, m.cfg.Drain)

@@ -9,6 +9,6 @@
 // Commands are rows of the database. Every second, and after a wakeup, the manager searches for commands for its
 // sessions. It marks each command as taken, executes it and stores the answer. All these writes are under the node's
 // lease, and happen only while the node owns the session. Therefore, a node that lost a session cannot overwrite the
-// data of the session's new owner. The new owner may find commands that were taken and not answered. It executes the
-// harmless ones again, and refuses the others.
+// data of the session's new owner. The new owner may find commands that were taken and not answered. The new owner
+// executes the harmless ones again, and refuses the others.
 package session

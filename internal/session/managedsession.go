@@ -22,7 +22,7 @@ type managedSession struct {
 	last    puntuale.LinkReport // the latest report
 	reports int                 // number of reports since the session was opened
 	stored  int                 // number of the last report that is on disk
-	changed chan struct{}       // closed when reports or stored changes
+	changed chan struct{}       // closed when the field reports or the field stored changes
 }
 
 // take makes the node the owner of a session. If fresh is true, the caller must open the session, and then call begin.
@@ -110,7 +110,7 @@ func (m *Manager) close(ctx context.Context, p *managedSession, linker puntuale.
 	linker.Close(ctx, id)
 }
 
-// within returns a context that ends after d, by the manager's clock. The caller must call cancel.
+// within returns a context that ends after the duration d, by the manager's clock. The caller must call cancel.
 func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	fired, release := m.cfg.Clock.After(d)

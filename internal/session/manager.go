@@ -26,8 +26,8 @@ type Config struct {
 	// for answers.
 	Answered func(puntuale.SessionID)
 
-	// Seal and Open encrypt and decrypt stored data. purpose says what the data are for, and place says which row they
-	// belong to.
+	// Seal and Open encrypt and decrypt stored data. The argument purpose says what the data are for. The argument
+	// place says to which row the data belong.
 	Seal func(purpose, place string, plain []byte) []byte
 	Open func(purpose, place string, sealed []byte) ([]byte, error)
 

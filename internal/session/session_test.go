@@ -69,7 +69,7 @@ func TestPair(t *testing.T) {
 	})
 }
 
-// TestPairRefused contains the results of a pairing that gives no code.
+// TestPairRefused checks the answer to the command if a pairing gives no code.
 func TestPairRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -115,7 +115,7 @@ func TestPairRefused(t *testing.T) {
 	})
 }
 
-// TestNoLinker uses a session of a type that no connector links.
+// TestNoLinker uses a session that no connector links. The command pair is refused, and the command unlink succeeds.
 func TestNoLinker(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -189,7 +189,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	})
 }
 
-// TestDrain checks that a session rests after a drain, and that the command resume ends the rest.
+// TestDrain checks that a session begins no messages between the command drain and the command resume.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -208,8 +208,8 @@ func TestDrain(t *testing.T) {
 		if resting, _, _ := n.lines.seen(); resting {
 			t.Error("it still rests")
 		}
-		// The clock of the node that gave the command is an hour slow. The session must still rest for the requested
-		// duration.
+		// The clock of the node that gave the command is an hour slow. The drain must still last for the requested
+		// time.
 		there := w.DB.Clock.Now().Add(-time.Hour)
 		id, err := w.client.GiveCommand(t.Context(), puntuale.Command{
 			Session: w.client.Session, Verb: puntuale.CommandDrain, Created: there, Expires: there.Add(2 * time.Hour),

@@ -73,8 +73,8 @@ func (n *network) Unlink(ctx context.Context, _ puntuale.SessionID) error {
 // lines is a fake dispatcher. It records which sessions must not send now.
 type lines struct {
 	mu      sync.Mutex
-	quiet   chan struct{} // the channel that Rest returns
-	until   time.Time     // end of the last rest
+	quiet   chan struct{} // the channel that the method rest returns
+	until   time.Time     // until when the session of the last drain must begin no messages
 	resting bool
 	changed int
 	resumed int
@@ -152,7 +152,7 @@ type node struct {
 	lines *lines
 }
 
-// newNode joins the fleet and starts a manager. change may change the manager's configuration.
+// newNode joins the fleet and starts a manager. The functions in change may change the manager's configuration.
 func (w *world) newNode(change ...func(*session.Config)) *node {
 	w.t.Helper()
 	n := &node{w: w, id: w.MustJoin(), net: &network{opened: map[puntuale.SessionID]puntuale.Session{}}, lines: &lines{quiet: make(chan struct{})}}
@@ -182,7 +182,7 @@ func (w *world) newNode(change ...func(*session.Config)) *node {
 	return n
 }
 
-// owns makes the node the owner of the client's session. from is the previous owner; 0: none.
+// owns makes the node the owner of the client's session. The argument from is the previous owner; 0: none.
 func (n *node) owns(from puntuale.NodeID) {
 	n.w.t.Helper()
 	moved, err := n.w.Assign(context.Background(), from, n.id, []puntuale.SessionID{n.w.client.Session})

@@ -30,8 +30,8 @@ func init() {
 	}
 }
 
-// FailAt makes the archiver call the function fail at each step. If fail returns an error, the archiver stops with this
-// error. With [ErrKilled] the archiver stops as if its process was killed.
+// FailAt makes the archiver call the function fail at each step of its work. If fail returns an error, the archiver
+// stops with this error. With [ErrKilled] the archiver stops as if its process was killed.
 func FailAt(a *archiver.Archiver, fail func(step string) error) { a.Fail = fail }
 
 // ErrKilled makes an archiver stop as if its process was killed.

@@ -239,8 +239,8 @@ func TestArchiversTogether(t *testing.T) {
 	})
 }
 
-// TestArchiveDamaged checks that the archiver deletes no row and returns an error in two cases. Either a written file
-// is damaged before its rows are deleted, or the file cannot be written.
+// TestArchiveDamaged checks two cases: a written file is damaged before its rows are deleted, or the file cannot be
+// written. In both cases the archiver must delete no row and return an error.
 func TestArchiveDamaged(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

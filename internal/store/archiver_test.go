@@ -20,8 +20,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Times of these tests. Identifiers of runs come from the database's own clock. The times of old runs are twenty years
-// later than the time of that clock. The time nowadays is three years later than the old runs.
+// Times of these tests. Identifiers of runs come from the database's own clock. The old runs are twenty years later
+// than the time of that clock. The variable nowadays is three years later than the old runs.
 var (
 	longAgo  = storetest.Begin.AddDate(20, 0, 0)
 	oldTill  = longAgo.Add(time.Hour)
@@ -273,8 +273,8 @@ func TestArchive(t *testing.T) {
 	})
 }
 
-// TestArchiverKilledAnywhere kills the archiver many times, at each of its steps. No row may ever be missing. At the
-// end each row must exist once.
+// TestArchiverKilledAnywhere kills the archiver many times, at each step of its work. No row may ever be missing. At
+// the end each row must exist once.
 func TestArchiverKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

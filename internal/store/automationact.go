@@ -36,8 +36,8 @@ func newActKind() *engine.Kind {
 	}
 }
 
-// DatesBound returns how many dates the next transaction may plan if each date gets one message, and whether calls
-// arrive now. It is safe for concurrent use.
+// DatesBound returns how many dates the next transaction may plan. It assumes one message for each date. It also
+// reports whether calls arrive now. It is safe for concurrent use.
 func (s *Store) DatesBound() (dates int, calls bool) {
 	return s.bound(sizes{sqlite: 66, sqliteBeside: 16, postgres: 333, postgresBeside: 80})
 }
@@ -152,7 +152,8 @@ func (x *actBatch) stop(ctx context.Context) error {
 	return err
 }
 
-// start stores the runs. If none of an act's starts is possible and the act does nothing else, the act gets the reason.
+// start stores the runs. If an act does nothing but start runs, and none of its starts is possible, start stores the
+// reason in the act.
 func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 	if len(x.tasks) == 0 {
 		return nil

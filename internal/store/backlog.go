@@ -9,10 +9,10 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Backlog counts the messages that are due and have not left, at one time.
+// Backlog says how many messages are due and have not left at one moment.
 type Backlog struct {
 	Messages int64
-	Oldest   time.Time // when the first of these messages should have left or been tried again; zero if Messages is 0
+	Oldest   time.Time // the earliest time at which one of these messages was due; zero if Messages is 0
 }
 
 // overdue reads only the due messages, session by session, from the index of open messages. A session is ready if it is

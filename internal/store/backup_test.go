@@ -79,8 +79,8 @@ func unknownOf(t *testing.T, c puntuale.Tenant) (ids []puntuale.MessageID) {
 	}
 }
 
-// TestRestoreSetsAside checks which messages a restore makes unknown. These are the messages that are due and not ended
-// in the backup, even if they could not leave at the time of the backup. The restore does not change other messages.
+// TestRestoreSetsAside checks which messages a restore makes unknown. A message becomes unknown if it is due and has
+// not ended in the backup, even if it could not leave then. The restore does not change other messages.
 func TestRestoreSetsAside(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		ctx := t.Context()

@@ -107,7 +107,7 @@ func (t tenant) BlacklistEntry(ctx context.Context, id int64) (puntuale.Blacklis
 	return e, engine.FoundOr(found, err, puntuale.NoBlacklist)
 }
 
-// mostBlacklisted is how many entries one transaction adds.
+// mostBlacklisted is how many entries one transaction adds at most.
 const mostBlacklisted = 1000
 
 func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistEntry) (added int, err error) {

@@ -12,7 +12,7 @@ import (
 )
 
 // campaignColumns reads the progress from the table campaign_feed (f). The progress is not in the table campaign,
-// because claims lock its rows. Only a change of a campaign's state writes the table campaign.
+// because claims lock the rows of that table. Only a change of a campaign's state writes the table campaign.
 const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused`
@@ -147,8 +147,8 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
-// campaignCounts counts messages from the index of a campaign's messages alone. It checks the client in the campaign's
-// row.
+// campaignCounts reads only the index of a campaign's messages, not their rows. This index has no column for the
+// client. So the statement checks the client in the campaign's row.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 

@@ -74,7 +74,7 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 	return f.done && err == nil, err
 }
 
-// callsLast is how long after a call the store assumes that more calls arrive.
+// callsLast is the time after a call in which the store expects more calls.
 const callsLast = 250 * time.Millisecond
 
 // sizes contains how much work one background transaction may do. On SQLite, all calls wait for such a transaction. On
@@ -310,7 +310,7 @@ func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client pun
 }
 
 const (
-	moveChunk = 500 // recipients in one chunk
+	moveChunk = 500 // how many recipients one chunk contains
 
 	toMove = `update recipient set moved_at = $3::bigint where client_id = $1 and list_id = $2 and moved_at <> $3 and n in (
  select r.n from recipient r where r.client_id = $1 and r.list_id = $2 and r.n > $4 and r.n <= $5 and r.state = 1) returning run_id`

@@ -57,7 +57,7 @@ func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry
 		return r, fmt.Errorf("change what a person agreed to: %w", err)
 	}
 	if !r.Applied && e.Change == puntuale.ConsentUndo && before != puntuale.ConsentWithdraw {
-		return puntuale.ConsentResult{}, nil // no withdrawal, so there is nothing to undo
+		return puntuale.ConsentResult{}, nil // there is no withdrawal, so there is nothing to undo
 	}
 	r.ID, r.Changed = id, r.Applied && r.Change != before
 	if _, err := a.Exec(ctx, `insert into consent (client_id, id, phone, purpose, change, source, words, message, mark, by_whom, at, entered_at, applied, changed)

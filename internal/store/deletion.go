@@ -117,9 +117,9 @@ type openMessage struct {
 	uncertain bool
 }
 
-// DeleteSession first cancels or moves the messages that are not in flight, one chunk in each transaction. The last
-// transaction handles the remaining messages and deletes the session. If an earlier transaction fails, the session
-// still exists, with fewer messages. The caller may repeat the call.
+// DeleteSession first handles the messages that are not in flight, one chunk in each transaction. It cancels them, or
+// gives them to the session moveTo. The last transaction handles the remaining messages and deletes the session. If an
+// earlier transaction fails, the session still exists, with fewer messages. The caller may repeat the call.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.ClockAt(now)
@@ -222,7 +222,8 @@ func (d *sessionDeletion) check(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// empty cancels or moves one chunk of messages that are not in flight. more reports whether there may be further ones.
+// empty handles one chunk of messages that are not in flight. It cancels them, or gives them to the session moveTo.
+// more reports whether there may be more such messages.
 func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.check(ctx, a); err != nil {
 		return false, err
@@ -252,7 +253,7 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 		return false, err
 	}
 	more = len(refs) == engine.Chunk
-	if !more { // sequences and campaigns come before messages in the order of locks
+	if !more { // change sequences and campaigns first, because they come before messages in the order of locks
 		if _, err := a.Exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
 			d.tenant.id, d.id, d.moveTo); err != nil {
 			return false, fmt.Errorf("take a session out of sequences: %w", err)
@@ -338,8 +339,8 @@ func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []pun
 	return open, nil
 }
 
-// settle cancels or moves messages that are not in flight, and makes uncertain messages FAILED. A message that is being
-// repeated also looks uncertain here. Later receipts for such a message still count.
+// settle cancels messages that are not in flight, or gives them to the session moveTo. It makes uncertain messages
+// FAILED. A message that is being repeated also looks uncertain here. Later receipts for such a message still count.
 func (d *sessionDeletion) settle(ctx context.Context, a engine.Querier, open []openMessage) error {
 	var free []puntuale.MessageRef
 	var lost []openMessage

@@ -25,7 +25,7 @@ func (m *transactions) Batch(kind string, _ int, _ time.Duration) {
 
 const (
 	someone  = "+393331234567"
-	bulkRuns = 2*1000/puntuale.MaxSteps + 1 // more messages than two transactions handle
+	bulkRuns = 2*1000/puntuale.MaxSteps + 1 // so many runs have more messages than two transactions handle
 )
 
 // bulk starts many messages on a session.

@@ -110,7 +110,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		}
 		reported[b.ref(i)] = true
 		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
-		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // keep next_at: until then the device may take the message again, and the node must not decide
+		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // keep next_at: before that time the device may take the message again, and the node must not decide about it
 			results[i].Outcome.Next = h.next
 		}
 		order = append(order, i)

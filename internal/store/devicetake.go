@@ -61,7 +61,7 @@ func holdColumns(held []hold) engine.Columns {
 		engine.Column(held, func(h *hold) int64 { return h.Intent }))
 }
 
-// moveMessages sets the time at which the session's node looks at the attempts.
+// moveMessages sets the time at which the session's node looks at the attempts of these holds.
 func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold, at time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, ho
 
 // takeCandidates are the messages that the device could take. They were read outside a transaction.
 type takeCandidates struct {
-	free    []puntuale.HeldMessage // sorted; at most one message for each person
+	free    []puntuale.HeldMessage // messages that may leave now: at most one new message for each person, and after them the repeats
 	outside []puntuale.Settlement  // messages outside their window; each is postponed until its window opens again
 }
 

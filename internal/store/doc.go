@@ -11,11 +11,11 @@
 // A transaction that uses a session, a template or a sequence locks the row first. A transaction that deletes such a
 // row locks it for update. If a transaction still ends in a deadlock, its writer runs it again.
 //
-// # Moves of a message
+// # Changes of a message
 //
-// A statement that moves a message compares the message's intent with the intent that the caller saw. So if two callers
-// move a message, only one succeeds. The list below contains all moves. The CHECK constraints of the table allow the
-// same moves, and a test compares them with this list:
+// A statement that changes a message's state or intent compares the stored intent with the intent that the caller saw.
+// So if two callers change a message, only one succeeds. The list below contains all such changes. The CHECK
+// constraints of the table allow the same changes, and a test compares them with this list:
 //
 //	PENDING, intent 0   ──Claim──▶ PENDING, intent t      ──Claim──▶ BLACKLISTED     ──Stop, cancel──▶ CANCELLED
 //	PENDING, intent 0   ──Settle──▶ FAILED, or later      ───late receipt of delivery──▶ COMPLETED

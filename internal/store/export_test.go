@@ -40,7 +40,7 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 	}), false)
 }
 
-// Statement is a statement of the hot path. Its plan is shown for the arguments Args.
+// Statement is a statement of the hot path. Explain shows its plan for the arguments Args.
 type Statement struct {
 	Text string
 	Args []any
@@ -208,7 +208,7 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 	return plan, err
 }
 
-// ForeignTables returns the tables of the database that are neither in MovedTables nor in LeftTables.
+// ForeignTables returns the tables of the database that MovedTables and LeftTables do not list.
 func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 	_, foreign, err := archive.Catalogue(ctx, s.Dialect, s.CallReads)
 	return foreign, err

@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// TestFinalExportBesideCalls exports while another server only answers calls, so this server holds no lease and no
-// dispatch lock. The exported file must contain all calls that the server accepted. The server must refuse all other
-// calls.
+// TestFinalExportBesideCalls exports while another server is running. The other server only answers calls, so it holds
+// no lease and no dispatch lock. The exported file must contain all calls that the other server accepted. The other
+// server must refuse the remaining calls.
 func TestFinalExportBesideCalls(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -98,7 +98,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	direct := d.Config
 	p := behindProxy(t, d)
 	in := newInstallation(t, d)
-	if _, err := d.SQL.Exec("delete from node"); err != nil { // now the server looks like a server that only answers calls
+	if _, err := d.SQL.Exec("delete from node"); err != nil { // without this row, the server looks like a server that only answers calls
 		t.Fatal(err)
 	}
 	start := func() error {

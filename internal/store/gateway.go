@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// keepNetworkIDs is how long a gateway's message ids are kept. Until then, an acknowledgement from the gateway finds
+// keepNetworkIDs is how long a gateway's message ids are kept. In this time, an acknowledgement from the gateway finds
 // its message.
 const keepNetworkIDs = 30 * 24 * time.Hour
 
@@ -113,8 +113,9 @@ const openAttemptsMost = 20
 // errEnough ends a read before its last row.
 var errEnough = errors.New("enough")
 
-// GatewayHealth returns when a message of the session last failed for the given reason. It also counts the latest sent
-// messages of the period that were neither delivered nor read. The count stops at the first other message, or at limit.
+// GatewayHealth returns when a message of the session last failed for the given reason. It also counts the sent
+// messages of the period, from the latest back. The count ends at the first message that was delivered or read, or at
+// limit.
 func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, limit int, failure puntuale.Reason, former string) (h puntuale.GatewayHealth, err error) {
 	_, err = engine.QueryOne(ctx, s.ListReads, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason in ($4, $5)`,
 		[]any{client, session, engine.Micros(from), failure.Stored(), former}, engine.ScanTime(&h.Failed))

@@ -107,7 +107,7 @@ func TestSQLiteDamageIsMet(t *testing.T) {
 				}
 			}
 			write(t, path, whole)
-			for range 2 { // first with the mark of the damage, then without it
+			for range 2 { // the first start finds the mark of the damage, the second start does not
 				s := d.Open(t)
 				if err := errors.Join(s.Verify(context.Background()), s.Check(context.Background()), s.Close()); err != nil {
 					t.Fatal(err)

@@ -130,7 +130,7 @@ func (p *proxy) relay(client net.Conn) {
 				case cutAfter:
 					mute.Store(true)
 					if _, err := server.Write(buffer[:n]); err == nil {
-						_, _ = io.Copy(io.Discard, client) // until the client has closed the connection
+						_, _ = io.Copy(io.Discard, client) // read and ignore bytes until the client has closed the connection
 					}
 					return
 				}

@@ -12,12 +12,12 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// These limits say how long the store keeps data that nobody needs any more.
+// These limits say how long the store keeps old data, and how much one call of sweep does.
 const (
-	keepKeys   = 48 * time.Hour    // idempotency records; the API promises callers half of this time
-	keepDays   = 400               // days for which the store keeps a client's daily usage
-	keepIntent = 48 * time.Hour    // attempts without an outcome, on a deleted session
-	sweepBound = 10 * engine.Chunk // messages that one call of sweep handles
+	keepKeys   = 48 * time.Hour    // how long idempotency records are kept; the API promises callers half of this time
+	keepDays   = 400               // for how many days a client's daily usage is kept
+	keepIntent = 48 * time.Hour    // how long an attempt on a deleted session may have no outcome; after that, sweep ends it
+	sweepBound = 10 * engine.Chunk // how many messages one call of sweep handles at most
 )
 
 // strayMessages finds open messages of deleted sessions. Some were left by a deletion that failed half way. Others have
@@ -98,7 +98,8 @@ func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{columns}, engine.ScanOne[int64]); err != nil {
 				return err
 			}
-			// Another call may have taken the key since it was read. The condition on the column at excludes such a key.
+			// Another call may have taken the key after the key was read. The condition on the column at excludes such
+			// a key.
 			_, err := a.Exec(ctx, `delete from idempotency where at < $1 and (client_id, scope, key) in
  (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, before, columns)
 			return err

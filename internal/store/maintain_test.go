@@ -85,7 +85,8 @@ func TestMaintainRemovesWhatIsOld(t *testing.T) {
 	})
 }
 
-// TestMaintainForgetsContacts checks that Maintain deletes contacts who wrote long ago, unless they set a preference.
+// TestMaintainForgetsContacts checks that Maintain deletes contacts who wrote long ago. Contacts who set a preference
+// must stay.
 func TestMaintainForgetsContacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

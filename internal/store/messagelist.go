@@ -68,13 +68,14 @@ const (
 	runEnds  = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
 )
 
-// runsApart allows for ids that are not in the order of time. A call with a smaller id may have been received up to
-// this long after a call with a larger id.
+// runsApart allows for ids that are not in the order of time. A call with a smaller id may have been received later
+// than a call with a larger id, by up to this time.
 const runsApart = time.Hour
 
-// span returns which ids a list with Look reads: ids smaller than below, and not smaller than floor (0: no limit).
-// Later calls have larger ids, except for the small differences that runsApart allows. So a binary search finds the
-// first id of a period. If at most Look messages are waiting, the list reads all waiting messages.
+// span returns which ids a list reads if its filter sets Look: ids smaller than below, and not smaller than floor. If
+// floor is 0, there is no lower limit. Later calls have larger ids, except for the small differences that runsApart
+// allows. So a binary search finds the first id of a period. If at most Look messages are waiting, the list reads all
+// waiting messages.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
 	if f.Look <= 0 || f.Phone != "" || f.Reference != "" || f.Campaign != 0 {
 		return last, 0, nil
@@ -94,8 +95,9 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	return last, floor, err
 }
 
-// firstIDSince returns the id of the first call that was received at the time moment (in µs) or later. If last is
-// smaller, it returns last. All messages of earlier calls have smaller ids, both planned and resent messages.
+// firstIDSince returns the id of the first call that was received at the given moment (in µs) or later. If last is
+// smaller than this id, it returns last. All messages of earlier calls have smaller ids, both planned and resent
+// messages.
 func (t tenant) firstIDSince(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
 	if err := t.lists().Query(ctx, runEnds, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&low, &newest) }); err != nil {

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// messageOutcomes reads outcomes by done_at, the time when the outcome was recorded. A resend does not change done_at;
-// a correction of the outcome does.
+// messageOutcomes reads outcomes by done_at, the time when the outcome was recorded. A resend does not change done_at,
+// but a correction of the outcome changes it.
 const messageOutcomes = `
 select m.id, m.outcome, m.state, m.reason, m.done_at from message m
 where m.client_id = $1 and m.outcome <> 0 and m.done_at >= $2 and m.done_at < $3 and (m.done_at > $4 or m.done_at = $4 and m.id > $5)

@@ -99,7 +99,7 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 }
 
 // lockList locks the campaign of a list and reads the list. If the list is the campaign's current list, the campaign
-// must be editable. current reports whether it is.
+// must be editable. current reports whether the list is the current list.
 func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.ListID) (l puntuale.RecipientList, current bool, err error) {
 	found, err := engine.QueryOne(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
 	if err := engine.ThereOr(found, err, puntuale.NoList); err != nil {
@@ -306,7 +306,7 @@ func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	})
 }
 
-// listKept is how long an unused list is kept. Until then its upload may still be running.
+// listKept is how long an unused list is kept, because its upload may still be running.
 const listKept = time.Hour
 
 // forgetLists deletes a limited number of rows of unused lists in each call. When a list has no rows left, forgetLists

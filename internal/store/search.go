@@ -45,7 +45,7 @@ func folded(text string) string {
 const (
 	searchedMessages = 10_000
 	searchedBytes    = 16 << 20
-	searchedAtOnce   = 500 // messages that one statement reads; few, so that matches among the latest messages come quickly
+	searchedAtOnce   = 500 // how many messages one statement reads; the number is small, so that matches among the latest messages come quickly
 )
 
 // candidate is a message that may contain the words of a search.

@@ -66,8 +66,8 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 	})
 }
 
-// sameSequence returns an error unless known is empty or contains the stored version. If known is not empty, it locks
-// the sequence's row.
+// sameSequence does nothing if known is empty. Otherwise it locks the sequence's row, and returns an error if known
+// does not contain the stored version.
 func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, known []puntuale.Version) error {
 	if len(known) == 0 {
 		return nil

@@ -20,8 +20,8 @@ type start struct {
 	steps  string // the frozen steps as JSON
 	first  int64  // id of the run and of its first message
 
-	passed       bool  // counted and not refused, so the run is to be stored
-	staleError   error // set if the start was planned from data that have changed since
+	passed       bool  // the call was counted and not refused, so its run will be stored
+	staleError   error // the error if the start was planned from data that changed later
 	answer       puntuale.StartedRun
 	storedAnswer []byte // stored answer of an earlier call with the same key
 	day          queue.UsageDay
@@ -105,7 +105,7 @@ func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 type startBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
-	free  bool // calls are not counted, but their days are still locked
+	free  bool // the calls of this batch are not counted, but the batch still locks their usage rows
 
 	keyed      []*engine.Task // calls whose idempotency key this batch has written
 	days       []queue.UsageDay
@@ -147,9 +147,9 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 	return err
 }
 
-// staleStarts finds starts whose client changed after the caller read it, or whose sequence or session was deleted. A
-// deletion first locks the client's usage rows, and so does this batch. So rows that exist now stay until this
-// transaction commits.
+// staleStarts finds starts whose client changed after the caller read the client, or whose sequence or session was
+// deleted. A deletion first locks the client's usage rows, and so does this batch. So rows that exist now stay until
+// this transaction commits.
 const staleStarts = `
 select x.n, x.r, x.q, x.s from (
  select u.n, u.v = 0 or exists (select 1 from client c where c.id = u.c and c.revision = u.v) as r,
@@ -320,7 +320,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 	}
 	var rows []row
 	for _, st := range b.live {
-		if !st.passed || st.answer.IDs != nil { // skip refused calls, and calls whose answer lists running messages instead of new ones
+		if !st.passed || st.answer.IDs != nil { // skip refused calls, and calls whose answer lists running messages instead of new messages
 			continue
 		}
 		st.answer.Skipped = st.Skipped

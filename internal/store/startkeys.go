@@ -15,7 +15,8 @@ func keysOf(tasks []*engine.Task) []engine.KeyRef {
 }
 
 // takeKeys stores the calls' idempotency keys. A call whose key already existed gets the stored answer. If several
-// calls of a batch have the same key, the first call continues. The others run in a later batch and find its answer.
+// calls of a batch have the same key, the first call continues. The other calls run in a later batch and find the first
+// call's answer.
 func (b *startBatch) takeKeys(ctx context.Context) error {
 	twins := map[engine.KeyRef]*engine.Task{}
 	for t, st := range b.live {

@@ -67,8 +67,8 @@ func newKinds() kinds {
 	heard := engine.NewSingle("heard", engine.PriorityPrevent)
 	consent := engine.NewEffect("consent")
 	consent.Priority = engine.PriorityPrevent
-	heard.Check = engine.RunAgain // it may run twice: messages that are already stored change nothing
-	heard.Background = true       // replies must not slow campaigns down as calls do: networks may report them as fast as messages leave
+	heard.Check = engine.RunAgain // a task may run twice, because messages that are already stored change nothing
+	heard.Background = true       // calls slow campaigns down, but replies must not: networks may report replies as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
 		heard: heard, consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(),
@@ -88,7 +88,7 @@ func Migrate(ctx context.Context, cfg engine.Config) error {
 // Close refuses new calls, waits until the queued tasks are committed, and closes the database. It may be called again.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.CloseWriters() // first, because callers of the queued tasks still send wakeups to other nodes
+		s.CloseWriters() // close the writers first, because callers of the queued tasks still send wakeups to other nodes
 		s.Fleet.Close()
 	})
 	return s.DB.Close()

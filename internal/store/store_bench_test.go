@@ -15,11 +15,11 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Compare a figure only with other figures of the same benchmark run on the same machine. Run the benchmarks with
+// Compare figures only if one run on one machine produced them. Run the benchmarks with
 //
 //	PUNTUALE_POSTGRES_FOLDER=/tmp scripts/with-postgres go test -run - -bench . ./internal/store
 //
-// The folder should be on a disk, as on a server. Compare the results with "messages/s" of PlainInsert.
+// The folder should be on a disk, not in memory. Compare the results with "messages/s" of PlainInsert.
 
 func benchmarkOn(b *testing.B, run func(b *testing.B, w *storetest.World, clients []*storetest.Client)) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {

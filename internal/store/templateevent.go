@@ -15,25 +15,25 @@ type templateEvent struct {
 	Name     string `json:"name"`
 	Language string `json:"language"`
 	Status   string `json:"status"`
-	Before   string `json:"status_before,omitempty"` // the status before; "" if the template is new
+	Before   string `json:"status_before,omitempty"` // the status before the change; "" if the template is new
 	Category string `json:"category,omitempty"`
 	Quality  string `json:"quality,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
 
-// sameAs reports whether there is nothing to report. A changed status, category or quality is reported, but not a
-// category that was unknown before. A quality that was unknown before is reported only if it is bad: YELLOW or RED.
+// sameAs returns true if the change needs no event. A new status, category or quality needs an event. But the first
+// category of a template needs none. The first quality needs an event only if it is bad: YELLOW or RED.
 func (t *templateEvent) sameAs(before *templateEvent) bool {
 	return t.Status == before.Status && (t.Category == before.Category || before.Category == "") &&
 		(t.Quality == before.Quality || before.Quality == "" && t.Quality != "YELLOW" && t.Quality != "RED")
 }
 
-// templateList contains an account's templates as they were before a transaction changed some of them. Their rows are
-// locked.
+// templateList contains a business's templates as they were before a transaction changed some of them. The transaction
+// has locked their rows.
 type templateList struct {
 	client                  puntuale.ClientID
-	account, name, language string // without a name: all templates of the account
-	listed                  bool   // a list of the account's templates was read before
+	account, name, language string // an empty name means all templates of the business
+	listed                  bool   // the network has already sent a list of the business's templates
 	all                     []templateEvent
 }
 
@@ -61,8 +61,8 @@ func (b *templateList) read(ctx context.Context, a engine.Querier, lock string) 
 	return all, nil
 }
 
-// writeEvents writes an event for each changed template. It writes none for the new templates of an account's first
-// list.
+// writeEvents writes an event for each changed template. It writes none for the new templates in the first list of a
+// business.
 func (b *templateList) writeEvents(ctx context.Context, a engine.Querier, at time.Time) error {
 	after, err := b.read(ctx, a, "")
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *templateList) writeEvents(ctx context.Context, a engine.Querier, at tim
 	return outbox.Tell(ctx, a, at, facts...)
 }
 
-// tellTemplate writes an event: somebody made, changed or deleted one of the client's own templates.
+// tellTemplate writes the event that somebody made, changed or deleted one of the client's own templates.
 func (t tenant) tellTemplate(ctx context.Context, a engine.Querier, id puntuale.TemplateID, name, change string, at time.Time) error {
 	detail, err := outbox.Detail(struct {
 		Name   string `json:"name"`

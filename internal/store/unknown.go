@@ -14,8 +14,9 @@ import (
 // wrote.
 const amongUncertain = `in ('` + puntuale.StoredUncertain + `', '` + puntuale.FormerUncertain + `')`
 
-// unknownStill selects the messages about which a person must still decide. A message with a receipt is decided.
-// Messages of erased persons do not count, because they cannot be sent again.
+// unknownStill selects the messages about which a person must still decide. If a receipt decided the outcome of a
+// message, the condition excludes the message. It also excludes messages of erased persons, because these messages
+// cannot be sent again.
 const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason ` + amongUncertain + `) and m.phone <> ''`
 
 func (t tenant) Restored(ctx context.Context) (puntuale.RestoreResult, error) {

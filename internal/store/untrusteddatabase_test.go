@@ -130,7 +130,7 @@ func TestSQLiteUntrusted(t *testing.T) {
 			d, path := used(t)
 			test.damage(t, d, path)
 			if strings.HasPrefix(test.says, "journal_mode") {
-				path = "" // the wrong setting changes the file itself, so do not compare it
+				path = "" // do not compare the file, because the wrong setting itself changes it
 			}
 			wantUntrusted(t, d.Config, path, test.says)
 		})
@@ -152,7 +152,7 @@ func TestSQLiteCreates(t *testing.T) {
 	write(t, path+".new", []byte("what a crash left"))
 	write(t, path+".lock", nil)
 	var wait sync.WaitGroup
-	for range 4 { // several servers at once; one of them creates the file
+	for range 4 { // several servers open the file at once, and one of them creates it
 		wait.Go(func() {
 			s, err := store.Open(ctx, engine.Config{Data: dir})
 			if err != nil {

@@ -26,7 +26,7 @@ type Progress struct {
 	begun    time.Time // when the present stage began
 	shown    time.Time
 	drawn    int  // number of lines of the drawn bar; the cursor is behind the last line
-	complete bool // the end of the stage was shown
+	complete bool // true: the end of the stage was shown
 }
 
 const (
@@ -102,7 +102,7 @@ func (b *Progress) draw(now time.Time, done, total int64, text, below string) {
 func (b *Progress) width() int {
 	width := b.columns
 	if f, ok := b.w.(*os.File); ok && width == 0 {
-		width, _, _ = term.GetSize(int(f.Fd())) // 0 if the width is unknown
+		width, _, _ = term.GetSize(int(f.Fd())) // the result is 0 if the width is not known
 	}
 	return cmp.Or(width, wideLine)
 }
@@ -161,7 +161,7 @@ func percent(done, total int64) int64 {
 	return 100 * done / total
 }
 
-// Unit is a unit that people read. size is how many counted items make one unit.
+// Unit is a unit of the shown amounts, such as rows or MB. size is how many counted items make one unit.
 type Unit struct {
 	name string
 	size float64

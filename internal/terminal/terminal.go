@@ -33,7 +33,7 @@ type Lines struct{ from *bufio.Reader }
 func NewLines(from io.Reader) *Lines { return &Lines{bufio.NewReader(from)} }
 
 // Next returns the next line without blanks around it, or "" at the end. It returns early when ctx ends; after that,
-// nobody may call it again.
+// nobody may call Next again.
 func (l *Lines) Next(ctx context.Context) (string, error) {
 	type result struct {
 		text string

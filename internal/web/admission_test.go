@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// TestPagesKeepToTheLimit: the server limits how many requests it works on at the same time (--calls). Page requests
+// TestPagesKeepToTheLimit: the server limits how many requests it executes at the same time (--calls). Page requests
 // are included in this limit. If there are too many, a further page, or part of a page, is refused with a time for the
 // next try. The status is 429 if this caller has too many requests, and otherwise 503.
 func TestPagesKeepToTheLimit(t *testing.T) {
@@ -100,7 +100,7 @@ func TestPagesForUnknownCallers(t *testing.T) {
 
 // TestImportOfEmptySteps: a file with very many empty steps is refused before the server creates objects for the steps.
 // The test does not run in parallel, because it measures the memory of the whole process.
-func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
+func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // the test measures the memory of the whole process
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Staff])
 	for _, c := range []struct {

@@ -114,8 +114,8 @@ func (d *desk) becomes(id, words string) {
 	}
 }
 
-// windows records the windows that the page opens. The returned function returns their addresses. The test's browser
-// cannot load these addresses.
+// The method windows records the browser windows that the page opens. The returned function returns their addresses.
+// The test's browser cannot load these addresses.
 func (b *browser) windows() func() string {
 	b.t.Helper()
 	opened := make(chan string, 10)
@@ -158,12 +158,12 @@ func (b *browser) links(d *desk) {
 	b.until(`document.querySelector(".assisted-from").innerText === "Segreteria"`)
 }
 
-// onCard returns a script that finds the card of a number, and on this card the element of the selector.
+// onCard returns a script that finds the card of a phone number, and on this card the element of the selector.
 func onCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
-// onCard clicks an element on the card of a number.
+// onCard clicks an element on the card of a phone number.
 func (b *browser) onCard(phone, selector string) {
 	b.t.Helper()
 	b.until(onCard(phone, selector))
@@ -220,7 +220,7 @@ func TestAssisted(t *testing.T) {
 		b.offline(true)
 		b.until(onCard(phones[2], ".btn-primary") + `.disabled`)
 		b.onCard(phones[0], saysSent)
-		b.until(`!` + onCard(phones[0], "h2") + ` && document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`) // the cards have moved
+		b.until(`!` + onCard(phones[0], "h2") + ` && document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`) // the remaining cards now have new positions
 		b.onCard(phones[1], saysSkipped)
 		b.until(`!document.querySelector(".assisted-held")`)
 		b.check("offline")

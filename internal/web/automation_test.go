@@ -156,8 +156,8 @@ func TestAutomationHook(t *testing.T) {
 	})
 }
 
-// TestAutomationPages: readers see rules without their addresses, and cannot change rules. Saving does not overwrite a
-// change that somebody else made since the form was opened. Another client finds nothing.
+// TestAutomationPages: users with the role reader see rules without the addresses of hooks, and cannot change rules.
+// Saving does not overwrite a change that somebody else made since the form was opened. Another client finds nothing.
 func TestAutomationPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

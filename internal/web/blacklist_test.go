@@ -198,7 +198,7 @@ func TestBlacklistExport(t *testing.T) {
 }
 
 // TestBlacklistPages: a person can remove a number that the network added to the list. The page first explains what
-// this means. A reader sees the list without buttons.
+// this means. A user with the role reader sees the list without buttons.
 func TestBlacklistPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -110,7 +110,7 @@ func startChromium(t testing.TB) context.Context {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		// A page lives for about a second, so the optimising compilers cost more than they save.
+		// A page is open for about a second, so JavaScript's optimising compilers cost more time than they save.
 		chromedp.Flag("js-flags", "--no-turbofan --no-maglev"),
 		// A page can load nothing from other hosts.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
@@ -138,11 +138,11 @@ type browser struct {
 
 	mu       sync.Mutex
 	requests []*network.Request
-	said     []string // lines on the console, and exceptions
+	said     []string // what the pages wrote to the console, and their exceptions
 }
 
 // newBrowser opens a tab with this screen.
-func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper // each browser test begins with it, and the browser keeps t
+func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper // each browser test begins with newBrowser, and the browser stores t
 	t.Helper()
 	process := startChromium(t)
 	chromium.tabs <- struct{}{}
@@ -167,7 +167,7 @@ func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper
 	return b
 }
 
-// listen calls hear for every event of the tab.
+// listen calls the function hear for every event of the tab.
 func (b *browser) listen(hear func(event any)) {
 	b.t.Helper()
 	if err := chromedp.Listen(b.ctx, hear); err != nil {
@@ -183,7 +183,7 @@ func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
 	}
 }
 
-// turn changes the tab's screen. It also sets the language that pages use for readers without a stored language.
+// turn changes the tab's screen. It also sets the language that pages use for readers who have not chosen a language.
 func (b *browser) turn(look screen) {
 	b.t.Helper()
 	b.look = look
@@ -193,7 +193,7 @@ func (b *browser) turn(look screen) {
 	b.do(chromedp.EmulateViewport(look.width, look.height))
 }
 
-// note stores an event. It runs in the browser's event loop.
+// note stores an event. The browser's event loop calls it.
 func (b *browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,10 +214,10 @@ func (b *browser) note(event any) {
 	}
 }
 
-// within is the time limit of a step. It is long, because the machine may be busy.
+// within is the time limit of one action in the browser. It is long, because the machine may be busy.
 const within = time.Minute
 
-// do runs steps. The test fails if a step fails.
+// do runs actions in the browser. The test fails if an action fails.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {
@@ -258,15 +258,15 @@ func (b *browser) signIn(user puntuale.LoginID) {
 	b.until(`location.pathname !== "/ticket" && document.readyState === "complete"`)
 }
 
-// holds runs a script once, and reports whether the script returned true. It fails while the browser loads another
-// page.
+// holds runs a script once, and reports whether the script returned true. holds returns an error while the browser
+// loads another page.
 func (b *browser) holds(script string) (bool, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, within)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 }
 
-// The method until repeats a script until the script returns true.
+// The method until runs a script again and again, until the script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
@@ -302,8 +302,8 @@ func (b *browser) press(words string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// fill types into fields, and leaves each field afterwards. pairs are names of fields and texts. fill looks for the
-// fields in the open dialog, or else in the page.
+// fill types into fields, and leaves each field afterwards. The argument pairs contains the name of a field, then its
+// text, and so on. fill looks for the fields in the open dialog, or else in the page.
 func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -354,8 +354,8 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// axe is a script that defines loadAxe. The browser adds the script to every page, and stores it compiled. Sending the
-// script for each check would take a third of the check's time.
+// axe is a script that defines loadAxe, which loads axe-core, a checker of accessibility. The browser adds the script
+// to every page, and stores it compiled. Sending the script for each check would take a third of the check's time.
 var axe = sync.OnceValues(func() (string, error) {
 	content, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
 	return "globalThis.loadAxe = () => {" + string(content) + "}", err

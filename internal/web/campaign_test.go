@@ -25,9 +25,9 @@ import (
 // list is a file in the usual form of Excel's export. The check refuses two of its rows.
 const list = "Nome;Cellulare\r\nAnna;333 1234567\r\nUgo;333 7654321\r\nAnna;333 1234567\r\nZoe;123\r\n"
 
-// TestCampaignWizard: somebody who never saw the pages creates a campaign and reloads the page at each step. The person
-// starts, pauses and cancels the campaign. From the empty list to the start, a person needs less than a minute of
-// thinking and typing, including two detours.
+// TestCampaignWizard: somebody who never saw the pages creates a campaign and reloads the page at each wizard step. The
+// person starts, pauses and cancels the campaign. From the empty list to the start, a person needs less than a minute
+// of thinking and typing, including two detours.
 func TestCampaignWizard(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		file := filepath.Join(t.TempDir(), "clienti.csv")
@@ -51,7 +51,7 @@ func TestCampaignWizard(t *testing.T) {
 		b.click(`form[action$="/people"] [type=submit]`)
 		b.until(`document.querySelector("#columns table tbody tr")`)
 		b.reads("333 7654321")
-		b.open(at) // after a reload, or on another day, the wizard continues at the same step
+		b.open(at) // after a reload, or on another day, the wizard continues at the same wizard step
 		b.until(`location.pathname.endsWith("/check") && document.querySelector(".stats")`)
 		b.open(at + "/people")
 		b.check("campaign_columns")

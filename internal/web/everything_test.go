@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// things contains one id for each noun in paths, all of one client. The key is the part of a path before the id.
+// things contains one id for each noun in paths, all of one client. The map's key is the part of a path before the id.
 type things map[string]string
 
 // everything creates one thing of each noun for a client.

@@ -59,8 +59,8 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// TestGatewayRights: a reader sees no keys and cannot test the connection. Staff cannot replace keys. No page shows a
-// key.
+// TestGatewayRights: a user with the role reader sees no keys and cannot test the connection. Staff cannot replace
+// keys. No page shows a key.
 func TestGatewayRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

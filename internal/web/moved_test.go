@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story shows the earlier due time, and no page
+// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its history shows the earlier due time, and no page
 // says that the message was resent.
 func TestMovedTwiceIsOneRow(t *testing.T) {
 	t.Parallel()

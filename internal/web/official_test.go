@@ -46,7 +46,7 @@ func TestWebhookAddress(t *testing.T) {
 				header = http.Header{}
 			}
 			signedIn := v.do(http.MethodPost, "/ticket", url.Values{"t": {w.ticket(w.clients[puntuale.Owner])}}, header)
-			var cookies []string // set directly, because a cookie jar may refuse cookies for this host
+			var cookies []string // the test sends the cookies itself, because a cookie jar may refuse cookies for this host
 			for _, set := range signedIn.header.Values("Set-Cookie") {
 				cookies = append(cookies, strings.Split(set, ";")[0])
 			}

@@ -25,8 +25,8 @@ func words(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// TestUncertainIsShown: the first page, the calendar, the list and the message's story show an uncertain message at the
-// time of its attempt. No page shows it at the time of the server's next check.
+// TestUncertainIsShown: the first page, the calendar, the list and the message's history show an uncertain message at
+// the time of its attempt. No page shows it at the time of the server's next check.
 func TestUncertainIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -25,7 +25,7 @@ type owner struct {
 	manager *session.Manager
 	peer    *graphtest.Peer
 	number  graphtest.Number // a number that exists at the test server
-	numbers puntuale.Linker  // links real numbers; nil: they cannot be linked
+	numbers puntuale.Linker  // links real numbers; nil: real numbers cannot be linked
 
 	gateway *sendapp.Connector
 

@@ -46,7 +46,7 @@ func (o *owner) stopNumbers() {
 
 // TestPairing links a client's number through the page, with a phone at the test's WhatsApp server. It uses the QR
 // code, which the page updates by itself, and a typed code. The page shows each change without a reload, and says what
-// to do. When the phone's owner unlinks the device, the page shows this, too.
+// to do. When the phone's owner unlinks the device, the page also shows this.
 func TestPairing(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)

@@ -46,7 +46,7 @@ func (w *world) newPartnerHandle() *account.Partner {
 }
 
 // TestPartnerWorks creates a client, finds it, adds credits, suspends it and resumes it. Then it creates a key, enters
-// the dashboard, and deletes the client by typing its name. The audit log contains each step.
+// the dashboard, and deletes the client by typing its name. The audit log contains each of these actions.
 func TestPartnerWorks(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		it := map[bool][]string{

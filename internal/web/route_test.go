@@ -78,7 +78,7 @@ func TestRoutes(t *testing.T) {
 
 var wildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// concrete fills a path with the client's id. All other ids in the path are unknown ids.
+// concrete fills a path with the client's id. All other ids in the path do not exist.
 func concrete(path string, client puntuale.ClientID) string {
 	path = strings.Replace(path, "/c/{client}", "/c/"+client.String(), 1)
 	return wildcard.ReplaceAllString(strings.ReplaceAll(path, "{$}", ""), "987654")

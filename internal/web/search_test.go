@@ -225,7 +225,7 @@ func TestListsInBrowser(t *testing.T) {
 
 var streams = regexp.MustCompile(`(?s)stream\r?\n(.*?)endstream`)
 
-// printed returns the number of pieces of text on these sheets of the printed page.
+// printed prints the page, and returns how many pieces of text the given sheets contain.
 func (b *browser) printed(pages string) (pieces int) {
 	b.t.Helper()
 	pdf, err := chromedp.Call(b.ctx, page.PrintToPDF, page.PrintToPDFParams{PageRanges: pages})

@@ -40,7 +40,7 @@ func TestSendOne(t *testing.T) {
 	})
 }
 
-// TestSendOneTwice: a form is sent twice, but only one message is sent. A reader cannot send.
+// TestSendOneTwice: a form is sent twice, but only one message is sent. A user with the role reader cannot send.
 func TestSendOneTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

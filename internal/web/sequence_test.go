@@ -48,8 +48,8 @@ func TestSequenceStory(t *testing.T) {
 		b.click(".begin-card")
 		b.until(`document.querySelectorAll(".step").length === 3 && document.readyState === "complete"`)
 		b.check("editor")
-		// The hint below the hours explains in which direction a window moves a step. A step before a date is moved
-		// earlier. When the step's direction changes, the hint changes, too.
+		// The hint below the hours explains in which direction a window changes a step's due time. For a step before a date,
+		// the time becomes earlier. When the step's direction changes, the hint also changes.
 		hints := `[...document.querySelectorAll(".step")].map(s => [...s.querySelectorAll(".timing-later, .timing-earlier")].filter(e => getComputedStyle(e).display !== "none").map(e => e.className).join()).join(" ")`
 		if got := evaluate[string](b, hints); got != "timing-later timing-earlier timing-later" {
 			b.t.Errorf("the hints are %s", got)
@@ -70,7 +70,8 @@ func TestSequenceStory(t *testing.T) {
 		b.until(`!document.querySelector("#notes .note")`)
 		b.until(`document.querySelector('[data-insert="codice"]')`) // the new field is offered as a chip
 
-		// Tapping a chip inserts its field at the cursor. A step can be moved with the keyboard and by dragging.
+		// Tapping a chip inserts its field at the cursor. The order of steps can be changed with the keyboard and by
+		// dragging.
 		b.click(`#step-1 [data-insert="codice"]`)
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("{{codice}}")`)
 		b.click(`[value="move:1:0"]`)

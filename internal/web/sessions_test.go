@@ -258,7 +258,7 @@ func (v *visitor) event(path string) string {
 	return event.String()
 }
 
-// TestDeleteSession: pending messages are moved or cancelled, depending on the person's choice.
+// TestDeleteSession: pending messages go to another session or are cancelled, depending on the person's choice.
 func TestDeleteSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,7 +14,7 @@ import (
 var anyWildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
 // TestAnothers: an id in an address belongs to another client of the partner, or to another partner's client. The
-// answer must be byte for byte the same as for an unknown id. The other client's data must not change.
+// answer must be byte for byte the same as for an id that does not exist. The other client's data must not change.
 func TestAnothers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -45,9 +45,9 @@ func (w *world) newPassword(user puntuale.LoginID) {
 	w.must(w.accounts.ResetUser(context.Background(), u, "tramonto sul lago", false))
 }
 
-// unfinished are the steps that one request begins and a later request finishes. begin begins the step, and returns a
-// function that finishes the step. This function reports whether the step succeeded. If the step failed, the answer
-// must contain the text in the member words.
+// unfinished contains the kinds of pending steps, which one request begins and a later request finishes. begin begins
+// the step, and returns a function that finishes the step. This function reports whether the step succeeded. If the
+// step failed, the answer must contain the text in the member words.
 var unfinished = map[puntuale.PendingStepKind]struct {
 	begin func(t *testing.T, w *world) (finish func() (bool, answer))
 	words string
@@ -100,8 +100,8 @@ var unfinished = map[puntuale.PendingStepKind]struct {
 	}, "signin.too_late"},
 }
 
-// TestUnfinishedSteps: each step succeeds before its deadline. It is refused with clear words after the deadline, after
-// a change of the password, and after the user was removed.
+// TestUnfinishedSteps: each pending step succeeds before its deadline. It is refused with clear words after the
+// deadline, after a change of the password, and after the user was removed.
 func TestUnfinishedSteps(t *testing.T) {
 	t.Parallel()
 	for kind, step := range unfinished {

@@ -28,7 +28,7 @@ func TestVendoredFiles(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreFound shows that the comparison can fail.
+// TestDifferencesAreFound: the comparison reports each file that differs from the manifest.
 func TestDifferencesAreFound(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -22,7 +22,7 @@ type ConnectionLimiter struct {
 
 	mu      sync.Mutex
 	open    map[net.Conn]*exchange
-	waiting list.List // connections (net.Conn) that wait for a request or the rest of one; the longest wait is first
+	waiting list.List // connections (net.Conn) that wait for data of a request; the first has waited longest
 }
 
 // beyond is the number of connections above the limit that are allowed while no connection waits. If there are more,
@@ -33,7 +33,7 @@ const beyond = 256
 type exchange struct {
 	all  *ConnectionLimiter
 	conn net.Conn
-	wait *list.Element // nil: the request was read to its end
+	wait *list.Element // the connection's element in waiting; nil: the request was read to its end
 }
 
 // set records whether the request was read to its end. It acquires the lock.
@@ -153,6 +153,6 @@ func (c *ConnectionLimiter) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for e := c.waiting.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(net.Conn).SetReadDeadline(longAgo) //nolint:forcetypeassert // fails only where there is nothing to end
+		_ = e.Value.(net.Conn).SetReadDeadline(longAgo) //nolint:forcetypeassert // only connections are in the list; a failure means that the connection is closed
 	}
 }

@@ -16,7 +16,7 @@ import (
 type limited struct {
 	*admission.ConnectionLimiter
 	addr     string
-	closed   atomic.Int64 // connections that were closed to make room
+	closed   atomic.Int64 // how many connections the limiter closed to make room
 	handling chan struct{}
 	release  chan struct{}
 }

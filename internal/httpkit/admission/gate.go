@@ -18,13 +18,13 @@ const (
 	priorities
 )
 
-// Bounds of waiting. A call may wait until its admission deadline, in all parts together. A call that prevents sends
-// may wait longer. If a caller's oldest waiting call has used a certain part of its time, a further call would not get
-// a seat in time. The gate refuses the further call immediately.
+// Bounds of waiting. A call may wait until its admission deadline, in all parts of the server together. A call that
+// prevents sends may wait longer. If a caller's oldest waiting call has waited too long (see earlyRefusalPart), the
+// caller's next call would not get a seat in time. The gate refuses this next call immediately.
 const (
 	usualDeadline    = 2 * time.Second
 	preventTimes     = 5
-	earlyRefusalPart = 8 // a further call is refused when the oldest one has waited an eighth of the longest wait
+	earlyRefusalPart = 8 // the caller's next call is refused if the oldest one has waited more than an eighth of the longest wait
 
 	waitersPerSeat = 8 // the largest number of waiting calls for each seat
 	leastWaiters   = 4 // the number of calls of one caller that may wait in any case
@@ -32,17 +32,17 @@ const (
 
 // GateConfig configures [NewGate].
 type GateConfig struct {
-	Seats    int           // how many calls are worked on at the same time
+	Seats    int           // how many calls may be executed at the same time
 	Patience time.Duration // the longest wait of a call; 0: 2 s. A call that prevents sends may wait five times as long.
 	Now      func() time.Time
 	Refused  func(reason string)   // called for each refusal; may be nil
 	Waited   func(d time.Duration) // called for each call that had to wait, with the time that it waited; may be nil
 }
 
-// Gate bounds how many calls are worked on at the same time, so that each is answered soon. The other calls wait for a
-// short time. A caller may not have more seats than are still free, so that the next caller always finds a free seat.
-// The gate admits waiting callers in rotation, one call of each. Many goroutines may call its methods at once. A nil
-// Gate admits all calls.
+// Gate bounds how many calls are executed at the same time, so that each call is answered soon. The other calls wait
+// for a short time. A caller may not have more seats than are still free, so that the next caller always finds a free
+// seat. The gate admits waiting callers in rotation, one call of each. Many goroutines may call its methods at once. A
+// nil Gate admits all calls.
 type Gate struct {
 	cfg     GateConfig
 	reserve int // additional seats for calls that prevent sends
@@ -60,7 +60,7 @@ type Gate struct {
 // caller is the gate's record of a caller with running or waiting calls. It is deleted when the caller has no calls.
 type caller struct {
 	CallerKey
-	calls                    int // calls between Enter and Leave
+	calls                    int // how many of the caller's calls are between Enter and Leave
 	inside, reading, waiting int
 	waiters                  [priorities][]*waiter
 }
@@ -85,8 +85,8 @@ func NewGate(cfg GateConfig) *Gate {
 	return &Gate{cfg: cfg, reserve: max(4, cfg.Seats/8), callers: map[CallerKey]*caller{}}
 }
 
-// Permit is the right of one call to be worked on, from Enter to Leave. A nil Gate returns a nil Permit, and all
-// methods accept a nil Permit.
+// Permit is the right of one call to be executed, from Enter to Leave. A nil Gate returns a nil Permit, and all methods
+// accept a nil Permit.
 type Permit struct {
 	gate     *Gate
 	caller   *caller
@@ -269,7 +269,7 @@ func (g *Gate) count(c *caller, priority Priority, n int) {
 }
 
 // crowded reports whether a further call of this caller would wait too long. For a call that prevents sends, crowded
-// ignores the caller's other waiting calls.
+// counts only the caller's waiting calls of this priority.
 func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
 	q, limit := c.waiters[priority], waitersPerSeat*g.cfg.Seats
 	if priority == PriorityPrevent {

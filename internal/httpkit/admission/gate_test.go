@@ -24,7 +24,7 @@ var (
 type testGate struct {
 	*admission.Gate
 	t   *testing.T
-	now atomic.Int64 // nanoseconds
+	now atomic.Int64 // the gate's time, in nanoseconds
 
 	mu      sync.Mutex
 	reasons []string
@@ -41,7 +41,7 @@ func newTestGate(t *testing.T, seats int) *testGate {
 	return h
 }
 
-// in admits a call that gets a seat immediately.
+// in makes a call that must get a seat, and returns the call's permit.
 func (h *testGate) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
@@ -75,7 +75,7 @@ func (h *testGate) queue(name string, who admission.CallerKey, priority admissio
 	}
 }
 
-// A caller never has more seats than are free for others. Calls that prevent sends have additional seats.
+// A caller never has more seats than are free for other callers. Calls that prevent sends have additional seats.
 func TestGateLeavesRoom(t *testing.T) {
 	t.Parallel()
 	h := newTestGate(t, 8)

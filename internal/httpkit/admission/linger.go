@@ -22,7 +22,7 @@ var longAgo = time.Unix(1, 0)
 // whole answer.
 func Linger(w http.ResponseWriter, r *http.Request) {
 	if w.Header().Get("Connection") != "close" || r.ContentLength == 0 || r.Header.Get("Expect") != "" {
-		return // the body was read, there is no body, or the caller asked before sending it
+		return // the body was read, there is no body, or the caller asked first (header Expect) and sends no body after a refusal
 	}
 	out := http.NewResponseController(w)
 	if out.Flush() != nil {

@@ -23,7 +23,7 @@ type MemoryBudget struct {
 
 	mu      sync.Mutex
 	held    int64
-	callers map[CallerKey]int64 // bytes of each caller that uses some
+	callers map[CallerKey]int64 // how many bytes each caller uses; callers that use none are not in the map
 }
 
 // NewMemoryBudget returns a budget of maxBytes. refused is called for each refusal; it may be nil.

@@ -7,8 +7,8 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// All grants together use at most the budget. A caller never uses more than is free for others. At the end all memory
-// is returned.
+// All grants together use at most the budget. A caller never uses more memory than is free for other callers. At the
+// end all memory is returned.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 64 << 20

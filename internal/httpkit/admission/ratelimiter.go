@@ -19,12 +19,12 @@ type RateLimiter[K comparable] struct {
 
 	mu      sync.Mutex
 	callers map[K]*rate.Limiter
-	maximum int // forget runs when more callers than this are remembered
+	maximum int // forget runs when the limiter remembers more callers than this
 }
 
 // Bounds of the number of remembered callers.
 const (
-	leastCallers = 1024 // up to this number, no caller is forgotten
+	leastCallers = 1024 // while the limiter remembers at most this many callers, it forgets none
 	mostCallers  = 1 << 16
 )
 
@@ -75,8 +75,8 @@ func (p *RateLimiter[K]) limiter(caller K, now time.Time) *rate.Limiter {
 	return l
 }
 
-// forget removes callers that may again make a full burst. If too many callers remain, it removes any of them until
-// half of mostCallers remain. It runs again when the number of callers has doubled.
+// forget removes callers that may again make a full burst. If too many callers remain, it removes arbitrary callers
+// until half of mostCallers remain. It runs again when the number of callers has doubled.
 func (p *RateLimiter[K]) forget(now time.Time) {
 	for caller, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {

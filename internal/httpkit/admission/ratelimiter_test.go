@@ -28,7 +28,7 @@ func TestRateLimiter(t *testing.T) {
 	if err == nil || err.Code != puntuale.CodeRateLimited || err.RetryAfter.Round(time.Second) != 100*time.Second || slow.Check(1) == nil {
 		t.Errorf("%+v", err)
 	}
-	if err := slow.Take(2); err != nil { // another caller
+	if err := slow.Take(2); err != nil { // the call of another caller is not refused
 		t.Error(err)
 	}
 

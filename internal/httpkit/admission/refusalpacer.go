@@ -11,7 +11,7 @@ import (
 // second. A waiting refusal uses only memory. Many goroutines may call its methods at once. A nil RefusalPacer delays
 // nothing.
 type RefusalPacer struct {
-	rate float64 // refusals a second
+	rate float64 // how many refusals are sent in a second without a delay
 	now  func() time.Time
 
 	mu   sync.Mutex
@@ -19,7 +19,7 @@ type RefusalPacer struct {
 }
 
 const (
-	pacerBurst   = 250 * time.Millisecond // after a pause, as many refusals are sent at once as the rate allows in this time
+	pacerBurst   = 250 * time.Millisecond // after a quiet time, the pacer sends at once as many refusals as the rate allows in this time
 	longestDelay = time.Second
 )
 

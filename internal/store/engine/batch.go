@@ -22,7 +22,7 @@ const mostColumns = 32
 
 // lent contains the batches that statements are reading.
 var (
-	lent     sync.Map // int64 → batch
+	lent     sync.Map // the key is a handle (int64), the value its batch (Columns)
 	lastLent atomic.Int64
 )
 
@@ -99,7 +99,7 @@ func (batchTable) BestIndex(info *vtab.IndexInfo) error {
 			return nil
 		}
 	}
-	info.EstimatedCost = 1e12 // a cost that prevents this plan: without a handle, the table cannot be read
+	info.EstimatedCost = 1e12 // a high cost prevents this plan, because the table cannot be read without a handle
 	return nil
 }
 

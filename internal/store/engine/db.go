@@ -21,9 +21,9 @@ import (
 
 // Config says where the database is. Data or Database must be set. All other fields have defaults.
 type Config struct {
-	// Database is the address of the database. "" means the SQLite file puntuale.db in the folder Data. The
-	// address "sqlite:", followed by a path, means another SQLite file, optionally with "?_pragma=name(value)" for its settings. A
-	// PostgreSQL address begins with postgres:// or postgresql://.
+	// Database is the address of the database. "" means the SQLite file puntuale.db in the folder Data. "sqlite:" and a
+	// path mean another SQLite file. After the path, "?_pragma=name(value)" may set its settings. A PostgreSQL address
+	// begins with postgres:// or postgresql://.
 	Database string
 	Data     string
 
@@ -34,15 +34,15 @@ type Config struct {
 	// ListTimeout is how long reading a list may take; default 10 s.
 	ListTimeout time.Duration
 
-	// NoMigrate makes Open return an error for an empty database, and for a database with older tables. If it is false,
-	// Open migrates the database.
+	// NoMigrate makes Open return an error for an empty database, and for a database with older tables. If NoMigrate is
+	// false, Open migrates the database.
 	NoMigrate bool
 }
 
 // Options says how a program uses the database.
 type Options struct {
 	Name   string                                     // name that PostgreSQL shows for our connections
-	Shared bool                                       // while the database is open, imports into the SQLite file are refused, and exports that move its data
+	Shared bool                                       // while the database is open, imports into the SQLite file and exports that move its data are refused
 	Admit  func(ctx context.Context, a Querier) error // checks each new connection of a writer; nil: no check
 }
 

@@ -30,7 +30,7 @@ func passing(err error) bool {
 	return errors.Is(err, ErrAgain)
 }
 
-// ErrAgain makes a transaction run again from its beginning, because its data changed after it read them.
+// ErrAgain makes a transaction run again from its beginning, because the data changed after the transaction read them.
 var ErrAgain = errors.New("changed while it was read")
 
 // lost reports whether the connection cannot be used any more.
@@ -197,8 +197,7 @@ func PublicError(err error) error {
 	return err
 }
 
-// inDoubt returns the error for a connection that broke during COMMIT. It is unknown whether the transaction is on
-// disk.
+// inDoubt returns the error for a connection that broke during COMMIT. Nobody knows whether the transaction is on disk.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
 		Reason: puntuale.Because(faultStoreInDoubt)}

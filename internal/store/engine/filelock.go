@@ -13,7 +13,7 @@ import (
 // Suffixes of the lock files' names. The lock files are in the folder of the SQLite file.
 const (
 	openLock     = ".lock"     // locked while the file is being opened
-	useLock      = ".use"      // locked shared by all users of the file, and exclusively by a command that moves the data
+	useLock      = ".use"      // all users of the file share this lock; a command that moves the data holds it alone
 	dispatchLock = ".dispatch" // locked by the process that dispatches
 )
 

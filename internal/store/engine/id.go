@@ -8,10 +8,10 @@ import (
 	"puntuale"
 )
 
-// idBlock is a writer's stock of identifiers for messages and runs. All blocks come from one counter. The counter is
-// never behind the database's clock, in microseconds since the beginning of 2026. So identifiers grow with time, stay
-// below 2^53 for 285 years, and do not reveal how many messages exist. When a writer takes a new block, it drops the
-// rest of its old block.
+// idBlock is a writer's stock of identifiers for messages and runs. All blocks come from one counter. The counter
+// counts microseconds since the beginning of 2026. It may be ahead of the database's clock, but not behind it. So
+// identifiers grow with time, stay below 2^53 for 285 years, and do not reveal how many messages exist. When a writer
+// takes a new block, it drops the rest of its old block.
 type idBlock struct {
 	next, end int64
 	taken     time.Time
@@ -26,7 +26,7 @@ const (
 const IDEpoch = 1767225600000000
 
 // TakeBlock takes $1 identifiers from the counter, and returns the last of them. If the counter is behind the
-// database's clock, the statement first sets it to the clock.
+// database's clock, the statement first sets the counter to the clock's time.
 const TakeBlock = `
 update id_block set next = greatest(next, $clock - 1767225600000000) + $1::bigint where one = 1 returning next`
 

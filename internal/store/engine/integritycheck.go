@@ -23,7 +23,7 @@ import (
 const (
 	suspectMark  = ".suspect"
 	smallFile    = 16 << 20        // bytes; a file up to this size is checked completely at every start, in about 0.1 s
-	uncleanCheck = 3 * time.Second // time for checking a larger file after an unclean end
+	uncleanCheck = 3 * time.Second // how long a start checks a larger file after an unclean end
 )
 
 // noticed is called with the error of every statement. If a SQLite file is damaged, all later calls of the store fail.
@@ -131,7 +131,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 		if err != nil {
 			return damagedIn(ctx, path, err)
 		}
-		if len(found) != 1 || found[0] != "ok" { // SQLite returns the one row "ok", or one row for each fault
+		if len(found) != 1 || found[0] != "ok" { // SQLite returns the one row "ok", or one row for each error that it found
 			lines := strings.Split(strings.TrimPrefix(strings.Join(found, "\n"), "*** in database main ***\n"), "\n")
 			return damaged(path, integrityResult("table "+table+": "+strings.Join(lines[:min(len(lines), 3)], "; ")))
 		}

@@ -43,10 +43,10 @@ type connLife struct {
 
 const (
 	watchTick   = 100 * time.Millisecond
-	askEvery    = 3               // ticks between two queries
-	silenceMost = 8               // ticks without any answer while a query waits; after them the database is silent
-	askAgain    = 2               // ticks between two queries while the database is silent
-	askWait     = 1 * time.Second // wait for an answer on an open connection while the database is silent
+	askEvery    = 3               // how many ticks pass between two queries
+	silenceMost = 8               // if a query waits and no answer comes for so many ticks, the database is silent
+	askAgain    = 2               // how many ticks pass between two queries while the database is silent
+	askWait     = 1 * time.Second // how long the monitor waits for an answer on an open connection while the database is silent
 )
 
 // errAway marks errors that occur because the database does not answer.
@@ -139,7 +139,7 @@ func (w *Monitor) release() {
 
 // present watches a database that answers. When the database stops answering, present calls release and returns true.
 // It returns false when ctx ends. It counts time in ticks, so that a sleep of the machine does not look like silence.
-// Waiting for a new connection is not silence, unless connecting takes longer than connectTimeout.
+// Waiting for a new connection counts as silence only if connecting takes longer than connectTimeout.
 func (w *Monitor) present(ctx context.Context) bool {
 	probe, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -7,7 +7,8 @@ import (
 )
 
 // Limits of a page in bytes, and of the memory that it takes from the call's memory grant. Memory holds a row's long
-// columns about three times: as read, as converted and as written. The buffer for writing also grows by doubling.
+// columns about three times: as read, as converted and as written. The buffer for writing also grows by doubling, so
+// memoryTimes is 4.
 const (
 	// PageBytes limits the total bytes of the long columns on a page. A page that would be longer ends early, and has a
 	// cursor for the next page.

@@ -23,7 +23,7 @@ const (
 	postgresListers = 2
 	postgresLookers = 5               // connections for the dispatcher: four for reads of due messages, one for contents
 	postgresWorkers = 1               // connections for maintenance
-	connectTimeout  = 5 * time.Second // if the database address sets no other value
+	connectTimeout  = 5 * time.Second // how long connecting may take, if the database address sets no other limit
 )
 
 // postgresSettings apply to every connection. No transaction may hold locks for ever. Each statement sees the data that

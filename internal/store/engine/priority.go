@@ -34,7 +34,7 @@ func (t *Task) call() bool {
 	return !t.Kind.Background && (t.priority == PriorityCall || t.priority == PriorityPrevent)
 }
 
-// ownerTasks is the tasks of one owner that have the same priority.
+// ownerTasks is the key of a group of tasks: they have the same owner and the same priority.
 type ownerTasks struct {
 	owner    int64
 	priority Priority
@@ -155,7 +155,7 @@ func (r *writerRound) fill(tasks []*Task, class Class) {
 	}
 }
 
-// unripe returns the kinds of waiting tasks that must still wait because of Linger, and the time until the first of
+// unripe returns the kinds of waiting tasks that must still wait because of Linger. rest is the time until the first of
 // these kinds may run. The caller has locked w.mu.
 func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 	if w.closing {

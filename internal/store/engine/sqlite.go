@@ -39,7 +39,7 @@ var sqliteSettings = map[string]string{
 	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": strconv.Itoa(checkpointEach),
 }
 
-// sqliteReaderCache is the cache_size of each read-only connection. There are eight of them.
+// sqliteReaderCache is the cache_size of each read-only connection. There are eight such connections.
 const sqliteReaderCache = "-32768"
 
 // sqliteAliases lists other names of our settings that a database address may use.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	sqliteEnds   = 100 // results of attempts that one transaction stores on SQLite
+	sqliteEnds   = 100 // how many results of attempts one transaction stores on SQLite
 	postgresEnds = 500
 
 	successEvery = time.Second // a further success within this time after a stored success does not write the webhook's row
@@ -163,7 +163,8 @@ func (b *endedAttempts) disable(ctx context.Context, w *sender, reason puntuale.
 	return outbox.Tell(ctx, b.a, b.now, outbox.Fact{Client: w.Client, Type: puntuale.EventWebhookDisabled, Subject: int64(w.ID), Detail: detail})
 }
 
-// endedDelivery is a delivery that is still waiting in the database. n is the index of its result.
+// endedDelivery is a delivery whose attempt ended, but whose row still says that it waits. n is the index of its
+// result.
 type endedDelivery struct {
 	deliveryKey
 	webhook int64

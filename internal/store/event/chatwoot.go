@@ -51,8 +51,8 @@ func (s ClientEvents) LinkChatwoot(ctx context.Context, l puntuale.ChatwootLink,
 	return made, err
 }
 
-// replaceLink changes a link's server, account or token. If the server or the account changes, the ids of conversations
-// are not valid any more, and replaceLink deletes them.
+// replaceLink changes a link's server, token or account at Chatwoot. If the server or the account changes, the ids of
+// conversations are not valid any more, and replaceLink deletes them.
 func (s ClientEvents) replaceLink(ctx context.Context, a engine.Querier, old *puntuale.ChatwootLink, l puntuale.ChatwootLink, token []byte) error {
 	if old.URL != l.URL || old.Chatwoot.Account != l.Chatwoot.Account {
 		old.Chatwoot.Inbox = 0

@@ -10,8 +10,8 @@ import (
 )
 
 // TestChatwootLink checks that a link gets events only while it has an inbox. A link is not among the client's
-// webhooks. If the link changes to another account, the stored conversations are deleted. An erasure deletes the
-// person's conversation, and deleting the session deletes the link.
+// webhooks. If the link changes to another account at Chatwoot, the stored conversations are deleted. An erasure
+// deletes the person's conversation, and deleting the session deletes the link.
 func TestChatwootLink(t *testing.T) {
 	both(t, func(t *testing.T, w *storetest.World) {
 		ctx := context.Background()

@@ -1,9 +1,10 @@
 // Package event makes events from facts, and gives the events to feeds and webhooks.
 //
-// A numberer locks a client's stream. It numbers the facts that it sees, in the order of the facts' ids and without
-// gaps. It also makes the deliveries for webhooks that want these events. A reader that sees a number also sees all
-// lower numbers. A number is never used again. After a restore, or after a failover that may have lost commits, numbers
-// continue far beyond the last number. Feeds and webhooks read only events that have a number.
+// A client's stream is its row of the table event_stream, with the last number and the wanted types of events. A
+// numberer locks this row. It numbers the facts that it sees, in the order of the facts' ids and without gaps. It also
+// makes the deliveries for webhooks that want these events. A reader that sees a number also sees all lower numbers. A
+// number is never used again. After a restore, or after a failover that may have lost commits, numbers continue far
+// beyond the last number. Feeds and webhooks read only events that have a number.
 //
 // Each webhook has an owner, the node that sends to it. Only the owner reads the webhook's due deliveries, so this read
 // needs no lock and no write. The owner must have a lease, as in package fleet. When the lease has ended, another node

@@ -107,12 +107,12 @@ cross join outbox_event e where e.client_id = d.client_id and e.seq = d.seq orde
 // Each search for a webhook's due deliveries begins at the first delivery that the previous search found. A search from
 // the start of the index would read the entries of all deliveries that ended since the database's last clean-up.
 //
-// A search begins a little earlier (dueSlack), because clocks of nodes may differ. Once in every dueAnew, a search
-// begins at the start of the index.
+// A search begins a little earlier (dueSlack), because clocks of nodes may differ. Every five minutes (dueAnew), one
+// search begins at the start of the index.
 const (
 	dueSlack  = time.Minute
 	dueAnew   = 5 * time.Minute
-	dueFloors = 10_000 // webhooks whose dueCursor is kept in memory
+	dueFloors = 10_000 // for how many webhooks a dueCursor is kept in memory
 )
 
 // dueCursor is the time at which the searches for a webhook's due deliveries begin.

@@ -36,7 +36,7 @@ func New(db *engine.DB) *Events {
 type Account struct {
 	*Events
 	client  puntuale.ClientID
-	partner puntuale.PartnerID // only if client is 0
+	partner puntuale.PartnerID // set only if client is 0
 }
 
 // OfClient gives access to a client's webhooks and feed.

@@ -285,9 +285,9 @@ var moves = map[string]moveCase{
 	}, []string{"message.cancelled", "reply.received"}},
 	"consent": {func(s *eventClient) {
 		s.agreed(puntuale.ConsentGrant, 2*time.Hour)
-		s.agreed(puntuale.ConsentGrant, 3*time.Hour)    // stored, but changes nothing
-		s.agreed(puntuale.ConsentWithdraw, time.Hour)   // ignored, because there is a later change
-		s.agreed(puntuale.ConsentWithdraw, 4*time.Hour) // takes effect
+		s.agreed(puntuale.ConsentGrant, 3*time.Hour)    // this change is stored, but has no effect
+		s.agreed(puntuale.ConsentWithdraw, time.Hour)   // this change is ignored, because there is a later change
+		s.agreed(puntuale.ConsentWithdraw, 4*time.Hour) // this change takes effect
 	}, []string{"consent.changed", "consent.changed"}},
 }
 

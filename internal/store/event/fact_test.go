@@ -99,7 +99,7 @@ func (s *eventClient) credits(n int64) {
 	s.patch(puntuale.ClientPatch{Credits: puntuale.ChangeTo(new(n))})
 }
 
-// spend claims n messages. Each takes a credit.
+// spend claims n messages. Each claim takes a credit.
 func (s *eventClient) spend(n int) (all []puntuale.ClaimItem, token int64) {
 	s.t.Helper()
 	for range n {
@@ -134,7 +134,7 @@ func (s *eventClient) ends(at time.Time, looks ...time.Duration) {
 		return c
 	}})
 	for _, d := range looks {
-		for range 2 { // the second run must write nothing, as if a second node ran it
+		for range 2 { // the second run stands for a second node, and must write nothing
 			s.must(nil, s.w.TellExpiries(context.Background(), at.Add(d)))
 		}
 	}
@@ -337,10 +337,10 @@ var eventCases = map[string]moveCase{
 		s.listed(id, begin.Add(time.Second), puntuale.TemplateApproved, "uno", "due")
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
-		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // older than the status that is stored
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // this event is older than the stored status
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "due", Quality: "RED", At: begin.Add(time.Minute)})                          // the template's quality fell
 		s.listed(id, begin.Add(time.Hour), puntuale.TemplateApproved, "uno", "tre")                                                          // uno is approved again, due is missing, tre is new
-		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has contained it yet
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has contained quattro yet
 		s.listed(id, begin.Add(3*time.Hour), puntuale.TemplateApproved, "uno", "tre", "quattro")
 	}, slices.Repeat([]string{"template.changed"}, 6)},
 	"template of one's own": {func(s *eventClient) {
@@ -355,7 +355,7 @@ var eventCases = map[string]moveCase{
 
 const oneDay = 24 * time.Hour
 
-// TestFacts checks that each change causes its events once, in any order of changes before it.
+// TestFacts checks that each change causes its events once, whatever changes came before.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, eventCases) })
@@ -365,8 +365,8 @@ func TestFacts(t *testing.T) {
 func TestEveryTypeComes(t *testing.T) {
 	t.Parallel()
 	come := map[string]bool{
-		puntuale.EventWebhookDisabled.String(): true, // TestAttempts
-		puntuale.EventAutomationFired.String(): true, // when a rule acts; tests of automations check it
+		puntuale.EventWebhookDisabled.String(): true, // TestDisabled checks it
+		puntuale.EventAutomationFired.String(): true, // the tests of automations check it
 	}
 	for _, table := range []map[string]moveCase{moves, eventCases} {
 		for _, m := range table {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	feedLook  = 10_000         // events that one statement searches
-	feedRenew = 24 * time.Hour // a read prolongs the feed only by this time or more
+	feedLook  = 10_000         // how many events one statement searches
+	feedRenew = 24 * time.Hour // a read writes a new end of the feed only if this end is at least so much later
 )
 
 // FeedEvents reads a client's events after one event number, up to and including another.

@@ -14,7 +14,7 @@ import (
 // Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
 // wait.
 const (
-	numberedFacts   = 1000 // facts in one transaction; the last row may add more
+	numberedFacts   = 1000 // how many facts one transaction numbers; the last row that it reads may add more
 	numberedClients = 50   // largest number of clients in one transaction
 )
 
@@ -86,18 +86,18 @@ func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 // numberTask is the work of one transaction that numbers facts.
 type numberTask struct {
 	s       *Events
-	clients []puntuale.ClientID // in the order in which they are served
+	clients []puntuale.ClientID // the clients, in the order in which their facts are numbered
 	now     func() time.Time
 
 	a            engine.Querier
-	seqs, before map[puntuale.ClientID]int64 // each client's last number: in seqs at present, in before when the streams were locked
+	seqs, before map[puntuale.ClientID]int64 // each client's last number: seqs contains the present number, and before the number at the time of the lock
 	facts        []fact
 	rows         []factRow
 	last         puntuale.ClientID // the last client whose facts were read
 	taken        int64             // only on SQLite: id of the last fact that was read and may be deleted
 }
 
-// fact is a fact with its number.
+// fact is a fact with the number that its event gets.
 type fact struct {
 	client      puntuale.ClientID
 	id, seq     int64 // id is the id of the fact's row

@@ -63,7 +63,7 @@ func benchRecord(b *testing.B, w *storetest.World) {
 					b.Fatal(err)
 				}
 			}
-			for { // until all facts are numbered, so that no work is left for the other kind of round
+			for { // number all facts, so that no work is left for the other kind of round
 				if _, err := w.NumberEvents(ctx, begin); err != nil {
 					b.Fatal(err)
 				}

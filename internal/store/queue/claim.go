@@ -61,8 +61,8 @@ type grantedRow struct {
 	attempt int // number of this attempt
 	purpose puntuale.Purpose
 	blocked bool
-	marked  bool // the blacklist contains the number's mark, so it contained the number before the message was accepted
-	refused bool // marketing to a person who did not agree to marketing
+	marked  bool // the blacklist contains the number's mark, so the number was blacklisted before the message was accepted
+	refused bool // the message is marketing, and the person did not agree to marketing
 	charged bool // the claim takes a credit for this message
 }
 
@@ -181,12 +181,12 @@ order by c.client_id, c.id for share of c`
 
 // ClaimMessages writes the row of every message that it claims. So a cancellation that waits for the row sees the
 // intent, and does not cancel the message. The condition compares intent but never state. If it compared state, the
-// planner might use the index of open messages, which also contains all messages in flight. A repeat (u.x > 0) keeps
+// database might use the index of open messages, which also contains all messages in flight. A repeat (u.x > 0) keeps
 // the time of the first unanswered attempt.
 //
 // After the send permissions were read, an erasure may replace a number in the blacklist by its mark. Then this
-// statement would find neither the number nor the mark. So it also returns how many erasures there have been. If there
-// were more erasures since the read, the claim runs again.
+// statement would find neither the number nor the mark. So it also returns how many erasures there have been. If this
+// number has grown since the read, the claim runs again.
 const ClaimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
@@ -315,7 +315,7 @@ func (b *ClaimBatch) findRefused(ctx context.Context) error {
 // the message. But the credit is given back if the number was blacklisted before the message was accepted.
 func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
-	var credit []int64 // for each message: 0: no credit was taken, 1: the credit stays spent, -1: the credit is given back
+	var credit []int64 // for each message: 0 if no credit was taken, 1 if the credit stays spent, -1 if the credit is given back
 	var state []int64
 	var reason []string
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {

@@ -119,8 +119,8 @@ const (
 )
 
 // Report writes the events of a client's daily cap. It writes one event when the day's calls reach 80 percent of the
-// cap, and another when they reach the cap, each once a day. used is the number of calls that count today. The caller's
-// transaction has locked the day's row.
+// cap, and another event when the calls reach the cap. Each event is written once a day. used is the number of calls
+// that count today. The caller's transaction has locked the day's row.
 func (c UsageCount) Report(ctx context.Context, a engine.Querier, d UsageDay, used int64) error {
 	if !c.cap.Valid {
 		return nil

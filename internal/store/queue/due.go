@@ -107,7 +107,7 @@ func New(db *engine.DB) *Queue {
 		DB: db, claim: newClaimKind(), record: repeatable(engine.NewSingle("record", engine.PrioritySend)), settle: repeatable(engine.NewSingle("settle", engine.PrioritySend)),
 		receive: newReceiveKind(), receipt: repeatable(engine.NewSingle("evidence", engine.PriorityCall)),
 	}
-	s.receipt.Background = true // receipts must not slow campaigns down as calls do: networks may send them as fast as messages leave
+	s.receipt.Background = true // calls slow campaigns down, but receipts must not: networks may send receipts as fast as messages leave
 	return s
 }
 

@@ -19,10 +19,10 @@ import (
 // without an answer. The attempt has a token that belongs to no node. If the network recognises repeats, the message is
 // repeated. Otherwise the message waits for a receipt until its deadline, like any attempt that a crash left behind.
 //
-// Some messages do not change. Some are due later, and some were accepted on the new timeline. Others could not have
-// left, because their client may not send, or because their number is in the blacklist. If the blacklist contains only
-// the number's mark, the quarantine does not find the number. Then the claim of the repeat closes the message and gives
-// its credit back.
+// Some messages do not change: those that are due later, those that were accepted on the new timeline, and those that
+// could not have left. A message could not have left if its client may not send, or if its number is in the blacklist.
+// If the blacklist contains only the number's mark, the quarantine does not find the number. Then the claim of the
+// repeat closes the message and gives its credit back.
 //
 // How long a message was overdue proves nothing, because a queue with a backlog may have sent its oldest message last.
 // But credits limit how many messages a client can have sent. So each of these attempts takes one credit, in the order
@@ -167,7 +167,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from read
 	}
 }
 
-// candidates reads the next chunk of a session's messages, unless the quarantine has ended.
+// candidates reads the next chunk of a session's messages. If the quarantine has ended, it returns no messages.
 func (q *quarantine) candidates(ctx context.Context, a engine.Querier, id puntuale.SessionID, from readCursor) ([]grantedRow, error) {
 	if still, err := q.isOpen(ctx, a); err != nil || !still {
 		return nil, err

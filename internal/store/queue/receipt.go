@@ -53,11 +53,11 @@ type receiptTarget struct {
 	session  puntuale.SessionID
 	phone    string
 	campaign puntuale.CampaignID
-	billed   bool             // its charge has been counted
+	billed   bool             // the message's charge has been counted
 	charge   *puntuale.Charge // charge to count in this transaction; nil: none
 	before   puntuale.DeliveryStatus
 	receipts puntuale.DeliveryStatus // the stored receipts, and later also the new ones
-	failed   bool                    // its outcome is FAILED, even if somebody sent it again later
+	failed   bool                    // the message's outcome is FAILED; a later resend does not change this field
 	changed  bool
 	last     *puntuale.DeliveryReceipt // the receipt that decides about the message
 }

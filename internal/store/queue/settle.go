@@ -15,9 +15,9 @@ import (
 // These statements close an open message as FAILED, or set the time of its next check. The message must still have the
 // intent that the caller saw. If an unanswered attempt took a credit, the credit stays spent.
 //
-// A node of the previous version may have set the intent of a message that was stopped in flight back to 0
-// (cancellation.go). Such a message looks expired, and becomes CANCELLED. A message that a campaign holds back does not
-// expire.
+// A node of the previous version may have set the intent of a message back to 0, although the message was stopped in
+// flight (cancellation.go). Such a message looks expired, and becomes CANCELLED. A message that a campaign holds back
+// does not expire.
 var (
 	FailMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,
@@ -52,8 +52,9 @@ func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	return nil
 }
 
-// Settle closes or moves messages without an attempt, inside the caller's transaction. It checks the lease of the node.
-// If node is 0, an API call settles the messages, and no lease is needed. Errors: puntuale.ErrFenced.
+// Settle closes messages without an attempt, or changes the time of their next check, inside the caller's transaction.
+// It checks the lease of the node. Node 0 means that no dispatcher settles the messages, so no lease is needed. Errors:
+// puntuale.ErrFenced.
 func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
 		if err := fleet.Fence(ctx, a, node); err != nil {

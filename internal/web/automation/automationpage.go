@@ -20,7 +20,7 @@ type ListPage struct {
 // RulePage is the page of one automation, with its log.
 type RulePage struct {
 	puntuale.Automation
-	Hook         string // the address of its hook, with the server's own address if this is known; "": no hook
+	Hook         string // the address of the automation's hook; it begins with the server's address if that is known; "": no hook
 	HookLost     bool   // true: this server cannot unseal the address
 	names        names
 	Firings      []puntuale.Firing
@@ -71,7 +71,7 @@ type Trial struct {
 type TrialAction struct {
 	Says     string
 	Refused  string   // the reason why the action would not be done; "": it would be done
-	Faults   []string // faults of the values
+	Faults   []string // the faults of the action's values
 	Messages []puntuale.PlannedMessage
 	More     int // the number of messages after those in Messages
 	Skipped  []puntuale.SkippedStep

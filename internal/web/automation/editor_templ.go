@@ -468,7 +468,7 @@ func RuleForm(e Editor) templ.Component {
 	})
 }
 
-// rowButton is a button that sends the form. The server returns the form with one row more or less.
+// rowButton returns the attributes of a button that sends the form, and loads it with one row more or less.
 func rowButton(base string) templ.Attributes {
 	address := base + "/automations/draft"
 	return templ.Attributes{"formaction": address, "formnovalidate": true, "hx-post": address, "hx-target": "#automation-form", "hx-swap": "outerHTML"}
@@ -2487,7 +2487,7 @@ func focusOn(yes bool) map[string]any {
 	return map[string]any{"data-focus": true}
 }
 
-// trySide shows the rule in one sentence, and the result of a trial.
+// trySide shows, beside the form, the rule in one sentence and the result of a trial.
 func trySide(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2551,7 +2551,7 @@ func trySide(e Editor) templ.Component {
 	})
 }
 
-// TryResult is the part of the page beside the form.
+// TryResult is the changing part of trySide. The page loads it again while a person changes the form.
 func TryResult(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -3226,7 +3226,7 @@ func tryAction(a TrialAction) templ.Component {
 	})
 }
 
-// thenKey returns the key of a heading: for what the rule would do, or for what prevents it.
+// thenKey returns the text key of a heading: for what the rule would do, or for what prevents it.
 func thenKey(would bool) string {
 	if would {
 		return "automation.try_then"

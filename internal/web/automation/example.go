@@ -67,7 +67,7 @@ func (e Editor) lacksSequence() bool {
 	return (e.Like == "birthday" || e.Like == "renewal") && len(e.Rule.Actions) > 0 && e.Rule.Actions[0].Sequence == ""
 }
 
-// sequenceLike returns the address query for creating the sequence that an example needs.
+// sequenceLike returns the query of the address at which a person creates the sequence that an example needs.
 func (e Editor) sequenceLike() string {
 	if e.Like == "birthday" || e.Like == "renewal" {
 		return "?like=" + e.Like

@@ -61,7 +61,7 @@ func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 	return t, nil
 }
 
-// planned adds the messages that an action would start or send.
+// planned adds the messages that a start or a send would create.
 func (x *TrialAction) planned(ctx context.Context, p automation.ActionPlan) {
 	if p.Reason != "" {
 		x.Refused = view.FrameOf(ctx).Language.Fault(puntuale.Because(p.Reason))

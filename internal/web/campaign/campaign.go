@@ -55,8 +55,7 @@ func campaigns(v *page.Request) error {
 	return v.Show(Campaigns(list))
 }
 
-// campaign shows the progress of a campaign. If the campaign has not started, it redirects to the next step of the
-// wizard.
+// campaign shows the progress of a campaign. If the campaign has not started, it redirects to the next wizard step.
 func campaign(v *page.Request) error {
 	part := v.Query("part")
 	found, err := v.Client.CampaignProgress(v.Ctx(), v.Path("id"))
@@ -90,7 +89,8 @@ func campaign(v *page.Request) error {
 	return v.Show(CampaignResults(page))
 }
 
-// wizardStep returns the next step of a campaign that has not started. It returns "" if the campaign has started.
+// wizardStep returns the next wizard step of a campaign that has not started. It returns "" if the campaign has
+// started.
 func wizardStep(c puntuale.Campaign) string {
 	switch {
 	case !c.Started.IsZero() || c.State.Ended():
@@ -179,7 +179,7 @@ func retryCampaign(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id"))
 }
 
-// exportRecipients writes the list as CSV, with the result of each row.
+// exportRecipients writes the list of recipients as CSV, with the result of each row.
 func exportRecipients(v *page.Request) error {
 	q := control.RecipientQuery{State: v.Query("state"), Reason: v.Query("reason"), Limit: 1000}
 	found, err := v.Client.Campaign(v.Ctx(), v.Path("id"))
@@ -209,7 +209,7 @@ func exportRecipients(v *page.Request) error {
 			_ = out.Write(exportedRecipient(v, r))
 		}
 		if out.Flush(); out.Error() != nil || len(rows) < q.Limit {
-			return nil //nolint:nilerr // the reader is gone
+			return nil //nolint:nilerr // the reader closed the connection
 		}
 		q.After = rows[len(rows)-1].N
 		if err := v.ReadOn(); err != nil {

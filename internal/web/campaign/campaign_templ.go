@@ -495,7 +495,7 @@ func CampaignRows(l CampaignList) templ.Component {
 	})
 }
 
-// CampaignBadge is a campaign's state.
+// CampaignBadge shows a campaign's state.
 func CampaignBadge(s puntuale.CampaignState) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

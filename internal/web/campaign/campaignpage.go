@@ -33,8 +33,8 @@ func works(s puntuale.CampaignState) bool {
 type CampaignPage struct {
 	puntuale.Campaign
 	Counts        puntuale.CampaignCounts
-	What, Session string // names; What is "" for a campaign of one message, and Session is "" if no session is chosen yet
-	PerMinute     int    // the recent rate: messages that ended per minute
+	What, Session string // the names of the content and of the session; What is "" for a campaign of one message; Session is "" if no session is chosen yet
+	PerMinute     int    // how many messages ended per minute recently
 	Moving        bool   // true: PerMinute is known
 	Bill          *Bill  // nil: the network does not bill messages
 
@@ -58,7 +58,7 @@ func (p *CampaignPage) Measure(now time.Time, before int, since int64) {
 
 func (p *CampaignPage) ended() int { return p.Counts.Total() - p.Counts.Pending }
 
-// size returns the number of recipients that are not refused.
+// size returns how many recipients were not refused.
 func (p *CampaignPage) size() int { return p.Feed.Waiting + p.Feed.Fed }
 
 // end returns the approximate time of the last message, or zero if the time is not known.
@@ -119,7 +119,7 @@ func (p *CampaignPage) partURL(ctx context.Context, part string) string {
 type Bill struct {
 	Estimated *puntuale.CampaignCost // nil: the check made no estimate
 	Reported  *puntuale.CampaignCost
-	Free      int // messages that the network delivered without a charge
+	Free      int // how many messages the network delivered without a charge
 }
 
 // billRow is one kind of messages, in the estimate and in the bill. If estimated or reported is nil, the estimate or
@@ -254,7 +254,7 @@ func (p *CampaignPage) exportURL(ctx context.Context) string {
 type Wizard struct {
 	ID    puntuale.CampaignID // 0: the campaign is not stored yet
 	Name  string
-	Step  string // what, people, check, when or start
+	Step  string // the wizard step: what, people, check, when or start
 	List  bool   // true: the draft has recipients
 	Ready bool   // true: the last check is still valid
 }
@@ -263,7 +263,7 @@ var wizardSteps = []string{"what", "people", "check", "when", "start"}
 
 func (w Wizard) number() int { return slices.Index(wizardSteps, w.Step) + 1 }
 
-// open reports whether the person may go to a step.
+// open reports whether the person may go to a wizard step.
 func (w Wizard) open(step string) bool {
 	switch step {
 	case "what", "people":
@@ -272,14 +272,14 @@ func (w Wizard) open(step string) bool {
 	return w.ID != 0 && w.List
 }
 
-// WhatPage is the step that asks for the campaign's content.
+// WhatPage is the wizard step that asks for the campaign's content.
 type WhatPage struct {
 	Wizard
 	Form                           *view.Form
 	Sequences, Templates, Sessions []view.Option
 }
 
-// PeoplePage is the step that asks for the recipients.
+// PeoplePage is the wizard step that asks for the recipients.
 type PeoplePage struct {
 	Wizard
 	Form     *view.Form
@@ -289,7 +289,7 @@ type PeoplePage struct {
 	Columns  []string
 	Mapping  map[string]int
 	Preview  [][]string
-	Fields   []string // fields that occur in the texts
+	Fields   []string // the fields that occur in the campaign's texts
 	Required []string // fields without a fallback: if the value is missing, the text would have a gap
 	Missing  []string
 	Common   map[string]string
@@ -354,7 +354,7 @@ type CheckPage struct {
 
 func (p CheckPage) short() bool { return p.Left != nil && *p.Left < int64(p.Check.Messages) }
 
-// WhenPage is the step that asks when the campaign starts.
+// WhenPage is the wizard step that asks when the campaign starts.
 type WhenPage struct {
 	Wizard
 	Form       *view.Form

@@ -25,8 +25,8 @@ import (
 // Each step of the wizard is a page about one draft, which the server stores. The steps are message, recipients, check,
 // time and start. If the person reloads a page, nothing is lost, and another person can continue.
 
-// campaignDraft reads the campaign in the path for a step of the wizard. If the campaign has started, campaignDraft
-// redirects to the campaign's page, and answered is true.
+// campaignDraft reads the campaign in the path for a wizard step. If the campaign has started, campaignDraft redirects
+// to the campaign's page, and answered is true.
 func campaignDraft(v *page.Request) (found control.Campaign, answered bool, err error) {
 	if found, err = v.Client.Campaign(v.Ctx(), v.Path("id")); err != nil {
 		return found, false, err
@@ -41,7 +41,7 @@ func wizard(c control.Campaign, step string) Wizard {
 	return Wizard{ID: c.ID, Name: c.Name, Step: step, List: c.List != 0 && c.Feed.Waiting+c.Feed.Refused > 0, Ready: c.Checked.Digest != ""}
 }
 
-// The first step: the content.
+// The first wizard step: the content.
 
 func newCampaign(v *page.Request) error {
 	f := view.NewForm("what", "text")
@@ -74,10 +74,10 @@ func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
 	return p, err
 }
 
-// whatFields are the fields of the first step.
+// whatFields are the fields of the first wizard step.
 var whatFields = []string{"name", "purpose", "what", "text", "template", "sequence", "id_sessione"}
 
-// readWhat reads the first step's form into call.
+// readWhat returns the argument call, changed to the values in the form of the first wizard step.
 func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	call.Name, call.Purpose, call.Session, call.Faults = f.Value("name"), f.Value("purpose"), f.Value("id_sessione"), nil
 	before := call.Step
@@ -111,7 +111,7 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	return call
 }
 
-// whatErr changes the locations of faults into names of the form's fields. It removes repeated faults.
+// whatErr changes the locations of faults into names of the form's fields. It keeps only the first fault of each field.
 func whatErr(err error, f *view.Form) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -218,7 +218,7 @@ func changeWhat(v *page.Request) error {
 	return v.Redirect(campaignAddress(v, changed.ID, "/people"))
 }
 
-// The second step: the recipients.
+// The second wizard step: the recipients.
 
 func campaignPeople(v *page.Request) error {
 	p, answered, err := peoplePage(v, view.NewForm())
@@ -337,7 +337,7 @@ func uploadPeople(v *page.Request) error {
 	}
 }
 
-// listRefused shows the second step again, with the fault of the file.
+// listRefused shows the second wizard step again, with the fault of the file.
 func listRefused(v *page.Request, err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -402,7 +402,7 @@ func mapPeople(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + next)
 }
 
-// The third step: the check.
+// The third wizard step: the check.
 
 func campaignCheck(v *page.Request) error { return checkedPage(v, "check", CampaignChecked) }
 func campaignStart(v *page.Request) error { return checkedPage(v, "start", CampaignStart) }
@@ -458,7 +458,7 @@ func checkCampaign(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/" + step)
 }
 
-// The fourth step: the time of the start.
+// The fourth wizard step: the time of the start.
 
 var whenFields = []string{"begin", "start_at", "per_minute", "window.weekdays", "window.from", "window.to", "window.holidays", "if_running", "canary"}
 
@@ -471,7 +471,7 @@ func campaignWhen(v *page.Request) error {
 	return v.Show(CampaignWhen(WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
 }
 
-// whenForm returns the form of the fourth step, filled from a draft.
+// whenForm returns the form of the fourth wizard step, filled from a draft.
 func whenForm(v *page.Request, d puntuale.CampaignDraft) *view.Form {
 	f := view.NewForm("begin", "now", "if_running", string(d.IfRunning), "canary", strconv.Itoa(d.CanarySize()))
 	if !d.StartAt.IsZero() {
@@ -550,7 +550,7 @@ func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, limit i
 	return n
 }
 
-// The last step: the start.
+// The last wizard step: the start.
 
 func startCampaign(v *page.Request) error {
 	f, err := v.Form()

@@ -84,9 +84,9 @@ func Accepted(header string) *Language {
 	return Italian
 }
 
-// T returns the text with the key. pairs are names and values for the text: T("clients.found", "N", 3). N also decides
-// between singular and plural. For a missing key, T returns the key between ⟦ and ⟧. A test searches pages for these
-// signs.
+// T returns the text with this text key. The argument pairs contains names and values for the text: T("clients.found",
+// "N", 3). N also decides between singular and plural. If there is no such text, T returns the text key between ⟦ and
+// ⟧. A test searches pages for these signs.
 func (l *Language) T(key string, pairs ...any) string {
 	config := i18n.LocalizeConfig{MessageID: key}
 	if len(pairs) > 0 {
@@ -108,7 +108,7 @@ func (l *Language) T(key string, pairs ...any) string {
 	return text
 }
 
-// Has reports whether there is a text with the key.
+// Has reports whether there is a text with this text key.
 func (l *Language) Has(key string) bool {
 	text := l.T(key)
 	return !strings.HasPrefix(text, "⟦")

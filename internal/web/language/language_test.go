@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// keys returns the keys of a language's texts, each with the name of its file.
+// keys returns the text keys of a language, each with the name of its file.
 func keys(t *testing.T, code string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -60,7 +60,7 @@ func walk(tree map[string]any, above string, each func(key, text string)) {
 	}
 }
 
-// TestSameKeys: both languages have the same keys.
+// TestSameKeys: both languages have the same text keys.
 func TestSameKeys(t *testing.T) {
 	t.Parallel()
 	it, en := keys(t, "it"), keys(t, "en")
@@ -87,7 +87,7 @@ var (
 	named = regexp.MustCompile(`"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"`)
 )
 
-// TestKeysAreUsed: every key that the pages use exists, and the pages use every key.
+// TestKeysAreUsed: every text key that the pages use exists, and the pages use every text key.
 func TestKeysAreUsed(t *testing.T) {
 	t.Parallel()
 	existing, seen := keys(t, "it"), map[string]bool{}

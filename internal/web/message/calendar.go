@@ -12,7 +12,7 @@ var calendarRoutes = []page.Route{
 	page.Get("/c/{client}/calendar", page.ClientSide, puntuale.Reader, calendar),
 }
 
-// The number of messages of a day that a page shows: in a week, and on the day's own page.
+// How many messages of one day the calendar shows: in a week, and on the day's own page.
 const (
 	weekRows = 8
 	dayRows  = 400
@@ -50,7 +50,7 @@ func calendar(v *page.Request) error {
 }
 
 // wholeWeeks returns the weeks that contain a day's month, beginning with a Monday. limit is 0, because a month shows
-// only the numbers of messages.
+// only how many messages each day has.
 func wholeWeeks(day puntuale.Date) (from puntuale.Date, days, limit int) {
 	first := day.AddDays(1 - day.Day)
 	from = monday(first)

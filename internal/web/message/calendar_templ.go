@@ -32,7 +32,7 @@ type CalendarPage struct {
 	View     string
 	Unwanted map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
 	Next     *puntuale.MessageDetail                    // if the page shows nothing: the next message that leaves on a later day; nil: none
-	Partly   bool                                       // true: an uncertain message may be shown at the time of its next check
+	Partly   bool                                       // true: an uncertain message may be shown at the time of its next check, not of its attempt
 }
 
 // Calendar is a client's calendar. Dragging a message posts the same form as the page of the message.

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Chapter is one event in a message's story. The event happened, or will happen.
+// Chapter is one event in a message's history. The event happened, or will happen.
 type Chapter struct {
 	At   time.Time // zero: the chapter has no time
 	Bare bool      // true: only sort by At and do not show it, because the exact time is not known
@@ -19,11 +19,11 @@ type Chapter struct {
 	More string
 	Link puntuale.MessageID // the id of another message; 0: none
 
-	order time.Time // the time by which the chapter is sorted; zero: At
+	order time.Time // the time by which the chapter is sorted; zero: the chapter is sorted by At
 }
 
-// Chapters returns a message's story in plain words, oldest first. The story says when the message was received,
-// planned, moved by a window and attempted. It also says what the network reported.
+// Chapters tells a message's history in plain words, oldest first. The chapters say when the message was received,
+// planned and attempted, and whether a window changed its due time. They also say what the network reported.
 func Chapters(ctx context.Context, s Story) []Chapter {
 	all := begun(ctx, s)
 	for _, e := range s.Events {
@@ -114,7 +114,7 @@ func moment(ctx context.Context, t time.Time) string {
 	return view.FrameOf(ctx).Language.Moment(t.In(view.FrameOf(ctx).Zone), view.FrameOf(ctx).Now)
 }
 
-// shifted returns the chapter which says that a window or jitter moved the message's due time.
+// shifted returns the chapter which says that a window or jitter changed the message's due time.
 func shifted(ctx context.Context, m *puntuale.MessageDetail, at time.Time, bare bool) Chapter {
 	key := "story.jitter"
 	if m.Window != nil {

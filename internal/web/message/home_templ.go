@@ -25,7 +25,7 @@ type HomePage struct {
 	Pulse     puntuale.ClientStatus
 	Ended     []puntuale.MessageDetail                   // newest first
 	Uncertain []puntuale.MessageDetail                   // newest first
-	Partly    bool                                       // true: some uncertain messages may be missing
+	Partly    bool                                       // true: Uncertain may be incomplete
 	Upcoming  []puntuale.MessageDetail                   // soonest first
 	Unwanted  map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
 	Next      *puntuale.MessageDetail                    // if nothing more leaves today: the next message; nil: none

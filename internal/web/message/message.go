@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// messageRoutes are the pages with the list of messages, and with the story of each message.
+// messageRoutes are the pages with the list of messages, and with the history of each message.
 var messageRoutes = []page.Route{
 	page.Get("/c/{client}/messages", page.ClientSide, puntuale.Reader, messages),
 	page.Get("/c/{client}/messages/live", page.ClientSide, puntuale.Reader, liveMessages),
@@ -246,7 +246,7 @@ const faultNotMoment puntuale.ReasonCode = "fault.not_moment"
 // moveBack undoes the move of a message.
 func moveBack(v *page.Request) error {
 	at, err := strconv.ParseInt(v.Query("at"), 10, 64)
-	if err != nil { // another client's message is reported as missing, even if the time is wrong, too
+	if err != nil { // another client's message must be reported as missing, even if the time is also wrong
 		if _, missing := v.Client.Story(v.Ctx(), v.Path("id")); missing != nil {
 			return missing
 		}
@@ -297,13 +297,13 @@ func exportMessages(v *page.Request) error {
 	connection := http.NewResponseController(v.Writer)
 	for {
 		v.Pass.LeaveSeat()                                                // the request has no seat while the answer is sent, because the reader may be slow
-		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // not every connection has a deadline
+		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // this fails for a connection without deadlines
 		for i := range rows {
 			_ = out.Write(exportedMessage(v, &rows[i]))
 		}
 		out.Flush()
 		if next == "" || out.Error() != nil {
-			return nil //nolint:nilerr // a reader who is gone needs no answer
+			return nil //nolint:nilerr // the reader closed the connection, so nobody reads an answer
 		}
 		_ = connection.Flush()
 		search.Cursor = next

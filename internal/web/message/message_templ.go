@@ -27,12 +27,12 @@ type MessageList struct {
 	Next      string
 	Short     bool                                          // true: a search by text stopped before the page was full
 	Unwanted  map[puntuale.MessageID]puntuale.ReasonCode    // pending messages that will not leave, each with the reason
-	Before    map[puntuale.MessageID]puntuale.MessageDetail // for a message that a move or a resend made: the old message
+	Before    map[puntuale.MessageID]puntuale.MessageDetail // for the id of a message that a move or a resend made: the old message
 	Version   string                                        // the version of the client's messages when the list was read
 }
 
-// live reports whether the list reloads itself. A search by text does not, because each time it would read 10,000
-// messages.
+// live reports whether the list reloads itself. A search by text does not reload itself, because each reload would read
+// 10,000 messages.
 func (l MessageList) live() bool {
 	return l.Search.Cursor == "" && l.Search.Text == "" && !l.Form.HasFaults()
 }
@@ -1692,7 +1692,7 @@ func Message(p MessagePage) templ.Component {
 	})
 }
 
-// numberBelow returns the number if the heading is a name, and otherwise "".
+// numberBelow returns the phone number if the heading is a name, and otherwise "".
 func (p MessagePage) numberBelow(ctx context.Context) string {
 	if view.CalledName(p.MessageDetail) == "" {
 		return ""
@@ -2545,7 +2545,7 @@ type Bulk struct {
 	Form     *view.Form
 	Verb     string // again or cancel
 	Total    int    // number of messages at the beginning, up to the limit of the count
-	More     bool   // true: there are more than Total
+	More     bool   // true: there are more messages than Total
 	Done     int
 	Left     int // number of messages that changed in the meantime, so the action skipped them
 	Running  bool

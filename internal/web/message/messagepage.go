@@ -16,7 +16,7 @@ type SeenSession struct {
 
 // Failure is one reason why messages did not leave, with the newest of these messages.
 type Failure struct {
-	Reason   puntuale.Reason // the sentence that the contract calls risposta
+	Reason   puntuale.Reason // the reason; the contract calls its sentence risposta
 	Messages []puntuale.MessageDetail
 }
 
@@ -36,6 +36,6 @@ type Story struct {
 type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int
-	Hours    [24]int                  // how many messages in each hour, in the client's zone
+	Hours    [24]int                  // how many of the messages are due in each hour, in the client's zone
 	Messages []puntuale.MessageDetail // only the first messages of the day
 }

@@ -63,7 +63,7 @@ func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFau
 	}
 }
 
-// rounded matches a number that a spreadsheet has rounded because it has many digits.
+// rounded matches a number that a spreadsheet has rounded because the number has many digits.
 var rounded = regexp.MustCompile(`^[0-9]([.,][0-9]+)?[eE]\+?[0-9]+$`)
 
 // Accepted names of columns. Upper and lower case are the same.

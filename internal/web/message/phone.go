@@ -26,7 +26,7 @@ var phoneRoutes = []page.Route{
 const (
 	chatsRows = 500
 	chatRows  = 100
-	mostChats = 50 // chats in the list; a search by number finds all other chats
+	mostChats = 50 // the number of chats in the list; a search by phone number finds all other chats
 )
 
 // phonePage reads the chats of a sandbox session, and the messages of one chat: the chat with the given number, or else
@@ -85,8 +85,8 @@ func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
 	}), err
 }
 
-// chatNames returns a name for each number on the page. The name comes from the API call that created a message to the
-// number. If the call is too long to be read here, the number has no name.
+// chatNames returns a name for each phone number on the page. The name comes from the API call that created a message
+// to the phone number. If the call is too long to be read here, the phone number has no name.
 func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {

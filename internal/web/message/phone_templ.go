@@ -22,8 +22,8 @@ type PhonePage struct {
 	Chats    []puntuale.SandboxMessage // the newest message of each number, newest first
 	Phone    string                    // the number whose chat is shown; "": none
 	Chosen   bool                      // true: the reader chose the chat; false: it is the newest
-	More     bool                      // there are older chats than Chats
-	Names    map[string]string         // names by number; "": the call contained no name
+	More     bool                      // true: there are older chats than those in Chats
+	Names    map[string]string         // the name of each phone number; "": the call contained no name
 	Messages []puntuale.SandboxMessage // newest first
 	Answers  []puntuale.Reply          // what the person wrote to the session, newest first
 	Version  string
@@ -713,7 +713,7 @@ func PhoneInside(p PhonePage) templ.Component {
 	})
 }
 
-// holder returns what the page calls the owner of the phone: a name with the number, or the number.
+// holder returns what the page calls the owner of the phone: a name with the phone number, or only the phone number.
 func (p PhonePage) holder(ctx context.Context) string {
 	phone := view.ShownPhone(ctx, p.Phone)
 	if name := p.Names[p.Phone]; name != "" {

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// TestNetworksMoments: the network reports times in whole seconds of its own clock. The story must not show a reported
-// event before the message's attempt.
+// TestNetworksMoments: the network reports times in whole seconds of its own clock. The message's history must not show
+// a reported event before the attempt.
 func TestNetworksMoments(t *testing.T) {
 	t.Parallel()
 	const received, planned, tried, taken, left, arrived, read = "Richiesta ricevuta", "Da inviare subito", "Tentativo di invio", "La rete l’ha accettato", "Partito dalla rete", "Consegnato al telefono", "Letto"

@@ -28,7 +28,7 @@ func unknown(v *page.Request) (err error) {
 	return v.Show(Unknown(p))
 }
 
-// askAbout returns the handler of a page that asks before an action on all unknown messages.
+// askAbout returns the handler of a page that asks for confirmation before an action on all unknown messages.
 func askAbout(verb string) func(*page.Request) error {
 	return func(v *page.Request) error {
 		r, err := v.Client.Restored(v.Ctx())

@@ -25,7 +25,7 @@ func (v *Request) SignInAddress() string {
 }
 
 func (v *Request) KeepSlug(slug string) {
-	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.BrandCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
+	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.BrandCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // the slug is no secret, and over plain http a browser refuses a Secure cookie
 }
 
 // OwnAddress reports whether an address is a path of this service, so that a link cannot lead to another site. The path

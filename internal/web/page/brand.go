@@ -98,7 +98,7 @@ func brandStyle(colour string) string {
 	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, InkOn(light), dark, InkOn(dark))
 }
 
-type RGB [3]float64 // each part from 0 to 1
+type RGB [3]float64 // red, green and blue, each from 0 to 1
 
 func ParseColour(text string) RGB {
 	n, err := strconv.ParseUint(text[min(1, len(text)):], 16, 32)
@@ -143,7 +143,7 @@ func readable(colour string, paper paperColour, target float64) string {
 	return c.String()
 }
 
-// InkOn returns white or almost black: the colour with more contrast to the given one.
+// InkOn returns white or almost black: the one that has more contrast to the given colour.
 func InkOn(colour string) string {
 	c := ParseColour(colour)
 	if contrast(c, RGB{1, 1, 1}) >= contrast(c, ParseColour("#10181a")) {

@@ -13,8 +13,8 @@ const RowsOfPage = "50"
 // MostChoices is the largest number of entries that a choice offers.
 const MostChoices = "1000"
 
-// mostSequences is the number of newest sequences, or of newest campaigns, that a choice offers. The chosen one is
-// added. The number is small, because each sequence is read with all its steps.
+// mostSequences is the number of newest sequences, or of newest campaigns, that a choice offers. The chosen sequence or
+// campaign is added. The number is small, because each sequence is read with all its steps.
 const mostSequences = "200"
 
 // SequenceChoices returns the newest sequences, together with the chosen sequence.

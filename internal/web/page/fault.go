@@ -50,7 +50,7 @@ func Refusal(err error) (*puntuale.Error, int) {
 	switch e.Code {
 	case puntuale.CodeInvalid, puntuale.CodeConflict, puntuale.CodeBusy, puntuale.CodeQuotaReached, puntuale.CodeCapReached, puntuale.CodeRateLimited:
 		return e, httpkit.Status(e.Code)
-	case puntuale.CodePrecondition: // a form does not send If-Match, so the message must not name this header
+	case puntuale.CodePrecondition: // a form does not send If-Match, so the shown text must not name this header
 		return e, http.StatusConflict
 	case puntuale.CodeForbidden:
 		if !errors.Is(err, errRole) && !errors.Is(err, errCross) {
@@ -212,7 +212,7 @@ func (v *Request) recovered() {
 	if reason == nil {
 		return
 	}
-	if reason == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+	if reason == http.ErrAbortHandler { //nolint:errorlint // net/http compares this value in the same way
 		panic(reason)
 	}
 	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))

@@ -63,7 +63,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 	}
 	role := v.Person.User().Role
 	var groups []view.Group
-	best := -1 // the length of the longest item path that is a beginning of the page's path
+	best := -1 // the length of the longest path of an item with which the page's path begins
 	var active *view.Item
 	for _, p := range items {
 		if !s.hasPage(p.path, side, role) || p.has != nil && !p.has(v) {

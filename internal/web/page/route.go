@@ -29,7 +29,7 @@ const Unaudited = "-"
 type Route struct {
 	Pattern string // a pattern of net/http, such as "POST /c/{client}/sequences"
 	Side    Side
-	Role    puntuale.Role // the lowest role that a reader must have
+	Role    puntuale.Role // the lowest role with which a user may see the page
 	Audit   string        // the name of the action in the audit log, such as "sequence.create"; every POST needs one
 	do      func(*Request) error
 }

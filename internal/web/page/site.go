@@ -21,8 +21,8 @@ import (
 	"puntuale/internal/web/static"
 )
 
-// Config configures [NewHandler]. All members except Observe and Proxies must be set. Accounts must have its SignIn
-// stores. Accounts and Control must have a Vault.
+// Config configures [NewHandler]. All members except Observe and Proxies must be set. The configuration of Accounts
+// must contain SignIn. The configurations of Accounts and Control must contain a Vault.
 type Config struct {
 	Control     *control.Control
 	Accounts    *account.Accounts
@@ -48,7 +48,7 @@ type Site struct {
 	routes      []Route
 	cross       *http.CrossOriginProtection
 	admits      admission.Limits
-	priorities  map[string]admission.Priority // by pattern
+	priorities  map[string]admission.Priority // the priority of each route, by the route's pattern
 }
 
 // NewHandler returns the handler of all pages.
@@ -134,7 +134,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 			v.fail(errCross)
 			return
 		}
-		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // no route matches, or the mux would answer with a redirect that repeats the whole address
+		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // no route matches, or the mux would answer with a redirect that contains the whole address
 			_ = v.identify() // this only gives the error page the right look
 			v.fail(s.unmatched(r))
 			return
@@ -144,8 +144,8 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	})).ServeHTTP(w, r.WithContext(puntuale.WithMemoryGrant(r.Context(), account)))
 }
 
-// unmatched returns the error for a request that matches no route. It distinguishes an unknown path from a path with
-// another method.
+// unmatched returns the error for a request that matches no route. It distinguishes a path that does not exist from a
+// path that exists only with another method.
 func (s *Site) unmatched(r *http.Request) error {
 	if path.Clean(r.URL.Path) != r.URL.Path {
 		return ErrNoPage

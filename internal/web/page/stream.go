@@ -75,8 +75,8 @@ func (v *Request) KnownVersion(name string) string {
 	return v.Query(name)
 }
 
-// Events calls next repeatedly and sends its results, each with a version. next must wait until the version changes. If
-// next fails, the stream ends. The browser then connects again, and gets the error.
+// Events calls the function next again and again, and sends each result with its version. next must wait until the
+// version changes. If next fails, the stream ends. The browser then connects again, and gets the error.
 func (v *Request) Events(next func(ctx context.Context) (version, content string, err error)) error {
 	httpkit.Quieten(v.Ctx())
 	if err := v.Memory.Take(streamBytes); err != nil {

@@ -19,7 +19,7 @@ func Versions(f *view.Form) []puntuale.Version {
 	return nil
 }
 
-// Label is the name of a form's field, with the key of the text of its label.
+// Label is the name of a form's field, with the text key of the field's label.
 type Label struct{ Name, Key string }
 
 // Compare reports whether a form was refused because of its version. If so, Compare puts two values into the form: the

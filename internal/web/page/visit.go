@@ -22,7 +22,7 @@ const (
 
 // Names of the stored values of a visit.
 const (
-	keyUser    = "user"    // who is signed in
+	keyUser    = "user"    // the id of the signed-in user
 	keyStamp   = "stamp"   // the user's stamp at the sign-in; if the user has a higher stamp now, the visit ends
 	keyBegun   = "begun"   // the time of the sign-in, in Unix seconds
 	keySeen    = "seen"    // the time of the last request, in Unix seconds
@@ -50,7 +50,7 @@ func (s *Site) newVisits(secure bool) *scs.SessionManager {
 	return m
 }
 
-// visits returns the manager of visits for a request: plain or secure.
+// visits returns the manager of visits for a request over http or over https.
 func (s *Site) visits(r *http.Request) *scs.SessionManager {
 	if httpkit.CallerOf(r).Secure {
 		return s.secure
@@ -76,7 +76,7 @@ func (v visitStore) DeleteCtx(ctx context.Context, token string) error {
 	return v.accounts.EndVisit(context.WithoutCancel(ctx), token)
 }
 
-// The visit manager never calls the methods without a context.
+// The type must also have methods without a context, but the visit manager never calls these.
 func (v visitStore) Find(token string) ([]byte, bool, error) {
 	return v.FindCtx(context.Background(), token)
 }
@@ -113,7 +113,7 @@ func (v *Request) identify() error {
 }
 
 // Begin signs a person in, and gives the visit a new token. The old token becomes invalid, because somebody else may
-// know it. arrived records the sign-in. It gets the browser's cookie and address.
+// know it. The function arrived records the sign-in. Its arguments are the browser's cookie and address.
 func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, browser string, from netip.Addr) error) error {
 	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {
@@ -170,7 +170,7 @@ func (v *Request) keepDevice() error {
 	if err != nil {
 		return err
 	}
-	http.SetCookie(v.Writer, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.Caller().Secure}) //nolint:gosec // behind plain http there is no other way
+	http.SetCookie(v.Writer, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.Caller().Secure}) //nolint:gosec // over plain http a browser refuses a Secure cookie
 	return nil
 }
 

@@ -284,7 +284,7 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	lines("active_features", &r.Features)
 	lines("holidays", &r.Closed)
 	for i, text := range r.Closed.To {
-		if day, err := time.Parse("2/1/2006", text); err == nil { // people write a date in this form
+		if day, err := time.Parse("2/1/2006", text); err == nil { // people often write a date in this form, such as 25/12/2026
 			r.Closed.To[i] = day.Format(time.DateOnly)
 		}
 	}

@@ -22,7 +22,7 @@ type Account struct {
 	Snapshot    string // the client's record as the API gives it
 	Keys        []puntuale.Key
 	Days        []puntuale.DayTotal
-	CreditsForm *view.Form // nil until a form was refused
+	CreditsForm *view.Form // set only if the page shows this form again after a refusal; otherwise nil
 	KeyForm     *view.Form
 }
 
@@ -223,7 +223,7 @@ type FreshAccount struct {
 	Address string    // where the client signs in
 	Link    string    // the link with which the client's user sets a password; "": a password is set
 	Expires time.Time // when Link ends
-	Mailed  bool      // the user gets Link by e-mail
+	Mailed  bool      // true: the user also gets Link by e-mail
 }
 
 // AccountCreated shows the data of a new client that is shown only once.

@@ -262,7 +262,7 @@ func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
 	return c, err
 }
 
-// once calls read at most once for each object. It returns "" if the object does not exist.
+// once calls the function read at most once for each object. It returns "" if the object does not exist.
 func (n *namer) once(client puntuale.ClientID, noun, id string, read func() (string, error)) (string, error) {
 	key := client.String() + " " + noun + " " + id
 	if name, known := n.names[key]; known {

@@ -18,10 +18,10 @@ type AuditRow struct {
 	puntuale.AuditEntry
 	What   string // the name of the object; "": it does not exist any more, or never had a name
 	ID     string // the object's identifier, if the object has a name; otherwise ""
-	Kept   string // the rest of the entry; may be ""
+	Kept   string // what the entry says besides the object and the action, such as a former name; may be ""
 	URL    string // the address of the object's page; may be ""
 	User   string // the name of the person who acted; may be ""
-	Client string // the name of the client whose dashboard it was; may be ""
+	Client string // the name of the client in whose dashboard the person acted; may be ""
 }
 
 // Audit shows what was done in dashboards, newest first.
@@ -478,7 +478,7 @@ func auditLine(e AuditRow) templ.Component {
 	})
 }
 
-// named shows a name with a link to its page. Below it is the rest of the entry.
+// named shows a name with a link to its page. Below the name is what else the entry says.
 func named(e AuditRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

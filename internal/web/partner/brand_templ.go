@@ -18,7 +18,7 @@ type Looks struct {
 	Host                 puntuale.Host
 	Look                 view.Look
 	ProofName, ProofText string     // name and text of the DNS record; "": there is nothing to prove
-	HostForm             *view.Form // nil until a proof was refused
+	HostForm             *view.Form // set only after a failed proof; otherwise nil
 }
 
 // Brand is the page on which a partner changes its brand.

@@ -24,8 +24,8 @@ var partnerRoutes = []page.Route{
 	page.Post("/partner/clients/{id}/enter", page.PartnerSide, puntuale.Reader, page.Unaudited, enterClient), // the handler itself writes the audit log of the client
 }
 
-// clients shows the partner's first page, with the list of its clients. While a person types a search, htmx repeats the
-// request, and clients sends only the list.
+// clients shows the partner's first page, with the list of its clients. While a person types a search, htmx sends the
+// request again, and clients sends only the list.
 func clients(v *page.Request) error {
 	f := view.NewForm("q", v.Query("q"), "state", v.Query("state"))
 	search := account.ClientSearch{Text: v.Query("q"), State: v.Query("state"), Page: request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")}}

@@ -19,7 +19,7 @@ import (
 type ClientRow struct {
 	puntuale.Client
 	puntuale.ClientStatus
-	Ended bool // the last day has passed
+	Ended bool // true: the client's last day of service has passed
 }
 
 // ClientList is one page of the list.
@@ -206,7 +206,7 @@ func Clients(f *view.Form, list ClientList) templ.Component {
 	})
 }
 
-// ClientTable is the list alone.
+// ClientTable is the list of clients, without the rest of the page.
 func ClientTable(list ClientList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -21,7 +21,7 @@ type SettingPage struct {
 	Form   *view.Form
 }
 
-// Settings shows the settings in simple words, for example for a shop owner.
+// Settings shows the settings in words that, for example, a shop owner understands.
 func Settings(p SettingPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

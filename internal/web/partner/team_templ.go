@@ -17,7 +17,7 @@ import (
 // Crew shows the users of a dashboard.
 type Crew struct {
 	Base   string           // the beginning of the addresses of the team's pages
-	Client *puntuale.Client // the team's client, if the partner looks at the team; nil: the team's own dashboard
+	Client *puntuale.Client // set if the partner looks at a client's team; nil: the page belongs to the team's own dashboard
 	Users  []puntuale.User
 	Me     puntuale.LoginID
 }

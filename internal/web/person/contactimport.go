@@ -125,7 +125,7 @@ func importRefused(v *page.Request, p ContactImportPage, err error) error {
 func columnName(at int) string { return "column." + strconv.Itoa(at) }
 
 // columnsOf returns the columns that the person chose, written as in the API's parameter columns. "" means that the
-// server guesses.
+// server guesses the columns.
 func columnsOf(f *view.Form) string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
@@ -212,7 +212,7 @@ func exportContacts(v *page.Request) error {
 			_ = w.Write(exportedContact(c, fields))
 		}
 		if w.Flush(); w.Error() != nil || next == "" {
-			return nil //nolint:nilerr // the reader is gone
+			return nil //nolint:nilerr // the reader closed the connection
 		}
 		if err := v.ReadOn(); err != nil {
 			v.BreakOff(err)

@@ -227,7 +227,7 @@ func ImportContacts(p ContactImportPage) templ.Component {
 	})
 }
 
-// importButton sends the form with its file, and keeps the file's field as it is.
+// importButton returns the attributes of a button that sends the form with its file, and loads only the result.
 func importButton(address string) templ.Attributes {
 	return templ.Attributes{"hx-post": address, "hx-encoding": "multipart/form-data", "hx-target": "#import-result", "hx-swap": "innerHTML"}
 }

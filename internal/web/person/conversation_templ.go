@@ -274,7 +274,7 @@ func ConversationBefore(p ConversationPart) templ.Component {
 	})
 }
 
-// ConversationItems shows the messages of a part.
+// ConversationItems shows the messages of one part of a conversation.
 func ConversationItems(p ConversationPart) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// replyRoutes are the list of people who wrote to the client, newest first.
+// replyRoutes are the pages of the list of people who wrote to the client.
 var replyRoutes = []page.Route{
 	page.Get("/c/{client}/replies", page.ClientSide, puntuale.Reader, inbox),
 	page.Get("/c/{client}/replies/live", page.ClientSide, puntuale.Reader, liveInbox),

@@ -18,7 +18,7 @@ import (
 // ConversationList is a page of the people who wrote.
 type ConversationList struct {
 	Rows    []puntuale.Conversation
-	Names   map[string]string // by number; "": the name is not known
+	Names   map[string]string // the name for each phone number; "": the name is not known
 	Unread  bool              // true: only people whose replies nobody has read
 	Cursor  string
 	Next    string

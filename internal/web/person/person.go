@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// personRoutes are the page of one person or group, and the actions on this page. The number is in the query and in
-// forms, but never in the path, because paths are logged.
+// personRoutes contains the page of one person or group, and the actions on this page. The phone number is in the query
+// and in forms, but never in the path, because paths are logged.
 var personRoutes = []page.Route{
 	page.Get("/c/{client}/person", page.ClientSide, puntuale.Reader, person),
 	page.Post("/c/{client}/person/stop", page.ClientSide, puntuale.Staff, "person.stop", stopRun),
@@ -139,7 +139,7 @@ func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
 	return all
 }
 
-// moment returns when a message left or ended, or its due time.
+// moment returns the time at which a message left or ended. For a pending message, it returns the due time.
 func moment(m *puntuale.MessageDetail) time.Time {
 	switch {
 	case !m.LeftAt().IsZero():

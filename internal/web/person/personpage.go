@@ -18,8 +18,8 @@ type PersonPage struct {
 	Cursor      string
 	Next        string
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
-	Listed      bool                                       // true: the number is in the blacklist
-	Blacklisted *puntuale.BlacklistEntry                   // nil: the number is not in the blacklist, or its entry could not be read
+	Listed      bool                                       // true: the phone number is in the blacklist
+	Blacklisted *puntuale.BlacklistEntry                   // nil: the phone number is not in the blacklist, or its entry could not be read
 	Block       *view.Form
 
 	Version      string // the version of the client's messages when the conversation was read
@@ -83,12 +83,12 @@ func (p PersonPage) stoppable() (n int) {
 	return n
 }
 
-// called returns the person's name, or the number if the name is not known.
+// called returns the person's name, or the phone number if the name is not known.
 func (p PersonPage) called(ctx context.Context) string {
 	return view.Or(p.Name, view.ShownPhone(ctx, p.Phone))
 }
 
-// below returns the number if the heading shows a name, and otherwise "".
+// below returns the phone number if the heading shows a name, and otherwise "".
 func (p PersonPage) below(ctx context.Context) string {
 	if p.Name == "" {
 		return ""

@@ -301,8 +301,8 @@ func (s stepReader) window() *puntuale.Window { return page.ReadWindow(s.f, s.at
 
 // A removed step stays in the form, under the name Gone, so that the person can restore it.
 const (
-	fresh    = -1 // in the order of steps: a new step
-	restored = -2 // in the order of steps: the removed step, which is restored
+	fresh    = -1 // in an order of steps, this number stands for a new step
+	restored = -2 // in an order of steps, this number stands for the removed step, which is restored
 )
 
 // change changes a form's steps. do is the value of the pressed button, such as "add", "remove:2", "restore", "copy:2"
@@ -377,7 +377,7 @@ func arrange(f *view.Form, order []int) {
 	}
 }
 
-// samples returns the fields of the example's person.
+// samples returns the fields of the example person.
 func samples(values url.Values) map[string]string {
 	fields := map[string]string{}
 	for name, all := range values {

@@ -748,7 +748,7 @@ func SequenceForm(e Editor) templ.Component {
 	})
 }
 
-// stepButton is a button that sends the form. The server returns the form with changed steps.
+// stepButton returns the attributes of a button that sends the form. The server returns the form with changed steps.
 func stepButton(base string) templ.Attributes {
 	address := base + "/sequences/draft"
 	return templ.Attributes{"formaction": address, "formnovalidate": true, "hx-post": address, "hx-target": "#sequence-form", "hx-swap": "outerHTML"}
@@ -1367,7 +1367,7 @@ func fieldChip(name, into string, date bool) templ.Component {
 	})
 }
 
-// focusOn gives a field the focus after the server has returned the changed form.
+// focusOn returns the attribute that gives a field the focus after the server has returned the changed form.
 func focusOn(yes bool) map[string]any {
 	if !yes {
 		return nil
@@ -2094,7 +2094,7 @@ func choice(f *view.Form, name, label, class, value string, options []view.Optio
 	})
 }
 
-// faulty marks a field inside a sentence that has a fault. The fault itself is shown below the sentence.
+// faulty returns the attributes that mark a faulty field inside a sentence. The fault is shown below the sentence.
 func faulty(f *view.Form, name string) templ.Attributes {
 	if f.Fault(name) == "" {
 		return nil

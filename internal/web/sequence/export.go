@@ -87,8 +87,8 @@ func importSequence(v *page.Request) error {
 
 const faultSequenceNotExported puntuale.ReasonCode = "sequence.not_exported"
 
-// readExported reads an exported file. It refuses unknown members. It also refuses a step without timing, because such
-// a step would leave immediately, and the timing may be missing by mistake.
+// readExported reads an exported file. It refuses members that it does not know. It also refuses a step without timing,
+// because such a step would leave immediately, and the timing may be missing by mistake.
 func readExported(text string) (in exported, faults []puntuale.Fault, err error) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "\uFEFF")
 	if text == "" {
@@ -106,7 +106,7 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Code: faultSequenceNotExported})
 	}
 	if len(in.Steps) > puntuale.MaxSteps {
-		return in, nil, nil // there are too many steps, and only this fault is reported
+		return in, nil, nil // CreateSequence then reports only that there are too many steps
 	}
 	for i := range in.Steps {
 		in.Steps[i].Timing.Anchor = firstText(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)
@@ -131,7 +131,7 @@ func editImported(v *page.Request, text string, refused *puntuale.Error) error {
 	if err != nil {
 		return err
 	}
-	purpose, _ := puntuale.ParsePurpose(in.Purpose) // the editor refuses an unknown purpose
+	purpose, _ := puntuale.ParsePurpose(in.Purpose) // an invalid purpose becomes the zero purpose, and the editor then reports a fault
 	f := draftForm(puntuale.Sequence{Purpose: purpose, Name: in.Name, IfRunning: puntuale.IfRunning(in.IfRunning), StopOnReply: in.StopOnReply, Steps: in.Steps[:min(len(in.Steps), puntuale.MaxSteps)]})
 	e, err := editor(v, f, -1)
 	if err != nil {

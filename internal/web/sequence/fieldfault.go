@@ -21,7 +21,7 @@ func unfinished(f puntuale.Fault) bool {
 	return false
 }
 
-// stepLabels are the labels of a step's fields.
+// stepLabels contains the text keys of the labels of a step's fields.
 var stepLabels = map[string]string{
 	".text": "step.words", ".media": "step.media_url", ".media_name": "step.media_name", ".latitude": "step.latitude", ".longitude": "step.longitude",
 	".template": "step.template", ".timing.at": "timing.clock_label", ".timing.offset.amount": "timing.amount", ".timing.anchor": "timing.anchor",

@@ -51,7 +51,7 @@ func fileRefusal(v *page.Request, e *puntuale.SendError) string {
 }
 
 // officialMost returns the largest file, in bytes, that WhatsApp accepts from an Official number, by the file's kind.
-// Linked numbers may send larger files. (Meta, business-phone-numbers/media.)
+// Linked numbers may send larger files. Meta's page business-phone-numbers/media contains these sizes.
 func officialMost(kind string) int64 {
 	switch family, _, _ := strings.Cut(kind, "/"); family {
 	case "image":

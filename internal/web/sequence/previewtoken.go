@@ -11,18 +11,18 @@ import (
 	"puntuale/internal/control"
 )
 
-// previewToken identifies a preview that a person saw: the messages, the number, and the due times. The form contains
-// the token, so that a start does only what the screen showed. The token protects only against mistakes, because the
-// sender of the form may start anything. For this reason it is not sealed.
+// previewToken identifies a preview that a person saw: the messages, the phone number, and the due times. The form
+// contains the token, so that a start does only what the screen showed. The token protects only against mistakes,
+// because the sender of the form may start anything. For this reason it is not sealed.
 type previewToken struct {
 	content string // a hash of everything except the due times
 	at      time.Time
 	due     []time.Time
 }
 
-// tokenOf returns the token of a preview. The token depends on whether the number is in the blacklist. It does not
-// depend on messages that are already pending. Therefore, if the same form is sent twice, both requests get the same
-// answer.
+// tokenOf returns the token of a preview. The token depends on whether the phone number is in the blacklist. It does
+// not depend on messages that are already pending. Therefore, if the same form is sent twice, both requests get the
+// same answer.
 func tokenOf(call control.StartCall, p control.Preview, status control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), status.Blacklisted}
@@ -53,7 +53,7 @@ const previewValidFor = time.Hour
 
 // shownBy reports whether the argument text is the token of a preview that is equal to the preview of s. The preview of
 // text must not be older than previewValidFor. Due times that count from the start may be later now, at most by the
-// time since the preview was shown. If a due time moved by more, for example because a window ended, the previews are
+// time since the preview was shown. If a due time changed by more, for example because a window ended, the previews are
 // different.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")

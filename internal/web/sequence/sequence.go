@@ -28,8 +28,8 @@ var sequenceRoutes = []page.Route{
 	page.Post("/c/{client}/sequences/{id}/delete", page.ClientSide, puntuale.Staff, "sequence.delete", deleteSequence),
 }
 
-// sequences shows the list of sequences. While a person types a search, htmx repeats the request, and sequences sends
-// only the list.
+// sequences shows the list of sequences. While a person types a search, htmx sends the request again, and sequences
+// sends only the list.
 func sequences(v *page.Request) error {
 	l, err := sequenceList(v, "/sequences")
 	if err != nil {
@@ -93,7 +93,7 @@ func sessionText(id puntuale.SessionID) string {
 	return id.String()
 }
 
-// try rehearses the form's sequence for the form's person.
+// try computes the preview of the form's sequence for the form's person.
 func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
@@ -219,7 +219,7 @@ func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
 	return e, err
 }
 
-// tryDraft rehearses the form's sequence. New fields get example values.
+// tryDraft computes the preview of the form's sequence. New fields get example values.
 func tryDraft(v *page.Request, f *view.Form) (Try, error) {
 	r := readDraft(f)
 	first, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r})
@@ -279,7 +279,7 @@ func atTexts(err error) error {
 		missing := slices.ContainsFunc(e.Faults, func(o puntuale.Fault) bool {
 			return strings.HasPrefix(o.Location, f.Location+".") && o.Code == puntuale.FaultRequired
 		})
-		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // if a file or a location is missing, the fault of that field is more exact, so this fault is not moved
+		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // if a file or a location is missing, the fault of that field is more exact, so this fault keeps its location
 			moved.Faults[i].Location += ".text"
 		}
 	}

@@ -377,7 +377,7 @@ func noneFound(l SequenceList) templ.Component {
 	})
 }
 
-// SequenceTable is only the list.
+// SequenceTable is the list of sequences, without the rest of the page.
 func SequenceTable(l SequenceList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

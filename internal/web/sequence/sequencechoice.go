@@ -10,7 +10,7 @@ var whichRoutes = []page.Route{
 	page.Get("/c/{client}/start", page.ClientSide, puntuale.Staff, choicePage),
 }
 
-// choicePage asks which sequence to start. While a person types a search, htmx repeats the request, and choicePage
+// choicePage asks which sequence to start. While a person types a search, htmx sends the request again, and choicePage
 // sends only the list.
 func choicePage(v *page.Request) error {
 	l, err := sequenceList(v, "/start")

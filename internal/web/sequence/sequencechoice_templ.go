@@ -174,7 +174,7 @@ func WhichSequence(l SequenceList) templ.Component {
 	})
 }
 
-// SequenceChoice is only the list. If it is long, recently started sequences are above the others.
+// SequenceChoice is the list, without the rest of the page. Above a long list are recently started sequences.
 func SequenceChoice(l SequenceList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

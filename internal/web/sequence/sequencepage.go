@@ -64,7 +64,7 @@ func (l SequenceList) found(ctx context.Context) string {
 type SequencePage struct {
 	puntuale.Sequence
 	Fields    []puntuale.Field
-	Form      *view.Form // the values of the person that the sequence is rehearsed for
+	Form      *view.Form // the phone number and the fields of the person whose preview the page shows
 	Try       Try
 	Snippets  []Snippet
 	Question  *view.Form // the question before a deletion; its value "asked" means that messages are pending
@@ -99,7 +99,7 @@ type Editor struct {
 	Sessions  []puntuale.Session
 }
 
-// Try is the result of a rehearsal for a person.
+// Try is the preview of a sequence for a person.
 type Try struct {
 	Steps         []puntuale.Step
 	Messages      []puntuale.PlannedMessage
@@ -112,7 +112,7 @@ type Try struct {
 	Now           time.Time
 }
 
-// Mark is a time with a name.
+// Mark is a time with a name, which the timeline shows.
 type Mark struct {
 	Name string
 	At   time.Time
@@ -132,10 +132,10 @@ type Starting struct {
 	Try         *Try       // nil: there is nothing to show yet
 	NotYet      *view.Form // the faults that prevent a preview; nil: there is a preview, or the person typed nothing
 	Wrong       bool       // true: all values are present, but some values are wrong
-	Seen        string     // the token of Try, which is stored in the form
+	Seen        string     // the preview token of Try, which the form contains
 	Changed     bool       // true: the person saw another preview than the present one
-	Blacklisted bool       // true: the number is in the blacklist
-	Running     bool       // true: the sequence is already running for the number
+	Blacklisted bool       // true: the phone number is in the blacklist
+	Running     bool       // true: the sequence is already running for the phone number
 }
 
 // Started is the result of a start.
@@ -143,8 +143,8 @@ type Started struct {
 	puntuale.Sequence
 	Messages    []puntuale.MessageDetail
 	Skipped     []int                                      // numbers of the steps that were skipped, from 1
-	Running     string                                     // the sequence's if_running, if the sequence was already running for this number; "": it was not
-	Blacklisted bool                                       // true: the number is in the blacklist now
+	Running     string                                     // the sequence's if_running, if the sequence was already running for this phone number; "": it was not
+	Blacklisted bool                                       // true: the phone number is in the blacklist now
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // messages that will not leave, each with the reason
 	Phone       string                                     // the address of the simulated phone; "": the messages go to a real phone
 }
@@ -180,8 +180,8 @@ func (e Editor) isDate(name, usual string) bool {
 	return name == usual
 }
 
-// anchors returns the fields from which a step may count: its present anchor, and all date fields. If there are none,
-// it returns the argument usual.
+// anchors returns the fields from which a step may count: its present anchor, and all date fields. If there is no date
+// field, the argument usual replaces the date fields.
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
@@ -210,8 +210,8 @@ func (e Editor) anchor(step string) string {
 	return view.Or(anchor, puntuale.AnchorStart)
 }
 
-// startWords returns the key of the text for the anchor "start". The editor cannot put a step before the start, but a
-// program may have stored such a step. The sentence must be right for this step, too.
+// startWords returns the text key for the anchor "start". The editor cannot put a step before the start, but a program
+// may have stored such a step. The sentence must also be right for such a step.
 func (e Editor) startWords(step string) string {
 	switch e.Form.Value(step + ".timing.offset.direction") {
 	case string(puntuale.Before), "at":
@@ -331,7 +331,7 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 // event is one line of the timeline: a message, or a time with a name.
 type event struct {
 	at      time.Time
-	mark    string // the key of a text, or the name of a field; "": a message
+	mark    string // the text of a mark, or the name of a field; "": the event is a message
 	message *puntuale.PlannedMessage
 	words   string
 }
@@ -342,7 +342,7 @@ type day struct {
 	events []event
 }
 
-// days returns the planned messages by day, in order.
+// days returns the timeline: the planned messages and the times with a name, by day, in order.
 func (t Try) days(ctx context.Context) (days []day) {
 	events := []event{{at: t.Now, mark: view.T(ctx, "preview.start")}}
 	for _, d := range t.Dates {
@@ -369,7 +369,7 @@ func (t Try) days(ctx context.Context) (days []day) {
 	return days
 }
 
-// moved reports whether a window moved the message by at least a minute from its wanted time.
+// moved reports whether a window changed the message's due time by at least a minute.
 func (e event) moved() bool {
 	return e.message != nil && !e.message.Desired.IsZero() && e.message.Due.Sub(e.message.Desired).Abs() >= time.Minute
 }

@@ -52,7 +52,7 @@ func fieldLabel(ctx context.Context, name string) string {
 	return view.T(ctx, "start.phone")
 }
 
-// The method nothing returns the key of a text that explains why the timeline is empty. Faults are shown above the
+// The method nothing returns the text key of an explanation why the timeline is empty. Faults are shown above the
 // timeline, but an empty field is not a fault.
 func (t Try) nothing(ctx context.Context) string {
 	switch {
@@ -64,7 +64,7 @@ func (t Try) nothing(ctx context.Context) string {
 	return "preview.none"
 }
 
-// notYet returns the key of the text that explains why there is no preview.
+// notYet returns the text key of an explanation why there is no preview.
 func (s Starting) notYet() string {
 	if s.Wrong {
 		return "preview.none_faulty"

@@ -227,7 +227,7 @@ func templateRefused(v *page.Request, err error, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	if refused.Code == puntuale.CodeConflict { // the name is the only thing that can conflict
+	if refused.Code == puntuale.CodeConflict { // the only possible conflict is that another template has this name
 		err = puntuale.Invalid(refused.Reason.At("body.name", nil))
 	}
 	return v.ShowRefused(err, f, TemplateForm(e), TemplateEdit(e), templateFields(f)...)

@@ -1363,9 +1363,9 @@ func headerKind(format string) string {
 // place is one placeholder of an approved template.
 type place struct {
 	part, at, label string
-	named           string // its name, if the placeholders have names
-	kind            string // the kind of a button
-	index           int    // the position of a button
+	named           string // the placeholder's name; "": the placeholders have no names
+	kind            string // for a button: its kind
+	index           int    // for a button: its position
 }
 
 // places returns the placeholders of the chosen template. If Meta's list does not have the template, it returns the

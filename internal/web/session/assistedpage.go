@@ -10,7 +10,7 @@ type AssistedPage struct {
 	Icon string // the address of the icon
 }
 
-// assistedTexts are the endings of the keys of texts that the app's script shows.
+// assistedTexts are the endings of the text keys of texts that the app's script shows.
 var assistedTexts = []string{
 	"list", "link", "name", "gone", "later", "group_done", "waiting_1", "waiting_n", "late_1", "late_n", "left_1", "left_n",
 	"no_name", "no_code", "no_network", "code_over", "full", "owes", "unlinked", "not_unlinked", "no_push",

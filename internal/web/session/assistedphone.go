@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/web/static"
 )
 
-// assistedRoutes are the phone app: its page, and the files that make it installable. The app's script calls the API
-// for devices; see docs/device.md. The page and the files are the same for every linked device.
+// assistedRoutes contains the phone app: its page, and the files with which a browser can install the app. The app's
+// script calls the API for devices; see docs/device.md. The page and the files are the same for every linked device.
 var assistedRoutes = []page.Route{
 	page.Get("/phone", page.Anyone, 0, assisted),
 	page.Get("/phone/manifest.webmanifest", page.Anyone, 0, assistedManifest),

@@ -7,8 +7,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// chatwootRoutes are the page of a session's link to Chatwoot. A link gives conversations to another service, so only
-// owners change it.
+// chatwootRoutes contains the page of a session's link to Chatwoot. A link gives conversations to another service, so
+// only owners change it.
 var chatwootRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/chatwoot", page.ClientSide, puntuale.Reader, chatwoot),
 	page.Post("/c/{client}/sessions/{id}/chatwoot", page.ClientSide, puntuale.Owner, "session.chatwoot", linkChatwoot),

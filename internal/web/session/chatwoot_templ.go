@@ -694,7 +694,7 @@ func chatwootInboxHint(ctx context.Context, s ChatwootSide) string {
 	return view.T(ctx, "chatwoot.inbox_id_kept")
 }
 
-// chatwootCard leads from the session's page to the link.
+// chatwootCard leads from the session's page to the page of the session's link to Chatwoot.
 func chatwootCard(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -11,7 +11,7 @@ import (
 type ChatwootSide struct {
 	Sender
 	Link *puntuale.ChatwootLink // nil: there is no link
-	Form *view.Form             // nil, unless the page shows the form again after a refusal
+	Form *view.Form             // set only if the page shows the form again after a refusal; otherwise nil
 }
 
 // form returns a form with the stored values, but without the token. The inbox field is empty, because an empty field
@@ -23,7 +23,7 @@ func (s ChatwootSide) form() *view.Form {
 	return view.Fresh(s.Form, "base_url", s.Link.URL, "account_id", strconv.FormatInt(s.Link.Chatwoot.Account, 10))
 }
 
-// chatwootState returns the tone of a link's state, and the key of its text.
+// chatwootState returns the tone of a link's state, and the state's text key.
 func chatwootState(l *puntuale.ChatwootLink) (tone, key string) {
 	switch {
 	case l == nil:

@@ -13,10 +13,10 @@ type DeviceSide struct {
 	App       string     // the path of the phone app
 	Here      string     // the path of the phone app with a code; "": there is no code
 	Elsewhere string     // the full address of the phone app with a code, to open on another phone
-	Try       *view.Form // nil, unless the page shows the form again after a refusal
+	Try       *view.Form // set only if the page shows the form again after a refusal; otherwise nil
 }
 
-// kindKey returns the key of the text for a device's kind.
+// kindKey returns the text key for a device's kind.
 func kindKey(d puntuale.Device) string {
 	if d.Assisted {
 		return "device.phone"

@@ -49,7 +49,8 @@ func gateway(v *page.Request) (Sender, error) {
 	return s, err
 }
 
-// gatewayKeys replaces keys. Stored keys are never shown. If a field is empty, the stored key does not change.
+// gatewayKeys replaces the session's keys for its gateway. Stored keys are never shown. If a field is empty, its stored
+// key does not change.
 func gatewayKeys(v *page.Request) error {
 	sender, err := gateway(v)
 	if err != nil {

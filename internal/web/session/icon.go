@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"image"
 	"image/color"
-	_ "image/jpeg" // the image package needs this to decode a logo in JPEG
+	_ "image/jpeg" // lets image.Decode read a logo in JPEG
 	"image/png"
 	"math"
 	"puntuale/internal/web/page"

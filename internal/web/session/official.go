@@ -44,8 +44,8 @@ func official(v *page.Request) (control.Session, error) {
 	return found, err
 }
 
-// officialSetup stores the keys. A stored key is never shown again. If a field is empty, the stored key does not
-// change.
+// officialSetup stores the session's keys for Meta. A stored key is never shown again. If a field is empty, its stored
+// key does not change.
 func officialSetup(v *page.Request) error {
 	found, err := official(v)
 	if err != nil {

@@ -508,7 +508,7 @@ func TestForm(f *view.Form, o OneSession) templ.Component {
 	})
 }
 
-// OfficialSetup asks for an Official session's keys, step by step.
+// OfficialSetup asks for an Official session's keys, one after another.
 func OfficialSetup(f *view.Form, s Sender, replaces bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -633,7 +633,7 @@ func setupHeading(ctx context.Context, replaces bool) string {
 }
 
 // OfficialForm is the form of OfficialSetup. It shows wrong values again, so that the person can correct them. It never
-// shows stored keys. replaces: keys are already stored. If a field is empty, its stored key does not change.
+// shows stored keys. If replaces is true, keys are already stored, and an empty field does not change its key.
 func OfficialForm(f *view.Form, s Sender, replaces bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

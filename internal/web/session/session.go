@@ -309,8 +309,8 @@ func setPace(v *page.Request) error {
 	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-// otherSessions returns all sessions of the client except one. The argument id names this session. Its pending messages
-// may move to one of the returned sessions.
+// otherSessions returns all sessions of the client except one. The argument id names this session. When this session is
+// deleted, its pending messages may go to one of the returned sessions.
 func otherSessions(v *page.Request, id puntuale.SessionID) ([]view.Option, error) {
 	rows, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {

@@ -353,7 +353,7 @@ func Sessions(all []Sender, cursor, next string) templ.Component {
 	})
 }
 
-// SenderBadge is a session's state in a word.
+// SenderBadge shows a session's state in a word.
 func SenderBadge(s Sender) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

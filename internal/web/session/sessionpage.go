@@ -83,7 +83,7 @@ func (s Sender) icon() string {
 	return "alert-triangle"
 }
 
-// typeKey returns the key of the text for the session's kind.
+// typeKey returns the text key for the session's kind.
 func (s Sender) typeKey() string {
 	if s.ByDevice() {
 		return "session.type.device"
@@ -91,7 +91,8 @@ func (s Sender) typeKey() string {
 	return "session.type." + strings.ToLower(string(s.Type))
 }
 
-// OneSession is the data of a session's page. A form is nil, unless the page shows it again after a refusal.
+// OneSession is the data of a session's page. A form is set only if the page shows it again after a refusal; otherwise
+// it is nil.
 type OneSession struct {
 	Sender
 	Sequences []view.Option // the sequences to choose from
@@ -100,9 +101,9 @@ type OneSession struct {
 	Chatwoot  *puntuale.ChatwootLink // nil: there is no link
 	PairForm  *view.Form
 	CodeForm  *view.Form
-	Pair      *view.Form // the form for the default sequences
+	Pair      *view.Form // the form that chooses the default sequences
 	PaceForm  *view.Form
-	LinkForm  *view.Form // the form for reconnecting or unlinking
+	LinkForm  *view.Form // the form that reconnects or unlinks the session
 	NameForm  *view.Form
 }
 

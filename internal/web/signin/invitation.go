@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// invitationRoutes are the page on which an invited user sets a password. The page shows the brand of the user's
+// invitationRoutes contains the page on which an invited user sets a password. The page shows the brand of the user's
 // partner.
 var invitationRoutes = []page.Route{
 	page.Get("/invitation", page.Anyone, 0, invitation),

@@ -156,7 +156,7 @@ func Notices(l NoticeList) templ.Component {
 	})
 }
 
-// NoticeRows is the list alone. It also updates the number of unread notices at the bell.
+// NoticeRows is the list, without the rest of the page. It also updates the number of unread notices at the bell.
 func NoticeRows(l NoticeList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

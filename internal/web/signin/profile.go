@@ -124,7 +124,7 @@ func secret(v *page.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := json.Marshal(secondStep{v.Person.Begin(puntuale.UnfinishedSecond), secret}) //nolint:gosec // it is kept in the visit, which is sealed
+	content, err := json.Marshal(secondStep{v.Person.Begin(puntuale.UnfinishedSecond), secret}) //nolint:gosec // the secret is stored in the visit, which is sealed
 	if err != nil {
 		return nil, err
 	}

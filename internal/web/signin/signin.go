@@ -62,7 +62,7 @@ func dressAsBefore(v *page.Request) error {
 
 // rememberSignIn stores in a cookie on which partner's page a person signed in.
 func rememberSignIn(v *page.Request) {
-	c := &http.Cookie{Name: page.SignInCookie, Value: v.Path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
+	c := &http.Cookie{Name: page.SignInCookie, Value: v.Path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure} //nolint:gosec // the slug is no secret, and over plain http a browser refuses a Secure cookie
 	if c.Value == "" {
 		if _, err := v.HTTP.Cookie(page.SignInCookie); err != nil {
 			return
@@ -168,7 +168,7 @@ func await(v *page.Request, steps []puntuale.PendingStep) error {
 	return nil
 }
 
-// passed continues after a right password. If the person has a second factor, it asks for a code.
+// passed continues a sign-in after a right password. If the person has a second factor, it asks for a code.
 func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error {
 	if enabled, _ := p.Second(); !enabled {
 		return arrive(v, p)
@@ -349,7 +349,7 @@ func speak(v *page.Request) error {
 	if l == nil {
 		return page.ErrNoPage
 	}
-	http.SetCookie(v.Writer, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // a language is no secret, and behind plain http there is no other way
+	http.SetCookie(v.Writer, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // the language is no secret, and over plain http a browser refuses a Secure cookie
 	if v.Person != nil {
 		if err := v.Person.Speak(v.Ctx(), l.Code); err != nil {
 			return err

@@ -32,7 +32,7 @@
   const recall = (name) => inStores(["kept"], (kept) => kept.get(name));
   const all = (store) => inStores([store], (from) => from.getAll());
 
-  class Lost extends Error {} // no answer came
+  class Lost extends Error {} // thrown if the server did not answer
   class Refused extends Error {
     constructor(status) {
       super(`status ${status}`);
@@ -65,7 +65,7 @@
 
   const random = () => [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
 
-  // The text with which WhatsApp opens: the message's text, and then the link for its place or file.
+  // The text with which WhatsApp opens: the message's text, and then a link to its location or file.
   const words = (m) => {
     const degrees = (n) => Number((n ?? 0).toFixed(6));
     const place = m.latitude ?? m.longitude;

@@ -38,7 +38,7 @@ var names = map[string]string{
 	"htmx-LICENSE.txt": "htmx.org/LICENSE",
 }
 
-// asset is a file in the form in which it is served.
+// asset is a file as the server sends it.
 type asset struct {
 	kind     string
 	plain    []byte
@@ -47,9 +47,9 @@ type asset struct {
 
 // assetFolder contains all files that pages load.
 type assetFolder struct {
-	addresses map[string]string // by name
-	assets    map[string]asset  // by address
-	drawings  map[string]string // icons by name: the content of their svg element
+	addresses map[string]string // the address of each file, by the file's name
+	assets    map[string]asset  // the files, by address
+	drawings  map[string]string // the content of each icon's svg element, by the icon's name
 }
 
 // servedFolder returns the assetFolder. The folder is filled when the first page needs it, so that commands and servers
@@ -166,7 +166,7 @@ var (
 	space = regexp.MustCompile(`>\s+<`)
 )
 
-// draw reads the icons.
+// draw reads the drawings of all icons.
 func draw() map[string]string {
 	drawings := map[string]string{}
 	const folder = "tabler/icons/icons/outline"

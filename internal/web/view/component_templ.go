@@ -275,7 +275,7 @@ func Card(heading string) templ.Component {
 	})
 }
 
-// Empty explains the purpose of an empty page. The children offer the first step.
+// Empty explains what an empty page is for. The children offer a way to begin.
 func Empty(icon, heading, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -408,7 +408,7 @@ func Badge(tone, text string) templ.Component {
 	})
 }
 
-// StateBadge is a message's state.
+// StateBadge shows a message's state.
 func StateBadge(s puntuale.State) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -454,7 +454,7 @@ func StateTone(s puntuale.State) string {
 	return "quiet"
 }
 
-// LinkBadge is a session's link state in a word.
+// LinkBadge shows the state of a session's link in a word.
 func LinkBadge(s puntuale.LinkState) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -942,7 +942,7 @@ func Bubble(b BubbleContent) templ.Component {
 	})
 }
 
-// BubbleInside is the content of a bubble: file, place and text.
+// BubbleInside is the content of a bubble: file, location and text.
 func BubbleInside(b BubbleContent) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

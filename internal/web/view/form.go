@@ -21,7 +21,7 @@ type Form struct {
 	Order   []string
 }
 
-// NewForm returns a form with values. pairs are names and texts.
+// NewForm returns a form with values. The argument pairs contains the name of a field, then its text, and so on.
 func NewForm(pairs ...string) *Form {
 	f := &Form{Values: url.Values{}}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -81,7 +81,8 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	slices.SortStableFunc(f.Order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }
 
-// rank returns the position of a field among a form's fields. An unknown name comes after all fields.
+// rank returns the position of a field among a form's fields. A name that is not among the fields comes after all of
+// them.
 func rank(fields []string, name string) int {
 	whole, _, _ := strings.Cut(name, "[")
 	for i, field := range fields {

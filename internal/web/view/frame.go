@@ -63,13 +63,13 @@ type Dashboard struct {
 
 // Group is a part of the navigation.
 type Group struct {
-	Title string // the key of the title; "": none
+	Title string // the text key of the title; "": none
 	Items []Item
 }
 
 // Item is a page in the navigation.
 type Item struct {
-	Title  string // the key of the title
+	Title  string // the text key of the title
 	Icon   string
 	URL    string
 	Active bool
@@ -100,8 +100,8 @@ func FrameOf(ctx context.Context) *Frame {
 	return &Frame{Language: language.Italian, Zone: time.UTC}
 }
 
-// T returns the text with this key in the reader's language. pairs are names and values for the text. The value N
-// decides between singular and plural.
+// T returns the text with this text key in the reader's language. The argument pairs contains names and values for the
+// text. The value N decides between singular and plural.
 func T(ctx context.Context, key string, pairs ...any) string {
 	return FrameOf(ctx).Language.T(key, pairs...)
 }

@@ -8,8 +8,8 @@ type MessageSearch struct {
 	Cursor                                                   string
 }
 
-// Query returns the search as the query of an address. The argument state replaces the state in the search; "" keeps
-// it. Query returns "" if there is no search.
+// Query returns the search as the query of an address. The argument state replaces the search's own state, unless the
+// argument is "". Query returns "" if there is no search.
 func (s MessageSearch) Query(state string) string {
 	v := url.Values{}
 	s.State = Or(state, s.State)

@@ -262,8 +262,8 @@ func approvedTone(s puntuale.TemplateStatus) string {
 	return "quiet"
 }
 
-// KnownWord returns a word of the network in the reader's language. If the word is unknown, it returns the word
-// unchanged.
+// KnownWord returns a word of the network in the reader's language. If there is no text for the word, it returns the
+// word itself.
 func KnownWord(text, word string) string {
 	if strings.HasPrefix(text, "⟦") {
 		return word

@@ -22,7 +22,7 @@ func CalledName(m puntuale.MessageDetail) string {
 	return name
 }
 
-// RecipientOf returns the recipient's name, or the number if the name is not known.
+// RecipientOf returns the recipient's name, or the phone number if the name is not known.
 func RecipientOf(ctx context.Context, m puntuale.MessageDetail) string {
 	return Or(CalledName(m), ShownPhone(ctx, m.Phone))
 }

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "puntuale"
 
-// Recipient shows the recipient of a message: the name that its call gave and the number beside it, or the number alone.
+// Recipient shows a message's recipient: the name from its call and the phone number, or only the phone number.
 func Recipient(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -76,7 +76,7 @@ func Recipient(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// RecipientLink is Recipient for a list. Only the name is a link, and the number is below the name.
+// RecipientLink is Recipient for a list. Only the name is a link, and the phone number is below it.
 func RecipientLink(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -154,7 +154,7 @@ func RecipientLink(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// RecipientShort is Recipient for little space. It shows the name, with the number in its title, or the number.
+// RecipientShort is Recipient for little space: the name with the phone number in its title, or only the phone number.
 func RecipientShort(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

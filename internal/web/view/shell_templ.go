@@ -1883,8 +1883,8 @@ func Suspended(partner string) templ.Component {
 	})
 }
 
-// ErrorPage says what went wrong, and what the person can do. kind is the name of the page's texts, such as 404. A signed-in
-// user also sees the navigation, if the server knows the user.
+// ErrorPage says what went wrong, and what the person can do. kind is the name of the page's texts, such as 404. If the
+// server has identified a signed-in user, the page also has the navigation.
 func ErrorPage(kind, status, detail string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

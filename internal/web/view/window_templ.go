@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// WindowFields are the fields of a window. The names of the fields begin with the value of at. The children of WindowFields
-// say what happens to messages outside the window.
+// WindowFields are the fields of a window. The names of the fields begin with the argument at. The children of
+// WindowFields say what happens to messages outside the window.
 func WindowFields(f *Form, at string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -122,7 +122,7 @@ func path(ctx context.Context, w puntuale.Webhook) (host, target string) {
 // deliveryStates are the tabs above the list. Each tab shows the deliveries in one state; "" shows all.
 var deliveryStates = []string{"", "waiting", "delivered", "failed"}
 
-// stateKey returns the tone of a delivery's state, and the key of its text. A delivery that waits after an attempt has
+// stateKey returns the tone of a delivery's state, and the state's text key. A delivery that waits after an attempt has
 // its own text.
 func stateKey(d puntuale.Delivery) (tone, key string) {
 	switch {
