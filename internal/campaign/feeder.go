@@ -195,7 +195,7 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	return false, err
 }
 
-// errMoved means that the campaign's cursor has moved after the chunk was read.
+// errMoved means that the campaign's cursor or state changed after the feeder read the chunk.
 var errMoved = errors.New("the campaign was moved on, or paused")
 
 // store stores a chunk, and wakes the session's dispatcher for the chunk's first due message. While calls arrive, store

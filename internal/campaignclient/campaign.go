@@ -133,7 +133,7 @@ const campaigns = "/api/campaigns"
 
 func campaignPath(id string) string { return campaigns + "/" + url.PathEscape(id) }
 
-// Create creates a draft. A repeat with the same key returns the same draft, even from another process. Errors: a
+// Create creates a draft. A repeated call with the same key returns the same draft, even from another process. Errors: a
 // [*Refusal].
 func (c *Client) Create(ctx context.Context, o Order, key string) (made Campaign, err error) {
 	return made, c.call(ctx, http.MethodPost, campaigns, o, &made, "Idempotency-Key", key)

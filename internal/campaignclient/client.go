@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	callTakes   = time.Minute      // for one call; the server answers a check after at most 15 s
-	fileTakes   = 10 * time.Minute // for each piece of an uploaded list, and for the answer after the last piece
-	maxAnswer   = 32 << 20         // bytes
-	maxRefused  = 1 << 30          // bytes of refused rows
+	callTakes   = time.Minute      // longest time for one call; the server answers a check after at most 15 s
+	fileTakes   = 10 * time.Minute // longest time for each piece of an uploaded list, and for the answer after the last piece
+	maxAnswer   = 32 << 20         // largest size of an answer, in bytes
+	maxRefused  = 1 << 30          // largest size of the refused rows, in bytes
 	shortPause  = 500 * time.Millisecond
 	longPause   = 15 * time.Second
 	firstAnswer = 10 * time.Second // if there is no first answer within this time, there is no server

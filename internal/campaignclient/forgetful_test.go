@@ -44,7 +44,7 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answer)
 }
 
-// does executes a call. A repeat changes nothing, as docs/api.md says.
+// does executes a call. A repeated call changes nothing, as docs/api.md says.
 func (f *forgetful) does(call, once, body string) (status int, answer string) {
 	did := func(what string) { f.ledger = append(f.ledger, what) }
 	campaign := func() (int, string) { return http.StatusOK, fmt.Sprintf(`{"id":"7","state":%q}`, f.state) }

@@ -51,9 +51,9 @@ type OutcomeError string
 
 func (e OutcomeError) Error() string { return string(e) }
 
-// Run creates a campaign from a list, or continues a campaign, and follows it to its end. A repeat of the same command
-// continues where the first command ended, and sends nothing twice. The error describes the campaign's state, and how
-// to continue. It may be an [OutcomeError], or a [UsageError] if no person can answer a question.
+// Run creates a campaign from a list, or continues a campaign, and follows it to its end. If the user repeats the same
+// command, it continues where the first command ended, and sends nothing twice. The error describes the campaign's
+// state, and how to continue. It may be an [OutcomeError], or a [UsageError] if no person can answer a question.
 func Run(ctx context.Context, cfg Config) (err error) {
 	r := &run{cfg: cfg, id: cfg.ID}
 	cfg.Client.Lost = r.lost
@@ -110,7 +110,7 @@ func (r *run) lost(err error) {
 	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", text, r.cfg.Server, err)
 }
 
-// send creates a campaign, and follows it to its end. A repeat of the command continues where the first command ended.
+// send creates a campaign, and follows it to its end. A repeated command continues where the first command ended.
 func (r *run) send(ctx context.Context) error {
 	list, err := r.openList(ctx)
 	if err != nil {

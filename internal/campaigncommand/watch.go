@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	shortLook  = time.Second      // between two reads of a campaign
+	shortLook  = time.Second      // time between two reads of a campaign
 	longLook   = 30 * time.Second // the longest time between two reads, if the server needs long to count
 	rateWindow = time.Minute      // the period over which the rate is measured
 )

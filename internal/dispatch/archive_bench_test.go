@@ -35,7 +35,7 @@ func BenchmarkBesideArchiver(b *testing.B) {
 	var working atomic.Bool
 	a := archiver.New(w.store.DB, archiver.Config{
 		Folder: filepath.Join(b.TempDir(), "archive"), Program: "bench", Mark: func(puntuale.ClientID, string) string { return "" },
-		Wait: func(ctx context.Context, took time.Duration) error { // same as the default, but in every second round the archiver waits
+		Wait: func(ctx context.Context, took time.Duration) error { // the default wait; in rounds without the archiver, it lasts until the next round
 			err := clock.System().Sleep(ctx, min(19*took, 2*time.Second))
 			for err == nil && !working.Load() {
 				err = clock.System().Sleep(ctx, 5*time.Millisecond)

@@ -9,7 +9,7 @@ import (
 // attempts contains the attempts of this process. The dispatcher knows the state of these attempts from memory. For all
 // other attempts it asks the store.
 type attempts struct {
-	// open contains the attempts without a recorded outcome, even those of sessions that this node lost.
+	// open contains the attempts without a recorded outcome, including attempts of sessions that this node lost.
 	open map[puntuale.MessageID]*queuedMessage
 
 	// unsent contains the token of each claim whose answer was lost, with the time of the loss. No message of these
@@ -32,7 +32,7 @@ func (a *attempts) has(id puntuale.MessageID) bool { return a.open[id] != nil }
 
 func (a *attempts) count() int { return len(a.open) }
 
-// sweep deletes old tokens.
+// sweep deletes the tokens that are older than unsentFor.
 func (a *attempts) sweep(now time.Time) {
 	for token, since := range a.unsent {
 		if now.Sub(since) > unsentFor {

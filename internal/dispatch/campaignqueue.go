@@ -2,16 +2,16 @@ package dispatch
 
 import "puntuale"
 
-// campaignQueue contains the messages that campaigns fed to one session. The dispatcher reads these messages separately
-// from the session's other messages, always from the beginning. It keeps only a small part of them in memory. The
-// session's other messages leave first, and never wait for a message of a campaign.
+// campaignQueue contains the messages that campaigns fed to one session. The dispatcher reads the campaign queue
+// separately from the session's other messages, always from the beginning. It keeps only a small part of the campaign
+// queue in memory. The session's other messages leave first, and never wait for a message of a campaign.
 type campaignQueue struct {
 	ready    fifo[*queuedMessage] // due and prepared
 	open     bool                 // at least one campaign may have messages to send
 	inMemory int                  // messages in memory that are not claimed yet
 }
 
-// Limits of the campaign queues in memory. Together they may use a quarter of the memory for messages.
+// Limits of the campaign queues in memory. All campaign queues together may use a quarter of the memory for messages.
 const (
 	campaignMost   = 1024
 	campaignMemory = memory / 4
@@ -60,8 +60,8 @@ func (s *scheduler) removeFromMemory(m *queuedMessage) {
 	}
 }
 
-// campaignCursors returns where a read of the campaign queues begins, and how many messages it may return from each
-// queue.
+// campaignCursors returns where a read of the campaign queues begins, and how many messages the read may return from
+// each queue.
 func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.QueueCursor, limit int) {
 	for _, q := range queues {
 		if q.campaign.open {

@@ -10,7 +10,7 @@ import (
 
 const (
 	claimers     = 2      // the largest number of claims at the same time, if there is a backlog
-	claimMost    = 512    // messages in one claim
+	claimMost    = 512    // the largest number of messages in one claim
 	inFlightMost = 32_768 // the largest number of attempts without a recorded outcome
 	claimRetry   = 200 * time.Millisecond
 )
@@ -18,10 +18,10 @@ const (
 // claims is the state of claiming.
 type claims struct {
 	running int
-	full    bool // the last claim had the largest size, so there is a backlog
+	full    bool // true: the last claim had the largest size, so there is a backlog
 	counter int64
 	resume  time.Time // after a failure, nothing is claimed before this time
-	stuck   bool      // outcomes cannot be recorded, because the store does not answer
+	stuck   bool      // true: outcomes cannot be recorded, because the store does not answer
 }
 
 // claim begins the attempts of messages that may leave now. Messages that become due while a claim commits are part of
@@ -211,7 +211,7 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queued
 	}
 }
 
-// freeSlot frees the slot of a message that is no longer claimed or sent. The recipient's next message may then leave.
+// freeSlot frees the slot of a message whose claim or attempt is over. The recipient's next message may then leave.
 // ended is true if the message did not go into retry.
 func (s *scheduler) freeSlot(m *queuedMessage, ended bool) {
 	q := m.queue

@@ -140,11 +140,11 @@ func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Disp
 	return d, k
 }
 
-// silent is a sandbox that never answers. A message to the phone in lost does not arrive in the sandbox.
+// silent is a sandbox that never answers. A message to the phone in the field lost does not arrive in the sandbox.
 type silent struct {
 	*sandbox.Connector
 	lost    string
-	arrived atomic.Int64 // calls of Send until now, including calls for the phone in lost
+	arrived atomic.Int64 // number of calls of Send, including calls for the phone in the field lost
 }
 
 func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {

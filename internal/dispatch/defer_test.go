@@ -14,8 +14,9 @@ func deferred(after time.Duration) error {
 	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Quoted("Troppo a questo destinatario"), After: after}
 }
 
-// TestDeferred checks that a message that must wait because of its recipient delays no other recipient. Later messages
-// to the same recipient leave in their order. The effect is the same whether Prepare or Send refuses the message.
+// TestDeferred uses a message that must wait because of its recipient. Messages to other recipients must not wait.
+// Later messages to the same recipient leave in their order. It makes no difference whether Prepare or Send refuses the
+// message.
 func TestDeferred(t *testing.T) {
 	t.Parallel()
 	for _, found := range []string{"before", "by the attempt"} {

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is the configuration of a [Dispatcher]. Durations that are zero have the defaults below.
+// Config is the configuration of a [Dispatcher]. A duration of zero means the default that its comment names.
 type Config struct {
 	Queue puntuale.Queue
 	Fleet puntuale.Fleet
@@ -24,8 +24,8 @@ type Config struct {
 	// other nodes, and must not block. If Remote is nil, other nodes get no wakeups.
 	Remote puntuale.Wakeup
 
-	// Departed returns the times at which messages of a session left, latest first. It returns only times after since,
-	// and at most limit times. The limit of a session for one day needs these times. If Departed is nil, a node counts
+	// Departed returns when the messages of a session left after the time in since, latest first. It returns at most as
+	// many times as limit says. The limit of a session for one day needs these times. If Departed is nil, a node counts
 	// only the messages that left while it owned the session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error)
 
@@ -260,9 +260,9 @@ func RemoteWakeup(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 	}
 }
 
-// Drain makes a session begin no attempts until end, which is a time. Then the session continues by itself. The channel
-// is closed when nothing of the session is in flight and every outcome is on disk. If the node does not own the
-// session, the channel is closed at once.
+// Drain prevents new attempts of a session until the time in the argument end. Then the session continues by itself.
+// The channel is closed when nothing of the session is in flight and every outcome is on disk. If the node does not own
+// the session, the channel is closed at once.
 func (d *Dispatcher) Drain(session puntuale.SessionID, end time.Time) <-chan struct{} {
 	quiet := make(chan struct{})
 	d.mailbox.post(func() { d.sched.drain(session, end, quiet) })

@@ -23,8 +23,8 @@ func (d *drain) hasEnded(now time.Time) bool { return d.active() && !now.Before(
 // drainMost is the longest drain. The caller's clock, which sets the end, may be ahead of this node's clock.
 const drainMost = 40 * time.Second
 
-// drain makes a session begin no attempts until end, which is a time. It closes quiet when nothing of the session is in
-// flight.
+// drain prevents new attempts of a session until the time in the argument end. It closes the channel quiet when nothing
+// of the session is in flight.
 func (s *scheduler) drain(session puntuale.SessionID, end time.Time, quiet chan struct{}) {
 	q := s.queues[session]
 	if q == nil {

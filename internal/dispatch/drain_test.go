@@ -250,8 +250,8 @@ func (l leaving) Leave(ctx context.Context, node puntuale.NodeID) error {
 	return l.memory.Leave(ctx, node)
 }
 
-// TestStopWithHangingSession checks that a session that does not close while the node stops does not delay the other
-// sessions. This session becomes free when the node has left.
+// TestStopWithHangingSession uses a session that never closes. When the node stops, this session must not delay the
+// other sessions. It becomes free when the node has left.
 func TestStopWithHangingSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(cfg *dispatch.Config, m *memory, _ *network) {

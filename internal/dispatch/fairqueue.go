@@ -2,7 +2,7 @@ package dispatch
 
 import "puntuale"
 
-// fairQueue takes messages from clients in rounds. In each round, each client with messages to send sends one.
+// fairQueue takes messages from clients in rounds. In each round, each client that has messages sends one message.
 type fairQueue struct {
 	tenants map[puntuale.ClientID]*tenantQueue
 	round   fifo[*tenantQueue] // tenant queues with something to send
@@ -16,7 +16,7 @@ type tenantQueue struct {
 	listed  bool                // true: the tenant queue is in the round
 	owned   int                 // number of the client's session queues on this node
 	stopped bool                // true: the client may not send now
-	reason  puntuale.ReasonCode // why the client may not send; "" while this is unknown
+	reason  puntuale.ReasonCode // why the client may not send; "": no read of the reason has ended yet
 	erased  bool                // true: the client erased persons, so claims need keyed hashes
 }
 

@@ -117,8 +117,8 @@ func TestRepeatsEndWithValidity(t *testing.T) {
 	})
 }
 
-// TestSilentConnector checks that a connector that ignores its timeout loses its slot. The connector's late answer is
-// still recorded.
+// TestSilentConnector uses a connector that ignores its timeout. The attempt must lose its slot. The connector's late
+// answer is still recorded.
 func TestSilentConnector(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -209,7 +209,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestReadHeldUp checks that after a read that the store delayed, the next read has no delay.
+// TestReadHeldUp makes the store delay one read. The next read must begin without a delay.
 func TestReadHeldUp(t *testing.T) {
 	t.Parallel()
 	slow := &slowReads{}
@@ -278,8 +278,8 @@ func (l *lostClaims) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Cl
 	return g, err
 }
 
-// TestFenced checks that a node whose lease has ended stops sending. The node joins again under another id and
-// continues.
+// TestFenced ends the lease of a node. The node must stop sending. Then it must join again under another id and
+// continue.
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -301,8 +301,8 @@ func TestFenced(t *testing.T) {
 	})
 }
 
-// TestLeaseRunsLow checks that a node that cannot renew its lease stops claiming before the lease ends. The node uses
-// its own clock for this.
+// TestLeaseRunsLow uses a node that cannot renew its lease. By its own clock, the node must stop claiming before the
+// lease ends.
 func TestLeaseRunsLow(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -577,7 +577,8 @@ func TestNoConnector(t *testing.T) {
 	})
 }
 
-// TestClaimsThatFail checks that a node whose claims fail for a while is unhealthy, until the store accepts a claim.
+// TestClaimsThatFail makes the claims of a node fail for a while. The node must be unhealthy until the store accepts a
+// claim.
 func TestClaimsThatFail(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {

@@ -54,8 +54,8 @@ func (h *health) read(ok bool, now time.Time) {
 	}
 }
 
-// A single claim may fail. The store counts as refusing claims after claimsRefuse failures in a row. In addition, the
-// time from the first to the last of them must be at least claimsFail.
+// A single claim may fail. The node becomes unhealthy if claimsRefuse or more claims fail one after the other. In
+// addition, at least claimsFail must lie between the first and the last of these failures.
 const (
 	claimsFail   = 10 * time.Second
 	claimsRefuse = 3

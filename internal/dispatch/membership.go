@@ -9,7 +9,8 @@ import (
 	"puntuale"
 )
 
-// membership is this node's part in the fleet. One goroutine renews the lease, and another manages the sessions.
+// membership is this node's part in the fleet. One goroutine renews the lease. Another goroutine manages the sessions,
+// and reads the roster for this: the list of the living nodes, the node's own sessions and the free sessions.
 // Therefore, a slow read of the roster never endangers the lease.
 type membership struct {
 	cfg   *Config
@@ -243,7 +244,7 @@ func (m *membership) keepSessions(ctx context.Context) {
 	}
 }
 
-// expect makes the next readRoster query the store.
+// expect makes the next call of readRoster read from the store. Without it, readRoster does nothing.
 func (m *membership) expect() {
 	m.mu.Lock()
 	m.nudged = true

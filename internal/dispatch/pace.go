@@ -26,7 +26,7 @@ type pace struct {
 const oneDay = 24 * time.Hour
 
 // setPace spaces messages evenly, according to the limit for a minute. Messages never leave faster than the network
-// accepts them. PerMinute 0 means that the session itself has no such limit.
+// accepts them. If PerMinute is 0, only the network limits the session.
 func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	perSecond := float64(to.PerMinute) / 60
 	if limit := p.network; limit > 0 && (perSecond <= 0 || perSecond > limit) {
@@ -94,8 +94,8 @@ func (p *pace) setBack(jump time.Duration) {
 	}
 }
 
-// askDeparted asks the store which messages left in the last 24 hours, if this is unknown. The session waits for the
-// answer.
+// askDeparted asks the store which messages left in the last 24 hours, unless the node already knows this. The session
+// waits for the answer.
 func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	if !q.pace.unknown || q.pace.asking || q.pace.limits.PerDay == 0 {
 		return

@@ -105,8 +105,8 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 	return wait.IsZero(), wait
 }
 
-// addBarrier records that a message went into retry. since is when it did, and next is when its next attempt may begin.
-// The wait of later messages counts from the first retry of this message. prepare is true if the preparation failed.
+// addBarrier records that a message went into retry at the time in since. Its next attempt may begin at the time in
+// next. Later messages count their wait from the first retry of this message. prepare is true if the preparation failed.
 func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) {
 	k := orderKeyOf(row)
 	at := slices.IndexFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == k.id })

@@ -18,6 +18,8 @@ import (
 //	no proof, in Prepare    as after Transient
 //	no proof, in Send       uncertain                     does not wait           does not wait
 //
+// "No proof" means any error that is not a [puntuale.SendError]. After such an error of Send, the message may have left.
+//
 // In Prepare, no attempt has begun yet. Therefore, prepareFailed only closes or postpones the message. The outcome of a
 // refused attempt comes from [puntuale.Decide] and goes to the recorder (see send). If a repeat is refused, the network
 // may have the message from an earlier attempt. Therefore, the message stays uncertain, unless Send returns Final.

@@ -126,9 +126,9 @@ var refusedRepeats = map[string]struct {
 	"panic":        {err: errPanics, send: 12 * time.Second},
 }
 
-// TestRefusedRepeats checks that a message whose repeat is refused stays uncertain, and that its credit stays reserved,
-// in both phases. Other messages wait only if the refusal concerns the session. A message that is not repeated again
-// becomes FAILED at its deadline.
+// TestRefusedRepeats refuses the repeat of a message, in Prepare or in Send. The message must stay uncertain, and its
+// credit must stay reserved. Other messages wait only if the refusal concerns the session. A message that is not
+// repeated again becomes FAILED at its deadline.
 func TestRefusedRepeats(t *testing.T) {
 	t.Parallel()
 	for name, want := range refusedRepeats {
@@ -289,7 +289,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 	})
 }
 
-// TestPutOffIsNotEarly checks that a message that Prepare refused before its due time does not leave before its due
+// TestPutOffIsNotEarly makes Prepare refuse a message before its due time. The message must not leave before its due
 // time.
 func TestPutOffIsNotEarly(t *testing.T) {
 	t.Parallel()

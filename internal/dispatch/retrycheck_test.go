@@ -25,7 +25,7 @@ func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) 
 
 func cancelled(r *row) { r.state = puntuale.Cancelled }
 
-// TestStoppedInRetry checks that a message that was stopped in retry does not hold back later messages.
+// TestStoppedInRetry stops a message in retry. This message must not hold back later messages.
 func TestStoppedInRetry(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -44,7 +44,7 @@ func TestStoppedInRetry(t *testing.T) {
 	})
 }
 
-// TestStoppedWhileOneWaits checks that a stopped message does not hold back a later message that already waits for it.
+// TestStoppedWhileOneWaits stops a message for which a later message already waits. The later message must leave.
 func TestStoppedWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {

@@ -21,8 +21,8 @@ func transient() error {
 	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Quoted("Rete non disponibile"), Detail: puntuale.Quoted("test")}
 }
 
-// TestOnTime checks that a message that was read ahead leaves at its due time, exact to the microsecond, and never
-// earlier.
+// TestOnTime uses a message that the dispatcher read before its due time. The message must leave at its due time, exact
+// to the microsecond, and never earlier.
 func TestOnTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -38,8 +38,8 @@ func TestOnTime(t *testing.T) {
 	})
 }
 
-// TestWakeup checks that a message that is due at once leaves at once after a wakeup. Without a wakeup, the message
-// leaves within the poll's interval.
+// TestWakeup uses a message that is due at once. After a wakeup, it must leave at once. Without a wakeup, it must leave
+// within the poll's interval.
 func TestWakeup(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -108,8 +108,8 @@ func TestWakeupOfFirstStep(t *testing.T) {
 	})
 }
 
-// TestWakeupAmongMany checks that a message that is due at once does not wait behind thousands of messages that were
-// read ahead.
+// TestWakeupAmongMany first lets the dispatcher read thousands of messages with later due times. A new message that is
+// due at once must not wait behind these messages.
 func TestWakeupAmongMany(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -288,8 +288,8 @@ func TestRetryHoldsOrder(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded checks that only a part of a backlog that cannot leave is read into memory. As soon as the
-// backlog can leave, all of it leaves.
+// TestMemoryIsBounded uses a backlog that cannot leave. The dispatcher must read only a part of it into memory. As soon
+// as the backlog can leave, all of it must leave.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const messages = 40_000
@@ -579,8 +579,8 @@ func TestPrepareFails(t *testing.T) {
 	})
 }
 
-// TestWindow checks that a message that is due outside its window waits for the window. If the window opens too late,
-// the message expires on time.
+// TestWindow uses messages that are due outside their windows. A message must wait until its window opens. If the window
+// opens too late, the message expires on time.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -665,7 +665,8 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	})
 }
 
-// TestExpiryInQueue checks that a message that expires while it waits is closed on time, at any position in the queue.
+// TestExpiryInQueue lets messages expire while they wait. Each message must be closed on time, at any position in the
+// queue.
 func TestExpiryInQueue(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {

@@ -110,7 +110,7 @@ func (s *scheduler) wait() {
 	if first, ok := s.timers.first(); ok && first.Before(next) {
 		next = first
 	}
-	if s.polls.nextPart.Before(next) && s.inMemory+s.attempts.count() > smallQueue { // with fewer messages, no session has many in memory, so there is no part of a poll
+	if s.polls.nextPart.Before(next) && s.inMemory+s.attempts.count() > smallQueue { // with fewer messages in memory, no session has enough of them for pollPart
 		next = s.polls.nextPart
 	}
 	now := s.cfg.Clock.Now()

@@ -19,7 +19,8 @@ func insideWindow(w *puntuale.Window, zone *time.Location, now time.Time) (next 
 
 var locations sync.Map // name → *time.Location
 
-// location returns a zone, and loads each zone only once. An unknown zone counts as UTC, but no run should have one.
+// location returns a zone, and loads each zone only once. A name that is no zone counts as UTC, but no run should have
+// such a name.
 func location(name string) *time.Location {
 	if found, ok := locations.Load(name); ok {
 		return found.(*time.Location)

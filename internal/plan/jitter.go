@@ -31,9 +31,9 @@ func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	}
 }
 
-// keepOrder makes sure that the latest time of each message is not after the latest time of any message that is planned
-// after it. Messages with the same due time leave in the order of their steps. Therefore, if the message that is
-// planned first has the higher step number, its latest time must be a microsecond earlier.
+// keepOrder puts the latest times in the order in which the messages are planned. Messages with the same due time leave
+// in the order of their steps. Therefore, if the message that is planned first has the higher step number, its latest
+// time must be a microsecond earlier.
 func keepOrder(messages []puntuale.PlannedMessage) {
 	jittered := func(m puntuale.PlannedMessage) bool { return m.DueMax.After(m.Due) }
 	if len(messages) < 2 || !slices.ContainsFunc(messages, jittered) {

@@ -9,9 +9,10 @@
 //  2. If the step has "at": this time of day, on the day that point 1 gives.
 //  3. If the step has a window: the first time inside the window. If the window moves the step to another day, the time
 //     of day "at" on that day is used, if it is inside the window.
-//  4. If a step must leave before its anchor, but the time from points 1 to 3 is at or after the anchor, the step moves
-//     back to the latest earlier opening of the window. If the step has its own time of day ("at", or an offset in days
-//     or longer units), and the opening contains it, the step gets this time. Otherwise it gets the opening's last minute.
+//  4. Some steps must leave before their anchor. If the time from points 1 to 3 is not before the anchor, such a step
+//     moves back to the latest earlier opening of the window. The step may have its own time of day, from "at" or from an
+//     offset in days or longer units. If the opening contains this time, the step gets it. Otherwise the step gets the
+//     opening's last minute.
 //  5. A time that is at most five minutes in the past becomes now. For an earlier time, if_past decides.
 //  6. Jitter, which ends at the end of the window. No step may leave after a step that is planned after it.
 package plan
@@ -89,7 +90,7 @@ type builder struct {
 	horizon time.Time
 	media   []string
 	names   nameList
-	fields  []field // the fields of names, in the same order
+	fields  []field // one field for each name in names, in the same order
 	faults  []puntuale.Fault
 	buf     []byte // the text that is being rendered
 }

@@ -374,8 +374,8 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own tim
 	return due
 }
 
-// slowOwnTime looks at the opening of the window that contains last. If the step's time of day in this opening is
-// before wish and before anchor, slowOwnTime returns this time. In all other cases it returns last.
+// slowOwnTime looks at the opening of the window that contains the time in last. If the step's time of day in this
+// opening is before the times in wish and anchor, slowOwnTime returns it. In all other cases it returns last.
 func slowOwnTime(ownTime time.Duration, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
 	opening := func(at time.Time) string {
 		local := at.In(loc)

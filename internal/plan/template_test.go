@@ -55,8 +55,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestRenderAnchors checks that a field that is an anchor is a date in all texts. For a date without a time of day, no
-// hour is printed, even if the step has a time of day.
+// TestRenderAnchors checks that an anchor's field is a date in all texts. For a date without a time of day, no hour is
+// printed, even if the step has a time of day.
 func TestRenderAnchors(t *testing.T) {
 	t.Parallel()
 	p := mustBuild(t, input(t, `[{"text":"{{f}}"},{"text":"{{f}}","timing":{"anchor":"f","at":"10:30"}},{"text":"{{f|mai}}","timing":{"anchor":"f"}}]`,
@@ -98,7 +98,8 @@ func TestRenderFaults(t *testing.T) {
 	}
 }
 
-// TestRenderBomb checks that a short template that repeats a long value is refused before it fills the memory.
+// TestRenderBomb uses a short template that prints a long value many times. Build must refuse it before it fills the
+// memory.
 func TestRenderBomb(t *testing.T) {
 	t.Parallel()
 	in := Input{Now: now, Fields: map[string]Value{"a": {Text, strings.Repeat("😀", 4096)}}}

@@ -23,7 +23,7 @@ const (
 	freeUnpacked = 1 << 20 // bytes; a part up to this size may have any ratio
 	maxDirectory = 2 << 20 // bytes of the archive's list of parts; each part in the list needs about 300 bytes of memory
 	maxPart      = 2 << 20 // bytes of a part that is read in one piece
-	maxToken     = 1 << 19 // bytes of one tag or text; Excel's longest text has half of this
+	maxToken     = 1 << 19 // bytes of one tag or text; Excel's longest text has half of this size
 	maxAttrs     = 256     // attributes of one tag; the decoder stores attributes that declare a namespace until the tag is closed
 	maxDepth     = 64      // how deeply tags may be nested
 )

@@ -163,7 +163,7 @@ func TestZipBomb(t *testing.T) {
 	expectProblem(t, drain(t, bytes.NewReader(bomb), xlsxType).end, roster.ZipBomb)
 	expectProblem(t, drain(t, bytes.NewReader(packed(t, "xl/media/image1.png", 2<<20)), xlsxType).end, roster.ZipBomb) // the part is refused, although the reader does not need it
 
-	// an archive with many small parts
+	// The next archive has many small parts.
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for n := range 1025 {
@@ -176,7 +176,7 @@ func TestZipBomb(t *testing.T) {
 	z.Close()
 	expectProblem(t, drain(t, &out, xlsxType).end, roster.ZipBomb)
 
-	// an archive with a part that unpacks to more bytes than the archive declares
+	// The next archive has a part that unpacks to more bytes than the archive declares.
 	lying := bytes.Clone(bomb)
 	size := binary.LittleEndian.AppendUint32(nil, 2<<20)
 	for at := bytes.Index(lying, size); at >= 0; at = bytes.Index(lying, size) {
@@ -184,7 +184,7 @@ func TestZipBomb(t *testing.T) {
 	}
 	expectProblem(t, drain(t, bytes.NewReader(lying), xlsxType).end, roster.Damaged)
 
-	// an archive whose list of parts has three megabytes; a reader would need all of it in memory
+	// The next archive has a list of parts of three megabytes. A reader would need the whole list in memory.
 	out.Reset()
 	z = zip.NewWriter(&out)
 	for range 1000 {
@@ -224,8 +224,8 @@ func TestPartsAreReadOnce(t *testing.T) {
 	expectProblem(t, b.drain(t).end, roster.Damaged)
 }
 
-// TestHostileXML checks that XML that would fill the memory is refused with little memory. The test is not parallel,
-// because all tests share the heap.
+// TestHostileXML uses XML that could fill the memory. The reader must refuse it, and use only little memory for this. The
+// test is not parallel, because all tests share the heap.
 func TestHostileXML(t *testing.T) {
 	random := func(n int) string { // random bytes cannot be compressed, so the archive's ratio looks normal
 		b := make([]byte, n)

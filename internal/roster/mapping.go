@@ -54,7 +54,7 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 }
 
 // likeness returns how much a column looks like a column of phone numbers; 0 means not at all. A name in phoneWords
-// counts more than the cells. An empty column with a phone name counts as much as a column full of tax numbers.
+// counts more than the cells. An empty column with a name in phoneWords counts as much as a column full of tax numbers.
 func likeness(name string, at int, first [][]string) int {
 	const sure, weak, full = 1 << 20, 1 << 10, 1 << 15
 	filled, phones, score := 0, 0, 0

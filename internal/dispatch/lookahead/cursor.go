@@ -15,7 +15,7 @@ const cursorFor = 5 * time.Second
 type cursor struct {
 	cursor     puntuale.QueueCursor // position without its session; zero: the beginning
 	validUntil time.Time            // after this time, reads start at the beginning
-	fromStart  bool                 // since the last read began, an open row left memory
+	fromStart  bool                 // true: an open row left memory after the last read began
 }
 
 func (c *cursor) begin(fromCursor bool, now time.Time) puntuale.QueueCursor {

@@ -19,8 +19,8 @@ var (
 	row   = puntuale.QueueCursor{Next: start, ID: 7}
 )
 
-// phases contains, for each phase, a function that brings a lookahead into this phase. The time is start. In Waiting,
-// the read must not be listed before soon.
+// phases contains, for each phase, a function that brings a lookahead into this phase at the time in start. In Waiting,
+// the read must not be listed before the time in soon.
 var phases = map[lookahead.Phase]func(*lookahead.Lookahead){
 	lookahead.Idle:    func(*lookahead.Lookahead) {},
 	lookahead.Waiting: func(l *lookahead.Lookahead) { l.Delay(soon); l.Want(false, start) },
@@ -165,7 +165,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestEndInNoTime checks that after a read that took no time, a read that was requested in the meantime begins at once.
+// TestEndInNoTime requests a second read during a read that takes no time. The second read must begin at once.
 func TestEndInNoTime(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -338,7 +338,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestLeft checks that a message that leaves memory during a read is stored in left only until the read ends.
+// TestLeft lets a message leave memory during a read. The lookahead must remember this message only until the read ends.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead

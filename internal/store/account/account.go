@@ -139,7 +139,7 @@ func dayNumber(d puntuale.Date) int {
 	return d.Int()
 }
 
-// date scans a column that contains a day as YYYYMMDD, or 0 for none.
+// date scans a column that contains a day as YYYYMMDD, or 0 for no day.
 type date struct{ into *puntuale.Date }
 
 func (d date) Scan(value any) error {

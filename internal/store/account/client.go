@@ -155,7 +155,7 @@ func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error)
 }
 
 // storeClient writes a client whose row is locked. If credits become unlimited, the balance in the credit ledger
-// becomes 0. If they become limited, the ledger starts from 0.
+// becomes 0. If credits become limited, the ledger starts from 0.
 func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, now time.Time) error {
 	if c.Features == nil {
 		c.Features = []string{}

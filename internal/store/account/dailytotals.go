@@ -206,7 +206,8 @@ func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time,
 		})
 }
 
-// addSince adds the outcomes after the last count: today's, and those of earlier days if Tally is late.
+// addSince adds the outcomes after the last count. Usually these are today's outcomes. If Tally is late, there are also
+// outcomes of earlier days.
 func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil

@@ -15,7 +15,7 @@ const oneDay = 24 * time.Hour
 // tellsBefore lists numbers of days. A client gets an event this many days before its last day of service.
 var tellsBefore = [...]int{14, 3, 0}
 
-// expiredStep is the step after the end of service. The steps of tellsBefore have the numbers from 1.
+// expiredStep is the number of the event after the end of service. The events of tellsBefore have the numbers from 1.
 const expiredStep = len(tellsBefore) + 1
 
 // DueExpiries finds the clients that must get an event about the end of their service. $1 is the present time. An end
@@ -43,7 +43,7 @@ type expiry struct {
 	reported int
 }
 
-// step returns the last step that is due, or 0 if none is.
+// step returns the number of the last event that is due, or 0 if no event is due.
 func (e *expiry) step(now time.Time) (step int) {
 	if !now.Before(e.at) {
 		return expiredStep
@@ -62,8 +62,8 @@ func (e *expiry) daysLeft(now time.Time) int {
 }
 
 // TellExpiries writes events to clients before and after the end of their service. Several nodes may call it at the
-// same time. After an outage it writes only the event of the last step that is due. If the end of service changes, all
-// steps are possible again.
+// same time. After an outage it writes only the last event that is due. If the end of service changes, the client can
+// get each event again.
 func (s *Accounts) TellExpiries(ctx context.Context, now time.Time) error {
 	for {
 		due, err := engine.QueryAll(ctx, s.MaintenanceReads, DueExpiries, []any{engine.Micros(now), engine.Micros(now.Add(-puntuale.KeepEvents)), engine.Chunk},

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// inUse contains, for each quota, a statement that counts what the client $1 has. Keys are missing here, because
+// inUse contains, for each quota, a statement that counts what the client $1 has. API keys are missing here, because
 // checkKeyQuota counts them. Each count uses an index.
 var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaSessions:  `select count(*) from session where client_id = $1 and deleted_at = 0`,

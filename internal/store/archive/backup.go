@@ -27,7 +27,7 @@ const (
 	KeyEntry      = "key"         // the key file with which the secrets in the database are sealed
 
 	backupEntry = "backup.json"
-	maxManifest = 1 << 20 // bytes
+	maxManifest = 1 << 20 // largest size of backup.json, in bytes
 )
 
 // Errors of backups, besides [ErrNewer].

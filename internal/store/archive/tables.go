@@ -124,8 +124,8 @@ var KindOf = map[string]Kind{
 }
 
 // Catalogue reads the tables of the database and compares them with MovedTables and LeftTables. It returns the tables
-// and columns that move, and the names of unknown tables. Unknown tables do not move, because they belong to an
-// extension or an operator.
+// and columns that move, and the names of tables that are in neither list. Such tables do not move, because they belong
+// to an extension or an operator.
 func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []Table, foreign []string, err error) {
 	columns := map[string]map[string]string{}
 	text := SQLiteCatalogue

@@ -30,7 +30,7 @@ type Archiver struct {
 	s       *engine.DB
 	kind    *engine.Kind
 	cfg     Config
-	Fail    func(step string) error // only for tests: called at each step; an error stops the work
+	Fail    func(step string) error // only for tests: the archiver calls it at certain points, and stops if it returns an error
 	working atomic.Bool
 }
 
@@ -131,7 +131,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	return t.done, engine.PublicError(err)
 }
 
-// ErrKilled is an error for tests: the work stops as if the process was killed, without any further step.
+// ErrKilled is an error for tests: the work stops at once, as if the process was killed.
 var ErrKilled = errors.New("killed")
 
 func (t *archiveTerm) at(step string) error {
@@ -213,7 +213,7 @@ func Begin(ctx context.Context, s *engine.DB, path string) error {
 	}), false))
 }
 
-// write runs a transaction. do may run again after its first run is already on disk.
+// write runs a transaction. It may call do again although the changes of the first call are already on disk.
 func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	begun := t.s.LocalClock.Now()
 	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, do), false); err != nil {

@@ -142,7 +142,7 @@ func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCurso
 	})
 }
 
-// seenRun is a run's row, with what decides whether the run can be archived now.
+// seenRun is a run's row, with the values that decide whether the run can be archived now.
 type seenRun struct {
 	puntuale.RunRef
 	blanked bool

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Search selects messages of an archive. A zero field selects all.
+// Search selects messages of an archive. A field with the zero value excludes no message.
 type Search struct {
 	IDs      []puntuale.MessageID
 	Client   puntuale.ClientID

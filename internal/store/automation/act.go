@@ -231,8 +231,8 @@ func (x *ActTransaction) occurrences(ctx context.Context) error {
 	return nil
 }
 
-// Decide calls the Decide function of each act, with facts that the transaction reads. It drops the acts whose contact changed after they were
-// planned, because these acts must be planned again.
+// Decide calls the Decide function of each act, with facts that the transaction reads. It drops an act if the contact changed after the act was
+// planned, because such an act must be planned again.
 func (x *ActTransaction) Decide(ctx context.Context) error {
 	if len(x.Live) == 0 {
 		return nil
@@ -300,8 +300,8 @@ func (x *ActTransaction) takeBack(ctx context.Context, stale []*puntuale.Automat
 	return nil
 }
 
-// End writes the log, the events and the counts, and stores which runs were started for dates. It removes each trigger, unless one of its acts
-// must be planned again.
+// End writes the log, the events and the counts, and stores which runs were started for dates. It removes each trigger, unless an act of this
+// trigger must be planned again.
 func (x *ActTransaction) End(ctx context.Context) error {
 	if err := x.log(ctx); err != nil {
 		return err

@@ -33,7 +33,7 @@ type Fleet struct {
 	listener *listener // nil until Listen was called
 }
 
-// New returns the Fleet of a database. settle does the quarantine after a failover, before any node joins.
+// New returns the Fleet of a database. After a failover, the Fleet calls settle for the quarantine before any node joins.
 func New(db *engine.DB, settle func(ctx context.Context, s *Fleet, f *Failover) error) (*Fleet, error) {
 	s := &Fleet{DB: db, kind: engine.NewSingle("fleet", engine.PrioritySend), settle: settle}
 	if !db.Dialect.Postgres {
@@ -109,9 +109,9 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	return err
 }
 
-// Reap deletes nodes whose lease has ended, and frees their sessions. It skips a locked row; its next call tries again.
-// A node may hang during a claim. If Reap waited for that node, the leases of other nodes would end meanwhile. The
-// hanging node keeps its sessions until its row is deleted.
+// Reap deletes nodes whose lease has ended, and frees their sessions. It skips a node whose row is locked. A later call
+// tries this node again. Such a node may hang during a claim. If Reap waited for the node, the leases of other nodes
+// would end meanwhile. The hanging node keeps its sessions until its row is deleted.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (

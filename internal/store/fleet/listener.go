@@ -25,8 +25,8 @@ type listener struct {
 	wakeup   puntuale.Wakeup
 
 	echoes uint64 // how many of this process's own notifications came back
-	noEcho bool   // own notifications do not come back; this was logged
-	lost   bool   // the connection is lost; this was logged
+	noEcho bool   // true: own notifications do not come back, and this was logged
+	lost   bool   // true: the connection is lost, and this was logged
 	stop   context.CancelFunc
 	done   chan struct{}
 }

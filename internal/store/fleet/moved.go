@@ -13,7 +13,7 @@ import (
 // ErrMoved is the error for an installation that was exported for good.
 var ErrMoved = errors.New("this installation was exported for good")
 
-// MovedAt returns when the installation was exported for good. The result is zero if it was not.
+// MovedAt returns when the installation was exported for good. It returns the zero time if there was no such export.
 func MovedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
 	if _, err := engine.QueryOne(ctx, a, `select at from moved where one = 1`, nil, engine.ScanTime(&at)); err != nil {
 		return at, fmt.Errorf("look whether the installation moved: %w", err)

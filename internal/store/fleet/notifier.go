@@ -31,8 +31,8 @@ const (
 
 const (
 	wakeupPace  = 50 * time.Millisecond // time between notifications, so at most 20 a second
-	wakeupsMost = 4096                  // most sessions with wakeups that wait to be sent; the poll finds the messages of other sessions
-	wakeupBytes = 7900                  // most bytes in one payload; PostgreSQL accepts less than 8,000
+	wakeupsMost = 4096                  // largest number of sessions whose wakeups wait to be sent; the poll finds the messages of other sessions
+	wakeupBytes = 7900                  // largest size of one payload in bytes; PostgreSQL accepts less than 8,000
 	tellWait    = 2 * time.Second       // longest time for one notification
 	lastWait    = time.Second           // longest time for the last notification, and for closing a connection
 )
@@ -50,7 +50,7 @@ type notifier struct {
 	wake    chan struct{} // has a value while wakeups wait
 
 	conn   *pgx.Conn // used only by the goroutine; nil: not open yet
-	failed bool      // the last notification failed; this was logged
+	failed bool      // true: the last notification failed, and this was logged
 	stop   context.CancelFunc
 	done   chan struct{}
 }
@@ -82,9 +82,9 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	return t
 }
 
-// Notify wakes the other nodes, because a message of a session is due at the time due. A zero due means that the
-// session changed. Session 0 means that owners of sessions changed. Notify never blocks. Call it only after the change
-// is on disk. On SQLite it does nothing, because only one process dispatches.
+// Notify wakes the other nodes, because a message of a session is due at the time in the argument due. If due is zero,
+// the session changed. Session 0 means that owners of sessions changed. Notify never blocks. Call it only after the
+// change is on disk. On SQLite it does nothing, because only one process dispatches.
 func (s *Fleet) Notify(session puntuale.SessionID, due time.Time) {
 	if s.notifier != nil {
 		s.notifier.add(session, due)

@@ -57,7 +57,7 @@ func TestWakeupsAreFew(t *testing.T) {
 		}
 		fleet.ReadPayload(n.Payload[8:], func(session puntuale.SessionID, _ time.Time) { heard[session] = true })
 	}
-	const words = 2 * 20 // most bytes for one session: one word for its first due time, one for its last
+	const words = 2 * 20 // largest number of bytes for one session: one word for its first due time, and one for its last
 	if limit := rounds * (1 + sessions*words/7900); payloads > limit {
 		t.Errorf("%d notifications of %d hints, want at most %d", payloads, callers*20*sessions, limit)
 	}

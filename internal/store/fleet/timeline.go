@@ -59,9 +59,9 @@ func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, 
 	return f, nil
 }
 
-// keptHeartbeat reports whether the database still has the last confirmed heartbeat of this process. If it does not,
-// the failover has lost commits. The column "synchronous" proves nothing: a standby that was behind, and was promoted
-// anyway, has the same value in this column.
+// keptHeartbeat reports whether the database still has the last confirmed heartbeat of this process. If this heartbeat
+// is missing, the failover has lost commits. The column "synchronous" proves nothing: a standby that was behind, and was
+// promoted anyway, has the same value in this column.
 func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {

@@ -78,7 +78,7 @@ const (
 	rest    = 3 * time.Second  // wait between two tries
 	held    = 10 * time.Second // how long other nodes wait for a node that died during a step
 	glance  = 500 * time.Millisecond
-	glances = 1800 // a node looks this often, with a pause of glance: in total 15 minutes, which is longer than another node tries
+	glances = 1800 // a node checks the lock this often, once in each glance: for 15 minutes, longer than all tries of another node
 )
 
 // Up runs the missing steps, each in a transaction. On PostgreSQL, nodes that call Up at the same time wait for each

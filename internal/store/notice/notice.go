@@ -20,8 +20,8 @@ type Notices struct {
 // New returns the Notices of a database.
 func New(db *engine.DB) *Notices { return &Notices{db: db} }
 
-// seen is a condition that selects the notices that a user may see, in a statement in which n is the table notice.
-// seenBy returns its arguments.
+// seen is a condition for statements in which n is the table notice. It selects the notices that a user may see. The
+// function seenBy returns its arguments.
 const seen = ` n.client_id = $1 and n.partner_id = $2 and n.login_id in (0, $3) and n.due_at between $4 and $5 and ($6 & (1::bigint << n.kind)) <> 0`
 
 func seenBy(u puntuale.User, now time.Time, more ...any) []any {

@@ -14,8 +14,8 @@ import (
 // purgeEvery is how often a node purges notices.
 const purgeEvery = time.Hour
 
-// Maintain deletes notices that are too old or too many, and the rows of deleted users. It does this at most once an
-// hour.
+// Maintain deletes old notices, notices beyond the largest number, and the rows of deleted users. It does this at most
+// once an hour.
 func (s *Notices) Maintain(ctx context.Context, now time.Time) error {
 	if last := s.purged.Load(); last != nil && now.Sub(*last) < purgeEvery {
 		return nil
@@ -65,7 +65,7 @@ func (s *Notices) purge(ctx context.Context, find string, args []any) error {
 }
 
 // purgeReaders deletes rows of deleted users, notices and clients. A transaction that overlapped with the deletion may
-// have written them.
+// have written such rows.
 func (s *Notices) purgeReaders(ctx context.Context) error {
 	return s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
 		for _, statement := range []string{

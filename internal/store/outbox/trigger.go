@@ -49,7 +49,7 @@ insert into automation_trigger (client_id, kind, subject, at, next_at)
 select w.client_id, 40, u.i, $2::bigint, $2::bigint from $u(i bigint) cross join automation_client w
 where w.client_id = $1 and w.wanted & (1::bigint << 40) <> 0`
 
-// TouchContacts writes trigger rows for contacts that were changed or deleted, in the transaction that does this.
+// TouchContacts writes trigger rows for contacts, in the transaction that changes or deletes these contacts.
 func TouchContacts(ctx context.Context, a engine.Querier, client puntuale.ClientID, at time.Time, ids []puntuale.ContactID) error {
 	var one int
 	if found, err := engine.QueryOne(ctx, a, `select 1 from automation_client where client_id = $1`, []any{client}, &one); err != nil || !found {

@@ -26,7 +26,7 @@ func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// Limits of a search for a person's names. A person has few names. A few steps lead from one name to all other names.
+// Limits of a search for a person's names. A person has few names. A few lookups lead from one name to all other names.
 // For example, an id leads to a number, and the number leads to its form at the network.
 const (
 	namesMost  = 16

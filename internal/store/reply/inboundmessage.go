@@ -95,8 +95,9 @@ func (s *Replies) KeepInbound(ctx context.Context, now time.Time, all []puntuale
 	return cancelled, err
 }
 
-// collectFor is how long a network's messages may wait for more messages. Under load, several replies come within ten
-// milliseconds. If each reply had its own transaction, these transactions would delay calls more than anything else.
+// collectFor is how long a message may wait for further messages, with which it shares a transaction. Under load, several
+// replies come within ten milliseconds. If each reply had its own transaction, these transactions would delay calls more
+// than anything else.
 const collectFor = 10 * time.Millisecond
 
 // takeInbound stores messages of one client, through the writer for outcomes. With this writer, replies of many clients
@@ -227,8 +228,8 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	return nil
 }
 
-// inboundBatch is the work of one batch. It first writes the marks, by which a repeat of a message is recognised. If
-// another transaction has written the same mark, the batch waits for its commit.
+// inboundBatch is the work of one batch. It first writes the marks, which show whether a message was reported before.
+// If another transaction has written the same mark, the batch waits until that transaction commits.
 type inboundBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
@@ -337,8 +338,8 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 }
 
 // leaveOut deletes the marks that this batch wrote for calls that are left out. Another call of the batch may contain
-// the same message. Then the other call must also wait for a later batch. Otherwise it would report the message as
-// stored.
+// the same message. Then the other call must also wait for a later batch. Otherwise the other call would report the
+// message as stored.
 func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	var out []*inbound
 	removed := map[seenKey]bool{}

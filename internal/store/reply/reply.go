@@ -26,8 +26,8 @@ type Replies struct {
 	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain read last; nil: Maintain begins with the first alias
 }
 
-// New returns the Replies of a database. heard is the kind of the tasks that store what networks report. cancel cancels
-// those of the given messages that are open and not in flight, one chunk in each transaction.
+// New returns the Replies of a database. heard is the kind of the tasks that store what networks report. cancel gets
+// messages, and cancels the open ones that are not in flight, one chunk in each transaction.
 func New(db *engine.DB, heard *engine.Kind, cancel func(ctx context.Context, refs []puntuale.MessageRef, now time.Time) (int, error)) *Replies {
 	return &Replies{db: db, heard: heard, inbound: newInboundKind(), cancel: cancel}
 }
@@ -41,7 +41,7 @@ type ClientReplies struct {
 	client puntuale.ClientID
 }
 
-// Maintain deletes rows that nobody needs any more. It also removes the texts of replies that are older than the time
+// Maintain deletes rows that nobody needs any more. It also removes the texts of replies that are older than the time in
 // blank. If blank is zero, all texts stay.
 func (s *Replies) Maintain(ctx context.Context, now, blank time.Time) error {
 	return errors.Join(s.purgeContacts(ctx, now), s.purgeAliases(ctx), s.blankReplies(ctx, now, blank), s.purgeSeen(ctx, now))
@@ -189,7 +189,7 @@ func (t ClientReplies) Answered(ctx context.Context, phone string, at time.Time)
 	})
 }
 
-// keepSeen is how long the store recognises a network's repeat of a message.
+// keepSeen is how long the store recognises a message that the network reports again.
 const keepSeen = 30 * 24 * time.Hour
 
 // seenKey is the primary key of a message that a network reported.

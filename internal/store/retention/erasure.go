@@ -16,7 +16,7 @@ import (
 )
 
 // erasureTransaction is the work of one call of Erase. It uses several small transactions, and each of them erases
-// whole runs. If the call fails, a repeat of the call finishes the work. The last transaction counts the call, so a
+// whole runs. If the call fails, a repeated call finishes the work. The last transaction counts the call, so a
 // refused call is not counted.
 type erasureTransaction struct {
 	puntuale.Erasure

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// keptText is an answer that is stored for repeats of a call.
+// keptText is an answer that is stored for repeated calls with the same idempotency key.
 type keptText struct {
 	scope, key string
 	result     []byte
@@ -25,8 +25,8 @@ const (
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $5`
 )
 
-// answers removes the number from answers that are stored for repeats. The records themselves stay. Without them, a
-// repeat would take effect again.
+// answers removes the number from answers that are stored for repeated calls. The records themselves stay. Without its
+// record, a repeated call would take effect again.
 func (x *erasureTransaction) answers(ctx context.Context) error {
 	text := answersNaming
 	if x.s.Dialect.Postgres {

@@ -140,7 +140,7 @@ func (c *Client) theirRule() puntuale.Automation {
 var ofRules = map[string]foreign{
 	"CreateAutomation": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := tenant.CreateAutomation(context.Background(), other.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}), nil, nil)
-		if puntuale.CodeOf(err) == puntuale.CodeInvalid { // an allowed answer: the request names an unknown sequence
+		if puntuale.CodeOf(err) == puntuale.CodeInvalid { // an allowed answer: the tenant has no sequence with this id
 			return nil, puntuale.NotFound(puntuale.NoSequence)
 		}
 		return nil, err

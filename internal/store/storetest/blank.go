@@ -223,8 +223,8 @@ func testBlankTogether(t *testing.T, w *World) {
 	}
 }
 
-// testBlankWaitsForResend checks that blanking and a resend of the same run wait for each other. The one that begins
-// second must see the result of the one that began first.
+// testBlankWaitsForResend blanks a run and resends its message at the same time. The transaction that begins second must
+// wait for the other, and see its result.
 func testBlankWaitsForResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -302,8 +302,8 @@ func testErasedRecipient(t *testing.T, w *World) {
 	}
 }
 
-// testStartCampaign checks that a start counts as one call, and that its repeat does not count. A start with the digest
-// of an old check must start nothing.
+// testStartCampaign checks that a start counts as one call, and that a repeated start does not count. A start with the
+// digest of an old check must start nothing.
 func testStartCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -129,8 +129,8 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// testTakeover checks that a claim with the token of an unanswered attempt takes over that attempt. The claim takes no
-// second credit, and keeps the time of the first attempt.
+// testTakeover claims a message with the token of its unanswered attempt. Such a claim must take over this attempt. It
+// takes no second credit, and keeps the time of the first attempt.
 func testTakeover(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1)) })
 	node := w.MustJoin()

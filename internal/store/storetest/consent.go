@@ -51,7 +51,7 @@ func testOptOut(t *testing.T, w *World) {
 	}{
 		{puntuale.ConsentUndo, 0, "0", false, false, 0, 1},
 		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // a repeat of the first report
+		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // the first report again
 		{puntuale.ConsentWithdraw, time.Minute, "2", true, false, puntuale.ConsentWithdraw, 2},
 		{puntuale.ConsentUndo, time.Second, "3", false, false, puntuale.ConsentUndo, 2}, // older than the latest report
 		{puntuale.ConsentUndo, time.Hour, "4", true, true, puntuale.ConsentUndo, 1},

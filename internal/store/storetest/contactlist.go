@@ -238,7 +238,7 @@ func testChangeContact(t *testing.T, w *World) {
 	}
 }
 
-// testContactOnce checks a call with an idempotency key. The call must add contacts once and count once, and a repeat
+// testContactOnce checks a call with an idempotency key. The call must add contacts once and count once. A repeated call
 // must get the same answer. A call with a refused contact must not count.
 func testContactOnce(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()

@@ -31,7 +31,7 @@ type Driver func(t testing.TB) *Database
 // Database is a database for one test. It is migrated and empty, and it is deleted when the test ends.
 type Database struct {
 	Config   engine.Config
-	Clock    *clock.Fake // does not move from Begin unless the test advances it
+	Clock    *clock.Fake // shows Begin until the test advances it
 	Meter    *Meter
 	SQL      *sql.DB // a connection outside the store, for tests that read rows or damage them
 	Postgres bool

@@ -157,14 +157,14 @@ func testErase(t *testing.T, w *World) {
 func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, uncertain puntuale.MessageID, once puntuale.Idempotency) {
 	t.Helper()
 	ctx, number := context.Background(), phone[1:]
-	// The index run_recipient finds no run of the person any more, so a repeat has nothing to do.
+	// The index run_recipient finds no run of the person any more, so a repeated erasure has nothing to do.
 	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != (puntuale.ErasureResult{Blacklisted: true}) {
 		t.Errorf("erased again %+v", done)
 	}
 	if _, err := c.Resend(ctx, c.Again(failed)); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("sent again: %v", err)
 	}
-	// A repeat of an earlier call must get that call's answer, but without the number.
+	// A repeated call must get the answer of the earlier call, but without the number.
 	if answer, err := c.KeptAnswer(ctx, once); err != nil || string(answer) != `{"phone":""}` {
 		t.Errorf("kept %q, %v", answer, err)
 	}
@@ -343,8 +343,8 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// testEraseAgain checks that a repeat finishes an erasure that failed half way. Each run must be erased completely or
-// not at all.
+// testEraseAgain checks that a repeated call finishes an erasure that failed half way. Each run must be erased
+// completely or not at all.
 func testEraseAgain(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	for range 25 {

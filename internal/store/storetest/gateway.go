@@ -68,8 +68,8 @@ func testGatewayKeys(t *testing.T, w *World) {
 	}
 }
 
-// testNetworkIDs checks that a network's message id always leads to the message for which it was stored first. Ids
-// belong to a session. They must be deleted with the session, or after their retention.
+// testNetworkIDs stores a network's message id for several messages. The id must always lead to the first of these
+// messages. Ids belong to a session. They must be deleted with the session, or after their retention.
 func testNetworkIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)

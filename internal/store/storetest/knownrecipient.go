@@ -63,8 +63,8 @@ func testKnownRecipients(t *testing.T, w *World) {
 	}
 }
 
-// testDeparted checks the count of messages that left in a day. The pace needs this count. It also checks that the pace
-// that a partner set is not changed.
+// testDeparted checks that the store keeps each part of a session's pace. It also checks that Departed returns no times
+// while no message has left.
 func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

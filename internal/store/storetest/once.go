@@ -182,8 +182,8 @@ func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// testOnceWaitsForTwin checks that a call waits for an equal call whose transaction is open. If that transaction fails,
-// the waiting call must take effect.
+// testOnceWaitsForTwin makes a call while the transaction of an equal call is open. The second call must wait. If the
+// first transaction fails, the second call must take effect.
 func testOnceWaitsForTwin(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

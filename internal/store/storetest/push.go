@@ -147,7 +147,7 @@ func testPushEnds(t *testing.T, w *World) {
 	p.claims(3010 * s)
 }
 
-// testPushesTogether checks that servers that claim at the same time never claim the same push.
+// testPushesTogether lets several servers claim pushes at the same time. No two servers may claim the same push.
 func testPushesTogether(t *testing.T, w *World) {
 	p := w.post()
 	const devices = puntuale.MaxDevices
@@ -324,7 +324,7 @@ func testInvitationMails(t *testing.T, w *World) {
 	waits()
 }
 
-// testMailsTogether checks that servers that claim at the same time never get the same e-mail.
+// testMailsTogether lets several servers claim e-mails at the same time. No two servers may get the same e-mail.
 func testMailsTogether(t *testing.T, w *World) {
 	const mails = 60
 	var all []puntuale.Mail

@@ -178,9 +178,9 @@ func testLastStarted(t *testing.T, w *World) {
 	}
 }
 
-// testUncertainFound checks that uncertain messages are listed, latest attempt first. Messages that are in flight, have
-// ended or wait for a retry must not be listed, nor those of another client. If there are more open messages than the
-// search reads, the result must say so.
+// testUncertainFound checks that uncertain messages are listed, latest attempt first. Messages in flight, ended
+// messages, messages in retry and messages of another client must not be listed. If there are more open messages than
+// the search reads, the result must say so.
 func testUncertainFound(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

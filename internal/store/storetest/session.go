@@ -113,7 +113,7 @@ func testDeleteSession(t *testing.T, w *World) {
 	}
 }
 
-// testDeleteSessionMoves checks that moved messages keep their due times.
+// testDeleteSessionMoves checks that messages that go to another session keep their due times.
 func testDeleteSessionMoves(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -212,8 +212,8 @@ func testGiveUp(t *testing.T, w *World) {
 	}
 }
 
-// testMovedMessageIsNotClaimedByOldSession uses a dispatcher that read a message before the message was moved. The
-// dispatcher must not send the message on the old session.
+// testMovedMessageIsNotClaimedByOldSession uses a dispatcher that read a message before the message went to another
+// session. The dispatcher must not send the message on the old session.
 func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

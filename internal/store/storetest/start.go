@@ -264,7 +264,7 @@ func testIfRunningTogether(t *testing.T, w *World) {
 	}
 }
 
-// testBadMember checks that a call whose data cannot be stored does not affect the other calls of its batch.
+// testBadMember makes a call whose data cannot be stored. The other calls of its batch must succeed.
 func testBadMember(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	errs := make([]error, 32)

@@ -55,7 +55,7 @@ func testCapExact(t *testing.T, w *World) {
 	}
 }
 
-// testCapCountsWhatPassed checks that a call that is refused for another reason does not use up the cap.
+// testCapCountsWhatPassed makes calls that are refused for another reason than the cap. The cap must not count them.
 func testCapCountsWhatPassed(t *testing.T, w *World) {
 	const limit = 10
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(limit)) })

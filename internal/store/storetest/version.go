@@ -80,7 +80,7 @@ func everyVersioned(t *testing.T, w *World, c *Client) map[string]versioned {
 	}
 }
 
-// testVersioned changes a thing with the stored version, with an unknown version, and with two calls at the same time.
+// testVersioned changes a thing with the stored version, with another version, and with two calls at the same time.
 func testVersioned(t *testing.T, name string, thing versioned) {
 	t.Helper()
 	first, err := thing.version()

@@ -31,7 +31,7 @@ var ErrNotFinal = errors.New("the installation that this export came from may go
 // since then.
 var ErrBackup = errors.New("this is a backup's database, and what it holds as due may have left since; give the whole backup to the command restore")
 
-// Import fills an empty database of either kind with an exported installation, and returns the file's header. It
+// Import fills an empty PostgreSQL or SQLite database with an exported installation, and returns the file's header. It
 // creates missing tables. All rows are written in one transaction. The transaction commits only after the number and
 // the digest of each table's rows in the database were checked. If Import fails, the database is still empty, and the
 // caller may try again. If the file is wrong, the error wraps one of the errors of package archive. Codes: conflict
@@ -124,8 +124,8 @@ func (m *importer) compare(ctx context.Context) error {
 	return m.compareTables(all, m.file.Header.Schema == schema)
 }
 
-// compareTables returns an error if the file contains an unknown table. If whole is true, it also returns an error if
-// one of the tables in all is missing in the file.
+// compareTables returns an error if the file contains a table that is not in this database. If whole is true, it also
+// returns an error if one of the tables in all is missing in the file.
 func (m *importer) compareTables(all []archive.Table, whole bool) error {
 	seen, columns := map[string]bool{}, 0
 	for _, t := range m.file.Header.Tables {

@@ -23,9 +23,9 @@ import (
 // The rows are older than the network's data, and some of them are not safe to use:
 //
 //   - A state of encryption (whatsmeow_sessions, whatsmeow_sender_keys) counts messages. With an older state, a new
-//     message would be encrypted under a number that was already used. Then the recipient's device would treat the
-//     message as a repeat and never show it. So a restore deletes all states. The first message to each device begins a
-//     new state.
+//     message would be encrypted under a number that was already used. Then the recipient's device would assume that it
+//     already got the message, and never show it. So a restore deletes all states. The first message to each device
+//     begins a new state.
 //   - A message that somebody sends under a deleted state cannot be read. The library requests this message again, and
 //     the sender begins a new state.
 //   - Keys for new states (whatsmeow_pre_keys) are numbered, and each is used once. The network may have later keys, so a

@@ -55,9 +55,9 @@ type RestoreResult struct {
 	LeftOut bool  // the backup contains linked numbers, and the restore skipped them
 }
 
-// Restore fills an empty database of either kind with the rows of a backup, and makes all due messages unknown. Like
-// [Import], it is one transaction: after a failure the database is empty. If the backup is wrong, the error wraps one
-// of the errors of package archive. Codes: as Import.
+// Restore fills an empty PostgreSQL or SQLite database with the rows of a backup, and makes all due messages unknown.
+// Like [Import], it is one transaction: after a failure the database is empty. If the backup is wrong, the error wraps
+// one of the errors of package archive. Codes: as Import.
 func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReader, r RestoreConfig) (done RestoreResult, err error) {
 	if err := backup.Check(); err != nil {
 		return done, err

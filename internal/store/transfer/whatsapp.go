@@ -13,7 +13,7 @@ import (
 // connections, and on SQLite its own file. If the library used the store's file, the library's writes would wait for
 // seconds behind the store's writer.
 
-const postgresWhatsApp = 8 // connections
+const postgresWhatsApp = 8 // largest number of connections to the tables of linked numbers
 
 // OpenWhatsApp opens the database of linked numbers. Closing the store also closes it.
 func OpenWhatsApp(ctx context.Context, s *engine.DB) (db *sql.DB, postgres bool, err error) {

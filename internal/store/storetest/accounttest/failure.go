@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// testFailures checks that failed sign-ins are in the audit log. Repeats within an hour must share one entry. In a day,
-// a user may have at most MaxFailures entries, and one more entry that counts the rest.
+// testFailures checks that failed sign-ins are in the audit log. Equal failures in an hour must share one entry. In a
+// day, a user may have at most MaxFailures entries, and one more entry that counts the rest.
 func testFailures(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -72,8 +72,8 @@ func testFailures(t *testing.T, w *storetest.World) {
 		t.Errorf("the last attempt is of %v", time.UnixMicro(at))
 	}
 
-	// A failure of an unknown user must also write, so that the time of an answer reveals nothing. Another client's log
-	// must get no entry.
+	// A failed sign-in without an existing user must also write, so that the time of an answer reveals nothing. Another
+	// client's log must get no entry.
 	if err := w.Fail(ctx, "account", nil, storetest.Begin); err != nil {
 		t.Error(err)
 	}

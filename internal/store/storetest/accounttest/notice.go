@@ -151,8 +151,8 @@ func wantDetails(t *testing.T, w *storetest.World, c *storetest.Client, owner, s
 	}
 }
 
-// wantMarks checks that a user who reads a notice does not change what is unread for other users. Users must not be
-// able to mark notices that they do not see.
+// wantMarks checks that a notice that one user has read stays unread for other users. Users must not be able to mark
+// notices that they do not see.
 func wantMarks(t *testing.T, w *storetest.World, owner, staff, theirs, partner puntuale.User, at func(int) time.Time) {
 	ctx, now := context.Background(), at(30)
 	all, err := w.LatestNotices(ctx, owner, now)

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// maker returns a function that creates one more thing that the quota counts.
+// maker returns a function. Each call of this function creates one more thing of the kind that the quota counts.
 func maker(t *testing.T, w *storetest.World, c *storetest.Client, q puntuale.Quota) func() error {
 	t.Helper()
 	ctx, tenant, p := context.Background(), w.Store.Tenant(c.ID), w.Store.Partner(w.Partner)

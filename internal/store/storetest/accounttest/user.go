@@ -194,7 +194,8 @@ func testVisits(t *testing.T, w *storetest.World) {
 	storetest.WantCode(t, err, puntuale.CodeNotFound)
 }
 
-// testTickets checks that a ticket can be used only once, even if many callers try, and only for its kind of step.
+// testTickets checks that a ticket can be used only once, even if many callers try. A ticket can be used only for the
+// kind of pending step for which it was made.
 func testTickets(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	want := puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: storetest.Begin.Add(time.Hour)}
