@@ -3,7 +3,8 @@
 // depend on HTTP. The locations in its faults, such as "body.phone", "query.timezone" and "path.id_sequenza", are names
 // that the packages httpapi and web also use.
 //
-// In comments, "Codes:" lists the codes of the errors that a method may return.
+// In comments, "Codes:" lists the codes of the errors that a method may return. A method with an argument of type [Once]
+// may also return conflict: a call with a different body used the idempotency key.
 package control
 
 import (

@@ -92,7 +92,8 @@ func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method p
 	return nil
 }
 
-// Reconnect does nothing, because a linked session of the simulated network is always online.
+// Reconnect only checks that the session is linked, because a linked session of the simulated network is always online.
+// Codes: conflict if the session is not linked.
 func (c *Connector) Reconnect(_ context.Context, session puntuale.SessionID) error {
 	if !c.Online(session) {
 		return puntuale.Conflict(puntuale.FaultSessionNotLinked)
