@@ -511,7 +511,7 @@ const retryRows = 500
 
 // RetryCampaign resends the failed messages of a campaign, and returns their number. The call counts once in the
 // client's usage. Uncertain messages may have arrived, so RetryCampaign resends them only if uncertain is true. Codes:
-// not_found, conflict (the campaign neither runs nor has ended), forbidden.
+// not_found, conflict (the campaign neither runs nor has ended), cap_reached, forbidden.
 func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (retried int, err error) {
 	if err := c.MayCreate(); err != nil {
 		return 0, err
