@@ -124,7 +124,7 @@ func BenchmarkHotPath(b *testing.B) {
 		b.Run(o.name, func(b *testing.B) { benchmark(b, nil, o, o.name) })
 	}
 	for _, d := range drivers {
-		var w *world // made for the first operation that needs it, and then used by all
+		var w *world // the first operation that needs a world makes it, and all others use it
 		for _, o := range onDatabase {
 			name := o.name + "/" + d.name
 			b.Run(name, func(inner *testing.B) {

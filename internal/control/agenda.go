@@ -188,7 +188,7 @@ type Story struct {
 	Resent  []puntuale.MessageID     // the messages that resends of this message created, oldest first
 	Earlier []puntuale.MessageDetail // the messages that this message replaced when its due time changed, oldest first, without contents
 	Later   *puntuale.MessageDetail  // the message that replaced this one when its due time changed; nil: none
-	Session Session                  // ID 0: the session was deleted
+	Session Session                  // if the ID is 0, the session was deleted
 }
 
 // Story returns one message. Codes: not_found.

@@ -191,7 +191,7 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 // rowSource is a source of the rows of a new list.
 type rowSource interface {
 	Columns() []string
-	Next() (roster.Row, error) // io.EOF at the end
+	Next() (roster.Row, error) // the error is io.EOF at the end
 }
 
 // replaceRecipients replaces a campaign's list by the rows of a source.

@@ -35,7 +35,7 @@ type hostileAttack struct {
 type hostileCount struct {
 	Open    int            // the largest number of connections that were open at once
 	Refused int            // how many dials were refused
-	Made    map[string]int // how many connections were made, by attack
+	Made    map[string]int // how many connections each kind of attack made
 }
 
 func (c hostileCount) String() string {

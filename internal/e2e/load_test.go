@@ -29,7 +29,7 @@ type load struct {
 	mu     sync.Mutex
 	book   []*promise
 	wrong  []string
-	starts int // how many were acknowledged
+	starts int // how many starts were acknowledged
 	calls  int // how many requests were sent, including repeats
 	repeat int // how many requests repeated a call that was already answered
 }
@@ -40,7 +40,7 @@ type promise struct {
 	tenant    tenant
 	text      string
 	after     time.Duration // the message is due this long after the server accepted its call
-	at        time.Time     // due time of the message; zero: the field after decides
+	at        time.Time     // due time of the message; zero: the field named after contains the due time
 	asked     bool          // a stop or cancel may concern the message
 	cancelled bool          // an answer with status 200 named the message as cancelled
 	doubted   bool          // a stop or cancel that may concern the message was never answered

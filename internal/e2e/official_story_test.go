@@ -184,8 +184,8 @@ func (o *officialStory) setUp() {
 	}
 }
 
-// subscribe enters values at Meta: those that the page shows. Meta asks for the verify token, and then sends reports to
-// the webhook.
+// subscribe copies values from the page to Meta. Meta asks for the verify token, and then sends reports to the
+// webhook.
 func (o *officialStory) subscribe() {
 	o.t.Helper()
 	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy would replace the address in this way

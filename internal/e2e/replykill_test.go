@@ -463,7 +463,7 @@ func (p *writer) verifyReplies(all []listedReply, fail func(string, ...any)) {
 		fail("wrote %d times, and has %d replies: %+v", len(p.effects), len(all), all)
 		return
 	}
-	slices.Reverse(all) // the list has the newest first
+	slices.Reverse(all) // the list has the newest entries first
 	for i, y := range all {
 		effect := ""
 		if y.Effect != nil {

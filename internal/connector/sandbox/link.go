@@ -120,7 +120,7 @@ func (l *links) endPairing(session puntuale.SessionID) {
 	<-ended
 }
 
-// pairing is one attempt to link a session.
+// pairing is one try to link a session.
 type pairing struct {
 	*Connector
 	session puntuale.SessionID
