@@ -1,5 +1,5 @@
 # All commands of a developer. CI runs "make test" and "make check" (.ci/run). Both need only Go. If PostgreSQL is
-# installed, they start a cluster of their own (scripts/with-postgres).
+# installed, both start a separate cluster (scripts/with-postgres).
 
 
 .PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-automations bench fuzz generate assets
@@ -16,7 +16,7 @@ serve: ## start a server on ./puntuale-data whose sessions are sandboxes
 build: ## build bin/puntuale
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/puntuale ./cmd/puntuale
 
-test: ## unit tests, tests on both databases and of pages in a browser, with the race detector
+test: ## run unit tests, tests on both databases, and tests of pages in a browser, with the race detector
 	scripts/with-chromium scripts/with-postgres go run ./scripts/gotest -race -shuffle=on -vet=off -timeout 15m ./...
 
 nosocket: ## vet and build without linked numbers, and check that their libraries are left out (one is under the GPL)
@@ -24,12 +24,12 @@ nosocket: ## vet and build without linked numbers, and check that their librarie
 	go build -tags nosocket -o /dev/null ./cmd/puntuale
 	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
-check: lint pages e2e mutations allocations ## everything that "make test" leaves out: linters, pages on more screens, the built binary with crashes and many nodes, mutations
+check: lint pages e2e mutations allocations ## run everything that "make test" leaves out: linters, pages on more screens, crashes and many nodes of the built binary, mutations, allocations
 
 lint: ## run gofmt and the linters
 	scripts/lint
 
-pages: ## browser tests on the screens that "make test" leaves out; with SCREENS=all on all eight screens
+pages: ## run browser tests on the screens that "make test" leaves out, or on all eight screens with SCREENS=all
 	PUNTUALE_SCREENS=$(or $(SCREENS),other) scripts/with-chromium scripts/with-postgres \
 		go run ./scripts/gotest -count=1 -shuffle=on -timeout 30m ./internal/web
 
@@ -44,10 +44,10 @@ mutations: ## check that each guarantee's test fails if the guarantee's mechanis
 allocations: ## check that the hot path allocates no more than its budgets; without the race detector, which itself allocates
 	scripts/with-postgres go run ./scripts/gotest -count=1 ./internal/budget
 
-budgets: ## run the benchmarks of the hot path, for benchstat, and compare them with their budgets (BUDGETFLAGS=-renew writes new budgets)
+budgets: ## run the benchmarks of the hot path, for benchstat, and compare them with their budgets (BUDGETFLAGS=-renew writes new baselines)
 	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 100ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)
 
-long: ## long tests, up to two hours: many nodes with the default lease; each fault several times; a hundred races for a cap; a hundred kills of a server with an Official number, while people write, with a gateway's number, and with a device; 5,300 hostile connections for minutes; campaigns of 100,000; 100,000 events to webhooks; kills while rules act; more years of automations
+long: ## run long tests, up to two hours: many nodes with the default lease; each fault several times; a hundred races for the daily cap; a hundred kills of each of four servers (with an Official number, with a gateway, with devices, and while people write); 5,300 hostile connections for minutes; campaigns of 100,000 recipients; 100,000 events to webhooks; kills while rules act; more simulated years of automations
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 120m \
 		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|RepliesKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|EventsKilled|EventsTakenOver|AutomationsKilled|AutomationsTakenOver|HostileMix' ./internal/e2e
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official

@@ -174,7 +174,7 @@ type AutomationDate struct {
 	Day     Date      // the next day on which the date comes
 	Run     RunID     // the run that the rule last started for this date; 0: none
 
-	Next Date // set by the runner: the next such day after Day; zero: there is none
+	Next Date // set by the runner: the next day after Day on which the date comes; zero: there is none
 }
 
 // Occurrence names the date's next day and its version. The version changes with the date's value. So a changed value
@@ -237,7 +237,7 @@ type AutomationQueue interface {
 
 // DateQueue gives runners the dates of contacts.
 type DateQueue interface {
-	// DateRules lists the active rules of all clients whose trigger is a date.
+	// DateRules lists the active rules whose trigger is a date, for all clients.
 	DateRules(ctx context.Context) ([]DateRule, error)
 	// TakeContacts takes at most limit due triggers of changed contacts, and returns them oldest first.
 	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)

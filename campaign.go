@@ -354,7 +354,8 @@ type CheckProgress struct {
 
 // CampaignFeeder has the methods that feed campaigns. They work for all tenants.
 type CampaignFeeder interface {
-	// FedCampaigns returns the campaigns on the node's sessions that are running, resuming or being cancelled.
+	// FedCampaigns returns the campaigns that are running, resuming or being cancelled, if the node owns their
+	// sessions.
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
 	// CountAhead counts the session's recipients whose first message was not attempted yet, and is due at or before the
 	// time in the argument end. It stops counting at CampaignAhead.

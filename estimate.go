@@ -25,8 +25,8 @@ type EstimateStore interface {
 	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
 	// Charges counts the delivered messages of a campaign, by what the network billed.
 	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
-	// SessionLoad counts what the session sent since the given time. A check calls SessionLoad only once, because it
-	// reads all outcomes of the client since that time.
+	// SessionLoad counts what the session sent since the given time. A check calls SessionLoad only once, because
+	// SessionLoad reads all outcomes of the client since that time.
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
 }
 

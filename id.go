@@ -47,7 +47,7 @@ func ParseID[T ~int64](text string) (T, error) {
 	return T(n), nil
 }
 
-// MessageRef names a message in the same way as keys and statements do: the tenant comes first.
+// MessageRef names a message in the same way as the keys of the tables do: the tenant comes first.
 type MessageRef struct {
 	Client ClientID
 	ID     MessageID

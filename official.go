@@ -82,8 +82,8 @@ type OfficialStore interface {
 	// since the given time, so call it only when a session opens.
 	Addressed(ctx context.Context, client ClientID, session SessionID, since time.Time) (map[string]time.Time, error)
 
-	// Upload returns the network's id of a file that was uploaded before and is still usable at the time now. "": there
-	// is none.
+	// Upload returns the network's id of a file that was uploaded before and is still usable at the time now. It
+	// returns "" if there is none.
 	Upload(ctx context.Context, u Upload, now time.Time) (string, error)
 
 	// KeepUpload stores the id. The id is valid until the time expiresAt. If id is "", KeepUpload deletes the stored

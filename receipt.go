@@ -92,8 +92,7 @@ const (
 	maxReplyBytes = 4 * MaxReply
 )
 
-// Storable returns the message with texts that every database accepts. It cuts each text to the largest length that is
-// stored.
+// Storable returns the message with texts that every database accepts. It cuts texts that are too long to store.
 func (m InboundMessage) Storable() InboundMessage {
 	m.ID, m.Text = storable(m.ID, maxReplyID), storable(m.Text, maxReplyBytes)
 	n := 0

@@ -97,7 +97,7 @@ type Reply struct {
 	Blanked   bool      // the text was removed
 }
 
-// ReplyFilter chooses the replies that match all its set members. A zero member chooses all, except Own.
+// ReplyFilter chooses the replies that match all its set members. A zero member other than Own chooses all.
 type ReplyFilter struct {
 	Phone  string
 	Unread bool
@@ -123,8 +123,8 @@ type ReplyStore interface {
 	Conversation(ctx context.Context, phone string) (Conversation, error)
 	// Unread counts the people with unread replies. It stops counting at limit.
 	Unread(ctx context.Context, limit int) (int, error)
-	// MarkRead marks the phone's replies as read, up to and including last; 0: all. It returns how many of them were
-	// unread.
+	// MarkRead marks the phone's replies as read, up to and including the reply last. If last is 0, it marks all. It
+	// returns how many of them were unread.
 	MarkRead(ctx context.Context, phone string, last ReplyID, now time.Time) (int, error)
 	// Answered notes when the client's people wrote to the phone. Automations then leave the person alone for
 	// [ClientSettings].TakeoverHours.

@@ -133,7 +133,7 @@ const (
 	FieldNumber FieldKind = "number" // only for contacts' fields
 )
 
-// Field is a field that a sequence's texts name. It is Required if at least one place names it without a fallback.
+// Field is a field that a sequence's texts name. It is Required if the texts name it at least once without a fallback.
 type Field struct {
 	Name     string
 	Kind     FieldKind

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// This file defines the store's interfaces, one for each role. A caller declares only the roles that it needs. Only a
-// store implements all roles.
+// This file defines the store's interfaces, one for each use. A caller declares only the interfaces that it needs. Only
+// a store implements all of them.
 //
 // Unless a comment says otherwise, the following is true. A method that changes something returns nil only after its
 // changes are on disk. If the method returns an error, nothing has changed. CodeUnavailable means that the database
@@ -263,7 +263,8 @@ type ClientStore interface {
 	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // leaves out unknown ids
 	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // codes: not_found; invalid: the credits; precondition_failed
 	// Quotas returns the limits that the partner set for the given clients. If the result lacks a client, the client
-	// has the defaults. A method that creates a limited thing returns quota_reached, exactly under any concurrency.
+	// has the defaults. A method that creates a limited thing returns quota_reached beyond the limit. The limits are
+	// exact under any concurrency.
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 
 	// DeleteClient deletes the client; this cannot be undone. Its login e-mail becomes free, its keys are revoked, its
@@ -286,7 +287,7 @@ type KeyStore interface {
 }
 
 // Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller
-// declares only the roles that it needs.
+// declares only the interfaces that it needs.
 type Operator interface {
 	TenantStore
 	DeviceLogin

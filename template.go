@@ -24,7 +24,7 @@ type Template struct {
 
 // Approved names a template that Meta approved, with the values of its placeholders. If the template has a media
 // header, the media of the [Template] fills it. A location header gets the location of the [Template]. The wire and
-// stores use the same JSON form. Until a run starts, texts may contain {{field}}. In a frozen content they are
+// stores use the same JSON form. Until a run starts, texts may contain {{field}}. In a frozen content, these texts are
 // rendered.
 type Approved struct {
 	Name     string      `json:"name"`

@@ -161,7 +161,8 @@ type SignInAttempt struct {
 	Free int
 }
 
-// MaxWait is the longest wait before the next attempt. ForgetTries is when a store forgets its count of attempts.
+// MaxWait is the longest wait before the next attempt. ForgetTries is the time after which a store forgets its count of
+// attempts.
 const (
 	MaxWait     = 15 * time.Minute
 	ForgetTries = 24 * time.Hour
@@ -222,8 +223,8 @@ type TryStore interface {
 	// Try counts one attempt for each of tries. If one of them must wait, Try counts nothing and returns the longest
 	// wait. Try is exact under any concurrency and with any number of nodes.
 	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
-	// Forget is called after a successful sign-in. It deletes the counts under the hashes in marks. It subtracts one
-	// from the counts under the hashes in the argument others.
+	// Forget is called after a successful sign-in. It deletes the counts under the hashes in the argument marks. It
+	// subtracts one from the counts under the hashes in the argument others.
 	Forget(ctx context.Context, marks, others []string) error
 	// Fail notes that an attempt failed. The argument mark is the hash under which Try counted the attempt. Fail adds
 	// the failures to the audit log. Within an hour, a repeat from the same address only raises Times of the entry.

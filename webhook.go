@@ -46,7 +46,7 @@ type Webhook struct {
 	Reason      Reason    // why the webhook was disabled
 	Created     time.Time
 	LastSuccess time.Time // zero: none yet
-	FailingFrom time.Time // first failure since the last success; zero: the last attempt did not fail
+	FailingFrom time.Time // when the first failure since the last success happened; zero: the last attempt did not fail
 }
 
 // WebhookPatch changes a webhook. A nil member changes nothing. Active true also enables a disabled webhook.

@@ -38,7 +38,7 @@ func wholeCall(connections int, engine string) string {
 
 const storeCall = "start calls of 3 messages, store only"
 
-// httpCalls measures complete start calls: edge, authentication, decoding, validation, planning, rendering, the commit
+// httpCalls measures complete start calls: HTTP, authentication, decoding, validation, planning, rendering, the commit
 // and the answer. Then it measures the same calls with a store in memory, which costs almost nothing.
 func (b *bench) httpCalls(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {

@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// late returns the name of a quantile of the product's lateness.
+// late returns the name of the figure for a quantile of the product's lateness.
 func late(rate int, quantile, engine string) string {
 	return onEngine(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
 }
@@ -72,7 +72,8 @@ func (p plan) due(i int) time.Time { return p.from.Add(time.Duration(i) * p.ever
 
 func (p plan) end() time.Time { return p.due(p.total) }
 
-// ready returns an error if the first message is due in less than lead, because then the inserts took too long.
+// ready returns an error if the first message is due in less than the duration lead, because then the inserts took too
+// long.
 func (p plan) ready(lead time.Duration) error {
 	if left := time.Until(p.from); left < lead {
 		return fmt.Errorf("the messages were planned only %v ahead", left)

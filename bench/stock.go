@@ -159,8 +159,8 @@ select c.client, $first + i as id, c.session, $first + i - i % $steps as run, $m
 from $series join bench_client c on c.n = (i / $steps) % $clients) as planned`
 )
 
-// sql fills the placeholders of the statement in the argument text. The statement leaves out the first rows; skip is
-// their number.
+// sql fills the placeholders of the statement in the argument text. The statement leaves out the first rows. The
+// argument skip is their number.
 func (l load) sql(engine, text string, skip int) string {
 	series := fmt.Sprintf("generate_series(%d, %d) as series(i)", skip, skip+l.n-1)
 	request := fmt.Sprintf("'\\x%x'::bytea", sampleRequest)

@@ -46,7 +46,7 @@ func TestSocket(t *testing.T) {
 	})
 }
 
-// socketRig is a client with a Socket session, on a server that reaches the loopback WhatsApp.
+// socketRig is a client with a Socket session, on a server that reaches the simulated WhatsApp in net.
 type socketRig struct {
 	t       *testing.T
 	net     *whatsapptest.Network

@@ -18,7 +18,8 @@ import (
 )
 
 // task is work that a server repeats in the background until it stops. Each task has its own loop, so that a slow task
-// does not delay other tasks. Any number of servers may run the same tasks.
+// does not delay other tasks. Any number of servers may run the same tasks. The tasks in a writer's queue are another
+// thing.
 type task struct {
 	name   string                      // the task's name in the log and in the metrics
 	first  time.Duration               // the wait before the first run

@@ -99,7 +99,7 @@ var links = regexp.MustCompile(`\]\(([^()\s]+)(?:\s+"[^"]*")?\)|(?m:^\[[^\]]+\]:
 // brokenLinks reads all documents of the tree, and returns the links that lead nowhere.
 func brokenLinks(t *testing.T, tree fs.FS) (broken []string) {
 	t.Helper()
-	anchors := map[string][]string{} // by document
+	anchors := map[string][]string{} // the anchors of each document
 	texts := map[string]string{}
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -22,7 +22,7 @@ func unknownCaller(i int) auth.HashCaller {
 type line struct {
 	t     *testing.T
 	queue *auth.Queue
-	first func() // releases the slot
+	first func() // releases the slot that is in use
 
 	mu      sync.Mutex
 	served  []string

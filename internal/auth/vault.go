@@ -31,7 +31,7 @@ func NewVault(dataKey []byte) (*Vault, error) {
 	return &Vault{data: append([]byte{}, dataKey...)}, nil
 }
 
-// Seal encrypts plain under the data key. Open decrypts the result only with the same purpose and place. place
+// Seal encrypts the argument plain. Open decrypts the result only with the same purpose and place. The argument place
 // identifies the owner, such as "session 12". Therefore, sealed data cannot be copied to another row.
 func (v *Vault) Seal(purpose, place string, plain []byte) []byte {
 	return v.sealer(purpose).Seal(nil, nil, plain, []byte(place)) //nolint:gosec // the cipher makes the random nonce

@@ -78,7 +78,7 @@ func (w *clientWork) start(ctx context.Context, a *puntuale.Automation, x *puntu
 	}
 	for _, other := range act.Starts {
 		if other.Run.Sequence != 0 && other.Run.Sequence == run.Run.Sequence {
-			return "", "", nil // an earlier action already starts this sequence: one of the two actions names it, and the other says "default"
+			return "", "", nil // an earlier action already starts this sequence: one action names the sequence, and the other action says "default"
 		}
 	}
 	act.Starts = append(act.Starts, run)

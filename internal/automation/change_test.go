@@ -74,7 +74,7 @@ func TestChangedDateOfSeveralRuns(t *testing.T) {
 		w.want(other, 1, "")
 		w.born(phone, "1990-11-30")
 		w.dates()
-		if got := w.pending(phone); len(got) != 1 { // the message of the other rule
+		if got := w.pending(phone); len(got) != 1 { // only the message of the other rule is left
 			t.Errorf("%v", got)
 		}
 	})

@@ -133,7 +133,7 @@ func TestDates(t *testing.T) {
 		if changed != 2 {
 			t.Errorf("%d changes are logged: %+v", changed, w.log(id))
 		}
-		w.born("+393330000004", "1980-11-24") // three days before the date
+		w.born("+393330000004", "1980-11-24") // today is three days before the date
 		w.dates()
 		w.wantPending("+393330000004", "2026-11-22 08:00", "2026-11-24 08:00")
 		c, _, err := w.c.ContactOf(t.Context(), phone)

@@ -15,12 +15,12 @@ import (
 // Occasion is a trigger as one rule sees it.
 type Occasion struct {
 	Kind    puntuale.TriggerKind
-	Session puntuale.SessionID // 0: none
+	Session puntuale.SessionID // 0: the trigger has no session
 	Depth   int
-	Fields  map[string]string // values by field name: of a hook's payload, or the date of a date rule
-	Whole   string            // of a reply: what [keyword.Whole] returns for its text
-	Since   time.Time         // of a no_reply timer: when the run's last message was completed
-	Silent  bool              // of a no_reply timer: the person did not answer
+	Fields  map[string]string // the values of a hook's payload, or the date of a date rule, by field name
+	Whole   string            // for a reply: what [keyword.Whole] returns for the reply's text
+	Since   time.Time         // for a no_reply timer: when the run's last message was completed
+	Silent  bool              // for a no_reply timer: the person did not answer
 }
 
 // Client is the data of a client that a decision needs.

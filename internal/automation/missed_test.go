@@ -42,9 +42,9 @@ type missing struct {
 }
 
 const (
-	replied    = "+393330000001" // wrote; no rule has acted on the reply
-	silent     = "+393330000002" // got a message; the rule has set its timer
-	reached    = "+393330000003" // got a message; no runner has taken the message's trigger
+	replied    = "+393330000001" // this person wrote; no rule has acted on the reply
+	silent     = "+393330000002" // this person got a message; the rule has set its timer
+	reached    = "+393330000003" // this person got a message; no runner has taken the message's trigger
 	called     = "+393330000004" // a program called the hook with this number
 	born       = "+393330000005" // a rule has stored the date, and the date is due
 	bornLate   = "+393330000006" // the date changed; no runner has taken the trigger of the change
@@ -152,7 +152,7 @@ func (m *missing) fresh(before time.Time) {
 	if got := m.got(wroteAgain); got != 0 {
 		m.t.Errorf("a rule acts on a reply that was delivered again: %+v", m.log(m.reply))
 	}
-	if got := m.got(newcomer); got != 2 { // from the rules for replies and hooks; not from the rule for silence, because the person wrote
+	if got := m.got(newcomer); got != 2 { // from the rules for replies and hooks; the person wrote, so no rule for silence acted
 		m.t.Errorf("%d messages: %+v %+v", got, m.log(m.reply), m.log(m.hook))
 	}
 	if got := m.got("+393330000010"); got != 2 {

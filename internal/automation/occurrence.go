@@ -7,8 +7,8 @@ import (
 	"puntuale/internal/plan"
 )
 
-// NextDay returns the first day on which a date comes, on or after the day from. It returns zero if there is no such day, or if the value is no
-// date.
+// NextDay returns the first day on which a date comes. This day is not before the argument from. NextDay returns zero
+// if there is no such day, or if the value is no date.
 func NextDay(repeat puntuale.Repeat, value string, from puntuale.Date) puntuale.Date {
 	m, err := plan.ParseMoment(value)
 	if err != nil {

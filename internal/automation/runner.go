@@ -279,7 +279,7 @@ func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) e
 		}
 		if err := w.Store.Act(ctx, batch); err != nil {
 			if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-				return w.Store.SetTimers(ctx, nil, w.triggers) // the client was deleted
+				return w.Store.SetTimers(ctx, nil, w.triggers) // the client was deleted, so its triggers are only removed
 			}
 			return err
 		}

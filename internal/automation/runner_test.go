@@ -22,7 +22,7 @@ type world struct {
 	*storetest.World
 	c      *storetest.Client
 	runner *automation.Runner
-	node   puntuale.NodeID // the node that sends messages; 0: none
+	node   puntuale.NodeID // the node that sends messages; 0: no node sends
 	wrote  int
 }
 
@@ -158,7 +158,7 @@ const phone = "+393331234567"
 func TestReply(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		q := w.sequence("Ecco {{nome|le informazioni}}")
-		const earlier = "+393330000002" // wrote before the rules existed
+		const earlier = "+393330000002" // this person wrote before the rules existed
 		w.writes(earlier, "ciao")
 		w.DB.Clock.Advance(time.Second)
 		words := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply, Words: []string{"info"}}, starts(q))

@@ -16,9 +16,9 @@ type ActionTrial struct {
 	Faults []puntuale.Fault    // what is wrong with the values; only if Reason is [puntuale.FiringRefused]
 }
 
-// Try plans the starts and sends of a rule for a person as a runner does, but stores nothing. After an action that cannot be planned, Try
-// continues with the next action. f.Running must cover the sequences that [Reached] returns. reason says why a stop cannot be executed; "":
-// all stops can.
+// Try plans the starts and sends of a rule for a person as a runner does, but stores nothing. After an action that
+// cannot be planned, Try continues with the next action. f.Running must say for each sequence that [Reached] returns
+// whether it is running. reason says why a stop cannot be executed; "": all stops can.
 func Try(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, phone string, now time.Time) (all []ActionTrial, reason puntuale.ReasonCode, err error) {
 	w := &clientWork{planner: p, plans: map[string]Plan{}, now: now, dry: true}
 	act := &puntuale.AutomationAct{Rule: a.ID, Phone: phone, Depth: o.Depth}

@@ -94,7 +94,7 @@ type operation struct {
 	messages int  // messages that one operation handles; 0: it handles no messages
 	shared   bool // callers share commits, so allocations depend on how many calls share a commit by chance
 	waits    bool // the operation waits for a disk or a server; the Go scheduler's cost in that time depends on the machine's load
-	few      int  // how often TestAllocations runs it
+	few      int  // how many times TestAllocations runs the operation
 	// prepare makes what n operations need, and returns a function that does the operation with number i. Only that
 	// function is measured.
 	prepare func(t testing.TB, w *world, n int) func(i int) error
@@ -124,7 +124,7 @@ func BenchmarkHotPath(b *testing.B) {
 		b.Run(o.name, func(b *testing.B) { benchmark(b, nil, o, o.name) })
 	}
 	for _, d := range drivers {
-		var w *world // made for the first operation that needs it, and then used by all
+		var w *world // the first operation that needs a world makes it, and all others use it
 		for _, o := range onDatabase {
 			name := o.name + "/" + d.name
 			b.Run(name, func(inner *testing.B) {

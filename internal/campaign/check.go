@@ -36,7 +36,7 @@ type Check struct {
 
 	found    puntuale.CampaignCheck
 	refused  map[string]int
-	kinds    map[puntuale.MessageKind]int // messages of each kind
+	kinds    map[puntuale.MessageKind]int // number of messages of each kind
 	first    int                          // recipients outside their 24-hour window; the network counts them as first contacts
 	cold     int                          // recipients that are cold contacts of the session
 	seen     *SeenPhones

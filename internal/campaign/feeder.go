@@ -25,7 +25,7 @@ type Config struct {
 	Wakeup puntuale.Wakeup
 	Clock  clock.Clock
 	Logger *slog.Logger
-	Media  []string // nil: the planner's own list
+	Media  []string // allowed file name extensions; nil: the planner's own list
 }
 
 // Tenant is the part of a client's store that a feeder uses.

@@ -192,7 +192,7 @@ func (p *Plan) request(r *puntuale.Recipient) []byte {
 // Pacer gives each recipient a separate time, according to the pace and inside the window.
 type Pacer struct {
 	next     time.Time
-	interval time.Duration // 0: all recipients at once
+	interval time.Duration // time between two recipients; 0: all recipients get the same time
 	window   *puntuale.Window
 	zone     *time.Location
 }

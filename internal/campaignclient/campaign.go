@@ -76,14 +76,14 @@ type Check struct {
 	Valid      int        `json:"valid"`
 	Messages   int        `json:"messages"`
 	Needed     int        `json:"credits_needed"`
-	Left       string     `json:"credits_left"` // a number, or a word that means unlimited
+	Left       string     `json:"credits_left"` // the client's remaining credits: a number, or a word that means unlimited
 	Cost       *Cost      `json:"cost"`         // nil: the network does not bill messages
 	Warnings   []Warning  `json:"warnings"`
 	First      *time.Time `json:"first"`
 	Last       *time.Time `json:"last"`
 	Refused    []Group    `json:"refused"`
 	Samples    []Sample   `json:"samples"`
-	Longest    int        `json:"longest_text"` // characters
+	Longest    int        `json:"longest_text"` // length of the longest text, in characters
 	Limit      *Limit     `json:"limit"`
 }
 

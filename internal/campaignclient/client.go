@@ -35,7 +35,7 @@ type Refusal struct {
 	Detail string // a text for people
 	Faults []Fault
 
-	after time.Duration // the wait in Retry-After
+	after time.Duration // how long to wait before the next try, from the header Retry-After
 }
 
 // Fault is one error in a request, and its location.
@@ -94,7 +94,7 @@ type Client struct {
 
 // New returns a client of the server at an address.
 func New(server, key string, c clock.Clock) *Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library sets this type
 	return &Client{server: strings.TrimSuffix(server, "/"), key: key, clock: c, Lost: func(error) {}, http: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect must not receive the key

@@ -35,7 +35,7 @@ type peer struct {
 type answer struct {
 	call   string // the expected call: method, path and body
 	status int    // 0: 200; cut: the connection ends without an answer; slow: the answer comes too late
-	after  string // Retry-After
+	after  string // the value of the header Retry-After
 	body   string
 }
 

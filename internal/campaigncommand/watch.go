@@ -12,7 +12,7 @@ import (
 
 const (
 	shortLook  = time.Second      // time between two reads of a campaign
-	longLook   = 30 * time.Second // the longest time between two reads, if the server needs long to count
+	longLook   = 30 * time.Second // longest time between two reads, if the server needs much time for its counts
 	rateWindow = time.Minute      // the period over which the rate is measured
 )
 

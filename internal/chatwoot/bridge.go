@@ -138,8 +138,8 @@ func (w *eventAttempt) missing(err error) error {
 	return err
 }
 
-// note posts a message of ours as a private note, if the person has a conversation. Chatwoot never sends a private note
-// to the person as an agent's message.
+// note posts a private note with the text of a message that Puntuale sent, if the person has a conversation. Chatwoot
+// never sends a private note to the person as an agent's message.
 func (w *eventAttempt) note(ctx context.Context, m *puntuale.MessageDetail) error {
 	if w.e.Type != puntuale.EventMessageSent {
 		return nil

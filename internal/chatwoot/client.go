@@ -37,7 +37,7 @@ func (r *refusal) Error() string { return "Chatwoot answered " + strconv.Itoa(r.
 type body struct {
 	kind string
 	data io.Reader
-	size int64 // -1: not known in advance
+	size int64 // -1: the size is not known in advance
 }
 
 func jsonBody(v any) (body, error) {

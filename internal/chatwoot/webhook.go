@@ -18,9 +18,9 @@ import (
 
 // Limits of one request from Chatwoot, which waits five seconds for the answer.
 const (
-	webhookMost  = 1 << 20 // bytes
+	webhookMost  = 1 << 20 // the largest body, in bytes
 	webhookWait  = 4 * time.Second
-	attachedMost = 10 // files of one message; Chatwoot accepts 15
+	attachedMost = 10 // how many files of one message are sent; Chatwoot accepts 15
 )
 
 // WebhookConfig is what [NewWebhook] needs. All members must be set.

@@ -188,7 +188,7 @@ type Story struct {
 	Resent  []puntuale.MessageID     // the messages that resends of this message created, oldest first
 	Earlier []puntuale.MessageDetail // the messages that this message replaced when its due time changed, oldest first, without contents
 	Later   *puntuale.MessageDetail  // the message that replaced this one when its due time changed; nil: none
-	Session Session                  // ID 0: the session was deleted
+	Session Session                  // if the ID is 0, the session was deleted
 }
 
 // Story returns one message. Codes: not_found.
@@ -295,14 +295,15 @@ func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.momentsOf)
 }
 
-// MoveTo moves a message to an exact time. If the time is past, MoveTo uses the current time. Callers use it to undo a
-// move. A time beyond the horizon is a fault at query.at (invalid).
+// MoveTo gives a pending message a new due time. If the time is past, MoveTo uses the current time. If the time is
+// outside the message's window, MoveTo uses the next time inside the window. Callers use MoveTo to undo a move. A time
+// beyond the horizon is a fault at query.at (invalid).
 func (c *Client) MoveTo(ctx context.Context, id string, at time.Time) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Pending, "query.at", func(*puntuale.MessageDetail) time.Time { return at })
 }
 
-// Restore undoes a cancellation. The message leaves at its due time, or now if this time has passed. Codes: not_found;
-// conflict if the message is not cancelled; cap_reached, forbidden.
+// Restore undoes a cancellation. The message leaves at its due time, or now if this time has passed, and always inside
+// its window. Codes: not_found; conflict if the message is not cancelled; cap_reached, forbidden.
 func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }

@@ -21,7 +21,8 @@ type AutomatedPlan struct {
 	named    bool // true: the plan starts a sequence; false: it sends a single message
 }
 
-// PlannerOf returns a planner for a client's automations. Codes: not_found; forbidden (the client is suspended or expired).
+// PlannerOf returns a planner for a client's automations. Codes: not_found; forbidden (the client is suspended or
+// expired).
 func (c *Control) PlannerOf(ctx context.Context, id puntuale.ClientID) (automation.Planner, error) {
 	client, err := c.OfNetwork(ctx, id)
 	if err != nil {

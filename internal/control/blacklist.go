@@ -40,7 +40,7 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Onc
 	return e, nil
 }
 
-// RemoveBlacklisted takes a number off the client's blacklist and reports whether it was there. The call counts in the
+// RemoveBlacklisted removes a number from the client's blacklist and reports whether it was there. The call counts in the
 // client's usage, but the daily cap never refuses it. found contains the faults that the calling package already found
 // in the request. Codes: invalid.
 func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...puntuale.Fault) (bool, error) {
@@ -115,7 +115,7 @@ func (c *Client) BlacklistEntry(ctx context.Context, id string) (puntuale.Blackl
 	return e, nil
 }
 
-// RemoveBlacklistEntry takes one entry off the blacklist, and returns it. The entry may belong to an erased person.
+// RemoveBlacklistEntry removes one entry from the blacklist, and returns it. The entry may belong to an erased person.
 // Codes: not_found.
 func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.BlacklistEntry, error) {
 	e, err := c.BlacklistEntry(ctx, id)

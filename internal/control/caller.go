@@ -27,7 +27,7 @@ type Client struct {
 	tenant  puntuale.Tenant
 
 	actor      puntuale.Actor
-	plain      string // the key
+	plain      string // the key itself
 	remembered bool   // the account comes from memory: see [Control.Recognize]
 }
 

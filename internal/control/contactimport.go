@@ -34,10 +34,10 @@ type ContactImport struct {
 // ImportedContacts is the result of an import, or of a check before an import.
 type ImportedContacts struct {
 	Rows, Added, Changed int
-	Consents             int // rows whose consent was recorded
+	Consents             int // the number of rows whose consent was recorded
 	Columns              []string
 	Mapping              map[string]int // the column of phone, nome, tags, consent, language, source and each field, counted from 0
-	Preview              [][]string     // the first rows
+	Preview              [][]string     // the first rows of the file
 	Refused              []puntuale.RefusedGroup
 	Lines                []RefusedContact // the first 1,000 refused rows
 }
@@ -88,8 +88,8 @@ var yes = []string{"1", "si", "sì", "s", "yes", "y", "true", "vero", "x", "ok"}
 
 const (
 	mostRefusedLines = 1000
-	importRows       = 1000    // contacts that one transaction stores
-	importBytes      = 4 << 20 // bytes of the cells that one transaction stores
+	importRows       = 1000    // how many contacts one transaction stores
+	importBytes      = 4 << 20 // how many bytes of cells one transaction stores
 )
 
 // contactNumber matches a number as a spreadsheet writes it. Digits that begin with 0 are a code, such as a postal

@@ -3,7 +3,8 @@
 // depend on HTTP. The locations in its faults, such as "body.phone", "query.timezone" and "path.id_sequenza", are names
 // that the packages httpapi and web also use.
 //
-// In comments, "Codes:" lists the codes of the errors that a method may return.
+// In comments, "Codes:" lists the codes of the errors that a method may return. A method with an argument of type [Once]
+// may also return conflict: a call with a different body used the idempotency key.
 package control
 
 import (
@@ -38,7 +39,7 @@ type Config struct {
 	// Public is the address at which the internet reaches the service, such as https://messages.example.com. "" means
 	// that the address is not set.
 	Public string
-	// UncertainAfter is how long the outcome of an attempt may be unknown. After this time the message becomes FAILED. The
+	// UncertainAfter is how long the outcome of an attempt may be uncertain. After this time the message becomes FAILED. The
 	// dispatcher must have the same value. 0 means 24 hours.
 	UncertainAfter time.Duration
 	// Reported is called for each report of a device, with the verdict about the report. It may be nil.

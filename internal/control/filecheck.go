@@ -16,7 +16,7 @@ type FileFacts struct {
 	Size int64  // bytes
 }
 
-// Limits of tries: at most fileTries of a client in each fileSpan, and each try ends after fileWithin.
+// Limits of tries to fetch a file. A client may make fileTries tries in each fileSpan. Each try ends after fileWithin.
 const (
 	fileTries  = 20
 	fileSpan   = time.Minute

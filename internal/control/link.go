@@ -88,8 +88,8 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 }
 
 // Unlink ends a session's link, or the pairing in progress, and returns the session. Pending messages wait. If the
-// session is not linked, nothing changes. Codes: not_found, busy (messages are in flight, or the session's node did not
-// answer in time).
+// session is not linked and has no keys, nothing changes. Codes: not_found, busy (messages are in flight, or the
+// session's node did not answer in time).
 func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
 	if err == nil && found.ByDevice() {
@@ -99,7 +99,7 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 		c.control.wakeup(found.ID, c.control.clock.Now())
 		return c.Session(ctx, id)
 	}
-	keyed := found.Type == puntuale.Official && !found.Sandbox // the session has stored keys, which the node must delete even if they are invalid
+	keyed := found.Type == puntuale.Official && !found.Sandbox // the session may have stored keys, which the node must delete even if they are invalid
 	if err != nil || found.Link.State == puntuale.LinkUnlinked && !keyed || c.control.vault == nil || !c.control.sessions.links(found.Session) {
 		return found, err
 	}

@@ -43,8 +43,8 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 type MessageQuery struct {
 	State              string // one of the contract's words
 	Origin             string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
-	Sequence           string // id
-	Campaign           string // id
+	Sequence           string // the sequence's id
+	Campaign           string // the campaign's id
 	Phone              string
 	Reference          string         // the caller's reference
 	Period             request.Period // the due times must be in this period

@@ -80,7 +80,7 @@ func (c *Client) mergeKeys(id puntuale.SessionID, old []byte, r NewKeys) ([]byte
 // SessionTest is the result of a test whether a session can send.
 type SessionTest struct {
 	Session   Session
-	OK        bool                      // true: messages leave now
+	OK        bool                      // true: the session can send now
 	Message   puntuale.Reason           // the problem, or a sentence that there is none
 	Templates puntuale.NetworkTemplates // the templates that the test read from Meta; Problem says why the read failed
 }

@@ -191,7 +191,7 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 // rowSource is a source of the rows of a new list.
 type rowSource interface {
 	Columns() []string
-	Next() (roster.Row, error) // io.EOF at the end
+	Next() (roster.Row, error) // the error is io.EOF at the end
 }
 
 // replaceRecipients replaces a campaign's list by the rows of a source.
@@ -511,7 +511,7 @@ const retryRows = 500
 
 // RetryCampaign resends the failed messages of a campaign, and returns their number. The call counts once in the
 // client's usage. Uncertain messages may have arrived, so RetryCampaign resends them only if uncertain is true. Codes:
-// not_found, conflict (the campaign neither runs nor has ended), forbidden.
+// not_found, conflict (the campaign neither runs nor has ended), cap_reached, forbidden.
 func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (retried int, err error) {
 	if err := c.MayCreate(); err != nil {
 		return 0, err

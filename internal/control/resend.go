@@ -85,7 +85,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 type resendMoments struct {
 	now  time.Time
 	zone *time.Location
-	day  puntuale.Date  // zero: now
+	day  puntuale.Date  // zero: the messages leave now
 	at   *time.Duration // the time of day; nil: the message's own time of day
 }
 

@@ -155,9 +155,9 @@ func (c *Client) Sessions(ctx context.Context, p request.Page) ([]Session, strin
 }
 
 // DeleteSession removes a session, but never the default session. If the argument pending is "cancel", the session's
-// pending messages are cancelled. If moveTo is the id of another session of the client, they move to the session
-// moveTo. If both arguments are "", and there are pending messages, the deletion is refused. Codes: not_found, invalid,
-// conflict, busy.
+// pending messages are cancelled. If moveTo is the id of another session of the client, that session sends the
+// pending messages. If both arguments are "", and there are pending messages, the deletion is refused. Codes: not_found,
+// invalid, conflict, busy.
 func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) error {
 	found, err := c.Session(ctx, id)
 	if err != nil {

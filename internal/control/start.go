@@ -139,7 +139,7 @@ func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 type planned struct {
 	plan.Plan
 	origin    puntuale.Origin
-	name      string // only for a single send
+	name      string // set only for a single send
 	sequence  puntuale.Sequence
 	session   puntuale.Session
 	phone     string

@@ -21,7 +21,7 @@ type startCache struct {
 // for long.
 const (
 	rememberFor  = time.Second
-	rememberMost = 4096     // entries of each kind
+	rememberMost = 4096     // the most entries of each kind
 	rememberSize = 16 << 10 // the largest size of a sequence's steps, in bytes
 )
 

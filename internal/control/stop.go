@@ -76,11 +76,12 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 	return n, nil
 }
 
-// CancelCall is a request to cancel messages: those to some recipients, those with a reference, or all of the client's messages.
+// CancelCall is a request to cancel messages: those to some recipients, those with a reference, or all of the client's
+// messages.
 type CancelCall struct {
-	Phones    []string         // empty: nothing is cancelled, unless All or Reference is given
-	Reference *string          // nil: none
-	All       bool             // true: all of the client's messages
+	Phones    []string         // the recipients; if empty, All or Reference must say which messages to cancel
+	Reference *string          // nil: the request contains no reference
+	All       bool             // true: all of the client's messages are cancelled
 	Location  string           // where the list is in the request: "body.phones" or "query.phones"
 	Faults    []puntuale.Fault // the faults that the calling package already found; the error reports them together with the others
 }

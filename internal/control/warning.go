@@ -151,7 +151,7 @@ func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	return true
 }
 
-// pressed reports whether each button that needs a value has a value.
+// pressed reports whether each button that needs a value has a value, and each value belongs to a button of its kind.
 func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
 	for i, b := range buttons {
 		if b.Open() && !slices.ContainsFunc(values, func(v puntuale.Button) bool { return v.Index == i }) {

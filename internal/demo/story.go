@@ -152,9 +152,9 @@ func (d *Story) invite(ctx context.Context, accounts *account.Accounts) error {
 	return nil
 }
 
-// Start begins the first run. The appointment is in an hour and some seconds. Two messages leave at the call and just
-// after it. The reminder for the day before is already past. The reminder for the hour before is due within seconds.
-// The thanks leave after the appointment.
+// Start begins the first run. The appointment is in an hour and some seconds. One message leaves at the call, and one
+// a few seconds later. The reminder for the day before is already past. The reminder for the hour before is due within
+// seconds. The thanks leave after the appointment.
 func (d *Story) Start(ctx context.Context) error {
 	var started struct {
 		ID      []string  `json:"id"`

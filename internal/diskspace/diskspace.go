@@ -17,15 +17,15 @@ const (
 
 // Disks watches the disks of some folders. It does not watch PostgreSQL's disk. It is not safe for concurrent use.
 type Disks struct {
-	folders map[string]string // path of each folder, by the purpose of the folder
+	folders map[string]string // path of each folder; the key says what the folder contains
 	low     map[string]bool
 	space   func(folder string) (free, size uint64, err error)
 	figure  func(use string, free, size uint64)
 	logger  *slog.Logger
 }
 
-// New returns a Disks. folders contains each folder's path by the folder's purpose. Look calls figure with each
-// measurement, in bytes.
+// New returns a Disks. folders contains the path of each folder; the key says what the folder contains. Look calls
+// figure with each measurement, in bytes.
 func New(folders map[string]string, figure func(use string, free, size uint64), logger *slog.Logger) *Disks {
 	return &Disks{folders: folders, low: map[string]bool{}, space: measure, figure: figure, logger: logger}
 }

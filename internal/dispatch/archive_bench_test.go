@@ -19,7 +19,7 @@ import (
 // at a steady rate. In every second round, an archiver moves old messages at the same time.
 func BenchmarkBesideArchiver(b *testing.B) {
 	w := openBench(b)
-	const old = 100_000 // runs of three messages
+	const old = 100_000 // number of old runs, with three messages each
 	n := fmt.Sprintf("generate_series(1, %d) as n(i)", old)
 	if !w.postgres {
 		n = fmt.Sprintf("(with recursive n(i) as (select 1 union all select i + 1 from n where i < %d) select i from n) as n", old)

@@ -6,9 +6,9 @@ import "puntuale"
 // separately from the session's other messages, always from the beginning. It keeps only a small part of the campaign
 // queue in memory. The session's other messages leave first, and never wait for a message of a campaign.
 type campaignQueue struct {
-	ready    fifo[*queuedMessage] // due and prepared
+	ready    fifo[*queuedMessage] // messages that are due and prepared
 	open     bool                 // at least one campaign may have messages to send
-	inMemory int                  // messages in memory that are not claimed yet
+	inMemory int                  // number of messages in memory that are not claimed yet
 }
 
 // Limits of the campaign queues in memory. All campaign queues together may use a quarter of the memory for messages.

@@ -65,7 +65,7 @@ func TestNetworksRate(t *testing.T) {
 	for name, test := range map[string]struct {
 		perMin    int
 		perSecond float64
-		want      time.Duration // time between two messages
+		want      time.Duration // expected time between two messages
 	}{
 		"the network's":        {0, 10, 100 * time.Millisecond},
 		"the slower network's": {6000, 10, 100 * time.Millisecond},

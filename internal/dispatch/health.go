@@ -23,7 +23,7 @@ type health struct {
 	asked   bool      // true: at least one read has ended
 	readAt  time.Time // when the last read succeeded
 
-	refused int       // number of failed claims since the last success
+	refused int       // number of failed claims since the last claim that succeeded
 	since   time.Time // when the first of these claims failed
 	lately  time.Time // when the last of these claims failed
 }

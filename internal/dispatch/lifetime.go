@@ -7,7 +7,7 @@ import (
 
 // lifetime is the state of start and stop.
 type lifetime struct {
-	ctx context.Context // context of everything except sends
+	ctx context.Context // the context of all work except sends
 	wg  *sync.WaitGroup
 
 	sendCtx  context.Context

@@ -38,7 +38,7 @@ type queuedMessage struct {
 
 	token    int64     // token of the message's attempt
 	begun    time.Time // when the current attempt was claimed
-	sentPoll int64     // number of the last poll before the connector got the message
+	sentPoll int64     // number of polls until the connector got the message; overdue measures time with it
 	late     bool      // true: the attempt was given up without an answer, which may still come
 }
 

@@ -11,10 +11,10 @@ import (
 
 // Limits of messages in memory, and of reads.
 const (
-	memory      = 32_768 // messages of all sessions in memory
-	queueMost   = 16_384 // messages of one session in memory
-	queueLeast  = 32     // messages of one session in memory that are always allowed, even if many sessions are busy
-	sharedRows  = 128    // rows of each session, if several sessions are read together
+	memory      = 32_768 // largest number of messages in memory, of all sessions
+	queueMost   = 16_384 // largest number of messages in memory, of one session
+	queueLeast  = 32     // this number of messages of one session may always be in memory, even if many sessions are busy
+	sharedRows  = 128    // largest number of rows of each session, if several sessions are read together
 	smallQueue  = 32     // a session with at most this many messages in memory is read together with others
 	queuesAtOne = 256
 	readsAtOne  = 4

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	recorders   = 2                     // number of goroutines
-	recordMost  = 1000                  // outcomes in one call
+	recorders   = 2                     // number of goroutines that record outcomes
+	recordMost  = 1000                  // largest number of outcomes in one call
 	recordFirst = 50 * time.Millisecond // wait after a failure; the wait doubles up to recordLast
 	recordLast  = time.Second
 )

@@ -17,7 +17,7 @@ type retryCheck struct {
 	recipient recipientKey
 }
 
-const retryCheckMost = 1000 // recipients in one call of the store
+const retryCheckMost = 1000 // largest number of recipients in one call of the store
 
 type retryChecks struct {
 	asking bool

@@ -335,7 +335,7 @@ func backlog(send func(puntuale.Prepared) error) func(*dispatch.Config, *memory,
 
 const (
 	backlogMessages = 60_000
-	queueHolds      = 16_384 + 1000 // messages in memory and in flight
+	queueHolds      = 16_384 + 1000 // largest number of messages in memory and in flight
 )
 
 // TestBacklogIsReadOnce checks that each read of a backlog begins where the previous read ended.

@@ -20,7 +20,7 @@ type scheduler struct {
 	queues   map[puntuale.SessionID]*sessionQueue
 	fair     fairQueue
 	timers   timers
-	inMemory int // messages of all sessions that are in memory and not claimed yet
+	inMemory int // number of messages of all sessions that are in memory and not claimed yet
 
 	attempts attempts
 

@@ -18,9 +18,9 @@ type sessionQueue struct {
 	recipients map[recipientKey]*recipientOrder
 	ready      fifo[*queuedMessage] // prepared messages that are due, in the order in which they became due
 	campaign   campaignQueue        // messages of campaigns
-	repeats    fifo[*queuedMessage] // repeats of unanswered attempts; the pace counted them at their first attempts
-	inFlight   int                  // messages that are being claimed or sent; each of them uses a slot
-	unrecorded int                  // claimed messages whose outcome is not on disk yet
+	repeats    fifo[*queuedMessage] // repeats of unanswered attempts; the pace counted these messages at their first attempts
+	inFlight   int                  // number of messages that are being claimed or sent; each of them uses a slot
+	unrecorded int                  // number of claimed messages whose outcome is not on disk yet
 
 	timer   timer // wakes the session when the pace allows the next message, or at the end of a pause
 	pace    pace

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-const settleMost = 1000 // settlements in one call
+const settleMost = 1000 // largest number of settlements in one call
 
 // settler closes and postpones messages that are not in flight. If a write fails, it removes the messages from memory.
 // Their rows have not changed, so the poll finds the messages again.

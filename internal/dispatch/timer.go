@@ -7,8 +7,8 @@ import (
 
 // timer wakes its owner at a certain time. The owner is a message that is not due yet, or a session that waits.
 type timer struct {
-	at    int64 // microseconds of the Unix epoch
-	index int   // position in the heap, from 1; 0: not set
+	at    int64 // the time of the timer, in microseconds of the Unix epoch
+	index int   // position in the heap, from 1; 0: the timer is not set
 
 	// Exactly one of these fields is set. It is what the timer wakes.
 	message *queuedMessage // the message may leave now, or stops being parked

@@ -17,7 +17,7 @@ func insideWindow(w *puntuale.Window, zone *time.Location, now time.Time) (next 
 	return next, false
 }
 
-var locations sync.Map // name → *time.Location
+var locations sync.Map // maps a zone's name to its *time.Location
 
 // location returns a zone, and loads each zone only once. A name that is no zone counts as UTC, but no run should have
 // such a name.

@@ -193,7 +193,7 @@ func TestAutomationsAnswerEachOther(t *testing.T) {
 	left.answers(phone, "ciao")
 	told := map[*automated]int{}
 	quiet := 0
-	for quiet < 20 { // passes each installation's messages to the other as replies
+	for quiet < 20 { // this loop passes each installation's messages to the other one as replies
 		moved := false
 		for from, to := range map[*automated]*automated{left: right, right: left} {
 			if all := from.got(phone); len(all) > told[from] {

@@ -57,7 +57,7 @@ type ruled struct {
 
 	sequences map[string]string // ids of sequences, by the text of their only step
 	rules     map[string]string // ids of rules, by the text or the tag that a person gets from them
-	hooks     string            // path of the rule's hook
+	hooks     string            // the path of the rule's hook
 	people    []*ruledPerson
 	passes    []time.Time // times at which the test made all silences long enough
 	kills     int
@@ -316,7 +316,7 @@ func (r *ruled) verify() {
 	r.hoursPass()
 	r.quiet("rules have done everything after the silence", notDone+` + (select count(*) from automation_timer)`)
 	r.base = r.alive()
-	arrived := map[string]map[string]int{textReminder: {}, textQuestion: {}} // by text and phone
+	arrived := map[string]map[string]int{textReminder: {}, textQuestion: {}} // how often each text arrived at each phone
 	for of := range r.rules {
 		arrived[of] = map[string]int{}
 	}

@@ -132,7 +132,7 @@ func (l *load) await(t *testing.T, starts int) {
 	eventually(t, time.Minute, "enough starts were acknowledged", func() bool { return l.acknowledged() >= starts })
 }
 
-// backup is the contents of a backup, by client.
+// backup contains the messages that a backup file contains, by client.
 type backup struct {
 	open map[string][]string        // messages that were due and had not ended
 	had  map[string]map[string]bool // messages that the simulated network had received

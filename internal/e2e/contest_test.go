@@ -73,7 +73,7 @@ type race struct {
 type recipientRecord struct {
 	tenant tenant
 	phone  string
-	target time.Duration // due time of one step, after the start; the callers act at this time, when messages of earlier steps are already sent
+	target time.Duration // how long after the start one step is due; the callers act at this time, when messages of earlier steps are already sent
 
 	mu      sync.Mutex
 	started []callRecord

@@ -23,7 +23,7 @@ type dbServer struct {
 	owner   *syscall.Credential // the user that runs the server, because PostgreSQL refuses to run as root
 	dir     string
 	port    string
-	options []string // name=value
+	options []string // settings, each in the form name=value
 }
 
 func newServerFolder(t *testing.T, options ...string) *dbServer {

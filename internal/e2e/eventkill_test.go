@@ -95,7 +95,8 @@ func startMany(base string, who tenant, starts int) *startedCalls {
 	return startSome([]string{base}, who, 0, starts)
 }
 
-// startSome makes the starts with the numbers after from, up to the argument to. Each start goes to a random server.
+// startSome makes the starts whose numbers are larger than the argument from, and at most the argument to. Each start
+// goes to a random server.
 func startSome(bases []string, who tenant, from, to int) *startedCalls {
 	c := &startedCalls{}
 	var next atomic.Int64
@@ -148,8 +149,8 @@ type eventReceiver struct {
 	library *standardwebhooks.Webhook
 	random  *rand.Rand
 	refused map[string]bool
-	events  map[string]*receivedEvent // by webhook-id
-	ids     map[string]string         // webhook-id by type and message
+	events  map[string]*receivedEvent // the events by their webhook-id
+	ids     map[string]string         // the webhook-id of each event, by its type and message
 	highest int64
 	wrong   []string
 }

@@ -66,7 +66,7 @@ func TestEventsTakenOver(t *testing.T) {
 	for round := range pick(1, 5) {
 		before := own.taken()
 		calls := startSome(bases, who, (round+1)*starts, (round+2)*starts)
-		reached := before + starts*eventSteps/2 + rand.IntN(starts*eventSteps/3) // more than mostTwice
+		reached := before + starts*eventSteps/2 + rand.IntN(starts*eventSteps/3) // so more than mostTwice new events have come
 		eventually(t, time.Minute, "events come", func() bool { return own.taken() >= reached })
 		owner := number(t, database, "select owner from webhook")
 		i := slices.IndexFunc(nodes, func(s *server) bool { return nodeOf(t, s) == owner })

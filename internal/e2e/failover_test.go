@@ -94,7 +94,7 @@ type rigClient struct {
 	*peer
 	client  puntuale.ClientID
 	session puntuale.SessionID
-	known   map[puntuale.MessageID]bool // messages whose call was acknowledged
+	known   map[puntuale.MessageID]bool // the messages of acknowledged calls
 	serial  int
 }
 

@@ -41,7 +41,7 @@ type fleet struct {
 	nodes    []*server
 	tenants  []tenant
 	load     *load
-	pg       *cluster // set if the PostgreSQL belongs to the test; otherwise nil
+	pg       *cluster // the test's own PostgreSQL; nil: the test has none
 	lease    time.Duration
 }
 

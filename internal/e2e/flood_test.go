@@ -25,7 +25,7 @@ type flood struct {
 	base    string
 	prefix  string // beginning of the recipients' numbers and of the texts; different for each flood
 	tenants []tenant
-	rate    int // calls a second
+	rate    int // how many calls the flood makes in a second
 	calls   sync.WaitGroup
 
 	next   atomic.Int64

@@ -273,8 +273,8 @@ func (g *killedGateway) report(event string, payload any) {
 	}
 }
 
-// compare compares all messages with the ledger, after the gateway reported an ack for each sent message. It returns
-// how many were never sent: the gateway did not send them, or the server was killed right before the call.
+// compare compares all messages with the ledger, after the gateway acknowledged each sent message. It returns how many
+// messages were never sent. The gateway did not send these messages, or the server was killed right before the call.
 func (g *killedGateway) compare() (unsent int) {
 	g.t.Helper()
 	sent := map[string]bool{}

@@ -13,10 +13,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A history contains everything that was done about one message. Each event took effect at some time between its from
-// and its to. The history is right if the effects have an order that the state machine below allows. A message exists
-// after the answer to a start named it. The next stop or cancel must name the message. After an answer named it as
-// cancelled, it never leaves. It is sent at most once.
+// A history contains everything that was done about one message. Each event took effect at some time between the times
+// in its fields from and to. The history is right if the effects have an order that the state machine below allows. A
+// message exists after the answer to a start named it. The next stop or cancel must name the message. After an answer
+// named it as cancelled, it never leaves. It is sent at most once.
 //
 //	absent ──start──▶ open ──named by a stop or cancel──▶ cancelled
 //	                   └──sent──▶ sent
@@ -25,7 +25,7 @@ type history []event
 // event is one thing that was done about a message.
 type event struct {
 	kind     eventKind
-	from, to int64 // in microseconds since 1970; to is the largest value if no answer came
+	from, to int64 // in microseconds since 1970; if no answer came, the field to has the largest value
 }
 
 type eventKind string

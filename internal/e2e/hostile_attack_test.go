@@ -34,8 +34,8 @@ type hostileAttack struct {
 // hostileCount is what the attackers have counted so far.
 type hostileCount struct {
 	Open    int            // the largest number of connections that were open at once
-	Refused int            // how many dials were refused
-	Made    map[string]int // how many connections were made, by attack
+	Refused int            // how many attempts to connect failed
+	Made    map[string]int // how many connections each kind of attack made
 }
 
 func (c hostileCount) String() string {

@@ -17,7 +17,7 @@ import (
 
 // Bounds of the test with hostile connections.
 const (
-	hostileMemory = 400 // MB
+	hostileMemory = 400 // the server's memory, in MB
 	hostileDelay  = 250 * time.Millisecond
 
 	keptConnections    = 4096 // how many connections the server keeps

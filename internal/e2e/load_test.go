@@ -29,7 +29,7 @@ type load struct {
 	mu     sync.Mutex
 	book   []*promise
 	wrong  []string
-	starts int // how many were acknowledged
+	starts int // how many starts were acknowledged
 	calls  int // how many requests were sent, including repeats
 	repeat int // how many requests repeated a call that was already answered
 }
@@ -40,7 +40,7 @@ type promise struct {
 	tenant    tenant
 	text      string
 	after     time.Duration // the message is due this long after the server accepted its call
-	at        time.Time     // due time of the message; zero: the field after decides
+	at        time.Time     // due time of the message; zero: the field named after contains the due time
 	asked     bool          // a stop or cancel may concern the message
 	cancelled bool          // an answer with status 200 named the message as cancelled
 	doubted   bool          // a stop or cancel that may concern the message was never answered
@@ -140,9 +140,9 @@ func (c *caller) run() {
 	c.book = append(c.book, made...)
 	c.mu.Unlock()
 	switch c.random.IntN(c.stops) {
-	case 0: // stop at once
+	case 0: // the caller stops the run at once
 		c.stopRun(made)
-	case 1: // stop at about the time when a message is due
+	case 1: // the caller stops the run at about the time when a message is due
 		c.rest(time.Duration(900+c.random.IntN(200)) * time.Millisecond)
 		c.stopRun(made)
 	case 2:

@@ -137,7 +137,8 @@ func (o *officialStory) client() {
 	o.pages = o.s.base + evaluate[string](b, `location.pathname.match(/^\/c\/\d+/)[0]`)
 }
 
-// setUp enters the keys on the guided page. The first token is wrong. Then it replaces only the token.
+// setUp enters the number's ids and secrets on the guided page. The first token is wrong. Then setUp replaces only the
+// token.
 func (o *officialStory) setUp() {
 	t, b, n := o.t, o.b, o.number
 	b.visit(o.pages + "/sessions/new")
@@ -184,8 +185,8 @@ func (o *officialStory) setUp() {
 	}
 }
 
-// subscribe enters values at Meta: those that the page shows. Meta asks for the verify token, and then sends reports to
-// the webhook.
+// subscribe copies values from the page to Meta. Meta asks for the verify token, and then sends reports to the
+// webhook.
 func (o *officialStory) subscribe() {
 	o.t.Helper()
 	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy would replace the address in this way

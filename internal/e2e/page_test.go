@@ -35,7 +35,7 @@ func (b *browser) visit(address string) {
 // waitFor waits until the script returns true.
 func (b *browser) waitFor(script string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // the wait between two tries
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // waits between two tries
 		done, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 		if err == nil && done {
 			return

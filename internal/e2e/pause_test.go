@@ -17,7 +17,7 @@ type paused struct {
 	db       *sql.DB
 	campaign int
 	fed      int
-	attempts map[int64]int // number of attempts of each message that was fed
+	attempts map[int64]int // how many attempts each planned message had
 }
 
 // pause pauses a campaign. It fails the test if the campaign is not running.
@@ -111,7 +111,7 @@ func (p *paused) arrived() (n int) {
 func (p *paused) still() {
 	p.t.Helper()
 	eventually(p.t, 20*time.Second, "some of the campaign would leave or be fed now, were it not paused", func() bool {
-		if p.among("state = 0") == 0 { // all messages that were fed have left
+		if p.among("state = 0") == 0 { // all planned messages have left
 			return p.state(strconv.Itoa(p.campaign)).Counts.Waiting > 0
 		}
 		return p.among("state = 0 and intent = 0 and next_at <= $1", time.Now().UnixMicro()) > 0

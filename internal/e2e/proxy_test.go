@@ -24,7 +24,7 @@ type proxy struct {
 
 	mu    sync.Mutex
 	heals chan struct{} // closed when the network works again; nil: the network works
-	gone  bool          // connections are reset
+	gone  bool          // true: the proxy resets all connections
 	how   int           // what happens at the next COMMIT: one of the constants below
 	armed bool
 	open  map[net.Conn]bool
@@ -96,7 +96,7 @@ func (p *proxy) relay(client net.Conn) {
 		defer end(client)
 		p.copy(client, server, nil)
 	}()
-	stores := false // this connection stores runs
+	stores := false // true: this connection stores runs
 	commit := p.copy(server, client, func(said []byte) bool {
 		stores = stores || bytes.Contains(said, []byte("insert into run"))
 		return stores && storetest.Commits(said) && p.cuts()

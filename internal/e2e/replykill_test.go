@@ -85,7 +85,7 @@ type behaviour struct {
 	name      string
 	words     []string // texts that the person writes; each is written after the one before it was answered
 	effects   []string // the effects of each reply, as the API names them; "": none
-	changes   []string // changes of consent
+	changes   []string // the changes of the person's consent
 	blacklist bool
 	confirmed bool
 	marketing string // final state of the marketing message that is due an hour later
@@ -295,7 +295,7 @@ func (n *deliverers) deliver(random *rand.Rand, d delivery) {
 		return true
 	}
 	if random.IntN(4) == 0 {
-		n.all.Go(func() { again() }) // delivers twice at once
+		n.all.Go(func() { again() }) // the network delivers the reply twice at once
 	}
 	for !again() {
 		<-time.After(time.Duration(5+random.IntN(50)) * time.Millisecond) // the wait of a network before it delivers again
@@ -463,7 +463,7 @@ func (p *writer) verifyReplies(all []listedReply, fail func(string, ...any)) {
 		fail("wrote %d times, and has %d replies: %+v", len(p.effects), len(all), all)
 		return
 	}
-	slices.Reverse(all) // the list has the newest first
+	slices.Reverse(all) // the list has the newest entries first
 	for i, y := range all {
 		effect := ""
 		if y.Effect != nil {

@@ -29,7 +29,7 @@ type shop struct {
 	account *whatsapptest.Account
 	who     tenant
 	session string   // the session's id
-	codes   []string // the codes that were shown
+	codes   []string // the linking codes that the server showed
 }
 
 // newShop starts the server and links a number through its API.
@@ -140,8 +140,8 @@ func (s *shop) becomes(id string, within time.Duration, parts ...string) {
 	})
 }
 
-// noLogin skips the oldest logins; their number is since. It fails the test if there were later logins, or if a login
-// comes within the given time.
+// noLogin skips the oldest logins. The argument since is the number of these logins. noLogin fails the test if there
+// were later logins, or if a login comes within the given time.
 func (s *shop) noLogin(since int, within time.Duration) {
 	s.t.Helper()
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
@@ -151,8 +151,8 @@ func (s *shop) noLogin(since int, within time.Duration) {
 	}
 }
 
-// logins skips the oldest logins; their number is since. Of the later logins, it returns how many the network refused,
-// and how many the network accepted.
+// logins skips the oldest logins. The argument since is the number of these logins. logins counts the later logins. It
+// returns how many of them the network refused, and how many the network accepted.
 func (s *shop) logins(since int) (refused, taken int) {
 	for _, l := range s.net.Logins()[since:] {
 		if l.Failure != 0 {

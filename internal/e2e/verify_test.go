@@ -121,7 +121,7 @@ func (v *verifier) held(id string) bool {
 func (v *verifier) network() {
 	v.t.Helper()
 	v.arrived = map[string]time.Time{}
-	copies := map[string]int{} // by phone and text, so that copies under other ids count, too
+	copies := map[string]int{} // the copies of each phone and text, so that copies under other ids count, too
 	for _, r := range ledger(v.t, v.base, v.tenant.key) {
 		at, err := time.Parse(stamp, r.Received)
 		if err != nil {

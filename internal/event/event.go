@@ -62,7 +62,8 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 	return append(data, detailOf(e, data)...)
 }
 
-// messageStates maps each type of event to the message state that the event reports. The message itself may be in a later state now.
+// messageStates maps each type of event to the message state that the event reports. The message itself may be in a
+// later state now.
 var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageSent:        new(puntuale.Completed),
 	puntuale.EventMessageDelivered:   new(puntuale.Completed),

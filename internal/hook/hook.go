@@ -119,7 +119,8 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request) (automation.HookR
 	})
 }
 
-// find finds the hook of a request. A wrong secret counts against the address of the caller. Codes: not_found, rate_limited.
+// find finds the hook of a request. A wrong secret counts against the address of the caller. Codes: not_found,
+// rate_limited.
 func (h *handler) find(ctx context.Context, r *http.Request, from admission.CallerKey) (puntuale.Hook, error) {
 	secret := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, automation.HookPath), "/")
 	found, err := h.cfg.Automations.HookOf(ctx, secret)

@@ -33,7 +33,7 @@ type Config struct {
 	Observe     func(route string, status int, took time.Duration) // called for every answer; nil: not called
 	Admit       admission.Limits                                   // shared with the dashboards and the webhooks
 	Refuse      *admission.RefusalPacer                            // delays refusals, because a flood of refusals could use all of the server's time; nil: no delay
-	Proxies     httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Proxies     httpkit.Proxies                                    // the trusted proxies; nil: httpkit.DefaultProxies
 	Scratch     string                                             // the folder for answers that are too long for memory, created at its first use; "": the system's temporary folder
 }
 

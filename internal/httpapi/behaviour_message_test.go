@@ -278,7 +278,7 @@ func behaviourLists(t *testing.T, s *service) {
 	s.must(&second, "POST", "/api/start/"+other, a.Key, `{"phone":"3337654321","testo":"t","nome":"Lucia"}`)
 	s.must(&single, "POST", "/api/messages", a.Key, `{"phone":"3331234567","text":"x","date":"2026-11-25"}`)
 	s.end(a, run.ID[0], "+393331234567", sent)
-	all := []string{single.ID[0], second.ID[0], run.ID[1], run.ID[0]} // newest first
+	all := []string{single.ID[0], second.ID[0], run.ID[1], run.ID[0]} // the list shows the newest message first
 	for query, want := range map[string][]string{
 		"": all, "state=PENDING": all[:3], "state=COMPLETED": all[3:], "state=FAILED": {}, "sequence=" + id: all[2:], "sequence=999999": {},
 		"phone=%2B393337654321": {all[1]}, "phone=3331234567": {all[0], all[2], all[3]}, "origin=SINGLE": all[:1], "origin=SEQUENCE": all[1:],

@@ -147,7 +147,7 @@ func behaviourDetails(t *testing.T, s *service) {
 		}
 	}
 	const accepted = "2026-11-20T09:30:00.123456Z"
-	// A message in flight is PENDING, and so is a message in retry. A retry changes invio_previsto.
+	// A message in flight is PENDING. A message in retry is also PENDING. A retry changes invio_previsto.
 	message, item := begin()
 	if d := show(message); d.Stato != "PENDING" || d.Risposta != "In attesa di invio" || d.Left != nil || d.Detail != nil || d.Planned != accepted ||
 		d.Richiesta != ` {"phone": 3331234567}` {

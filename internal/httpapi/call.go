@@ -32,7 +32,7 @@ type call struct {
 	device  *control.Device  // set if the key is a device's token
 	scope   string           // method and path; an idempotency key is valid only for these
 	body    []byte           // without byte order mark; nil: the request had no body
-	query   url.Values       // as [api.edge] rewrote it
+	query   url.Values       // the query, as [api.edge] rewrote it
 	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and parameters with two values
 	header  http.Header      // the header of the answer
 	match   []string         // the request's header If-Match, unchanged

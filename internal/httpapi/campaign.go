@@ -19,9 +19,9 @@ import (
 
 // Bounds of files and bodies with recipients.
 const (
-	maxList    = 100 << 20 // bytes of a file
-	maxInline  = 16 << 20  // bytes of a body
-	listValues = 200_000   // values in a body
+	maxList    = 100 << 20 // the largest size of a file, in bytes
+	maxInline  = 16 << 20  // the largest size of a body, in bytes
+	listValues = 200_000   // the largest number of values in a body
 )
 
 func registerCampaigns(a *api) {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestGatewaySessions: a Send_app session needs a gateway, unless it is a sandbox. All faults of its keys are reported
-// together. The keys are never shown. The secret address of its webhook is shown.
+// TestGatewaySessions: a Send_app session needs a gateway, unless the session is a sandbox. All faults of the
+// gateway's address, token and instance are reported together. The token is never shown. The secret address of the
+// session's webhook is shown.
 func TestGatewaySessions(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -77,7 +77,7 @@ func (w *walker) object() {
 		}
 		seen[name] = true
 		w.space()
-		w.i++ // skip the colon
+		w.i++ // skips the colon
 		w.value()
 		w.path = w.path[:len(w.path)-1]
 	}

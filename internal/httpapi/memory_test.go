@@ -63,7 +63,7 @@ func TestStartsFromMemory(t *testing.T) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var reads atomic.Int64 // reads of this test's database
+			var reads atomic.Int64 // how often this test's database was read
 			s := newService(t, options{sandbox: true, driver: driver, operator: func(o puntuale.Operator) puntuale.Operator { return readings{o, &reads} }})
 			for name, c := range memoryCases {
 				t.Run(name, func(t *testing.T) { // these tests do not run in parallel, because reads are counted

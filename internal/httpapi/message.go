@@ -101,8 +101,8 @@ const (
 	faultCallNull      puntuale.ReasonCode = "call.null"
 )
 
-// phones reads the recipients whose messages the call cancels. all is true only if the body is absent or has no
-// members, and the query has no list. phones adds unknown members of the body to the call's unknown parameters.
+// phones reads the recipients whose messages the call cancels. all is true if neither the body nor the query contains
+// a list. phones adds unknown members of the body to the call's unknown parameters.
 func (c *call) phones() (location string, phones []string, all bool, err error) {
 	queried, inQuery := c.query["phones[]"]
 	if c.body == nil {

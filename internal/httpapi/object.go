@@ -39,7 +39,7 @@ const (
 type object struct {
 	at      string // where the object is in the body, such as "body" or "body.steps[2]"
 	members map[string]json.RawMessage
-	faults  *[]puntuale.Fault // members of a wrong type
+	faults  *[]puntuale.Fault // the faults of members that have a wrong type
 	refused *[]puntuale.Fault // members that can be read but are not allowed; control returns these faults together with its own faults
 }
 

@@ -28,7 +28,7 @@ func readAll(t *testing.T, body string, read func(*object)) []string {
 		t.Fatalf("%s: code %s", body, puntuale.CodeOf(err))
 	}
 	var at []string
-	for _, f := range err.(*puntuale.Error).Faults { //nolint:errorlint // just made
+	for _, f := range err.(*puntuale.Error).Faults { //nolint:errorlint // readObject does not wrap this error
 		at = append(at, f.Location)
 	}
 	return at

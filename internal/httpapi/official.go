@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// officialBody documents the settings with which an Official session reaches Meta.
+// officialBody documents the ids and secrets with which an Official session reaches Meta.
 type officialBody struct {
 	PhoneNumberID string `json:"phone_number_id" maxLength:"64" pattern:"^[0-9]+$" doc:"Meta's id of the number, not the number. A number is taken too."`
 	AccessToken   string `json:"access_token" minLength:"1" maxLength:"4096" doc:"Of a system user, with the permission whatsapp_business_messaging"`
@@ -18,8 +18,8 @@ type officialBody struct {
 	Groups        bool   `json:"groups_api,omitempty" doc:"The account has Meta's Groups API, and writes to groups by the ids that it gives"`
 }
 
-// keysBody documents the body of the call that changes the keys of an Official session. If a member is missing, its
-// value does not change.
+// keysBody documents the body of the call that changes the ids and secrets of an Official session. If a member is
+// missing, its value does not change.
 type keysBody struct {
 	PhoneNumberID string `json:"phone_number_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"As at the creation of a session. A number is taken too."`
 	AccessToken   string `json:"access_token,omitempty" maxLength:"4096"`

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialSession: keys can be set, tested and replaced, but are never shown again.
+// TestOfficialSession: a session's secrets can be set, tested and replaced, but are never shown again.
 func TestOfficialSession(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -45,8 +45,8 @@ func TestOfficialSession(t *testing.T) {
 		says(`"ok":false`, `phone_number_id non esiste`)
 		s.must(&made, "PUT", path+"/official", key, officialKeys)
 		says(`"ok":true`)
-		// A call may replace a single key, and the other keys do not change. If no keys are stored yet, a call must
-		// contain all of them.
+		// A call may replace one secret, and the other secrets do not change. If no secrets are stored yet, a call
+		// must contain all of them.
 		s.must(&made, "PUT", path+"/official", key, `{"access_token":"EAAcanaryold"}`)
 		says(`"ok":false`, `"message":"Token di accesso scaduto o revocato`)
 		s.must(&made, "PUT", path+"/official", key, `{"access_token":" EAAcanary ","app_secret":null}`)
@@ -62,7 +62,7 @@ func TestOfficialSession(t *testing.T) {
 		}
 		s.must(&made, "PUT", path+"/official", key, strings.Replace(officialKeys, "EAAcanary", "EAAcanaryold", 1))
 		says(`"state":"unlinked"`)
-		s.must(&made, "DELETE", path+"/pair", key, "") // keys can be removed even if they are invalid
+		s.must(&made, "DELETE", path+"/pair", key, "") // secrets can be removed even if they are invalid
 		says(`"ok":false`, `"message":"Mancano le credenziali di Meta"`)
 		s.refusedAt(422, "PUT", path+"/official", key, `{"access_token":"EAAcanary"}`, "body.phone_number_id", "body.app_secret", "body.verify_token")
 

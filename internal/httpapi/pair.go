@@ -51,7 +51,8 @@ func setPair(ctx context.Context, c *control.Client, in *call, p *pairChangeInpu
 		return pairAnswer{}, err
 	}
 	start, stop := body.id("start"), body.id("stop")
-	for _, side := range []string{"start", "stop"} { // null means none. An absent member is refused, because its caller may expect that the value does not change.
+	// Null means no sequence. An absent member is refused, because the caller may expect that the value does not change.
+	for _, side := range []string{"start", "stop"} {
 		if !body.has(side) && !body.null(side) {
 			body.blank(side)
 		}

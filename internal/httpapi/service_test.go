@@ -73,7 +73,7 @@ type options struct {
 	operator func(puntuale.Operator) puntuale.Operator // wraps the store that control uses
 	sandbox  bool
 	rate     float64
-	driver   storetest.Driver // nil: SQLite
+	driver   storetest.Driver // the database; nil: SQLite
 	public   string           // the service's address
 	opener   puntuale.MediaOpener
 	internet bool // true: receivers of webhooks must be public; false: they may be on this machine

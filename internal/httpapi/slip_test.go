@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSlips: a call with a slip must not look successful. If a call probably contains a mistake, the server refuses it
-// and does nothing.
+// TestSlips: a call with a small mistake must not look successful. If a call probably contains a mistake, the server
+// refuses the call and does nothing.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

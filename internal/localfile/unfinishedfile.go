@@ -73,7 +73,7 @@ func (u *Unfinished) removeRemains() {
 	}
 }
 
-// Finish writes the file to disk under its final name. If it fails, there is no file with this name.
+// Finish writes the file to disk under its final name. If Finish fails, no file with the new content has this name.
 func (u *Unfinished) Finish() error {
 	if u == nil {
 		return nil

@@ -32,7 +32,7 @@ func (h sampled) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// takes returns true for a fraction of its calls, at equal distances. The field share is this fraction. With 0.01,
+// takes returns true for a fraction of its calls, at regular intervals. The field share is this fraction. With 0.01,
 // takes returns true for each hundredth call.
 func (h sampled) takes() bool {
 	n := h.seen.Add(1)

@@ -62,7 +62,7 @@ func attribute(_ []string, a slog.Attr) slog.Attr {
 				return slog.String(a.Key, WithoutKeys(text))
 			}
 		}
-	default: // numbers and times
+	default: // numbers and times contain no key
 	}
 	return a
 }

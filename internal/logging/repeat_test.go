@@ -18,7 +18,7 @@ func TestRepeatsAreHeldBack(t *testing.T) {
 	now := clock.NewFake(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
 	log := WithoutRepeats(slog.New(slog.NewTextHandler(&out, nil)), now)
 	full := errors.New("database or disk is full (13)")
-	for range 600 { // five minutes, twice a second
+	for range 600 { // the same error, twice a second for five minutes
 		log.Warn("a claim failed", "error", full)
 		log.With("node", 3).Warn("closing or postponing messages failed", "error", full)
 		now.Advance(time.Second / 2)

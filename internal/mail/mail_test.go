@@ -192,7 +192,7 @@ func TestRefused(t *testing.T) {
 	w.is(0, 2, 0)
 	w.clock.Advance(time.Minute)
 	w.round()
-	w.is(0, 2, 0) // no attempt, because the second wait is longer
+	w.is(0, 2, 0) // the round made no attempt, because the second wait is longer
 	w.Recipients(nil)
 	w.Data(mailtest.Refuse(452))
 	w.clock.Advance(time.Minute)

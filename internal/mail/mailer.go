@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	claimed  = 16              // e-mails of one claim
-	atOnce   = 4               // connections to the mail server
+	claimed  = 16              // the most e-mails of one claim
+	atOnce   = 4               // the most connections to the mail server at once
 	endWrite = 5 * time.Second // the time limit for recording the result, also while the server stops
 
 	firstWait = time.Minute // the wait after the first failed attempt; it doubles after each further one
@@ -28,7 +28,7 @@ const (
 const (
 	Taken   = "taken"    // the mail server accepted the e-mail
 	Failed  = "failed"   // another attempt will follow
-	GivenUp = "given_up" // refused for good, or tried for too long
+	GivenUp = "given_up" // every further attempt would fail, or the attempts took too long
 )
 
 // Config is the configuration of a [Mailer].

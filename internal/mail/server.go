@@ -18,7 +18,7 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// within is the time limit of each step of an attempt: to connect and sign in, and to send the e-mail.
+// An attempt has two parts: to connect and sign in, and to send the e-mail. within is the time limit of each part.
 const within = 20 * time.Second
 
 // authentications are the methods to sign in to a mail server, the best first. The last two send the password
@@ -29,8 +29,8 @@ var authentications = []gomail.SMTPAuthType{gomail.SMTPAuthSCRAMSHA256, gomail.S
 type Server struct {
 	host     string
 	port     int
-	implicit bool // TLS from the first byte; false: STARTTLS
-	plain    bool // without TLS, which is allowed only on this machine
+	implicit bool // true: TLS from the first byte; false: STARTTLS
+	plain    bool // the connection has no TLS, which is allowed only on this machine
 	user     string
 	password string
 
@@ -87,7 +87,7 @@ var errAway = errors.New("the mail server")
 // refusal is a server's answer to one e-mail. It has only the code, because the server's text may contain the address.
 type refusal struct {
 	code     int
-	enhanced string // such as 5.1.1
+	enhanced string // the enhanced status code, such as 5.1.1
 }
 
 func (r refusal) Error() string {
@@ -97,8 +97,8 @@ func (r refusal) Error() string {
 // final reports whether every further attempt would be refused, too.
 func (r refusal) final() bool { return r.code >= 500 }
 
-// send sends one e-mail. The error wraps errAway if the server accepts no e-mail at all. It is a refusal if the server
-// refused this e-mail.
+// send sends one e-mail. The error wraps errAway if the server accepts no e-mail at all. The error is a refusal if the
+// server refused this e-mail.
 func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
 	client, hangUp, err := s.connect(ctx)
 	if err != nil {

@@ -281,7 +281,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRedirectsShareTheTime: each redirect is fast enough, but all together exceed the limit.
+// TestRedirectsShareTheTime: each redirect is fast enough, but all redirects together exceed the limit.
 func TestRedirectsShareTheTime(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {

@@ -78,7 +78,7 @@ func tooBig(limit int64) *puntuale.SendError {
 	return final(reasonTooBig, reasonOverLimit, nil, strconv.FormatInt(limit, 10))
 }
 
-// interrupted returns the error for a failure of the network, which may be caused by the context.
+// interrupted returns the error for a failure of the network. The end of the context may have caused the failure.
 func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	var refused *addressError
 	var name *net.DNSError

@@ -148,7 +148,7 @@ func buildLabels(version string) prometheus.Labels {
 // notLinked is about all other sessions.
 func (m *Meter) Backlog(at time.Time, ready, notLinked Backlog) { m.backlog.set(at, ready, notLinked) }
 
-// Disk sets how much of a disk is free, in bytes. use is the purpose of the server's files on this disk.
+// Disk sets how much of a disk is free, in bytes. use says what the server stores on this disk.
 func (m *Meter) Disk(use string, free, size uint64) {
 	m.alerts.diskFree.WithLabelValues(use).Set(float64(free))
 	m.alerts.diskSize.WithLabelValues(use).Set(float64(size))

@@ -6,10 +6,10 @@ import (
 	"puntuale"
 )
 
-// SessionState is a type of sessions and a state.
+// SessionState contains a type of sessions and one of their states.
 type SessionState struct {
 	Type    puntuale.ConnectionType
-	State   string // the name in the API
+	State   string // the state's name in the API
 	Sandbox bool
 }
 

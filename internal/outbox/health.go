@@ -32,8 +32,8 @@ type failure struct {
 
 func newHealth(cfg *Config) *health { return &health{cfg: cfg, fails: map[string]failure{}} }
 
-// note records the result of a part's call of the store. It logs the beginning of a failure, logs the failure again
-// every hour, and logs its end.
+// note records whether a part's last call of the store succeeded. It logs the beginning of a failure, logs the failure
+// again every hour, and logs its end.
 func (h *health) note(part string, err error) {
 	now := h.cfg.Clock.Now()
 	h.mu.Lock()

@@ -133,8 +133,8 @@ func (q *fairQueue) cut(size int) (rest []puntuale.DueDelivery) {
 	return rest
 }
 
-// account is a group of receivers: all webhooks of one client, or one webhook of a partner. The scheduler starts
-// attempts for one account after the other.
+// account is a group of receivers: all webhooks of one client, or one webhook of a partner. It is not the account of a
+// client. The scheduler starts attempts for one account after the other.
 type account struct {
 	receivers []*receiver
 	next      int

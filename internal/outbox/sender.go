@@ -38,7 +38,7 @@ const (
 	mostQueued     = 8192 // deliveries in memory
 	mostUnrecorded = 256  // results that are not on disk yet; after a crash their events are sent again
 	mostRead       = 256  // webhooks in one read
-	mostLook       = 512  // receivers that look marks in one call, if no new deliveries were made
+	mostLook       = 512  // receivers that the method look marks in one call, if no new deliveries were made
 	perLook        = 200 * time.Microsecond
 	ownEvery       = time.Second
 	lookPoll       = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made
@@ -145,7 +145,7 @@ func (s *Sender) within(ctx context.Context, ended <-chan struct{}, maxWait time
 }
 
 // Stop begins no new attempts, waits a while for those in flight, and records their results. Then it cancels the
-// attempts that are still in flight. The next owner makes them again.
+// attempts that are still in flight. The next owner makes these attempts again.
 func (s *Sender) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

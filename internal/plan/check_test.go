@@ -59,7 +59,7 @@ func TestCheckFaults(t *testing.T) {
 		{`{"text":"` + strings.Repeat("è", 1025) + `","media":"https://x.it/a.pdf"}`, "text"},
 		{`{"media":"x"}`, "media"},
 		{`{"media":"https://x.it/` + strings.Repeat("a", 2050) + `.pdf"}`, "media"}, // the fault is reported only once
-		{`{"text":"` + strings.Repeat("{{a|}}", 2731) + `"}`, "text"},               // 16,386 characters
+		{`{"text":"` + strings.Repeat("{{a|}}", 2731) + `"}`, "text"},               // this text has 16,386 characters
 		{`{"media":"https://x.it/a.exe"}`, "media"},
 		{`{"media":"https://x.it/a"}`, "media"},
 		{`{"media":"{{a"}`, "media"},

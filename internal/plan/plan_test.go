@@ -86,7 +86,7 @@ func TestDue(t *testing.T) {
 	for _, c := range []struct {
 		name, zone, now string // now is a local time; "" means Wednesday 18 November 2026, 10:00 in Rome
 		timing, f       string
-		desired, due    string // "" means none
+		desired, due    string // "": no time is expected
 	}{
 		{name: "the call", timing: ``, due: "2026-11-18 10:00"},
 		{name: "a delay", timing: `"offset":{"amount":90,"unit":"minutes"}`, desired: "2026-11-18 11:30", due: "2026-11-18 11:30"},

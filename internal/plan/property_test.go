@@ -88,7 +88,7 @@ func TestPlanProperties(t *testing.T) {
 		in := drawInput(t)
 		p, err := Build(in)
 		if err != nil {
-			t.Skip() // more than 40 months away, so beyond the horizon
+			t.Skip() // the message is more than 40 months away, so it is beyond the horizon
 		}
 		again, _ := Build(in)
 		if !reflect.DeepEqual(p, again) {
@@ -204,7 +204,7 @@ func TestJitterKeepsOrder(t *testing.T) {
 		}
 		without, err := Build(steady)
 		if err != nil {
-			t.Skip() // beyond the horizon
+			t.Skip() // a message is beyond the horizon
 		}
 		with, err := Build(in)
 		if err != nil {

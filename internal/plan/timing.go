@@ -23,7 +23,7 @@ const defaultValidity = 24 * time.Hour
 type timing struct {
 	*puntuale.Timing
 	loc    *time.Location
-	window *puntuale.Window // nil: always open
+	window *puntuale.Window // nil: the window is always open
 	anchor time.Time
 	at     time.Duration // value of At; set only if the step has At
 	before bool          // true: the step must leave before its anchor

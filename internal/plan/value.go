@@ -13,7 +13,7 @@ import (
 type Kind int8
 
 const (
-	Absent Kind = iota // missing or null
+	Absent Kind = iota // the field is missing or null
 	Text               // a string, decoded
 	Number             // a number, as the caller wrote it
 	Other              // an array, an object, true or false
@@ -22,7 +22,7 @@ const (
 // Value is the value of one field of the call. The zero value is an absent field.
 type Value struct {
 	Kind Kind
-	Text string // only with Text and Number
+	Text string // set only if Kind is Text or Number
 }
 
 // FromJSON converts a member of a JSON object into a value. raw should be valid JSON; for any other bytes, Kind is

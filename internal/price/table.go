@@ -17,7 +17,7 @@ var Categories = []string{"marketing", "utility", "authentication", "service"}
 
 // Table is a table of prices. It never changes.
 type Table struct {
-	Currency string // ISO 4217
+	Currency string // the currency's code in ISO 4217
 	Date     puntuale.Date
 	Source   string
 
@@ -38,7 +38,7 @@ func Embedded() *Table {
 
 const (
 	mostBytes  = 1 << 20
-	mostFaults = 20 // faults that one error contains
+	mostFaults = 20 // the most faults that one error contains
 )
 
 // Read reads a table in CSV format. Its first lines contain currency, date and source. After the header, which begins

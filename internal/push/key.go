@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// keyName is the name of the sealed private key in the store, and also the purpose and the place of the seal.
+// keyName is the name of the sealed private key in the store, and also the vault's purpose and place for the key.
 const keyName = "push key"
 
 // Key is the key pair that signs the installation's pushes (VAPID). Browsers get the public key when they subscribe.

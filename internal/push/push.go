@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	claimed  = 64               // devices of one claim
-	atOnce   = 16               // requests to push services at once
+	claimed  = 64               // the most devices of one claim
+	atOnce   = 16               // the most requests to push services at once
 	within   = 10 * time.Second // the time limit of each request
 	endWrite = 5 * time.Second  // the time limit for recording the result, also while the server stops
 

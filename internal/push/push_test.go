@@ -189,7 +189,7 @@ func TestHostileTargets(t *testing.T) {
 	w := newWorld(t, func(w *world) http.RoundTripper { return media.Transport(nil) })
 	w.subscribe(t, 1, 0) // its address is on 127.0.0.1, which is refused
 	w.subscribe(t, 2, 0, func(b *pushtest.Browser) { b.Endpoint = "http://169.254.169.254/latest" })
-	w.subscribe(t, 3, 0, func(b *pushtest.Browser) { b.P256dh = strings.Repeat("A", 87) }) // not a point of the curve
+	w.subscribe(t, 3, 0, func(b *pushtest.Browser) { b.P256dh = strings.Repeat("A", 87) }) // this key is not a point of the curve
 	w.subscribe(t, 4, 0, func(b *pushtest.Browser) { b.Auth = "%" })
 	w.due = append(w.due, puntuale.Push{Device: 5, Session: 31, Target: []byte("not sealed")})
 	w.round(t)

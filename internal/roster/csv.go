@@ -22,7 +22,7 @@ const sampled = 10
 // encoding/csv is not used, because it would read from an open quote to the end of the file. It also does not recognise
 // \r, and does not report the first line of a row with an open quote.
 type csvSource struct {
-	r          io.Reader // UTF-8, or an encoding that the rows reveal
+	r          io.Reader // the list in UTF-8, or in an encoding that the rows reveal
 	buf        []byte
 	from, to   int // range of buf that is not parsed yet
 	err        error

@@ -83,7 +83,7 @@ func TestOpenQuoteIsBounded(t *testing.T) {
 func TestLongLines(t *testing.T) {
 	t.Parallel()
 	columns := strings.Repeat("x,", 100) + "phone\n"
-	row := strings.Repeat(strings.Repeat("y", 640)+",", 101) // 64,741 bytes
+	row := strings.Repeat(strings.Repeat("y", 640)+",", 101) // the row has 64,741 bytes
 	row += strings.Repeat(" ", roster.MaxLine-len(row))
 	if o := csvOf(t, columns+row+"\n"+row+"\r\n"+row); len(o.rows) != 3 || o.faults != nil || o.end != nil {
 		t.Errorf("%d rows, faults %v, end %v", len(o.rows), o.faults, o.end)

@@ -47,7 +47,7 @@ type source interface {
 // record is a row from a source. The next call of the source overwrites it.
 type record struct {
 	line int
-	text []byte // all cells, without anything between them
+	text []byte // the texts of all cells, without anything between them
 	ends []int  // where each cell ends in text
 
 	fault *RowError   // nil: the row has no fault
@@ -55,7 +55,7 @@ type record struct {
 }
 
 type cellFault struct {
-	column  int // from 1
+	column  int // number of the column, from 1
 	problem Problem
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxShared  = 10_000_000 // shared texts; each needs four bytes of memory
+	maxShared  = 10_000_000 // largest number of shared texts; each needs four bytes of memory
 	endsPage   = 64 << 10
 	windowSize = 16 << 10 // bytes of texts that are read from the file at once; every text is shorter
 )

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// keepCommands searches for commands every [Config].Poll, and after each wakeup.
+// keepCommands searches for commands after each wait of [Config].Poll, and after each wakeup.
 func (m *Manager) keepCommands() {
 	for {
 		fired, release := m.cfg.Clock.After(m.cfg.Poll)

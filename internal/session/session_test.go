@@ -249,7 +249,7 @@ func TestOwnerDies(t *testing.T) {
 				id := w.give(a, verb, byQR)
 				call := map[puntuale.CommandVerb]string{puntuale.CommandUnlink: "unlink", puntuale.CommandPair: "pair qr "}[verb]
 				a.did("open as created", call)
-				if err := w.Leave(t.Context(), a.id); err != nil { // has the same effect as the end of the lease
+				if err := w.Leave(t.Context(), a.id); err != nil { // Leave has the same effect as the end of the lease
 					t.Fatal(err)
 				}
 				b.owns(0)

@@ -65,7 +65,7 @@ type Conversation struct {
 // Message is a message of a conversation.
 type Message struct {
 	ID, Conversation int64
-	Text, Kind       string // incoming or outgoing
+	Text, Kind       string // Kind is incoming or outgoing
 	Private          bool
 	Source           string
 	Status, Error    string

@@ -19,7 +19,7 @@ import (
 type Network struct {
 	Connector puntuale.Connector
 	Client    puntuale.ClientID
-	Session   puntuale.SessionID // linked and online
+	Session   puntuale.SessionID // this session is linked and online
 
 	// To returns a recipient that accepts messages: a different one for each n from 0 to 99.
 	To func(n int) string

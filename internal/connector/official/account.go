@@ -129,7 +129,8 @@ func (a *account) pauseEnd(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// release ends the pauses of the number, of templates and of persons.
+// release ends the pauses of the number and of its templates. It also forgets which persons Meta could not reach. It
+// does not end the waits of single persons after too many messages or after a refused marketing message.
 func (a *account) release() {
 	a.unreachable.forget()
 	a.mu.Lock()
@@ -162,8 +163,8 @@ func (a *account) clientID() puntuale.ClientID {
 	return a.client
 }
 
-// reconsider starts a status check at once. The check reads the templates again, unless they were read less than
-// syncSoonest ago. If valid is true, reconsider also ends the pause of the template with this key.
+// reconsider starts a status check, which reads the templates again. If they were read less than syncSoonest ago,
+// reconsider starts no check. If valid is true, reconsider also ends the pause of the template with this key.
 func (a *account) reconsider(key string, valid bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

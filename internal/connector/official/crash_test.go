@@ -267,7 +267,7 @@ func (w *world) plan(from, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// withoutIntent returns how many messages have no intent, so that no attempt has begun.
+// withoutIntent returns how many messages have no intent. No attempt of these messages has begun.
 func (w *world) withoutIntent() int64 {
 	return w.w.Int("select count(*) from message where intent = 0")
 }

@@ -138,7 +138,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 	r := &reader{c: c, find: find, now: c.cfg.Clock.Now()}
 	var d delivery
 	if json.Unmarshal(body, &d) != nil || d.Object != "whatsapp_business_account" {
-		return nil, 1, nil //nolint:nilerr // the body is odd, and a repeat would not change it
+		return nil, 1, nil //nolint:nilerr // the body cannot be used, and Meta would send the same body again
 	}
 	for _, entry := range d.Entry {
 		for _, part := range entry.Changes {

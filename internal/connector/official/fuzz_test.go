@@ -65,7 +65,7 @@ func FuzzDelivery(f *testing.F) {
 }
 
 // FuzzAnswer checks answers with a status other than 200. Each is a refusal in Meta's form, or leaves the outcome
-// unknown.
+// uncertain.
 func FuzzAnswer(f *testing.F) {
 	f.Add(400, `{"error":{"code":131026,"message":"x","error_data":{"details":"y"}}}`)
 	f.Add(500, `{"error":{}}`)

@@ -45,7 +45,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-const answerMost = 1 << 20 // bytes
+const answerMost = 1 << 20 // the largest answer that is read, in bytes
 
 // unsentError says that no byte of a request reached Meta.
 type unsentError struct{ err error }
@@ -54,7 +54,7 @@ func (e *unsentError) Error() string { return "the request did not leave: " + e.
 func (e *unsentError) Unwrap() error { return e.err }
 
 // call sends one request and decodes Meta's answer into target. A [*graphError] means that Meta refused. An
-// [*unsentError] means that no byte of the request left. After any other error it is unknown what Meta did.
+// [*unsentError] means that no byte of the request left. After any other error nobody knows what Meta did.
 func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path string, query url.Values, body io.Reader, length int64, kind string, target any) error {
 	if query == nil {
 		query = url.Values{}

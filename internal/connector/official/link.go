@@ -75,7 +75,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends all pauses of a session, and starts a status check at once.
+// Test ends the pauses that release ends, and runs a status check at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -222,8 +222,8 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 
 // numberInfo is Meta's answer about a number.
 type numberInfo struct {
-	number string // "+…"
-	limit  int    // how many persons the number may address in 24 hours; 0: no limit, or none given
+	number string // in the form "+…"
+	limit  int    // how many persons the number may address in 24 hours; 0: there is no limit, or Meta gave none
 }
 
 // ask requests a number's data from Meta. If the token may not read the limit, ask returns the other data.

@@ -24,7 +24,7 @@ import (
 // mediaKind says how Meta shows files of certain content types, and how large such files may be.
 type mediaKind struct {
 	kind     string // image, video, audio, document
-	maxBytes int64  // bytes
+	maxBytes int64
 	voice    bool
 }
 

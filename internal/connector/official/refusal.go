@@ -104,17 +104,17 @@ func ruleOf(code int) (rule, bool) {
 	if r, ok := rules[code]; ok {
 		return r, true
 	}
-	if code >= 200 && code <= 299 { // errors of permissions
+	if code >= 200 && code <= 299 { // Meta uses these codes for errors of permissions
 		return rule{noAccess, reasonRights}, true
 	}
 	return rule{failMessage, reasonInvalid}, false
 }
 
-// The duration of each pause. A pause ends earlier if a person tests the session.
+// The duration of each pause. The pause of a number or a template ends earlier if a person tests the session.
 const (
-	pauseTime    = time.Hour        // of a number
-	noAccessFor  = time.Minute      // of a number, if its token is the cause
-	templateFor  = 15 * time.Minute // of a template
+	pauseTime    = time.Hour        // the pause of a number
+	noAccessFor  = time.Minute      // the pause of a number whose token is the cause
+	templateFor  = 15 * time.Minute // the pause of a template
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute
 	pairMost     = 5 // after this number of refusals in a row the wait stays at 4^5 s, about 17 minutes

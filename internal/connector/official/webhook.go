@@ -55,7 +55,7 @@ type Webhook struct {
 // keptKeys are a session's keys in memory. They are used for at most keysKept.
 type keptKeys struct {
 	client puntuale.ClientID
-	keys   *puntuale.OfficialKeys // nil: none
+	keys   *puntuale.OfficialKeys // nil: the session has no keys
 	read   time.Time
 }
 

@@ -210,7 +210,7 @@ func TestWebhookOfPeople(t *testing.T) {
 	withdrawn(true)
 	w.deliver(resume)
 	withdrawn(false)
-	w.deliver(stop) // the same delivery again, and late
+	w.deliver(stop) // Meta sends the same delivery again, and late
 	withdrawn(false)
 	// A failure with Meta's code 131050 also means that the person opted out.
 	id, taken, token := w.stored(person)

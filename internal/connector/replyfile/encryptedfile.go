@@ -36,7 +36,7 @@ var keyNames = map[string]string{
 type EncryptedFile struct {
 	Kind    string `json:"kind"` // stickers have the kind image
 	URL     string `json:"url,omitempty"`
-	Path    string `json:"path,omitempty"` // the path at WhatsApp's common host; "": URL applies
+	Path    string `json:"path,omitempty"` // the path at WhatsApp's common host; "": the file is at URL
 	Key     []byte `json:"key"`
 	Hash    []byte `json:"hash,omitempty"`     // SHA-256 of the file
 	EncHash []byte `json:"enc_hash,omitempty"` // SHA-256 of the encrypted file

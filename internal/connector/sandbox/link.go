@@ -92,7 +92,8 @@ func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method p
 	return nil
 }
 
-// Reconnect does nothing, because a linked session of the simulated network is always online.
+// Reconnect only checks that the session is linked, because a linked session of the simulated network is always online.
+// Codes: conflict if the session is not linked.
 func (c *Connector) Reconnect(_ context.Context, session puntuale.SessionID) error {
 	if !c.Online(session) {
 		return puntuale.Conflict(puntuale.FaultSessionNotLinked)
@@ -120,7 +121,7 @@ func (l *links) endPairing(session puntuale.SessionID) {
 	<-ended
 }
 
-// pairing is one attempt to link a session.
+// pairing is one try to link a session.
 type pairing struct {
 	*Connector
 	session puntuale.SessionID

@@ -29,7 +29,8 @@ func (r *reports) count() int {
 	return len(r.got)
 }
 
-// after moves the clock forward in steps until there are n reports, and returns the last report.
+// after moves the clock forward by the duration step, again and again, until there are n reports. It returns the last
+// report.
 func (r *reports) after(t *testing.T, c *clock.Fake, step time.Duration, n int) puntuale.LinkReport {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); r.count() < n; <-time.After(time.Millisecond) {

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Endings of phone numbers with a special outcome. Groups have none.
+// A message to a phone number with one of these endings has a special outcome. Groups have no such endings.
 const (
 	EndingRefused = "9901" // refused for good
 	EndingTwice   = "9902" // refused at the first attempt, accepted at the second
@@ -25,7 +25,7 @@ const (
 	SlowAnswer = 2 * time.Second
 
 	slots       = 1000
-	sendTimeout = 10 * time.Second // added to the latency
+	sendTimeout = 10 * time.Second // the timeout of a send is the latency plus this time
 )
 
 // Reasons why a message or a link failed at the simulated network. A lost answer gives errLost, which is not a

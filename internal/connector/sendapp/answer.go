@@ -27,7 +27,7 @@ var errNoAnswer = &puntuale.ReasonError{Reason: puntuale.Because(reasonNothing)}
 // Reasons for answers that do not show whether the message was sent.
 const (
 	reasonNothing    puntuale.ReasonCode = "sendapp.answer_says_nothing"
-	reasonUnreadable puntuale.ReasonCode = "sendapp.answer_unreadable"  // {1}: why
+	reasonUnreadable puntuale.ReasonCode = "sendapp.answer_unreadable"  // {1}: the error of the decoder
 	reasonStatus     puntuale.ReasonCode = "sendapp.http_status"        // {1}: the status
 	reasonNoID       puntuale.ReasonCode = "sendapp.success_without_id" // {1}: the gateway's text
 	reasonUnclear    puntuale.ReasonCode = "sendapp.error_unclear"      // {1}: the gateway's text
@@ -145,8 +145,8 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 }
 
 // refusal returns nil if the message was sent. It returns a [*puntuale.SendError] if the message was certainly not
-// sent. Any other error means that the outcome is unknown. A success without an id also leaves the outcome unknown,
-// because the gateway returns such a success even if its send failed with an exception.
+// sent. Any other error means that the outcome is uncertain. A success without an id also leaves the outcome
+// uncertain, because the gateway returns such a success even if its send failed with an exception.
 func (a answer) refusal() error {
 	text := a.text()
 	does, sendError := meaning(text)

@@ -42,7 +42,7 @@ const (
 )
 
 // call sends one request with the keys, and returns the gateway's answer. An [*unsentError] means that no byte of the
-// request left. After any other error it is unknown what the gateway did. No error contains the address, because its
+// request left. After any other error nobody knows what the gateway did. No error contains the address, because its
 // query has the token.
 func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name string, encoding form, with map[string]string) (answer, error) {
 	values := url.Values{"access_token": {k.AccessToken}}

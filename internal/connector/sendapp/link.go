@@ -167,7 +167,7 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) error {
 // gatewayStatus is a gateway's answer about its number.
 type gatewayStatus struct {
 	state  puntuale.LinkState
-	number string // "+…", once it is known
+	number string // in the form "+…"; "": the number is not known yet
 	reason puntuale.ReasonCode
 	action action // what the connector must do after the gateway's text
 }

@@ -114,8 +114,8 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 	return h, true
 }
 
-// fileKinds are the members of a content that have a file. Each has the kind of the reply, and the purpose of the keys
-// that encrypt the file.
+// fileKinds are the members of a content that have a file. Each has the kind of the reply, and the name with
+// which the file's keys are derived.
 var fileKinds = map[string]struct {
 	kind puntuale.ReplyKind
 	keys string

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestAnswers checks what each answer of the family proves. Kind 0 means that the outcome is unknown.
+// TestAnswers checks what each answer of the family proves. Kind 0 means that the outcome is uncertain.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const uncertain, sent = puntuale.SendErrorKind(0), puntuale.SendErrorKind(-1)

@@ -16,7 +16,7 @@ import (
 
 // Limits of one delivery.
 const (
-	webhookMost = 1 << 20          // bytes
+	webhookMost = 1 << 20          // the largest body, in bytes
 	webhookWait = 10 * time.Second // how long handling one delivery may take
 	eventsMost  = 500              // the most messages of one delivery that are read
 )

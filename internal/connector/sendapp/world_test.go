@@ -162,8 +162,8 @@ func (w *world) until(what string, condition func() bool) {
 	}
 }
 
-// later moves the clock forward in steps until condition holds. One step is not enough, because a goroutine may begin
-// to wait for the clock after the step.
+// later moves the clock forward by the duration step, again and again, until condition holds. One move is not enough,
+// because a goroutine may begin to wait for the clock after the move.
 func (w *world) later(step time.Duration, what string, condition func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {

@@ -64,7 +64,7 @@ func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	}
 }
 
-// free ends the pause of cold contacts, because the session was linked to a new number.
+// free ends the wait of messages to cold contacts, because the session was unlinked, or linked to a new number.
 func (s *coldContactLimiter) free() { s.pause(time.Time{}) }
 
 // knows reports whether a recipient ever wrote to the number, or got a message from it.
@@ -104,7 +104,7 @@ func (s *coldContactLimiter) learn(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= knownMost {
-		clear(s.known) // the database still has them
+		clear(s.known) // the database still contains these people
 	}
 	s.known[to] = true
 }

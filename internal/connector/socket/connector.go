@@ -28,8 +28,8 @@ type Config struct {
 	// session needs the keys, and again until it succeeds. The caller closes the database, after Stop.
 	Database func(ctx context.Context) (Database, error)
 
-	// Seal encrypts data, and Unseal decrypts them. Purpose says what the data are for. Place says where they are
-	// stored.
+	// Seal encrypts data, and Unseal decrypts them. The argument purpose says what the data are for. The argument place
+	// says where the data are stored.
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
 	IDKey  []byte // encrypts message ids for WhatsApp; the same on every node, and unchanged while receipts may still come
@@ -94,7 +94,7 @@ func init() {
 	logger.Setup(&s)
 }
 
-// New returns a connector. The connector starts no work before the first call of Open.
+// New returns a connector, and starts its sweep. Call Stop to end the sweep.
 func New(cfg Config) *Connector {
 	if cfg.Owned == nil {
 		cfg.Owned = func() bool { return true }

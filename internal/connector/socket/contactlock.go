@@ -48,7 +48,7 @@ const loanLasts = 2 * time.Second
 type contactLocks struct {
 	clock clock.Clock
 	mu    sync.Mutex
-	held  map[string]*contactLock // by contact
+	held  map[string]*contactLock // the key is the contact
 	sends map[string]bool         // contacts of the message that is being sent; true: another goroutine owned the lock meanwhile
 }
 

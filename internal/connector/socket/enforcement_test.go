@@ -135,7 +135,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // If the connection breaks and returns at once, the library itself repeats the frame. Here the connection does not
-// return. So the outcome is unknown. The repeat has the same id, and people see one message.
+// return. So the outcome is uncertain. The repeat has the same id, and people see one message.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -25,8 +25,8 @@ const (
 	idRounds  = 10
 	halfBits  = idBytes * 8 / 2
 	halfMask  = 1<<halfBits - 1
-	spareBits = 11 // zeros, which show that this package made an id
-	ageBits   = 8  // bits of the generation
+	spareBits = 11 // how many bits are zero; the zeros show that this package made the id
+	ageBits   = 8  // how many bits the generation has
 )
 
 // ids encrypts and decrypts WhatsApp's ids of messages.

@@ -15,7 +15,7 @@ const (
 	againLast     = 5 * time.Minute
 	steady        = time.Minute      // once a number was online for this time, its earlier failures no longer count
 	refusedFirst  = time.Minute      // the first wait after the network refused a login and gave no reason
-	refusedLast   = time.Hour        // the longest such wait
+	refusedLast   = time.Hour        // the longest wait after such refusals
 	banUnknown    = 24 * time.Hour   // the wait if the network bans the number and gives no end
 	banGrace      = 2 * time.Second  // added to the end of a ban
 	quarantine    = 10 * time.Minute // the first wait if the network acknowledges no messages; each further wait is twice as long
@@ -54,11 +54,11 @@ const (
 type linkMachine struct {
 	link  puntuale.LinkReport
 	next  time.Time // when the next login begins without a person; zero: never
-	moved bool      // the state changed; number acts on the change and sets this to false
+	moved bool      // the state changed; the type number acts on the change, and then sets this field to false
 	since time.Time // when the number came online
 
 	failures    int // how many logins in a row failed or ended early
-	quarantines int // quarantines in a row
+	quarantines int // how many times in a row the network acknowledged no messages
 }
 
 // opened sets the state of a session that was just opened. l is the stored state. linked says whether the number has

@@ -22,7 +22,7 @@ type number struct {
 	client puntuale.ClientID
 	log    *slog.Logger
 
-	ctx    context.Context // when it ends, the connections close
+	ctx    context.Context // when ctx ends, the connections close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	looked chan struct{} // closed once the number's state is known: linked, not linked, or being linked

@@ -45,7 +45,7 @@ func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method p
 	return nil
 }
 
-// pairing is one attempt to link a number.
+// pairing is one try to link a number.
 type pairing struct {
 	*number
 	epoch  int

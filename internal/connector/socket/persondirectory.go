@@ -62,9 +62,9 @@ type personDirectory struct {
 
 	mu      sync.Mutex
 	answers map[string]answer
-	waiting map[string][]chan error // callers that wait for an answer, by person
+	waiting map[string][]chan error // callers that wait for an answer; the key is the person
 	asking  bool
-	quiet   time.Time // no query before this time
+	quiet   time.Time // no query is sent before this time
 }
 
 type answer struct {

@@ -20,7 +20,7 @@ import (
 // What the library stores is sealed where its tables accept bytes of any length. Pre-keys have a fixed length, so they
 // are not sealed. Each pre-key is used once and then removed, and it is useless without the device's own keys.
 
-// sealedFor is the purpose of all seals in this package. The place of each seal names the session.
+// sealedFor is the vault's purpose for all seals of this package. The place of each seal names the session.
 const sealedFor = "whatsapp"
 
 // sealer has the functions of the vault that this package needs.

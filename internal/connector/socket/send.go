@@ -37,7 +37,7 @@ const (
 	reasonErrorCode   puntuale.ReasonCode = "socket.error_code" // {1}: WhatsApp's code
 	reasonNotAllowed  puntuale.ReasonCode = "socket.not_allowed"
 	reasonNoRecipient puntuale.ReasonCode = "socket.no_recipient"
-	reasonOverLimit   puntuale.ReasonCode = "socket.over_limit" // {1}: bytes
+	reasonOverLimit   puntuale.ReasonCode = "socket.over_limit" // {1}: the limit, in bytes
 )
 
 // Prepare finds the recipient's address and uploads the file. If the slot of a message to a cold contact is too far

@@ -98,7 +98,8 @@ func (v *versions) check(ctx context.Context, d *devices) error {
 	return nil
 }
 
-// refuse records that the network refused a version, and starts the search for a later version.
+// refuse records that the network refused a version. If new logins would announce a refused version, refuse also starts
+// the search for a later one.
 func (v *versions) refuse(c *Connector, version store.WAVersionContainer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

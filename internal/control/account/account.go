@@ -28,7 +28,7 @@ type NewClient struct {
 	Password string           // any text that is not empty; a user with a weak password must first change it
 	Invite   bool             // used only if Password is "": the login's user sets a password by an invitation
 	Spoken   string           // the inviter's language, in which the invitation's e-mail is written
-	Phone    string           // stored unchanged
+	Phone    string           // the server stores this text unchanged
 	Type     string           // test, baby or full; "": full
 	Faults   []puntuale.Fault // the faults that the calling package already found in the request
 	Sandbox  *bool            // whether the default session is a sandbox; nil: the operator's setting

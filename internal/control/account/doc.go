@@ -3,7 +3,8 @@
 // person's requests are about sign-in, second factor, invitations and visits. The package also contains operators'
 // commands about partners.
 //
-// In comments, "Codes:" lists the codes of the errors that a method may return.
+// In comments, "Codes:" lists the codes of the errors that a method may return. A method with an argument of type
+// [control.Once] may also return conflict: a call with a different body used the idempotency key.
 //
 // The requests of clients are in package control, which does not import this package. Package control/request parses
 // requests.

@@ -17,7 +17,7 @@ import (
 type visitor struct {
 	User  puntuale.LoginID `json:"u"`
 	Stamp int64            `json:"s"` // the user's stamp at the time of the sign-in
-	ID    string           `json:"d"` // random; names this entry
+	ID    string           `json:"d"` // a random name of this entry
 }
 
 const (

@@ -20,7 +20,7 @@ const (
 	resetsOfAddress = 20
 )
 
-// Purposes under which the data of a queued e-mail are sealed.
+// The vault's purposes for the data of a queued e-mail.
 const (
 	sealedReset      = "mail: reset"
 	sealedInvitation = "mail: invitation"

@@ -195,7 +195,7 @@ func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64
 	switch {
 	case r.RefillTo.Set || !r.Credits.Set || kind == puntuale.AccountBaby:
 		return r.RefillTo
-	case r.Credits.To == nil: // unlimited
+	case r.Credits.To == nil: // the client has unlimited credits
 		return puntuale.Change[int64]{Set: true}
 	}
 	return puntuale.Change[int64]{Set: true, To: *r.Credits.To}

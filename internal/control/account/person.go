@@ -106,7 +106,7 @@ func (p *Person) Speak(ctx context.Context, language string) error {
 }
 
 // ChangePassword sets a new password if the current one is right, and ends all other visits of the person. It returns
-// the new stamp. Codes: invalid; busy, with a time to wait.
+// the new stamp. Codes: invalid; rate_limited, with the time to wait.
 func (p *Person) ChangePassword(ctx context.Context, present, next string) (stamp int64, err error) {
 	if err := p.confirm(ctx, "body.present", present); err != nil {
 		return 0, err
@@ -190,7 +190,7 @@ func (c *Accounts) forget(ctx context.Context, marks ...string) error {
 	return nil
 }
 
-// try counts attempts. Codes: busy, with the time to wait, if there were too many attempts.
+// try counts attempts. Codes: rate_limited, with the time to wait, if there were too many attempts.
 func (c *Accounts) try(ctx context.Context, tries ...puntuale.SignInAttempt) error {
 	wait, err := c.signIns.Tries.Try(ctx, tries, c.clock.Now())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // phone is lost.
 const recoveryCodes = 10
 
-// sealedSecond is the purpose under which secrets of second factors are sealed.
+// sealedSecond is the vault's purpose for the secrets of second factors.
 const sealedSecond = "second factor"
 
 func (p *Person) place() string { return "user " + p.user.ID.String() }

@@ -22,7 +22,7 @@ const (
 	triesOfAccount = 50
 	triesOfAddress = 30
 	triesOfCode    = 5
-	triesOfHost    = 20 // DNS queries
+	triesOfHost    = 20 // not sign-ins, but DNS queries for a partner's host name
 )
 
 // If the partner is unknown, several logins may have the same e-mail. SignIn then compares at most mostChecks
@@ -213,7 +213,7 @@ func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntu
 	return c.tenants.Partner(partner).Host(ctx)
 }
 
-// sealedVisit is the purpose under which visits are sealed. While a user sets up a second factor, the visit contains
+// sealedVisit is the vault's purpose for visits. While a user sets up a second factor, the visit contains
 // the factor's secret.
 const sealedVisit = "visit"
 

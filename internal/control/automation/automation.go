@@ -138,8 +138,8 @@ func (r *Rules) update(ctx context.Context, old Rule, changed puntuale.Automatio
 	return Rule{changed, old.Path}, nil
 }
 
-// check returns the automation of a request, without needless spaces. If the request has faults, it
-// returns an error with the code invalid and all faults.
+// check returns the automation of a request, without needless spaces. If the request has faults, check returns an error
+// with the code invalid and all faults.
 func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error) {
 	a := tidy(d.Automation)
 	f := request.Faults(d.Faults)
@@ -166,8 +166,8 @@ func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error)
 	return a, f.Err()
 }
 
-// maxRule is the largest size of an automation's trigger, conditions and actions together, in bytes of JSON. It limits the size of a list of all
-// automations.
+// maxRule is the largest size of an automation's trigger, conditions and actions together, in bytes of JSON. It limits
+// the size of a list of all automations.
 const maxRule = 64 << 10
 
 func size(a puntuale.Automation) (bytes int) {

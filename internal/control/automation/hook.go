@@ -23,15 +23,17 @@ const HookPath = "/hooks/"
 // phoneField is the field of a mapping that leads to the person's number.
 const phoneField = "phone"
 
-// sealedHook is the purpose under which the vault seals the secrets of hooks.
+// sealedHook is the vault's purpose for the secrets of hooks.
 const sealedHook = "hook"
 
-// sealPlace returns the text that binds a sealed secret to its hook: the client's id, and the time at which the automation was created.
+// sealPlace returns the text that binds a sealed secret to its hook. The text contains the client's id, and the time at
+// which the automation was created.
 func (r *Rules) sealPlace(created time.Time) string {
 	return "hook of " + r.client.ID().String() + ", " + strconv.FormatInt(created.UnixMicro(), 10)
 }
 
-// newSecret makes a secret for a hook. It returns the path that contains the secret, and the form in which the secret is stored.
+// newSecret makes a secret for a hook. It returns the path that contains the secret, and the form in which the secret
+// is stored.
 func (r *Rules) newSecret(created time.Time) (path string, s *puntuale.HookSecret, err error) {
 	plain, hash, err := auth.NewHookSecret()
 	if err != nil {
@@ -40,16 +42,18 @@ func (r *Rules) newSecret(created time.Time) (path string, s *puntuale.HookSecre
 	return HookPath + plain, &puntuale.HookSecret{Hash: hash, Sealed: r.all.cfg.Vault.Seal(sealedHook, r.sealPlace(created), []byte(plain))}, nil
 }
 
-// open returns the path of a hook. It returns "" if this server cannot unseal the secret. Then the client must make a new path with Rotate.
+// open returns the path of a hook. It returns "" if this server cannot unseal the secret. Then the client must make a
+// new path with Rotate.
 func (r *Rules) open(created time.Time, sealed []byte) (string, error) {
 	plain, err := r.all.cfg.Vault.Open(sealedHook, r.sealPlace(created), sealed)
 	if err != nil {
-		return "", nil //nolint:nilerr // as after a restore without its key
+		return "", nil //nolint:nilerr // the secret cannot be unsealed, for example after a restore without the installation's key
 	}
 	return HookPath + string(plain), nil
 }
 
-// Rotate gives the hook of an automation a new path. The old path stops working at once. Codes: not_found, also if the automation has no hook.
+// Rotate gives the hook of an automation a new path. The old path stops working at once. Codes: not_found, also if the
+// automation has no hook.
 func (r *Rules) Rotate(ctx context.Context, id string) (Rule, error) {
 	rule, err := r.Rule(ctx, id)
 	if err != nil {
@@ -72,14 +76,15 @@ func (r *Rules) Rotate(ctx context.Context, id string) (Rule, error) {
 // LastPayload is the payload of the last call of a hook.
 type LastPayload struct {
 	At      time.Time // zero: there was no call yet
-	Content []byte    // JSON, even if the call sent a form; nil: none yet, or it was removed
+	Content []byte    // JSON, even if the call sent a form; nil: there is no payload, or it was removed
 	Members []payload.Member
 }
 
 // mostMembers is the largest number of a payload's members that LastPayload returns.
 const mostMembers = 200
 
-// LastPayload returns the payload of the hook's last call, so that a person can choose the paths of the mapping. Codes: not_found.
+// LastPayload returns the payload of the hook's last call, so that a person can choose the paths of the mapping. Codes:
+// not_found.
 func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error) {
 	n, err := automationID(id)
 	if err != nil {
@@ -96,7 +101,8 @@ func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error)
 	return last, nil
 }
 
-// HookOf finds the hook of a secret. If the text cannot be a secret, HookOf does not query the database. Codes: not_found.
+// HookOf finds the hook of a secret. If the text cannot be a secret, HookOf does not query the database. Codes:
+// not_found.
 func (d *Automations) HookOf(ctx context.Context, secret string) (puntuale.Hook, error) {
 	hash, ok := auth.ParseHookSecret(secret)
 	if !ok {
@@ -123,7 +129,7 @@ type HookResult struct {
 	Faults   []puntuale.Fault // why the rule will not act on the call
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultHookKey      puntuale.ReasonCode = "hook.key"
 	faultHookOff      puntuale.ReasonCode = "hook.off"

@@ -38,7 +38,7 @@ type ActionPlan struct {
 	Sequence puntuale.Sequence // only with id and name; zero for a send
 	Session  puntuale.SessionID
 	Plan     control.Preview
-	Reason   puntuale.ReasonCode // why the action would not be executed; "": it would be
+	Reason   puntuale.ReasonCode // why the action would not be executed; "": the action would be executed
 	Faults   []puntuale.Fault    // faults of the fields' values
 	Warnings []control.Warning   // problems that the messages would have in the present state
 }
@@ -50,7 +50,8 @@ type Condition struct {
 	Held   bool
 }
 
-// Try returns what a stored automation would do. It stores and sends nothing. Codes: not_found, invalid, unreadable (the payload).
+// Try returns what a stored automation would do. It stores and sends nothing. Codes: not_found, invalid, unreadable
+// (the payload).
 func (r *Rules) Try(ctx context.Context, id string, t Trial) (Verdict, error) {
 	rule, err := r.Rule(ctx, id)
 	if err != nil {
@@ -112,7 +113,8 @@ func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (
 	return phone, fields, nil
 }
 
-// decide completes the verdict v: it decides with the present facts in the store, and plans what the actions would start or send.
+// decide completes the verdict v. It decides with the present facts in the store, and plans what the actions would
+// start or send.
 func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o automation.Occasion, v Verdict) (Verdict, error) {
 	now := r.all.cfg.Clock.Now()
 	settings, err := r.client.Settings(ctx)
@@ -226,7 +228,8 @@ func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all 
 	return all
 }
 
-// defaultsHeld adds a condition if actions mean default sequences: the session must have these sequences. Session 0 means the default session.
+// If the actions start or stop the session's default sequences, defaultsHeld adds the condition that the session has
+// these sequences. Session 0 means the default session.
 func (r *Rules) defaultsHeld(ctx context.Context, a puntuale.Automation, session puntuale.SessionID, v *Verdict) error {
 	start := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
 		return x.Kind == puntuale.ActionStart && x.Sequence == puntuale.SequenceDefault

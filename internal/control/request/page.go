@@ -17,7 +17,7 @@ const (
 // already found in the request, such as a filter that the list does not have. The error reports them together with the
 // other faults.
 type Page struct {
-	Limit   string // "": 100; at most 1,000
+	Limit   string // the largest number of rows, at most 1,000; "": 100
 	Cursor  string // "": from the beginning; otherwise the next_cursor of the previous page
 	Unknown []puntuale.Fault
 }

@@ -16,7 +16,7 @@ import (
 type FeedQuery struct {
 	After   string // "": from the first stored event
 	Types   string // names of event types, separated by commas; "": all types
-	Limit   string // "": 100; at most 1,000
+	Limit   string // the largest number of events, at most 1,000; "": 100
 	Wait    string // how long to wait for the first event, in seconds, at most 30; "": do not wait
 	Unknown []puntuale.Fault
 }

@@ -134,7 +134,7 @@ func TestPollDue(t *testing.T) {
 type scheduler struct {
 	l            lookahead.Lookahead
 	now          time.Time
-	list, urgent int // number of entries
+	list, urgent int // number of entries in each of the two lists
 	timer        time.Time
 }
 

@@ -54,7 +54,7 @@ func (l *Lookahead) ReadFromStartIfBefore(due time.Time) {
 // horizon is how far into the future the next read looks.
 type horizon struct {
 	end  time.Time // the latest due time of any wakeup
-	full bool      // true: look as far as a read may
+	full bool      // true: the next read looks as far as a read may look
 }
 
 func (h *horizon) reach(horizonEnd time.Time) {

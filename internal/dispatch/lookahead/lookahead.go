@@ -29,15 +29,15 @@ type ActionKind int8
 // The kinds of actions.
 const (
 	Nothing    ActionKind = iota
-	List                  // put the session into the list of the poll
-	ListUrgent            // put the session into the urgent list
-	SetTimer              // call TimerFired at the action's time
+	List                  // the scheduler puts the session into the list of the poll
+	ListUrgent            // the scheduler puts the session into the urgent list
+	SetTimer              // the scheduler calls TimerFired at the action's time
 )
 
 // Action is what the scheduler must do after an event.
 type Action struct {
 	Kind ActionKind
-	At   time.Time // only for SetTimer
+	At   time.Time // the time of the timer; only for SetTimer
 }
 
 // Lookahead is the state of one session's reads. The zero value has read nothing, and no read is wanted. It is not safe
@@ -138,7 +138,7 @@ func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 type Read struct {
 	From     puntuale.QueueCursor // position without its session; zero: the beginning
 	Until    time.Time            // read messages that are due until this time
-	Takeover bool                 // also read messages in retry under the former owner
+	Takeover bool                 // true: the read also includes messages in retry under the former owner
 }
 
 // Begin begins the wanted read. If fromCursor is true, the read continues at the cursor, if there is one. ahead is the

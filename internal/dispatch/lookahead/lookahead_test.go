@@ -312,7 +312,7 @@ func TestCursorGoesOn(t *testing.T) {
 	read(row, next)
 	next.Last = puntuale.QueueCursor{}
 	read(second, next)
-	read(puntuale.QueueCursor{}, cut) // six seconds later
+	read(puntuale.QueueCursor{}, cut) // this read begins six seconds later
 }
 
 // TestTakeover checks that reads include the messages in retry under the former owner, until these messages are known.

@@ -64,9 +64,9 @@ type Server struct {
 
 // Options select the kind of server.
 type Options struct {
-	Implicit bool // TLS from the first byte
-	NoTLS    bool // no TLS
-	Open     bool // accept e-mails without a sign-in
+	Implicit bool // true: connections use TLS from the first byte
+	NoTLS    bool // true: the server offers no TLS
+	Open     bool // true: the server accepts e-mails without a sign-in
 }
 
 // New starts a server, which stops at the end of the test.

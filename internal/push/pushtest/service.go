@@ -35,7 +35,7 @@ type Service struct {
 	t testing.TB
 
 	mu       sync.Mutex
-	browsers map[string]*Browser // by path
+	browsers map[string]*Browser // the key is the path of the browser's endpoint
 	received []Received
 	answer   func(*Browser) (status int, retryAfter string)
 }

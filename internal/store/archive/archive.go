@@ -47,8 +47,8 @@ type Header struct {
 	Program  string    `json:"program"`          // program that made the file
 	Database string    `json:"database"`         // sqlite or postgres
 	At       time.Time `json:"at"`               // when the export began, UTC
-	Final    bool      `json:"final"`            // the exported installation sends nothing any more
-	Backup   bool      `json:"backup,omitempty"` // the file is part of a backup: messages that were due when the backup was made may have been sent since then
+	Final    bool      `json:"final"`            // true: the exported installation sends nothing any more
+	Backup   bool      `json:"backup,omitempty"` // true: the file is part of a backup, so messages that were due when the backup was made may have been sent since then
 	Tables   []Table   `json:"tables"`
 	Part     *Part     `json:"part,omitempty"` // nil: the file contains a whole installation
 }
@@ -57,7 +57,7 @@ type Header struct {
 type Part struct {
 	Folder  string `json:"folder"` // identifier of the folder
 	Serial  int64  `json:"serial"`
-	Clients []Span `json:"clients"` // sorted by client
+	Clients []Span `json:"clients"` // one span for each client, sorted by client
 }
 
 // Span describes a client's rows in a file. If the file contains no messages of the client, First, Last, From and To
@@ -103,7 +103,7 @@ const (
 )
 
 // Digest is the digest of a table. The zero value is the digest of an empty table.
-type Digest struct{ sum [4]uint64 } // the lowest 64 bits first
+type Digest struct{ sum [4]uint64 } // the 256 bits of the sum; the lowest 64 bits are first
 
 // Add adds a row's line, without its line break, to the digest.
 func (d *Digest) Add(line []byte) {

@@ -119,7 +119,7 @@ func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	whole := written(t, rows[:3])
 	text := plain(t, whole)
-	lines := strings.SplitAfter(text, "\n") // header, begin, 3 rows, end, begin, end, last
+	lines := strings.SplitAfter(text, "\n") // the lines are: header, begin, 3 rows, end, begin, end, last
 	flip := bytes.Clone(whole)
 	flip[len(flip)-6] ^= 1 // damages the checksum of gzip itself
 	swapped := strings.Join([]string{lines[0], lines[1], lines[3], lines[2]}, "") + strings.Join(lines[4:], "")

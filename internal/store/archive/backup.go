@@ -236,7 +236,7 @@ type checksumWriter struct {
 	both   io.Writer
 	sum    hash.Hash
 	size   int64
-	failed bool // the destination returned an error
+	failed bool // true: the destination returned an error
 }
 
 func newSummer(to io.Writer) *checksumWriter {

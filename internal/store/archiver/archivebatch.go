@@ -32,9 +32,9 @@ var PastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: 
 type archiveBatch struct {
 	tables []archive.Table
 	runs   map[puntuale.RunRef]*pastRun
-	order  []*pastRun // in the order of adding
+	order  []*pastRun // the runs, in the order in which they were added
 	runOf  map[puntuale.MessageRef]*pastRun
-	ledger []batchEntry // in the order of adding
+	ledger []batchEntry // the entries, in the order in which they were added
 	rows   int
 	bytes  int
 }
@@ -44,7 +44,7 @@ type pastRun struct {
 	puntuale.RunRef
 	phone    string
 	messages []pastMessage
-	lines    [pastEntries][]string // lines by table
+	lines    [pastEntries][]string // the lines of the run's rows; the index is the table
 }
 
 type pastMessage struct {

@@ -18,9 +18,9 @@ import (
 // added to a list of late runs. All reads are outside transactions. So on SQLite they do not block the writer.
 
 const (
-	collectRuns    = 100  // runs in one read
-	collectEntries = 500  // entries of the credit ledger in one read
-	collectClients = 1000 // clients in one read
+	collectRuns    = 100  // largest number of runs in one read
+	collectEntries = 500  // largest number of entries of the credit ledger in one read
+	collectClients = 1000 // largest number of clients in one read
 )
 
 // PastClients finds clients that may have old runs. Each of its subqueries looks up a single row.

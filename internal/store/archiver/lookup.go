@@ -17,7 +17,7 @@ import (
 type Search struct {
 	IDs      []puntuale.MessageID
 	Client   puntuale.ClientID
-	Phone    string    // in the form that the API uses
+	Phone    string    // the recipient, in the form that the API uses
 	From, To time.Time // range of the due time: From inclusive, To exclusive
 }
 
@@ -201,7 +201,7 @@ type ArchivedFile struct {
 	Runs, Messages int64
 	Clients        []archive.Span
 	Missing        int64 // number of missing files between the previous file and this file
-	Err            error // why the file cannot be read; nil if it can
+	Err            error // why the file cannot be read; nil: the file can be read
 }
 
 // ListArchive calls use for each file of an archive, sorted by number. If whole is true, it reads each file to its end

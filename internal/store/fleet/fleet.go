@@ -29,8 +29,8 @@ type Fleet struct {
 	settle func(ctx context.Context, s *Fleet, f *Failover) error
 
 	beaten   atomic.Pointer[heartbeatMark]
-	notifier *notifier // nil on SQLite
-	listener *listener // nil until Listen was called
+	notifier *notifier // nil: the database is SQLite
+	listener *listener // nil: Listen was not called yet
 }
 
 // New returns the Fleet of a database. After a failover, the Fleet calls settle for the quarantine before any node joins.

@@ -43,13 +43,13 @@ type notifier struct {
 	watch  *engine.Monitor
 	logger *slog.Logger
 	origin string        // first word of this process's payloads, by which the process recognises them
-	sent   atomic.Uint64 // number of notifications sent
+	sent   atomic.Uint64 // number of notifications that were sent
 
 	mu      sync.Mutex
 	waiting map[puntuale.SessionID]pendingWakeup
 	wake    chan struct{} // has a value while wakeups wait
 
-	conn   *pgx.Conn // used only by the goroutine; nil: not open yet
+	conn   *pgx.Conn // only the notifier's goroutine uses it; nil: not open yet
 	failed bool      // true: the last notification failed, and this was logged
 	stop   context.CancelFunc
 	done   chan struct{}

@@ -145,7 +145,7 @@ const countersSchema = `select 'counter ' || noun from counter`
 
 var (
 	sqlComment = regexp.MustCompile(`--[^\n]*`)
-	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // before the table's name in the definition of an index
+	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // matches the schema before the table's name, in the definition of an index
 )
 
 // describe returns the definitions of all tables as sorted lines. On PostgreSQL, schema is an expression for the

@@ -14,7 +14,7 @@ import (
 // for concurrent use.
 type Notices struct {
 	db     *engine.DB
-	purged atomic.Pointer[time.Time] // when Maintain last purged; nil: not yet
+	purged atomic.Pointer[time.Time] // when Maintain last deleted notices; nil: Maintain has not deleted notices yet
 }
 
 // New returns the Notices of a database.

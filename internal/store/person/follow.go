@@ -15,8 +15,8 @@ import (
 
 // Limits of one transaction that reads a client's runs.
 const (
-	followRuns  = 200      // runs in one transaction
-	followBytes = 64 << 10 // bytes of a call's body; longer bodies are not read
+	followRuns  = 200      // largest number of runs in one transaction
+	followBytes = 64 << 10 // largest size of a call's body, in bytes; longer bodies are not read
 	followSteps = 50
 )
 

@@ -23,17 +23,17 @@ type order int
 
 const (
 	byID    order = iota
-	byPhone       // sorted by phone
-	byTag         // one tag; sorted by id
-	byAny         // any of several tags; sorted by id
+	byPhone       // the list is sorted by phone
+	byTag         // the condition is one tag; the list is sorted by id
+	byAny         // the condition is any of several tags; the list is sorted by id
 	byWord        // sorted by word, then by id; a contact is listed only under its first matching word
 )
 
 const (
 	manyRows   = 2000 // counting the contacts of one condition stops at this number
 	mostWords  = 10
-	scanBound  = 3000   // contacts that are read for one page
-	countBound = 20_000 // contacts that are read for one call of CountContacts
+	scanBound  = 3000   // largest number of contacts that are read for one page
+	countBound = 20_000 // largest number of contacts that are read for one call of CountContacts
 )
 
 // cursor is the place where a list continues.

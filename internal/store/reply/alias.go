@@ -100,7 +100,7 @@ type aliasKey struct {
 	alias, phone    string
 }
 
-const aliasesLooked = 500 // aliases that one call of Maintain reads; the next call continues after them
+const aliasesLooked = 500 // largest number of aliases that one call of Maintain reads; the next call continues after them
 
 const aliasesNext = `
 select a.client_id, a.session_id, a.alias, a.phone,

@@ -24,7 +24,7 @@ type inbound struct {
 	// "", all names are known.
 	reportedName string
 	at           time.Time // when the person wrote the message; never in the future
-	media        string    // the file as JSON
+	media        string    // the description of the message's file as JSON
 	cancelled    int
 	// uncancelled is used if the message stops more messages than one transaction may cancel. It contains the messages
 	// that no earlier transaction cancelled. If it is nil, the batch itself searches for the messages to stop.

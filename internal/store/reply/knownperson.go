@@ -80,7 +80,7 @@ type contactKey struct {
 }
 
 const (
-	contactsLooked = 2000           // rows that one call reads; the next call continues after them
+	contactsLooked = 2000           // largest number of rows that one call reads; the next call continues after them
 	keepWindow     = 48 * time.Hour // how long a row is kept after the end of its 24-hour window
 )
 

@@ -22,9 +22,9 @@ import (
 // row in that table contains a time at which the run had not ended yet. When this time is old enough, blanking reads
 // the run again. No other index is needed. If there is nothing to do, a pass costs one lookup for each client.
 const (
-	blankBatch   = 200    // runs in one transaction
-	blankBound   = 50_000 // runs that one call reads
-	blankClients = 20_000 // clients that one call reads; the next call continues after them
+	blankBatch   = 200    // largest number of runs in one transaction
+	blankBound   = 50_000 // largest number of runs that one call reads
+	blankClients = 20_000 // largest number of clients that one call reads; the next call continues after them
 )
 
 // BlankCandidates finds each client's cursor, and whether the client has a run after the cursor that may be old enough.

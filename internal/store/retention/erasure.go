@@ -157,7 +157,7 @@ func (x *erasureTransaction) runs(ctx context.Context) error {
 type erasedRuns struct {
 	*erasureTransaction
 	a    engine.Querier
-	refs []puntuale.RunRef // sorted
+	refs []puntuale.RunRef // the runs, sorted by client and id
 
 	done puntuale.ErasureResult
 	busy bool

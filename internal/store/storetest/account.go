@@ -181,8 +181,8 @@ func testReopen(t *testing.T, w *World) {
 func testDueOrder(t *testing.T, w *World) {
 	ctx := context.Background()
 	a, b := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	first := a.MustStart(phone, Begin.Add(time.Second), 3)    // due after 1, 2 and 3 s
-	second := b.MustStart(phone, Begin.Add(time.Second/2), 3) // due after 0.5, 1.5 and 2.5 s
+	first := a.MustStart(phone, Begin.Add(time.Second), 3)    // these messages are due after 1, 2 and 3 s
+	second := b.MustStart(phone, Begin.Add(time.Second/2), 3) // these messages are due after 0.5, 1.5 and 2.5 s
 	third := a.MustStart(phone, Begin, 1)
 	sessions := []puntuale.SessionID{a.Session, b.Session, 999}
 	due := func(horizon time.Duration, limit int) []puntuale.MessageID {

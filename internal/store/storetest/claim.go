@@ -54,7 +54,7 @@ func testClaimConditions(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
-	ids := c.MustStart(phone, Begin, 4) // due after 0, 1, 2 and 3 s
+	ids := c.MustStart(phone, Begin, 4) // these messages are due after 0, 1, 2 and 3 s
 	cancelled := c.MustStart("+393330000000", Begin, 1)
 	if _, err := c.Stop(ctx, c.Sequence, "+393330000000", "", Day, Begin); err != nil {
 		t.Fatal(err)

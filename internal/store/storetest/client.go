@@ -154,7 +154,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	email := "libera@example.com"
 	w.Exec("update login set email = $1 where client_id = $2", email, c.ID)
 	var ids []puntuale.MessageID
-	for range 21 { // more messages than one chunk
+	for range 21 { // these are more messages than one chunk contains
 		ids = append(ids, c.MustStart(phone, Begin, puntuale.MaxSteps)...)
 	}
 	kept := other.MustStart(phone, Begin, 1)

@@ -53,7 +53,7 @@ func testOptOut(t *testing.T, w *World) {
 		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2},
 		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // the first report again
 		{puntuale.ConsentWithdraw, time.Minute, "2", true, false, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentUndo, time.Second, "3", false, false, puntuale.ConsentUndo, 2}, // older than the latest report
+		{puntuale.ConsentUndo, time.Second, "3", false, false, puntuale.ConsentUndo, 2}, // this report is older than the latest report
 		{puntuale.ConsentUndo, time.Hour, "4", true, true, puntuale.ConsentUndo, 1},
 		{puntuale.ConsentUndo, 2 * time.Hour, "5", false, false, 0, 1},
 		{puntuale.ConsentGrant, 3 * time.Hour, "6", true, true, puntuale.ConsentGrant, 1},

@@ -21,7 +21,7 @@ func (w *World) fail(synchronous int) {
 func testTimelineFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
-	ids := c.MustStart(phone, Begin.Add(time.Hour), 1) // not due yet
+	ids := c.MustStart(phone, Begin.Add(time.Hour), 1) // this message is not due yet
 	now := Begin.Add(2 * time.Hour)
 	node, other := w.MustJoin(), w.MustJoin()
 	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {

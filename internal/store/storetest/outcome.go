@@ -107,7 +107,7 @@ func testOutcomePages(t *testing.T, w *World) {
 	for _, o := range append(first, second...) {
 		got = append(got, o.ID)
 	}
-	if !slices.Equal(got, ids) { // sorted by timestamp, and then by id
+	if !slices.Equal(got, ids) { // outcomes must be sorted by timestamp, and then by id
 		t.Fatal("not by moment and id")
 	}
 	_, _, err = c.Outcomes(ctx, Begin, now, puntuale.Page{Cursor: "b3V0Y29tZTp4Onk"})

@@ -313,7 +313,7 @@ func testCreditsAddUp(t *testing.T, w *World) {
 // shape is the part of a message's row on which the possible moves depend.
 type shape struct {
 	state  puntuale.State
-	intent int64 // reduced to its sign: -1, 0 or 1
+	intent int64 // only the sign of the intent: -1, 0 or 1
 	gaveUp bool
 }
 

@@ -304,7 +304,7 @@ func testKeepReplies(t *testing.T, w *World) {
 		kept bool
 	}{
 		{message(phone, time.Hour, false), puntuale.KeepKnownReplies, true},
-		{message(phone, 31*24*time.Hour, false), puntuale.KeepKnownReplies, false}, // more than 30 days after the run
+		{message(phone, 31*24*time.Hour, false), puntuale.KeepKnownReplies, false}, // this message came more than 30 days after the run
 		{message(cold, time.Hour, false), puntuale.KeepKnownReplies, false},
 		{message(cold, time.Hour, false), puntuale.KeepAllReplies, true},
 		{message(phone, time.Hour, false), puntuale.KeepNoReplies, false},

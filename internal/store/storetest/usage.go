@@ -18,7 +18,7 @@ func testCapExact(t *testing.T, w *World) {
 	for range 3 {
 		clients = append(clients, w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(limit)) }))
 	}
-	second := w.DB.Open(t) // another node
+	second := w.DB.Open(t) // the store of another node
 	var mu sync.Mutex
 	positions := make([][]int64, len(clients))
 	refused := 0

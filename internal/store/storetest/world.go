@@ -29,8 +29,8 @@ type Client struct {
 	Session  puntuale.SessionID
 	Sequence puntuale.SequenceID // a sequence of three steps
 	Key      puntuale.KeyHash
-	heldPost *heldPost           // set by posted; nil before its first call
-	ready    puntuale.CampaignID // set by campaigned; 0 before its first call
+	heldPost *heldPost           // the method posted sets it; nil: posted was not called yet
+	ready    puntuale.CampaignID // the method campaigned sets it; 0: campaigned was not called yet
 	listed   puntuale.ListID     // the list of that campaign's recipients
 }
 

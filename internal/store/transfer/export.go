@@ -16,8 +16,8 @@ import (
 // ExportConfig is the configuration of an export.
 type ExportConfig struct {
 	Program  string // name of this program, written into the file
-	Final    bool   // mark the installation as moved, so that no server starts on it again
-	Backup   bool   // the file is part of a backup; only Restore accepts it
+	Final    bool   // true: the export marks the installation as moved, so that no server starts on it again
+	Backup   bool   // true: the file is part of a backup, so only Restore accepts it
 	Progress Progress
 
 	// Finish moves the file to its final name. It may be nil. It is called last. If it returns nil, the file is valid

@@ -47,12 +47,12 @@ type RestoreConfig struct {
 // RestoreResult counts what a restore did.
 type RestoreResult struct {
 	Since   time.Time // time of the backup; later changes are not in it
-	Unknown int64     // messages that the restore made unknown
+	Unknown int64     // number of messages that the restore made unknown
 	Clients int64     // number of clients that have such messages
-	Later   int64     // messages that are due later
+	Later   int64     // number of messages that are due later
 
-	Linked  int64 // numbers that stay linked
-	LeftOut bool  // the backup contains linked numbers, and the restore skipped them
+	Linked  int64 // number of WhatsApp numbers that stay linked
+	LeftOut bool  // true: the backup contains linked numbers, and the restore skipped them
 }
 
 // Restore fills an empty PostgreSQL or SQLite database with the rows of a backup, and makes all due messages unknown.

@@ -86,12 +86,12 @@ type Peer struct {
 	journal *os.File
 	asked   int // how many messages were posted, including refused ones
 
-	templates map[string][]ListedTemplate // by business
+	templates map[string][]ListedTemplate // the key is the business's id
 	list      func() Reply                // returns the answer to a request for a business's data
 	listed    int
 	page      int
 	names     map[string]Name
-	attached  map[string]attached // by id
+	attached  map[string]attached // the key is the file's id
 }
 
 // New starts a peer. If a request had a fault, the test fails when it ends.

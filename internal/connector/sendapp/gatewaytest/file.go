@@ -15,7 +15,7 @@ import (
 )
 
 // Keep encrypts a file as WhatsApp does, and serves it as WhatsApp's host would. It returns the member for the file in
-// a message. keys is the purpose of the file's keys, such as "WhatsApp Image Keys".
+// a message. keys is the name with which the file's keys are derived, such as "WhatsApp Image Keys".
 func (p *Peer) Keep(keys string, body []byte, more map[string]any) map[string]any {
 	p.t.Helper()
 	key := make([]byte, 32)

@@ -39,10 +39,10 @@ type Sent struct {
 
 // Reply is the answer to a request to send a message.
 type Reply struct {
-	Refuse string          // answer an error with this text, and send nothing
-	Text   string          // answer a success with this text, and send nothing
-	Bare   bool            // answer a success without other members, and send nothing
-	Body   string          // answer this text; Sends says whether the message is sent
+	Refuse string          // answer with an error and this text, and send nothing
+	Text   string          // answer with a success and this text, and send nothing
+	Bare   bool            // answer with a success and no other members, and send nothing
+	Body   string          // answer with this text; Sends says whether the message is sent
 	Status int             // the HTTP status; used only with Body
 	Drop   bool            // send the message, and break the connection
 	Break  bool            // break the connection, and send nothing
@@ -73,7 +73,7 @@ type Peer struct {
 	newer     bool // behave like the newer generation of the family
 	instances map[string]*instance
 	sent      []Sent
-	files     map[string][]byte // encrypted files, by address
+	files     map[string][]byte // encrypted files; the key is the address
 	answer    func(Sent) Reply
 	asked     int
 	faults    []string

@@ -43,7 +43,7 @@ type Account struct {
 	refusals  []*refusal
 	privacy   map[string]string
 	settings  settings
-	salt      []byte // contact tokens are made from it
+	salt      []byte // contact tokens are made from this salt
 }
 
 // device is one of an account's devices. The primary device has id 0.
@@ -67,10 +67,10 @@ type watch struct {
 	space  string
 }
 
-// Device is what the phone's list of linked devices shows of a device.
+// Device is one entry of the phone's list of linked devices.
 type Device struct {
 	ID       int    // 0 is the phone itself
-	Platform string // as the client named it
+	Platform string // the name that the client gave to the platform
 	Online   bool
 }
 
@@ -99,7 +99,7 @@ func (n *Network) Account(number string) *Account {
 // Number returns the account's number, digits only.
 func (a *Account) Number() string { return a.number }
 
-// JID returns the account's address by number.
+// JID returns the account's address that contains its number.
 func (a *Account) JID() types.JID { return types.NewJID(a.number, types.DefaultUserServer) }
 
 // LID returns the account's hidden address. Current clients send from this address.

@@ -28,7 +28,7 @@ type Fault struct {
 // fault is a Fault with the number of messages that it still affects. A nil fault does nothing.
 type fault struct {
 	Fault
-	left int // negative: without limit
+	left int // negative: the fault affects all messages
 }
 
 // Inject starts a fault, and returns a function that ends the fault.

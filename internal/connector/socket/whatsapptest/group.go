@@ -17,7 +17,7 @@ type Group struct {
 	n       *Network
 	id      string
 	code    string // the invitation code
-	mode    string // lid or pn
+	mode    string // how the group addresses its members: lid or pn
 	created time.Time
 
 	// Guarded by n.mu.

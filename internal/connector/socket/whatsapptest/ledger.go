@@ -16,11 +16,11 @@ import (
 
 // Message is a decrypted message, as a phone shows it.
 type Message struct {
-	Phone      string    `json:"phone"`       // the number whose phone shows it
+	Phone      string    `json:"phone"`       // the number whose phone shows the message
 	Chat       string    `json:"chat"`        // number of the other person, or the group's id
 	From       string    `json:"from"`        // number of the sender
-	FromDevice int       `json:"from_device"` // which of the sender's devices sent it
-	FromMe     bool      `json:"from_me"`     // written on another device of the phone's owner
+	FromDevice int       `json:"from_device"` // which of the sender's devices sent the message
+	FromMe     bool      `json:"from_me"`     // the phone's owner wrote the message on another device
 	ID         string    `json:"id"`
 	Kind       string    `json:"kind"`             // text, image, video, audio, voice, document, location, contact, reaction or other
 	Text       string    `json:"text"`             // the text or the caption
@@ -33,7 +33,7 @@ type Message struct {
 	Longitude  float64   `json:"longitude,omitempty"`
 	Place      string    `json:"place,omitempty"` // name and address of a location
 	At         time.Time `json:"at"`              // the server's time
-	Seen       time.Time `json:"seen"`            // when the phone first showed it
+	Seen       time.Time `json:"seen"`            // when the phone first showed the message
 	Retries    int       `json:"retries"`         // how often the phone requested the message again
 	Copies     int       `json:"copies"`          // how often a message with this id arrived; an app shows the message once
 
@@ -48,7 +48,7 @@ func (m Message) Raw() *waE2E.Message { return m.raw }
 type Ledger struct {
 	n       *Network
 	entries []Message
-	places  map[arrival]int // positions in entries
+	places  map[arrival]int // the position of each message in entries
 	file    *os.File
 }
 

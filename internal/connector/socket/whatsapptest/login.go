@@ -16,9 +16,9 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Login is one attempt to log in, or to begin a pairing.
+// Login is one try to log in, or to begin a pairing.
 type Login struct {
-	Number  string // "" for a pairing
+	Number  string // "": the client began a pairing
 	Device  int
 	Version uint32 // the last part of the client's version
 	At      time.Time
@@ -273,7 +273,7 @@ type Kick int
 const (
 	Replaced    Kick = iota // another client logged in with the same keys
 	Unavailable             // 503: the server restarts
-	Restart                 // 515: reconnect
+	Restart                 // 515: the client must reconnect
 	Removed                 // the owner removed the device from the list on the phone
 	BadRequest              // an error that no client knows
 )

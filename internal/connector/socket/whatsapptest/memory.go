@@ -41,8 +41,8 @@ type memory struct {
 	tokens     map[types.JID]store.PrivacyToken
 	salt       []byte
 	outgoing   map[string]outgoingEvent
-	lidOf      map[string]string // LID by number
-	numberOf   map[string]string // number by LID
+	lidOf      map[string]string // the LID of each number
+	numberOf   map[string]string // the number of each LID
 }
 
 type stateVersion struct {

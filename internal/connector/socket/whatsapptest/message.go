@@ -19,15 +19,15 @@ import (
 type Stanza struct {
 	Tag     string // message, chatstate, or peer for messages between an account's own devices
 	From    string // number of the sender
-	Device  int    // which of the sender's devices sent it
+	Device  int    // which of the sender's devices sent the stanza
 	Chat    string // number of the other person, or the group's id
 	ID      string
-	Type    string // of a message: text, media…; of a chat state: composing or paused
-	Media   string // of a message with media: image, video, audio, ptt, document…
+	Type    string // a message has text, media…; a chat state has composing or paused
+	Media   string // set only in a message with media: image, video, audio, ptt, document…
 	At      time.Time
 	Error   int  // code of the refusal; 0 if the message was accepted
 	Unacked bool // the server sent no ack
-	Retry   bool // sent again to one device that requested it
+	Retry   bool // the message was sent again, to one device that requested it
 	Token   bool // the message contains a privacy token from the recipient
 	Parts   int  // the number of devices for which the message was encrypted
 }
@@ -36,7 +36,7 @@ var messageShape = sh("message", "id type=text|media|reaction|poll to:jid peer_r
 	maybe(sh("participants", "", many(sh("to", "jid:jid", one(cipherShape))))), maybe(cipherShape), maybe(raw("device-identity", "")),
 	maybe(sh("meta", "appdata? polltype? thread_msg_id? thread_msg_sender_jid:jid?")), maybe(raw("tctoken", "")), maybe(raw("cstoken", "")),
 	maybe(sh("reporting", "", maybe(raw("reporting_token", "v")))),
-	maybe(sh("biz", "", maybe(sh("buttons_response", "")), maybe(sh("list_response", "type? v?"))))) // the answer to buttons and lists
+	maybe(sh("biz", "", maybe(sh("buttons_response", "")), maybe(sh("list_response", "type? v?"))))) // set in an answer to buttons or to a list
 
 var cipherShape = raw("enc", "v=2 type=msg|pkmsg|skmsg mediatype? decrypt-fail?=hide count?")
 

@@ -50,10 +50,10 @@ type Network struct {
 	accounts              map[string]*Account // has each account twice: by number, and by the user part of its LID
 	sequence              int
 	connections           map[*connection]bool
-	refs                  map[string]*connection // by the reference in a QR code
-	links                 map[string]*pairing    // pairings with a typed code, by number
-	groups                map[string]*Group      // by id
-	blobs                 map[string][]byte      // media by the path of their URL
+	refs                  map[string]*connection // the key is the reference in a QR code
+	links                 map[string]*pairing    // pairings with a typed code; the key is the number
+	groups                map[string]*Group      // the key is the group's id
+	blobs                 map[string][]byte      // media; the key is the path of their URL
 	tokens                map[string]string      // owner and contact of each privacy token; the contact's devices may use it
 	version               uint32                 // logins with a lower version are refused as outdated
 	latency               time.Duration

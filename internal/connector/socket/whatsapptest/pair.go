@@ -288,7 +288,7 @@ func (p *pairing) forget() {
 // displayName matches the client names that the service accepts in a pairing by code.
 var displayName = regexp.MustCompile(`^(Chrome|Edge|Firefox|IE|Opera|Safari|Electron|UWP|Android|Other) \([^()]+\)$`)
 
-// linkByCode handles both steps of a client that pairs by code. The caller holds n.mu.
+// linkByCode handles both requests of a client that pairs by code. The caller holds n.mu.
 func (c *connection) linkByCode(s stanza) {
 	step := child(s, "link_code_companion_reg")
 	p := c.pairing

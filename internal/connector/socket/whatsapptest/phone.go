@@ -49,8 +49,8 @@ type Phone struct {
 // Receipt is a receipt that a phone got for one of its messages.
 type Receipt struct {
 	ID   string
-	From string // number
-	Type string // "" for delivered, read, played…
+	From string // the number that sent the receipt
+	Type string // "": delivered; otherwise read, played…
 }
 
 // Phone returns the phone of a number, switched on and online. It registers the number if it is new.

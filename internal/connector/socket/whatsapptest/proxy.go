@@ -27,7 +27,7 @@ import (
 // programs use it.
 type Proxy struct {
 	URL      string // the proxy's address
-	CertFile string // the authority's certificate, PEM
+	CertFile string // the file with the authority's certificate, in PEM form
 
 	n       *Network
 	config  *tls.Config

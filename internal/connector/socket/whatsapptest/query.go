@@ -21,9 +21,9 @@ type queryKind struct {
 
 // Query is an info query that a client sent.
 type Query struct {
-	From  string   // number; "" if the client is not linked
+	From  string   // the client's number; "": the client is not linked
 	Group string   // the query's namespace: usync, encrypt, w:g2…
-	Tag   string   // the tag of its first child
+	Tag   string   // the tag of the query's first child
 	About []string // only in a usync query: the numbers or LIDs in it
 	At    time.Time
 }

@@ -21,13 +21,13 @@ type shape struct {
 type attrShape struct {
 	name     string
 	optional bool
-	address  bool     // a JID
-	values   []string // nil: any
+	address  bool     // the value is a JID
+	values   []string // the allowed values; nil: any value
 }
 
 type childShape struct {
 	shape
-	least, most int // most 0: no upper limit
+	least, most int // how often the child may occur; if most is 0, there is no upper limit
 }
 
 // sh returns a shape with children. Attributes are written as "id type=set|get to:jid edit?".

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-const phone = "+393331234567" // the person that messages go to
+const phone = "+393331234567" // the number of the person who gets the messages
 
 func testFindClients(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
@@ -106,12 +106,12 @@ func testTotals(t *testing.T, w *storetest.World) {
 		}
 	}
 	done(c, 1, puntuale.Sent, 3)
-	done(c, 13, puntuale.Refused, 1)    // at 23:00
-	done(c, 15, puntuale.Sent, 2)       // at 01:00 on the next day
-	done(other, 16, puntuale.Sent, 1)   // at 02:00 on the next day
-	c.MustStart(phone, later(2), 1)     // an overdue message
-	c.MustStart(phone, later(24*3), 2)  // due in three days
-	c.MustStart(phone, later(24*30), 1) // after the last day of the overview
+	done(c, 13, puntuale.Refused, 1)    // ends at 23:01
+	done(c, 15, puntuale.Sent, 2)       // end at 01:01 on the next day
+	done(other, 16, puntuale.Sent, 1)   // ends at 02:01 on the next day
+	c.MustStart(phone, later(2), 1)     // this message is overdue
+	c.MustStart(phone, later(24*3), 2)  // these messages are due in three days
+	c.MustStart(phone, later(24*30), 1) // this message is due after the last day of the overview
 	now := later(17)
 	mine := []puntuale.DayTotal{{Day: storetest.Day, Sent: 3, Failed: 1}, {Day: storetest.Day.AddDays(1), Sent: 2, Pending: 1}, {Day: storetest.Day.AddDays(3), Pending: 2}}
 	all := []puntuale.DayTotal{{Day: storetest.Day, Sent: 3, Failed: 1}, {Day: storetest.Day.AddDays(1), Sent: 3, Pending: 1}, {Day: storetest.Day.AddDays(3), Pending: 2}}
