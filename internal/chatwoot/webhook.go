@@ -20,7 +20,7 @@ import (
 const (
 	webhookMost  = 1 << 20 // the largest body, in bytes
 	webhookWait  = 4 * time.Second
-	attachedMost = 10 // how many files of one message are sent; Chatwoot accepts 15
+	attachedMost = 15 // Chatwoot accepts at most 15 files in one message; each file becomes one message to the person
 )
 
 // WebhookConfig is what [NewWebhook] needs. All members must be set.
