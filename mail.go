@@ -8,7 +8,7 @@ import (
 // MailID names an e-mail in the queue.
 type MailID int64
 
-// MailKind says what an e-mail is about. The database contains the numbers.
+// MailKind says what an e-mail is about. The database contains these numbers, so a number must never change.
 type MailKind int8
 
 const (

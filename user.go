@@ -179,8 +179,8 @@ type SignInStores interface {
 
 // LoginStore finds users of all partners and clients.
 type LoginStore interface {
-	// UsersByEmail returns at most limit users with the e-mail, sorted by id. It ignores upper and lower case. partner
-	// 0 means all partners. UsersByEmail leaves out users of deleted clients.
+	// UsersByEmail returns at most limit users with the e-mail, sorted by id. It ignores upper and lower case. If
+	// partner is 0, it searches the users of all partners. UsersByEmail leaves out users of deleted clients.
 	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
 	// UserByID returns a user, and the user's partner without the logo. Codes: not_found.
 	UserByID(ctx context.Context, id LoginID) (User, Host, error)

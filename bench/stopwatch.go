@@ -34,13 +34,13 @@ func (b *bench) watch(engine string) stopwatch {
 	return w
 }
 
-// effort is the processor time for each of n things, in microseconds.
+// effort is the average processor time of one thing, in microseconds.
 type effort struct {
 	own, database float64
 	served        bool // the database has its own processes, like PostgreSQL
 }
 
-// stop returns the processor time for each of n things since the start of the stopwatch.
+// stop returns the average processor time of one thing, if n things were done since the stopwatch started.
 func (w stopwatch) stop(name string, n int) (e effort) {
 	own, all := ownCPU(), childrenCPU(w.server)
 	e = effort{own: (own - w.own).Seconds() * 1e6 / float64(n), database: (all.total() - w.all.total()).Seconds() * 1e6 / float64(n), served: w.server > 0}

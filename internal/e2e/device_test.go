@@ -64,7 +64,7 @@ type postDevice struct {
 
 	mu       sync.Mutex
 	shown    map[string]int    // how many times the device showed each message
-	outcomes map[string]string // the outcome of each message that the device declared and the server acknowledged
+	outcomes map[string]string // by message: the outcome that the device declared, after the server acknowledged it
 }
 
 type takenMessage struct {

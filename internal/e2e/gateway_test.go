@@ -35,8 +35,8 @@ type killedGateway struct {
 
 	mu    sync.Mutex
 	asked []string        // recipients, in the order in which the gateway got their messages
-	left  int             // how many more calls the gateway answers at once
-	hold  *heldCall       // the call after these calls, which the gateway holds; nil: it holds no call
+	left  int             // how many more calls the gateway answers before the call in hold
+	hold  *heldCall       // the call at which the test stops the server; nil: that call has come already, or none is planned
 	never map[string]bool // recipients whose messages the gateway did not send
 }
 

@@ -59,7 +59,8 @@ type Fetcher struct {
 	stored int64 // bytes on disk
 }
 
-// New returns a fetcher. Its files have no names while they are open, so that no file remains after a crash.
+// New returns a fetcher. If the system allows this, the fetcher removes a file's name as soon as the file is open. So no
+// file remains after a crash.
 func New(cfg Config) (*Fetcher, error) {
 	cfg = cfg.withDefaults()
 	if err := os.MkdirAll(cfg.Folder, 0o700); err != nil {

@@ -34,7 +34,7 @@ type file struct {
 	dropped   bool      // true: the file was dropped
 
 	data *os.File
-	name string // the name of data in the fetcher's folder
+	name string // the file's name in the fetcher's folder; removed when the file is open, if the system allows this
 	size int64
 	kind string
 }

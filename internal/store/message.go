@@ -163,8 +163,8 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 		})
 }
 
-// eachRun reads the runs of the messages with the given statement text. It calls use for each run, with the messages of
-// the run.
+// eachRun reads the runs of the messages. The argument text is the SQL statement that selects the runs. eachRun calls the
+// function use for each selected run, with the messages of this run.
 func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text string,
 	use func(content string, request []byte, messages []*puntuale.MessageDetail) error,
 ) error {

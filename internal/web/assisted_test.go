@@ -100,8 +100,8 @@ func (d *desk) state(id string) string {
 	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Sentence(found[0].Detail)))
 }
 
-// becomes waits until a message's detail begins with these words. The wait is necessary because the app shows the
-// person's answer before it reports the answer to the server.
+// becomes waits until a message's state, followed by its detail, begins with these words. The wait is necessary because
+// the app shows the person's answer before it reports the answer to the server.
 func (d *desk) becomes(id, words string) {
 	d.w.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)

@@ -41,7 +41,7 @@ const (
 	Change              // a contact's date changes; "" removes the date
 	Delete              // a contact is deleted
 	Reply               // a person writes; while the server is down, the network delivers it later
-	Answer              // the practice writes to a person from the linked phone
+	Answer              // people of the practice write to a person from the linked phone
 	Pause               // a rule is switched off
 	Resume              // a rule is switched on
 	Down                // the server stops

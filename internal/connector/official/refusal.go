@@ -113,7 +113,7 @@ func ruleOf(code int) (rule, bool) {
 // The duration of each pause. The pause of a number or a template ends earlier if a person tests the session.
 const (
 	pauseTime    = time.Hour        // the pause of a number
-	noAccessFor  = time.Minute      // the pause of a number whose token is the cause
+	noAccessFor  = time.Minute      // the pause of a number whose token is wrong or lacks a right
 	templateFor  = 15 * time.Minute // the pause of a template
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute

@@ -44,7 +44,7 @@ func audit(v *page.Request, entries []puntuale.AuditEntry, url, next string) err
 }
 
 // namer finds the names for the identifiers in the log, and reads each name only once. The log itself stores
-// identifiers. An identifier stays right after a change of name, and reveals nothing about an erased person.
+// identifiers. An identifier is still correct when a name has changed, and reveals nothing about an erased person.
 type namer struct {
 	v       *page.Request
 	names   map[string]string
