@@ -96,7 +96,9 @@ type ConsentEntry struct {
 
 // ConsentResult says what a new entry changed.
 type ConsentResult struct {
-	Consent      // the stored entry; an undo becomes a grant if there was consent before; Change 0: there was nothing to undo
+	// Consent is the stored entry. If an undo takes back a withdrawal of an earlier consent, Change is a grant. If there was
+	// no withdrawal to undo, nothing is stored, and Change is 0.
+	Consent
 	Changed bool // the person's present consent changed
 }
 

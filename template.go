@@ -45,9 +45,9 @@ type Button struct {
 type ButtonKind string
 
 const (
-	ButtonURL   ButtonKind = "url"         // the end of the button's address
-	ButtonReply ButtonKind = "quick_reply" // the payload that Meta reports when a person presses the button
-	ButtonCode  ButtonKind = "copy_code"   // the code that the button copies
+	ButtonURL   ButtonKind = "url"         // the text is the end of the button's address
+	ButtonReply ButtonKind = "quick_reply" // the text is the payload that Meta reports when a person presses the button
+	ButtonCode  ButtonKind = "copy_code"   // the text is the code that the button copies
 )
 
 // MaxButtons is the largest number of buttons of a template.

@@ -101,6 +101,7 @@ func (v verdict) word() string {
 }
 
 // share returns how well the figure keeps the bound. 1 means that the figure equals the bound; more is better.
+// 0 means that the figure has no bar.
 func (v verdict) share() float64 {
 	switch {
 	case v.target.highest > 0 && v.median > 0:

@@ -11,8 +11,9 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// SandboxMessages lists the messages that the simulated network received from the client, oldest first. If another page
-// follows, this page is complete. To make sure of this, the call may wait for up to two seconds. Codes: invalid.
+// SandboxMessages lists the messages that the simulated network received from the client, oldest first. If it returns
+// a cursor, the page lacks no message before the cursor. For this, the call waits for up to two seconds, until late
+// transactions have committed. Codes: invalid.
 func (c *Client) SandboxMessages(ctx context.Context, p request.Page) ([]puntuale.SandboxMessage, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) (rows []puntuale.SandboxMessage, next string, err error) {
 		err = c.follow(ctx, func(time.Time) (complete time.Time, err error) {

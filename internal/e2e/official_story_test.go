@@ -205,7 +205,8 @@ func (o *officialStory) deliver(body []byte) {
 	}
 }
 
-// templates loads the templates with a click on their page. It fills one template with the fields of sequences.
+// templates loads Meta's templates again with the button on their page. Then it creates a template of the client from one
+// of them, and writes fields such as {{nome}} into its placeholders.
 func (o *officialStory) templates() {
 	b := o.b
 	late := graphtest.NewTemplate("auguri_compleanno", "Auguri, {{1}}!")

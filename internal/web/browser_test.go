@@ -302,8 +302,8 @@ func (b *browser) press(words string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// fill types into fields, and leaves each field afterwards. The argument pairs contains the name of a field, then its
-// text, and so on. fill looks for the fields in the open dialog, or else in the page.
+// fill types texts into fields. The argument pairs contains each field's name, followed by its text. fill looks for a
+// field first in the open dialog, then in the page.
 func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -56,7 +56,7 @@ var docsFiles = map[string]string{
 
 // Config configures [Serve]. All members must be set.
 type Config struct {
-	Document *huma.OpenAPI // complete at the first request
+	Document *huma.OpenAPI // must contain all operations before the first request, because Serve encodes it only once
 	Accounts *account.Accounts
 	Logger   *slog.Logger
 }

@@ -117,7 +117,8 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// sqliteSchema lists the columns one by one. The rest of a table's definition is compared as one text.
+// sqliteSchema lists the columns one by one, so that a difference names the column. It also lists the whole SQL text of
+// each table and index.
 var sqliteSchema = []string{
 	`select 'column ' || t.name || '.' || c.name || ' ' || lower(c.type) || case when c."notnull" then ' not null' else '' end
  || coalesce(' default ' || c.dflt_value, '') || case when c.pk > 0 then ' key ' || c.pk else '' end

@@ -55,8 +55,8 @@ func (p *Peer) Wrote(number, phone string, at time.Time) []byte {
 	return p.Inbound(number, phone, "wamid.in."+fmt.Sprint(at.UnixNano()), at, "text", map[string]any{"body": "sì, è così 👍"})
 }
 
-// Inbound returns the body of a delivery: a person wrote a message of any type. content is the member with the name of
-// the type, or nil if there is none.
+// Inbound returns the body of a delivery: a person wrote a message. kind is the message's type, such as "image". content
+// is the value of the message's member with this name; nil: the message has no such member.
 func (p *Peer) Inbound(number, phone, id string, at time.Time, kind string, content any) []byte {
 	return p.Event(number, "messages", "messages", p.written(phone, "from", id, at, kind, content))
 }
