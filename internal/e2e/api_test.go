@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// web is the HTTP client of the tests. It keeps connections open for many workers at once.
+// web is the HTTP client of the tests. It keeps connections open for many workers that call at the same time.
 var web = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 
 // answer is a response whose body was read to its end.

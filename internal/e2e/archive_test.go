@@ -88,7 +88,7 @@ func TestArchive(t *testing.T) {
 
 		must(t, "POST", s.base+"/api/contacts/erase", x.key, map[string]any{"phone": "+393471110001"})
 		s.terminate(25 * time.Second)
-		s.start() // the new server's archiver starts its first pass at once
+		s.start() // the new server's archiver begins to work immediately
 		eventually(t, 20*time.Second, "the file is rewritten", func() bool {
 			_, err := os.Stat(filepath.Join(folder, "00000001-2.gz"))
 			return err == nil && number(t, database, "select count(*) from archive_erasure") == 0

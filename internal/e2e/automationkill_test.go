@@ -267,7 +267,7 @@ func (r *ruled) answersQuestion(p *ruledPerson) []func() bool {
 	}}
 }
 
-// isBorn returns the call that adds a contact with a date. The rule's message for this date is due at once.
+// isBorn returns the call that adds a contact with a date. The rule's message for this date is due immediately.
 func (r *ruled) isBorn(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textBirthday: 1}
 	day := time.Now().AddDate(-30, 0, 1).Format("2006-01-02")
@@ -276,7 +276,7 @@ func (r *ruled) isBorn(p *ruledPerson) []func() bool {
 	}}
 }
 
-// kill kills a server, and counts the triggers that the server left.
+// kill kills a server, and counts the triggers that the server had not finished.
 func (r *ruled) kill(s *server) {
 	s.kill()
 	r.kills++

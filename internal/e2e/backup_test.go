@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/store/archive"
 )
 
-// TestRestoreDoublesNothing makes a backup during 300 starts a second. It lets all due messages leave, and restores the
-// backup. No message leaves again. The unknown messages are exactly those that were due and had not ended in the
-// backup. On a busy machine there are fewer starts, but the checks are the same.
+// TestRestoreDoublesNothing makes a backup while callers make 300 starts a second. It lets all due messages leave, and
+// restores the backup. No message leaves again. The unknown messages are exactly those that were due and had not ended
+// in the backup. On a busy machine there are fewer starts, but the checks are the same.
 func TestRestoreDoublesNothing(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()

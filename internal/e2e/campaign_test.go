@@ -188,7 +188,7 @@ func (m *mass) done(id string, recipients int, within time.Duration) {
 // TestCampaignKilled kills the server during a campaign's upload, check, feeding, two pauses and two resumptions. Each
 // recipient gets exactly one message. After the answer to a pause, only messages that were in flight before it leave.
 func TestCampaignKilled(t *testing.T) {
-	recipients, latency, rounds := 7000, "1s", 1 // up to 1,000 messages of a session are in flight at once
+	recipients, latency, rounds := 7000, "1s", 1 // up to 1,000 messages of a session are in flight at the same time
 	if long {
 		recipients, latency, rounds = 100_000, "200ms", 10
 	}

@@ -73,7 +73,9 @@ type race struct {
 type recipientRecord struct {
 	tenant tenant
 	phone  string
-	target time.Duration // how long after the start one step is due; the callers act at this time, when messages of earlier steps are already sent
+	// One step is due this long after the start. The callers act at this time, because messages of earlier steps are
+	// already sent then.
+	target time.Duration
 
 	mu      sync.Mutex
 	started []callRecord

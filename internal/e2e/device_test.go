@@ -106,7 +106,8 @@ func (p *devicePost) link() {
 		shown: map[string]int{}, outcomes: map[string]string{}})
 }
 
-// begin makes a message that is due at once. It repeats the call until a server answers, because servers are killed.
+// begin makes a message that is due immediately. It repeats the call until a server answers, because servers are
+// killed.
 func (p *devicePost) begin(i int) {
 	p.t.Helper()
 	body := map[string]any{"phone": fmt.Sprintf("+39347%07d", i%50), "text": "ciao", "id_sessione": p.session}

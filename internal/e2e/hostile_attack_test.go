@@ -33,7 +33,7 @@ type hostileAttack struct {
 
 // hostileCount is what the attackers have counted so far.
 type hostileCount struct {
-	Open    int            // the largest number of connections that were open at once
+	Open    int            // the largest number of connections that were open at the same time
 	Refused int            // how many attempts to connect failed
 	Made    map[string]int // how many connections each kind of attack made
 }
@@ -143,7 +143,8 @@ func (r *raid) seen() hostileCount {
 func (r *raid) begin() {
 	for i := range r.mix.Connections {
 		r.done.Go(func() {
-			r.pause(time.Duration(i) * time.Millisecond) // the kernel's queue of new connections is short, so the connections must not all come at once
+			// The kernel's queue of new connections is short, so the connections must not all come at the same time.
+			r.pause(time.Duration(i) * time.Millisecond)
 			for n := i; !r.over(); n++ {
 				r.attack(&r.mix.Attacks[n%len(r.mix.Attacks)])
 				r.pause(2*time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))

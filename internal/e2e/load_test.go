@@ -65,15 +65,18 @@ func loadTenants(t *testing.T, base, partnerKey string, clients int) (tenants []
 	return tenants
 }
 
-// callers is how many callers call at once. They are enough to keep several nodes busy. More callers would overload the
-// machine, and messages would be late.
+// callers is how many callers call at the same time. They are enough to keep several nodes busy. More callers would
+// overload the machine, and messages would be late.
 const callers = 12
 
 // mix says how many callers there are, and what they call.
 type mix struct {
 	callers int
 	singles int // one of this many calls creates a single message, and the others start runs; 0: all start runs
-	stops   int // of this many calls that create messages, one is stopped at once, one is stopped a second later, and one is cancelled
+
+	// Of this many calls that create messages, one is stopped immediately, one is stopped a second later, and one is
+	// cancelled.
+	stops int
 }
 
 // everything has all kinds of calls. manyStarts makes at least 300 starts a second, if the machine is fast enough. It
@@ -140,7 +143,7 @@ func (c *caller) run() {
 	c.book = append(c.book, made...)
 	c.mu.Unlock()
 	switch c.random.IntN(c.stops) {
-	case 0: // the caller stops the run at once
+	case 0: // the caller stops the run immediately
 		c.stopRun(made)
 	case 1: // the caller stops the run at about the time when a message is due
 		c.rest(time.Duration(900+c.random.IntN(200)) * time.Millisecond)

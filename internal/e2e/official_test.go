@@ -122,7 +122,7 @@ func TestOfficialKilled(t *testing.T) {
 func rowsOf(t *testing.T, database, query string) (n int) {
 	t.Helper()
 	db := open(t, database)
-	defer db.Close() // closes the database at once, because the function is called often
+	defer db.Close() // the database is closed now and not at the test's end, because the function is called often
 	if err := db.QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // TestRepliesKilled kills the server with SIGKILL while people write: 10 times, or 100 times with PUNTUALE_LONG=1. Meta
-// repeats each delivery until the answer is 200. Meta sends some deliveries twice at once, and some deliveries again
+// repeats each delivery until the answer is 200. Meta sends some deliveries twice at the same time, and some again
 // later. The sandbox's phone does the same. At the end each reply is stored once, with its effect. Each opt-out has one
 // proof, one entry in the blacklist and one answer. Other replies withdrew nothing.
 func TestRepliesKilled(t *testing.T) {
@@ -295,7 +295,7 @@ func (n *deliverers) deliver(random *rand.Rand, d delivery) {
 		return true
 	}
 	if random.IntN(4) == 0 {
-		n.all.Go(func() { again() }) // the network delivers the reply twice at once
+		n.all.Go(func() { again() }) // the network delivers the reply twice at the same time
 	}
 	for !again() {
 		<-time.After(time.Duration(5+random.IntN(50)) * time.Millisecond) // the wait of a network before it delivers again

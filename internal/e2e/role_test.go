@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestRoles: one server answers calls and two others send. When a call starts a message, the senders get it at once. If
-// one sender is killed, the other sender sends the messages of both.
+// TestRoles: one server answers calls and two others send. When a call starts a message, the senders get it
+// immediately. If one sender is killed, the other sender sends the messages of both.
 func TestRoles(t *testing.T) {
 	database := postgres(t)
 	api := serve(t, database, "--roles", "api", "--lease", "2s")

@@ -111,8 +111,8 @@ func (x *troubled) agrees(late time.Duration) {
 	x.load.verify(x.t, x.base, late)
 }
 
-// TestDatabaseTroubleUnderLoad: while PostgreSQL is away, calls are refused at once and nothing leaves. When PostgreSQL
-// is back, everything works again, and the ledgers agree.
+// TestDatabaseTroubleUnderLoad: while PostgreSQL is away, calls are refused immediately and nothing leaves. When
+// PostgreSQL is back, everything works again, and the ledgers agree.
 func TestDatabaseTroubleUnderLoad(t *testing.T) {
 	outage := pick(6*time.Second, time.Minute)
 	for name, trouble := range map[string]func(x *troubled){
@@ -177,7 +177,7 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	x := newTroubled(t, pg)
 	fill := filepath.Join(disk, "fill")
 	full := make(chan struct{})
-	go func() { // uses every free block at once
+	go func() { // fills the disk as fast as possible
 		defer close(full)
 		f, err := os.Create(fill)
 		if err != nil {

@@ -202,7 +202,7 @@ func behaviourSealed(t *testing.T, s *service) {
 	if a := s.must(nil, "POST", "/api/client/create", old, body, "Idempotency-Key", "k"); a.body != first.body {
 		t.Errorf("with the same key: %s", a.body)
 	}
-	// If the same call is made several times at once, it has one effect, and all callers get the same answer.
+	// If several callers make the same call at the same time, it has one effect, and all callers get the same answer.
 	answers := make(chan string, 4)
 	for range cap(answers) {
 		go func() {

@@ -49,7 +49,7 @@ func TestLinking(t *testing.T) {
 		if r := s.call("POST", session+"/pair", a.Key, `{"method":"qr"}`); r.status != 409 || !strings.Contains(r.body, "linked already") {
 			t.Errorf("linked already: %d %s", r.status, r.body)
 		}
-		for range 2 { // the second time changes nothing
+		for range 2 { // the second call changes nothing, because the session is already unlinked
 			if v := s.link("DELETE", session+"/pair", a.Key, ""); v.State != "unlinked" {
 				t.Errorf("unlinked: %+v", v)
 			}

@@ -141,7 +141,8 @@ func slipWording(t *testing.T, s *service) {
 	}
 }
 
-// The location of a fault is the name of the bound in the caller's query.
+// A period's bounds have several names in a query. If a bound is faulty, the fault's location is the name that the
+// caller used.
 func slipPeriods(t *testing.T, s *service) {
 	a := s.newAccount("periods@x", "full")
 	for _, path := range []string{"/api/messages/statusByPeriod", "/api/messages"} {

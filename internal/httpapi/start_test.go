@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A call with an idempotency key has its effect once, even if it is repeated, or sent several times at once.
+// A call with an idempotency key has its effect once, even if it is repeated, or if several callers send it at the same
+// time.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -211,7 +211,7 @@ func TestArchiversTogether(t *testing.T) {
 		was := a.rows()
 		stores := []*store.Store{w.Store, w.DB.Open(t)}
 		var wg sync.WaitGroup
-		for i := range 4 { // each lease ends at once, so the archivers take over from each other all the time
+		for i := range 4 { // each lease ends immediately, so the archivers take over from each other all the time
 			wg.Go(func() {
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				for range 10 {

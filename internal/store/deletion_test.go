@@ -79,8 +79,8 @@ func TestDeletionInChunks(t *testing.T) {
 	}
 }
 
-// TestSessionsDeletedTogether runs two deletions of sessions at once. Afterwards no row may contain the id of a deleted
-// session, and no message may be left on a deleted session.
+// TestSessionsDeletedTogether runs two deletions of sessions at the same time. Afterwards no row may contain the id of
+// a deleted session, and no message may be left on a deleted session.
 func TestSessionsDeletedTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

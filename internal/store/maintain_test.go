@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestMaintainEndsWhatDeletionsLeave checks that Maintain ends messages that a deletion left when it failed
-// half way. A message in flight must be cancelled when it would be retried.
+// TestMaintainEndsWhatDeletionsLeave checks that Maintain ends messages that a deletion left when it failed before its
+// end. A message in flight must be cancelled when it would be retried.
 func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -85,8 +85,8 @@ func TestMaintainRemovesWhatIsOld(t *testing.T) {
 	})
 }
 
-// TestMaintainForgetsContacts checks that Maintain deletes contacts who wrote long ago. Contacts who set a preference
-// must stay.
+// TestMaintainForgetsContacts checks that Maintain deletes the rows of the table contact about people who wrote long
+// ago. Rows about people who set a preference must stay.
 func TestMaintainForgetsContacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

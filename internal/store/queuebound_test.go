@@ -10,7 +10,7 @@ import (
 )
 
 // TestWriterQueueIsBounded checks that only a limited number of calls waits at a writer, and that the next call is
-// refused at once. A call that prevents sending is never refused, and runs before the waiting calls.
+// refused immediately. A call that prevents sending is never refused, and runs before the waiting calls.
 func TestWriterQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {

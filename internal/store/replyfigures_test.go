@@ -102,7 +102,7 @@ func TestReplyFigures(t *testing.T) {
 	}
 }
 
-// fillReplies writes the same rows that the intake would write, but many at once.
+// fillReplies writes the same rows that the intake would write, but many in one statement.
 func fillReplies(t *testing.T, w *storetest.World, c *storetest.Client) {
 	t.Helper()
 	n := func(limit int) string {

@@ -83,7 +83,7 @@ func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
 			w.DB.Open(b).Listen(func(puntuale.SessionID, time.Time) {})
 		}
 		var n atomic.Int64
-		b.SetParallelism(32) // multiplied by the number of processors, here two
+		b.SetParallelism(32) // there are so many callers for each processor: 64 with two processors
 		b.ResetTimer()
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
@@ -103,7 +103,7 @@ func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
 }
 
 // BenchmarkDispatch claims due messages and records that they were sent. It takes 1,000 messages at a time, in the
-// order of their due times. Two batches run at once.
+// order of their due times. Two batches run at the same time.
 func BenchmarkDispatch(b *testing.B) { benchmarkDispatch(b, false) }
 
 // BenchmarkDispatchScattered does the same as BenchmarkDispatch, but messages that are neighbours on the disk are due

@@ -152,7 +152,7 @@ func TestSQLiteCreates(t *testing.T) {
 	write(t, path+".new", []byte("what a crash left"))
 	write(t, path+".lock", nil)
 	var wait sync.WaitGroup
-	for range 4 { // several servers open the file at once, and one of them creates it
+	for range 4 { // several servers open the file at the same time, and one of them creates it
 		wait.Go(func() {
 			s, err := store.Open(ctx, engine.Config{Data: dir})
 			if err != nil {

@@ -136,7 +136,7 @@ func (b *browser) windows() func() string {
 	}
 }
 
-// offline disconnects the page and its service worker from the network, as in a lift, or reconnects them.
+// offline disconnects the page and its service worker from the network if away is true. Otherwise it reconnects them.
 func (b *browser) offline(away bool) {
 	b.t.Helper()
 	rules := []*network.Conditions{{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}}

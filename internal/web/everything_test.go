@@ -15,10 +15,11 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// things contains one id for each noun in paths, all of one client. The map's key is the part of a path before the id.
+// things contains ids of one client's things: one id for each kind of thing that has ids in paths. The map's key is the
+// part of a path before the id.
 type things map[string]string
 
-// everything creates one thing of each noun for a client.
+// everything creates one thing of each of these kinds for a client.
 func (w *world) everything(client puntuale.ClientID) things {
 	w.t.Helper()
 	ctx := context.Background()

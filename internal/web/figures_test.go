@@ -29,8 +29,8 @@ const (
 )
 
 // TestFigurePages opens every page of both dashboards through HTTP, on both databases, and prints the times. One client
-// has 100,000 and then 1,000,000 stored messages. PUNTUALE_MESSAGES sets another number, and PUNTUALE_PAGES selects
-// addresses that contain this text.
+// has 100,000 and then 1,000,000 stored messages. PUNTUALE_MESSAGES sets another number of messages. If PUNTUALE_PAGES
+// is set, the test opens only the pages whose address contains its value.
 //
 //	make figures-pages
 func TestFigurePages(t *testing.T) {

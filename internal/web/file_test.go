@@ -15,7 +15,8 @@ import (
 	"puntuale/internal/media"
 )
 
-// filesOf returns a fetcher like the service's, which may also fetch from the test's own server.
+// filesOf starts a server with files, and stores the server's address in at. It returns a fetcher like the service's.
+// In addition, this fetcher may fetch from the test's server.
 func filesOf(t testing.TB, c clock.Clock, at *string) *media.Fetcher {
 	t.Helper()
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -38,7 +38,7 @@ func (o *owner) link(t *testing.T) (*whatsapptest.Network, *whatsapptest.Account
 	return net, net.Account(shopNumber)
 }
 
-// stopNumbers stops the connector after the sessions were released.
+// stopNumbers closes the sessions, and then stops the connector of the real numbers.
 func (o *owner) stopNumbers() {
 	o.manager.Stop(context.Background())
 	o.numbers.(*socket.Connector).Stop()

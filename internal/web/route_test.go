@@ -45,7 +45,9 @@ func TestRoutes(t *testing.T) {
 		}
 		for _, someone := range all {
 			if r.Side == "anyone" || r.Path == "/logout" || r.Path == "/leave" || strings.HasPrefix(r.Path, "/me/") && r.Method == http.MethodPost {
-				continue // everybody may request the route, or it would sign the visitor out, leave the dashboard, or change the account
+				// Everybody may request this route, or the request would sign the user out, leave the dashboard, or
+				// change the account.
+				continue
 			}
 			got := someone.v.do(r.Method, path, url.Values{}, nil)
 			name := fmt.Sprintf("%s %s as %s", r.Method, r.Path, someone.name)

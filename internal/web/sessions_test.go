@@ -38,7 +38,7 @@ func (b *browser) ticking(script string) {
 	b.until(script)
 }
 
-// inMain returns the main part of a page. The navigation is left out, because it changes with every new noun.
+// inMain returns the main part of a page, without the navigation. The navigation changes whenever it gets a new item.
 func inMain(html string) string {
 	_, rest, _ := strings.Cut(html, "<main")
 	inside, _, _ := strings.Cut(rest, "</main>")

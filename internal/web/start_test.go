@@ -76,7 +76,9 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	_, err := w.Client().ReplaceSequence(context.Background(), id, changed)
 	w.must(err)
 	fresh := refused("another text", form)
-	w.clock.Advance(3 * time.Minute) // the person reads for three minutes; the start must succeed, although the first message is due three minutes later than shown
+	// The person reads for three minutes. So the first message is due three minutes later than the preview showed. The
+	// start must succeed all the same.
+	w.clock.Advance(3 * time.Minute)
 
 	got := v.post(at+"/start", fresh)
 	if got.status != http.StatusSeeOther || w.pendingOf(id) != 3 {

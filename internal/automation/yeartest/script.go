@@ -56,10 +56,10 @@ type Event struct {
 	At     time.Time
 	Kind   Kind
 	Person int
-	Rule   int            // Change, Pause, Resume
-	Dates  map[int]string // Add, Change: the dates by rule
-	Text   string         // Reply
-	ID     string         // Reply: the network's id
+	Rule   int            // set in events of the kinds Change, Pause and Resume
+	Dates  map[int]string // set in Add and Change: the dates by rule
+	Text   string         // set in Reply
+	ID     string         // set in Reply: the network's id
 }
 
 // Script contains the events of a year.

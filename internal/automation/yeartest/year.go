@@ -52,7 +52,7 @@ const (
 	catchUp    = 24 * time.Hour
 	dayLong    = 24 * time.Hour
 	takenFor   = 12 * time.Hour
-	grace      = 5 * time.Minute // a step that is late by at most this time is sent at once
+	grace      = 5 * time.Minute // a step that is late by at most this time is sent immediately
 	replyKnown = 30 * dayLong
 )
 
@@ -210,7 +210,7 @@ func (m *model) back() {
 	}
 }
 
-// acts executes the function do at once, or when the runners act again.
+// acts executes the function do immediately, or, while the runners do not act, when they act again.
 func (m *model) acts(do func()) {
 	if m.runs {
 		do()
@@ -219,7 +219,7 @@ func (m *model) acts(do func()) {
 	m.queued = append(m.queued, do)
 }
 
-// touch handles a changed contact at once, or records it until the runners act again.
+// touch handles a changed contact immediately. While the runners do not act, it records the contact until they act again.
 func (m *model) touch(p *person) {
 	if !m.runs {
 		m.touched[p.id] = &touch{m.now}

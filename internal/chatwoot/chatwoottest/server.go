@@ -23,7 +23,7 @@ const Token = "chatwoot-token-of-an-admin"
 // Account is the id of the only account.
 const Account = 3
 
-// Server is a server with one account. Its methods may be called by many goroutines at once.
+// Server is a server with one account. Many goroutines may call its methods at the same time.
 type Server struct {
 	*httptest.Server
 	t testing.TB

@@ -156,8 +156,8 @@ func headed(url string) puntuale.Content {
 	return c
 }
 
-// TestUploadOnce: the same file is uploaded once for as long as Meta stores it. This is also true for several senders
-// at once, and after a restart.
+// TestUploadOnce: the same file is uploaded once for as long as Meta stores it. This is also true if several senders
+// send at the same time, and after a restart.
 func TestUploadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

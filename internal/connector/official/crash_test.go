@@ -147,8 +147,8 @@ func linkerOf(m *mortal, s puntuale.Session) puntuale.Linker {
 	return nil
 }
 
-// die ends a life. If killed is true, the life ends at once. Otherwise the sender finishes its messages in flight
-// first.
+// die ends a life. If killed is true, the life ends immediately. Otherwise the sender first finishes its messages in
+// flight.
 func (m *mortal) die(killed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
 	if killed {

@@ -13,7 +13,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPair: one person gets 45 messages at once, and then one every six seconds. Messages to other persons do not wait.
+// TestPair: one person gets 45 messages without a wait, and then one every six seconds. Messages to other persons do
+// not wait.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -153,7 +153,7 @@ func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
 	}
 	r.advance(time.Second, true)
 	r.must(r.other, text("y"))
-	// If a person solved the problem and tests the session, the pause ends at once.
+	// If a person solved the problem and tests the session, the pause ends immediately.
 	r.world.refused(r.tries(text("x")), puntuale.SessionDown)
 	if err := r.conn.Test(r.within(), r.session); err != nil || !r.conn.Online(r.session) {
 		r.t.Errorf("after a test: %v", err)

@@ -114,8 +114,9 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundOthers: messages in groups, calls and welcomes are reported only to open a window. Messages that no person
-// wrote are not reported.
+// TestInboundOthers: messages in groups and requests for a welcome are reported without content, only to open a window.
+// A phone call is reported with its id and kind. Messages that the client's people wrote with another program are
+// reported as own messages. Everything else in this table is not reported.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	var h heard

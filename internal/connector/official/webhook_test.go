@@ -182,7 +182,8 @@ func TestWebhooksThatSayNothing(t *testing.T) {
 	}
 }
 
-// TestWebhookOfPeople: a person's message or call opens the person's window. An opt-out changes the ledger of consent.
+// TestWebhookOfPeople: a person's message or phone call opens the person's window. An opt-out changes the ledger of
+// consent.
 func TestWebhookOfPeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -22,7 +22,7 @@ func (w *world) pairing(id puntuale.SessionID) string {
 		w.t.Errorf("once a pairing is begun, the last report is %+v", r)
 	}
 	var r puntuale.LinkReport
-	w.until("a code", func() bool { // a status check that was under way may report first
+	w.until("a code", func() bool { // a status check that began before may report first
 		reports := w.reportsOf(id)[before:]
 		i := slices.IndexFunc(reports, func(r puntuale.LinkReport) bool { return r.State == puntuale.LinkPairing && r.Code.Text != "" })
 		if i >= 0 {

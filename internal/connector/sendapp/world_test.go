@@ -204,7 +204,7 @@ func (w *world) send(to string, c puntuale.Content) (puntuale.Acceptance, error)
 	return w.conn.Send(w.within(), p)
 }
 
-// flying is a stored message with an attempt under way.
+// flying is a stored message with an attempt in flight.
 type flying struct {
 	id      puntuale.MessageID
 	token   int64

@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// If the connection breaks and returns at once, the library itself repeats the frame. Here the connection does not
+// If the connection breaks and returns immediately, the library itself repeats the frame. Here the connection does not
 // return. So the outcome is uncertain. The repeat has the same id, and people see one message.
 func TestCut(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestBan(t *testing.T) {
 }
 
 // After a connection ended, the number connects again. While nobody answers, it tries more and more rarely. A person
-// may request a try at once.
+// may request an immediate try.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,7 +23,7 @@ func (c *Connector) Adopt(ctx context.Context, session puntuale.SessionID, link 
 	return device.Save(ctx)
 }
 
-// Sweep runs one sweep at once. It removes the keys of sessions that do not exist any more.
+// Sweep runs one sweep now. The sweep removes the keys of sessions that do not exist any more.
 func (c *Connector) Sweep(ctx context.Context) error { return c.sweepOnce(ctx) }
 
 // Waiting returns how many people a session's next query will ask about.

@@ -20,8 +20,8 @@ func oneSession(t *testing.T) (lockedSessions, *clock.Fake) {
 	return lockedSessions{&store.NoopStore{}, newContactLocks(fake)}, fake
 }
 
-// A goroutine that reads a state to write it owns the contact's lock until it writes, or until the loan ends. Meanwhile
-// others wait, whether they name the contact by number or by LID.
+// A goroutine that reads a state in order to write it gets the contact's lock as a loan. It owns the lock until it
+// writes, or until the loan ends. Meanwhile others wait, whether they name the contact by number or by LID.
 func TestLoan(t *testing.T) {
 	t.Parallel()
 	s, fake := oneSession(t)
@@ -168,8 +168,8 @@ func TestDecryptionWaits(t *testing.T) {
 	}
 }
 
-// A send is refused if another goroutine owned a recipient's lock after the state was read. A send with insist owns the
-// lock from the beginning.
+// A send is refused if another goroutine owned a recipient's lock after the state was read. A send whose context comes
+// from insist owns the lock from the beginning.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	s, _ := oneSession(t)

@@ -32,9 +32,9 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestMany restarts a connector with many linked numbers. The numbers connect again, and only a limited number of
-// logins is under way at once. The test prints time, memory and goroutines for each number. The simulated network's
-// part is included. The environment variable PUNTUALE_MANY sets how many numbers there are.
+// TestMany restarts a connector with many linked numbers. The numbers connect again, and only a limited number of them
+// logs in at the same time. The test prints time, memory and goroutines for each number. The simulated network's part
+// is included. The environment variable PUNTUALE_MANY sets how many numbers there are.
 func TestMany(t *testing.T) {
 	many, _ := strconv.Atoi(os.Getenv("PUNTUALE_MANY"))
 	if many == 0 {

@@ -29,7 +29,7 @@ import (
 	"time"
 )
 
-// Service is a push service. Its methods may be called by many goroutines at once.
+// Service is a push service. Many goroutines may call its methods at the same time.
 type Service struct {
 	*httptest.Server
 	t testing.TB

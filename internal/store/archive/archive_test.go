@@ -201,7 +201,7 @@ func FuzzRow(f *testing.F) {
 func TestEndlessLine(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&file, gzip.HuffmanOnly) // the quickest level
+	zip, err := gzip.NewWriterLevel(&file, gzip.HuffmanOnly) // gzip's fastest level
 	if err != nil {
 		t.Fatal(err)
 	}

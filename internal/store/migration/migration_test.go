@@ -149,9 +149,9 @@ func (x *target) catalogue(t *testing.T) (all []string) {
 	return all
 }
 
-// TestCutOffAtEveryStatement kills the program before each statement in turn, and lets another program continue. After
-// each kill, the tables must be either as before the step or as after it. At the end they must be the same as tables
-// that were built without a kill.
+// TestCutOffAtEveryStatement kills the program before the first statement, then before the second, and so on. Each time
+// another program continues. After each kill, the tables must be either as before the step or as after it. At the end
+// they must be the same as tables that were built without a kill.
 func TestCutOffAtEveryStatement(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(*testing.T) *target{"SQLite": sqlite, "Postgres": postgres} {

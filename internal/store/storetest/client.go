@@ -143,7 +143,7 @@ func testCreditsByHand(t *testing.T, w *World) {
 		}
 		c.attempt(node, phone)
 	})
-	check(puntuale.ClientPatch{}, 9) // 11, plus -1, 0, 1 and 2, minus 4 claimed messages
+	check(puntuale.ClientPatch{}, 9) // 11 credits, plus the changes -1, 0, 1 and 2, minus 4 claimed messages
 }
 
 func testDeleteClient(t *testing.T, w *World) {

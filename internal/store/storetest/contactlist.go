@@ -151,7 +151,8 @@ func testFindContacts(t *testing.T, w *World) {
 			}
 		}
 	}
-	for _, cursor := range []string{"x", "Y29udGFjdDp7ImIiOjJ9", "Y29udGFjdDp7ImIiOjQsInciOjd9"} { // not a cursor; the cursor of a list by tag; a cursor at an eighth word
+	// The first text is no cursor. The second is the cursor of a list by tag. The third is a cursor at an eighth word.
+	for _, cursor := range []string{"x", "Y29udGFjdDp7ImIiOjJ9", "Y29udGFjdDp7ImIiOjQsInciOjd9"} {
 		if _, _, err := c.Contacts(ctx, puntuale.ContactFilter{}, puntuale.Page{Cursor: cursor}); puntuale.CodeOf(err) != puntuale.CodeInvalid {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
@@ -378,7 +379,7 @@ func testRemember(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 		if enabled {
-			remember(-time.Second) // the first pass after turning it on skips earlier runs
+			remember(-time.Second) // after the client turned this on, the first pass skips earlier runs
 			w.Exec("update client_setting set remembered_to = (select max(id) from run) where client_id = $1", int64(c.ID))
 		}
 	}

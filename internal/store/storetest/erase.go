@@ -343,7 +343,7 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// testEraseAgain checks that a repeated call finishes an erasure that failed half way. Each run must be erased
+// testEraseAgain checks that a repeated call finishes an erasure that failed before its end. Each run must be erased
 // completely or not at all.
 func testEraseAgain(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)

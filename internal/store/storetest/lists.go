@@ -182,7 +182,7 @@ func testBlacklist(t *testing.T, w *World) {
 }
 
 // testFindBlacklisted checks that users find blacklist entries by a part of the number or of the reason, newest first.
-// Users can remove an entry by its id, and add many at once. None of this may count as a call.
+// Users can remove an entry by its id, and add many entries together. None of this may count as a call.
 func testFindBlacklisted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

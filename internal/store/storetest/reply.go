@@ -173,7 +173,9 @@ func testInboundLooks(t *testing.T, w *World) {
 		t.Error("an alias of one client is another's, too")
 	}
 	var twins sync.WaitGroup
-	for range 20 { // the same message many times at once; its change of consent is not stored yet, so no caller may store the message
+	// Many callers report the same message. Its change of consent is not stored yet, so no caller may store the
+	// message.
+	for range 20 {
 		twins.Go(func() {
 			if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
 				t.Errorf("one of many that may change consent: %v", err)

@@ -9,7 +9,8 @@ import (
 	"puntuale"
 )
 
-// versioned is a thing that users edit. change stores other values if known contains the stored version.
+// versioned is a thing that users edit. The function version returns its stored version. The function change stores
+// other values, if its argument is the stored version.
 type versioned struct {
 	version func() (puntuale.Version, error)
 	change  func(known ...puntuale.Version) error

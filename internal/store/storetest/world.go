@@ -45,7 +45,7 @@ func Unique(prefix string) string { return fmt.Sprintf("%s%d", prefix, serial.Ad
 // KeyHash returns the hash of a key that no other test uses.
 func KeyHash() puntuale.KeyHash { return sha256.Sum256([]byte(Unique("key"))) }
 
-// To returns a change to v.
+// To returns a change that sets the value v.
 func To[T any](v T) puntuale.Change[T] { return puntuale.Change[T]{Set: true, To: v} }
 
 // Together runs f(0) to f(n-1) at the same time, and waits for all of them.

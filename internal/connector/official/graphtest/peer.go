@@ -48,7 +48,7 @@ type Taken struct {
 	Message Message `json:"message"`
 }
 
-// Reply is the answer to a message.
+// Reply is the answer to a message. Each of the fields Refuse, Drop and Break says what the peer does if it is true.
 type Reply struct {
 	Code    int    // Meta's code; 0: the message is accepted, unless Body is set
 	Refuse  bool   // refuse the message even if Code is 0

@@ -37,7 +37,8 @@ type Sent struct {
 	Filename string `json:"filename,omitempty"`
 }
 
-// Reply is the answer to a request to send a message.
+// Reply is the answer to a request to send a message. The comment of each field says what the gateway does if the field
+// is set.
 type Reply struct {
 	Refuse string          // answer with an error and this text, and send nothing
 	Text   string          // answer with a success and this text, and send nothing

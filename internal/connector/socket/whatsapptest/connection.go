@@ -47,7 +47,7 @@ type connection struct {
 
 	outgoing sync.Mutex
 	queue    []letter
-	queued   chan struct{} // has a capacity of one; wakes write
+	queued   chan struct{} // wakes the method write; its capacity is one
 }
 
 // letter is a stanza in the queue to the client, with the time to send it.

@@ -11,8 +11,8 @@ import (
 // Fault describes what goes wrong with messages that clients send. If several faults match a message, the first one
 // applies.
 type Fault struct {
-	From, To string // number of the sender; number of the recipient, or the group's id; "" matches any
-	Retries  bool   // also match messages that are sent again to a device that requested them
+	From, To string // the sender's number, and the recipient's number or the group's id; "" matches any
+	Retries  bool   // the fault also matches messages that are sent again to a device that requested them
 	Times    int    // how many messages the fault affects; 0: all, until the fault is removed
 
 	AckError int             // the server refuses the message with this code: 463, 479, 429…

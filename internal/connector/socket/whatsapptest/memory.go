@@ -17,7 +17,7 @@ import (
 	"go.mau.fi/whatsmeow/util/keys"
 )
 
-// fewKeys is how many one-time keys a phone makes at once. A real phone makes 812, which takes long.
+// fewKeys is how many one-time keys a phone makes together. A real phone makes 812, which takes long.
 const fewKeys = 24
 
 // memory is a phone's store. It lives as long as the test, also when the phone's connections end.

@@ -78,7 +78,8 @@ func (c *connection) offerPairing() {
 	time.AfterFunc(PairingLife, c.end)
 }
 
-// ExpireCodes ends the pairings under way. The service does this when a client has shown its codes for PairingLife.
+// ExpireCodes ends all pairings that have begun. The service does this when a client has shown its codes for
+// PairingLife.
 func (n *Network) ExpireCodes() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // Timelock forbids an account to write to cold contacts. The server refuses a message with error 463 if the recipient
 // never wrote to the account and never got a message from it.
 type Timelock struct {
-	Until time.Time // when the time-lock ends; a past time ends it at once
+	Until time.Time // when the time-lock ends; a past time ends it immediately
 	Quiet bool      // the account gets no report of the time-lock
 }
 
