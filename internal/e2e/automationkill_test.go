@@ -298,8 +298,8 @@ func (r *ruled) hoursPass() {
 // notDone counts the work that rules and sessions still have to do. It leaves out timers.
 const notDone = `select (select count(*) from automation_trigger) + (select count(*) from message where state = 0) + (select count(*) from automation_date where run_id = 0)`
 
-// quiet waits until the query left returns 0. If a killed server had taken a trigger, this lasts until the trigger's
-// lease ends.
+// quiet waits until the query in the argument left returns 0. If a killed server had taken a trigger, this lasts until
+// the trigger's lease ends.
 func (r *ruled) quiet(what, left string) {
 	r.t.Helper()
 	eventually(r.t, 90*time.Second, what, func() bool {

@@ -84,7 +84,7 @@ func (b *browser) note(event any) {
 	}
 }
 
-// do executes steps in the browser. Each step must succeed.
+// do executes actions in the browser. Each action must succeed.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {

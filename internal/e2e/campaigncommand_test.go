@@ -76,7 +76,7 @@ func TestCampaignCommand(t *testing.T) {
 	}
 	m.everybody(recipients)
 
-	m.sent++ // so that the next campaign has other numbers
+	m.sent++ // the recipients of the next campaign then have other phone numbers
 	write(list())
 	var shown bytes.Buffer
 	cmd := m.campaign("--file", file, "--text", "Ciao {{nome}}", "--per-minute", "3000", "--yes")

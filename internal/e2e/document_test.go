@@ -26,7 +26,7 @@ import (
 var documentPath = filepath.Join("..", "httpapi", "testdata", "openapi.json")
 
 // document compares every call of these tests, and its answer, with the OpenAPI document. Goroutines that belong to no
-// test make some calls. Therefore document collects the differences, and they fail the whole run.
+// test make some calls. Therefore document collects the differences. If there are any, the whole test program fails.
 var document comparison
 
 type comparison struct {

@@ -30,7 +30,7 @@ func pick[T any](check, longRun T) T {
 // shipped is the default lease of a server.
 const shipped = 6 * time.Second
 
-// lease returns the lease of the servers in this run.
+// lease returns the lease of the servers in these tests.
 func lease() time.Duration { return pick(2*time.Second, shipped) }
 
 // fleet is some servers on one database, under load.
@@ -135,7 +135,7 @@ type fault struct {
 	times  int // how many times the fault happens with PUNTUALE_LONG=1
 	clean  bool
 	happen func(f *fleet)
-	late   time.Duration // how late a message may be; if happen stops everything, the time that it takes is added
+	late   time.Duration // how late a message may be; if the fault stops everything, the fault's duration is added
 }
 
 var faults = []fault{

@@ -25,8 +25,8 @@ import (
 // network.
 const insideNetwork = "PUNTUALE_E2E_NETWORK"
 
-// inOwnNetwork runs the test again in a process with a separate network and separate mounts. If this second run fails,
-// the test fails.
+// inOwnNetwork runs the test again in a process with a separate network and separate mounts. If the test fails in the
+// second process, it fails here, too.
 func inOwnNetwork(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {

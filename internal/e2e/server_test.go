@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 	return runCompared(m)
 }
 
-// runCompared runs the tests. It fails the run if the OpenAPI document did not describe some call or answer.
+// runCompared runs all tests. It reports a failure if the OpenAPI document did not describe some call or answer.
 func runCompared(m *testing.M) int {
 	code := m.Run()
 	if document.report(os.Stderr) {
@@ -72,7 +72,7 @@ func databases(t *testing.T, test func(t *testing.T, database string)) {
 	t.Run("postgres", func(t *testing.T) { test(t, postgres(t)) })
 }
 
-// postgres creates a new database on the run's cluster, and returns its address.
+// postgres creates a new database on the cluster that all tests share, and returns the database's address.
 func postgres(t *testing.T) string {
 	t.Helper()
 	admin := os.Getenv("PUNTUALE_TEST_POSTGRES")

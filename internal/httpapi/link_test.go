@@ -23,7 +23,7 @@ func (s *service) link(method, target, key, body string) (v linkView) {
 	return v
 }
 
-// becomes advances the clock in steps, until the session is in the state.
+// becomes advances the clock second by second, until the session is in the state.
 func (s *service) becomes(target, key, state string) (v linkView) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(2 * time.Millisecond) {

@@ -30,7 +30,7 @@ func init() {
 	}
 }
 
-// FailAt makes the archiver call the function fail at each step of its work. If fail returns an error, the archiver
+// FailAt makes the archiver call the function fail at each point of its work. If fail returns an error, the archiver
 // stops with this error. With [ErrKilled] the archiver stops as if its process was killed.
 func FailAt(a *archiver.Archiver, fail func(step string) error) { a.Fail = fail }
 

@@ -92,7 +92,7 @@ func TestLookup(t *testing.T) {
 }
 
 // TestArchiveForgets checks that an erased person is also removed from the archive's files, including a file that is
-// being written. If the removal is killed, the next run of the archiver repeats it.
+// being written. If the archiver is killed during the removal, it repeats the removal when it works again.
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

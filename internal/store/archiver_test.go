@@ -248,8 +248,7 @@ func TestArchive(t *testing.T) {
 			t.Errorf("a second time: %+v", done)
 		}
 
-		// When the last messages of the other runs have ended, a later run of the archiver moves these runs to the
-		// archive.
+		// When the last messages of the other runs have ended, the archiver moves these runs to the archive.
 		later := nowadays.Add(time.Hour)
 		a.Exec("update message set intent = -1, state = 3, done_at = $1 where state = 0", nowadays.UnixMicro())
 		if err := a.Maintain(t.Context(), later, later); err != nil {
@@ -273,7 +272,7 @@ func TestArchive(t *testing.T) {
 	})
 }
 
-// TestArchiverKilledAnywhere kills the archiver many times, at each step of its work. No row may ever be missing. At
+// TestArchiverKilledAnywhere kills the archiver many times, at each point of its work. No row may ever be missing. At
 // the end each row must exist once.
 func TestArchiverKilledAnywhere(t *testing.T) {
 	t.Parallel()

@@ -237,9 +237,9 @@ func TestReadPassesDeadline(t *testing.T) {
 	})
 }
 
-// TestActsGiveWayToCalls lets one call arrive during each run of a transaction in which rules act. On SQLite, the call is done
-// before the transaction runs again. After five calls, the transaction runs to its end. On PostgreSQL, calls have writers
-// of their own, so the transaction runs only once.
+// TestActsGiveWayToCalls lets one call arrive each time when a transaction runs in which rules act. On SQLite, the call
+// is done before the transaction runs again. After five calls, the transaction runs to its end. On PostgreSQL, calls
+// have writers of their own, so the transaction runs only once.
 func TestActsGiveWayToCalls(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {

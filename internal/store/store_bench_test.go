@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Compare figures only if one run on one machine produced them. Run the benchmarks with
+// Compare figures only if they were measured together on one machine. Run the benchmarks with
 //
 //	PUNTUALE_POSTGRES_FOLDER=/tmp scripts/with-postgres go test -run - -bench . ./internal/store
 //

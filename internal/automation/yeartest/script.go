@@ -206,7 +206,8 @@ func (w *writer) renewal(from int) string {
 	return w.Begin.AddDate(0, 0, from+w.r.IntN(w.days()+20-from)).Format(time.DateOnly)
 }
 
-// changes changes a person's dates, and sometimes changes them back. It may also delete the contact, and sometimes adds the contact again.
+// changes writes events that change a person's dates, and sometimes events that change them back. It may also write an event that deletes the
+// contact, and sometimes one that adds the contact again.
 func (w *writer) changes(p, from int, dates map[int]string) {
 	for range w.r.IntN(3) {
 		rule := Dated[w.r.IntN(len(Dated))]

@@ -152,7 +152,7 @@ func TestInboundFiles(t *testing.T) {
 				URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256, FileLength: &up.FileLength}})}
 		}, puntuale.ReplyDocument, "il conto", "application/pdf", "conto.pdf"},
 	} {
-		body := strings.Repeat("file of "+name, 5000) // longer than the part that is decrypted in one step
+		body := strings.Repeat("file of "+name, 5000) // longer than the part that is decrypted together
 		up, err := anna.Client().Upload(t.Context(), []byte(body), test.of)
 		if err != nil {
 			t.Fatal(err)

@@ -134,7 +134,7 @@ func (s *eventClient) ends(at time.Time, looks ...time.Duration) {
 		return c
 	}})
 	for _, d := range looks {
-		for range 2 { // the second run stands for a second node, and must write nothing
+		for range 2 { // the second round stands for a second node, and must write nothing
 			s.must(nil, s.w.TellExpiries(context.Background(), at.Add(d)))
 		}
 	}

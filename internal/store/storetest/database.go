@@ -37,7 +37,8 @@ type Database struct {
 	Postgres bool
 }
 
-// Meter counts the events that tests check.
+// Meter counts things that tests check: deadlocks, calls over the cap, messages set aside, and batches of inbound
+// messages.
 type Meter struct {
 	puntuale.NoMeter
 	Deadlocks, Refusals, SetAside, Inbound atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"go.mau.fi/whatsmeow/util/keys"
 )
 
-// keyBundle contains the keys that others need to begin an encrypted session with a device.
+// keyBundle contains the keys that others need before they can encrypt their first message for a device.
 type keyBundle struct {
 	registration []byte
 	identity     []byte

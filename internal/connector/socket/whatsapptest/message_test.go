@@ -212,7 +212,7 @@ func TestRedelivered(t *testing.T) {
 	net := whatsapptest.New(t)
 	account, anna := net.Account("393330000001"), net.Phone("393330000002")
 	shop := linked(t, net, account)
-	account.Deafen() // so that the server does not get the client's acknowledgement
+	account.Deafen() // the server then does not get the client's acknowledgement
 	id, err := anna.Send(t.Context(), account.Number(), "ci siete?")
 	if err != nil {
 		t.Fatal(err)
