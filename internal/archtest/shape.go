@@ -10,7 +10,7 @@ import (
 // do not count.
 const (
 	maxFields  = 20 // a struct with more fields hides a state machine, or a second noun
-	maxMethods = 7  // an interface is one role; only its implementer may join several
+	maxMethods = 7  // an interface is one role; only the type that implements it may join several roles
 )
 
 // narrow lists the folders whose structs must have at most maxFields fields. It includes the folders below them.

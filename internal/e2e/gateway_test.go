@@ -49,7 +49,7 @@ type heldCall struct {
 }
 
 const (
-	sendsBefore = iota // the gateway sends the message; the server is killed before it gets the answer
+	sendsBefore = iota // the gateway sends the message, and the server is killed before the answer
 	sendsAfter         // the server is killed, and then the gateway sends the message
 	sendsNever         // the server is killed, and the gateway does not send the message
 	answers            // the gateway answers, and the server is killed at a random time after that
@@ -58,8 +58,8 @@ const (
 
 // TestGatewayKilled kills the server with SIGKILL while it sends through a gateway: 5 times, or 100 times with
 // PUNTUALE_LONG=1. Some of the gateway's answers are lost, and some do not say whether the message was sent. The
-// gateway's ledger has no message twice. A message whose call was answered is COMPLETED. Every other message with an
-// attempt is uncertain. An uncertain message becomes COMPLETED only if its echo comes.
+// gateway's ledger has no message twice. If an answer says that the gateway sent the message, the message is COMPLETED.
+// Every other message with an attempt is uncertain. An uncertain message becomes COMPLETED only if its echo comes.
 func TestGatewayKilled(t *testing.T) {
 	kills, each := 5, 60
 	if long {

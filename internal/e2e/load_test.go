@@ -40,7 +40,7 @@ type promise struct {
 	tenant    tenant
 	text      string
 	after     time.Duration // the message is due this long after the server accepted its call
-	at        time.Time     // due time of the message; zero: the field named after contains the due time
+	at        time.Time     // due time of the message; zero: the field named after says when the message is due
 	asked     bool          // a stop or cancel may concern the message
 	cancelled bool          // an answer with status 200 named the message as cancelled
 	doubted   bool          // a stop or cancel that may concern the message was never answered
@@ -123,7 +123,7 @@ func (l *load) rest(d time.Duration) bool {
 	}
 }
 
-// caller makes calls for one recipient at a time, one call after the other.
+// caller makes calls about one recipient, one call after the other.
 type caller struct {
 	*load
 	random *rand.Rand

@@ -81,7 +81,7 @@ func newVerifier(t *testing.T, base string, who tenant, count map[string]int) *v
 	return &verifier{t: t, base: base, tenant: who, mine: map[string]*promise{}, count: count}
 }
 
-// settle reads the rows repeatedly, until every due message is closed.
+// settle reads the rows repeatedly, until every due message is closed or held. It fails the test after a minute.
 func (v *verifier) settle() {
 	v.t.Helper()
 	v.rows = map[string]detail{}

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestSlowLists checks that the store stops lists that never end. Until then, it must still answer all other calls:
-// authentication, starts, and the dispatcher's calls.
+// TestSlowLists checks that the store stops lists that never end. Until then, it must still answer other reads: of
+// authentication, of starts, and of the dispatcher.
 func TestSlowLists(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {
