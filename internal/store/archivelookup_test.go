@@ -91,8 +91,8 @@ func TestLookup(t *testing.T) {
 	})
 }
 
-// TestArchiveForgets checks that an erased person is also removed from the archive's files, including a file that is
-// being written. If the archiver is killed during the removal, it repeats the removal when it works again.
+// TestArchiveForgets checks that an erased person is also removed from the archive's files. If the archiver is killed
+// during the removal, it repeats the removal when it works again.
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -81,8 +81,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	storetest.Until(t, "the last hint of a store that closed was heard", func() bool { return here.heard()[10].Equal(due) })
 }
 
-// TestWakeupsSurviveLostConnections checks that lost connections are replaced, and that no call waits for the
-// replacement.
+// TestWakeupsSurviveLostConnections checks that lost connections are replaced, and that wakeups then arrive again.
 func TestWakeupsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -51,7 +51,7 @@ func (h *hooked) end(now time.Time, r puntuale.DeliveryResult, all ...puntuale.D
 	h.must(nil, h.w.EndAttempts(context.Background(), now, results))
 }
 
-// TestOwners checks that one live node owns a webhook. When the owner's lease has ended, another node must take over.
+// TestOwners checks that one live node owns a webhook. When the owner has left, another node must take over.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -349,8 +349,8 @@ func testTakeTogether(t *testing.T, w *World) {
 	}
 }
 
-// testHolds checks that a hold ends with a report, at its end time, or when its device is unlinked. A late report that
-// the device sent the message must still count.
+// testHolds checks that a hold ends with a report, at its end time, or when its device is unlinked. After the end time,
+// the device can still report an outcome, but it can no longer return the message.
 func testHolds(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -471,8 +471,8 @@ func testTakePace(t *testing.T, w *World) {
 	}
 }
 
-// testHeldIsBusy checks that neither the person nor the session can be removed while a device holds a message. The
-// device may be sending it now.
+// testHeldIsBusy checks that neither the person nor the session can be removed while a device holds a message, because
+// the device may be sending the message now.
 func testHeldIsBusy(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -503,8 +503,8 @@ func testHeldIsBusy(t *testing.T, w *World) {
 	}
 }
 
-// testTakeFence checks that after a failover no device can take messages before a node has joined. The database may
-// have lost which messages devices took before.
+// testTakeFence checks that after a failover no device can take messages before a node has joined, because the database
+// may have lost which messages devices took before.
 func testTakeFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
