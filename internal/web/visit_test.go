@@ -63,7 +63,7 @@ func cookieOf(a answer, name string) string {
 }
 
 // TestTokens: signing in changes the visit's token, and signing out makes it invalid. Scripts cannot read the token,
-// other sites cannot make browsers send it, and the database does not contain it.
+// forms of other sites are sent without it, and the database does not contain it.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -92,7 +92,8 @@ func TestUnreachable(t *testing.T) {
 	w.later(time.Minute, "online again", func() bool { return w.conn.Online(w.session) })
 }
 
-// TestSpin: gateways choose a or b from {a|b}. Our texts still arrive as they were written.
+// TestSpin: gateways choose a or b from {a|b}. So the connector replaces each bar between braces by a similar
+// character, and nothing of a text is lost.
 func TestSpin(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
