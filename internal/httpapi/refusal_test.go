@@ -85,8 +85,8 @@ func orderOfRefusalsTest(t *testing.T, s *service) {
 	}
 }
 
-// The daily cap must never prevent an opt-out. So calls that only stop messages are allowed over the cap, but they are
-// counted.
+// The daily cap must never prevent an opt-out. So calls that stop messages or change the blacklist are allowed over the
+// cap, but they are counted.
 func TestStopsWorkOverTheCap(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, stopsWorkOverTheCapTest)

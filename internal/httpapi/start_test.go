@@ -170,8 +170,8 @@ func dryRunTest(t *testing.T, s *service) {
 	}
 }
 
-// The dispatcher gets a wakeup for each start, with the earliest due time. It also gets a wakeup when a session
-// changes.
+// The dispatcher gets a wakeup for each start, with the earliest due time. It also gets a wakeup when a session is
+// created.
 func TestWakeups(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, wakeupsTest)

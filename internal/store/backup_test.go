@@ -275,8 +275,8 @@ func TestUnknownIsDecided(t *testing.T) {
 	})
 }
 
-// TestBackupRefused checks that a restore is refused if messages could leave twice because of it. A damaged backup is
-// refused, too.
+// TestBackupRefused checks that a backup's database cannot be imported, because messages could then leave twice. A
+// damaged backup is refused, too.
 func TestBackupRefused(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)

@@ -42,7 +42,7 @@ func TestOtherNames(t *testing.T) {
 				w.deliver(w.peer.Wrote(w.number.ID, to, w.clock.Now()))
 				w.must(to, text("y"))
 				n := w.w.Int("select count(*) from alias")
-				for range 3 { // the first round stores the alias; the others must write nothing
+				for range 3 { // all aliases are already stored, so these rounds must store no other
 					w.deliver(w.peer.Status(w.must(to, text("z")), "read", w.clock.Now()))
 				}
 				if again := w.w.Int("select count(*) from alias"); again != n {

@@ -254,7 +254,8 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestDefinite: a message certainly did not arrive if no byte of it left, or if Meta itself refused it with any status.
+// TestDefinite: a message certainly did not arrive if no byte of it left. It also did not arrive if Meta itself refused
+// it with a code that the connector knows, whatever the HTTP status is.
 func TestDefinite(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"

@@ -129,8 +129,8 @@ func TestWebhooksInDisorder(t *testing.T) {
 	})
 }
 
-// TestWebhooksThatSayNothing: a delivery that this server cannot use gets status 200 and has no effect. Such a delivery
-// concerns an unknown message, another number or session, or an unknown field, or it cannot be decoded.
+// TestWebhooksThatSayNothing: a delivery that this server cannot use gets status 200 and has no effect. For example,
+// such a delivery concerns an unknown message, another number or an unknown field, or it cannot be decoded.
 func TestWebhooksThatSayNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -245,8 +245,8 @@ func TestLateFailureHolds(t *testing.T) {
 	}
 }
 
-// TestForged: without the app's secret no delivery is accepted. Every fault gets the same answer. A body that is too
-// large is not read.
+// TestForged: without the app's secret no delivery is accepted, and all such deliveries get the same answer. A body
+// that is too large is refused with another status.
 func TestForged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
