@@ -77,8 +77,8 @@ func (s *service) importContacts(key, query, file string) response {
 	return s.send(r)
 }
 
-// TestContacts: a contact is added, merged, found, changed and deleted. Each of these calls is counted, and the daily
-// cap refuses none of them.
+// TestContacts: a contact is added, merged, found, changed and deleted. Each call that changes a contact is counted,
+// and the daily cap refuses none of these calls.
 func TestContacts(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -240,7 +240,8 @@ func TestImportContacts(t *testing.T) {
 	})
 }
 
-// TestExportContacts: an export contains all contacts, and can be imported again. No cell is a formula.
+// TestExportContacts: an export contains all contacts. No cell is a formula, because an apostrophe precedes such a
+// text. Without these apostrophes, the export can be imported again.
 func TestExportContacts(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

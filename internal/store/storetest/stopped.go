@@ -91,8 +91,8 @@ func testStoppedInFlight(t *testing.T, w *World) {
 	}
 }
 
-// testStoppedOutcomes records outcomes of messages that were stopped in flight. A delivery and a refusal must count. An
-// uncertain message must not be repeated, and must wait for a receipt.
+// testStoppedOutcomes records outcomes of messages that were stopped in flight. The outcomes sent and refused must
+// count. An uncertain message must not be repeated, and must wait for a receipt.
 func testStoppedOutcomes(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -140,7 +140,7 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 }
 
 // testStoppedIsNotRunning checks that a run does not count as running if its message was stopped in flight. So a start
-// with if_running is accepted, whatever the outcome of the attempt is.
+// with if_running is accepted while the attempt still has no outcome.
 func testStoppedIsNotRunning(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
