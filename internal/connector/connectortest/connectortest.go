@@ -238,8 +238,8 @@ func refusalIsFinal(t *testing.T, n Network) {
 	n.shows(t)
 }
 
-// sendEnds ends the context during a send. The answer must come soon and be true: after a success the recipient sees
-// the message, and after a refusal no recipient sees it.
+// sendEnds sends with a context that has ended. The answer must come soon and be true: after a success the recipient
+// sees the message, and after a refusal no recipient sees it.
 func sendEnds(t *testing.T, n Network) {
 	e := n.text(0)
 	p := n.prepare(t, e)
