@@ -22,8 +22,8 @@ const (
 )
 
 // TestEventsTakenOver delivers the events of two nodes to one webhook. While both nodes live, each event comes once.
-// Then the node that owns the webhook is killed, and the other node delivers. Only events that were in flight come
-// twice.
+// Then the node that owns the webhook is killed, and the other node delivers. Only events whose results the killed node
+// had not stored may come twice.
 func TestEventsTakenOver(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -53,8 +53,9 @@ func testTimelineFence(t *testing.T, w *World) {
 	}
 }
 
-// testQuarantine checks that every due message becomes uncertain after a failover that may have lost commits. Such a
-// message may have been sent.
+// testQuarantine checks a failover that may have lost commits. Every due message that could have left must become
+// uncertain, because it may have been sent. A message that the blacklist, a suspension or missing credits stopped stays
+// open.
 func testQuarantine(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
