@@ -237,7 +237,7 @@ func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a
 	})
 }
 
-// rested waits after a read that began at begun. It renews the lease if necessary.
+// rested waits after a read. The argument begun is the time at which the read began. rested renews the lease if necessary.
 func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	if err := t.cfg.Wait(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err

@@ -69,7 +69,8 @@ func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	return t.folder.Sweep()
 }
 
-// Largest number of rows that one transaction deletes. On SQLite, all other writers wait for this transaction.
+// One transaction deletes at most this many rows. The limit is lower on SQLite, because there all other tasks wait for
+// this transaction.
 const (
 	removeRows       = 1000
 	removeRowsSQLite = 100

@@ -171,7 +171,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 			stop()
 			cancel()
 			if out {
-				// Wait until the goroutine of ask has ended. The error of ask does not matter.
+				// Wait until the goroutine of ask has ended.
 				<-answer //nolint:errcheck // the goroutine has ended; its error does not matter
 			}
 			return false
@@ -185,7 +185,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		if silent++; silent >= silenceMost {
 			w.release()
 			cancel()
-			// Wait until the goroutine of ask has ended. The error of ask does not matter.
+			// Wait until the goroutine of ask has ended.
 			<-answer //nolint:errcheck // the goroutine has ended; its error does not matter
 			return true
 		}

@@ -14,7 +14,7 @@ import (
 type publishedState int8
 
 const (
-	publishedNothing    publishedState = 0 // no event was written yet; or the link is changing, and no event is to be written
+	publishedNothing    publishedState = 0 // no event was written yet, or the link is changing and needs no event now
 	publishedUnlinked   publishedState = 1
 	publishedOffline    publishedState = 2
 	publishedRestricted publishedState = 3

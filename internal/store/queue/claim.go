@@ -155,7 +155,7 @@ func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, e
 		}
 	}
 	if len(refs) == 0 {
-		return nil, nil //nolint:nilnil // usually no campaign is held
+		return nil, nil //nolint:nilnil // usually the batch has no messages of campaigns
 	}
 	slices.SortFunc(refs, func(x, y campaignRef) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.id, y.id)) })
 	held := map[campaignRef]bool{}

@@ -36,7 +36,9 @@ type inbound struct {
 	stopped int // number of messages that this message stopped
 	effect  puntuale.ReplyEffect
 	run     puntuale.RunID // latest run that sent a message to the person; 0: none
-	known   bool           // the person is a contact or got a message before, this message had an effect, or a rule waits for its word
+	// known is true if the person is a contact or got a message before. It is also true if this message had an effect, or
+	// if a rule waits for a word of this message.
+	known bool
 }
 
 // inboundCall contains the messages of one call. The store stores all of them or none.
@@ -44,7 +46,7 @@ type inboundCall struct {
 	now              time.Time
 	all              []*inbound
 	tooMany          bool // the messages stop more messages than one transaction may cancel
-	mayChangeConsent bool // a message may change consent; the consent must be changed before the call is repeated
+	mayChangeConsent bool // a message may change consent, so the caller must change the consent first and then repeat the call
 }
 
 // inboundWeight is the largest number of messages in one batch.
@@ -52,7 +54,7 @@ const inboundWeight = 200
 
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
-		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // in the background, because networks may report replies as fast as messages leave
+		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // calls slow campaigns down, but replies must not: networks may report replies as fast as messages leave
 		Linger:  collectFor,
 		Check:   engine.RunAgain, // a message that is already stored changes nothing
 		Prepare: prepareInbound,

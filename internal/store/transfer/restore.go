@@ -48,8 +48,8 @@ type RestoreConfig struct {
 type RestoreResult struct {
 	Since   time.Time // time of the backup; later changes are not in it
 	Unknown int64     // number of messages that the restore made unknown
-	Clients int64     // number of clients that have such messages
-	Later   int64     // number of messages that are due later
+	Clients int64     // number of clients that have unknown messages
+	Later   int64     // number of pending messages that the restore did not make unknown
 
 	Linked  int64 // number of WhatsApp numbers that stay linked
 	LeftOut bool  // true: the backup contains linked numbers, and the restore skipped them
