@@ -98,7 +98,7 @@ type archiveTerm struct {
 	term      int64
 	beaten    time.Time         // when the lease was last renewed, by this machine's clock
 	serial    int64             // number of the last finished file
-	from      puntuale.ClientID // clients with ids up to this one were read
+	from      puntuale.ClientID // this term has already read the clients with ids up to this one
 	moreLater bool              // some old runs are not blanked yet, so a later call must read them again
 	looked    lookedAtRuns
 	done      ArchiveResult

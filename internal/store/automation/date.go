@@ -273,7 +273,8 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 	case value == "" && !known:
 		return
 	case value == row.value && known:
-		if day := dayNumber(f.next(r, value, since)); f.scan && row.day != day { // if this day was already planned, its stored occurrence prevents a second run
+		// The rule may already have acted for this day. Then the stored occurrence prevents a second run.
+		if day := dayNumber(f.next(r, value, since)); f.scan && row.day != day {
 			row.day = day
 			f.moved = append(f.moved, row)
 		}

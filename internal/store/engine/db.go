@@ -41,8 +41,10 @@ type Config struct {
 
 // Options says how a program uses the database.
 type Options struct {
-	Name   string                                     // name that PostgreSQL shows for our connections
-	Shared bool                                       // while the database is open, imports into the SQLite file and exports that move its data are refused
+	Name string // name that PostgreSQL shows for our connections
+	// Shared prevents imports into the SQLite file, and exports that move its data, while this program has the database
+	// open.
+	Shared bool
 	Admit  func(ctx context.Context, a Querier) error // checks each new connection of a writer; nil: no check
 }
 

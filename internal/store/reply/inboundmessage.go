@@ -159,7 +159,9 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns, for each message in rows, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // own messages and reactions are no answers; if uncancelled is set, it already lists the messages to stop
+		// Own messages and reactions stop nothing, because they are no answers. If the field uncancelled is set, it already
+		// lists the messages to stop.
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
