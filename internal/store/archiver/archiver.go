@@ -59,7 +59,7 @@ type ArchiveResult struct {
 const (
 	mostRows    = 40_000
 	mostBytes   = 12 << 20
-	looksAtMost = 20_000 // runs that are read for one file
+	looksAtMost = 20_000 // largest number of runs that are read for one file
 )
 
 // New returns an archiver for a database.

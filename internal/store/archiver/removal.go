@@ -122,7 +122,7 @@ func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[
 type removalBatch struct {
 	*archiveTerm
 	client  puntuale.ClientID
-	runs    []*pastRun // sorted by id
+	runs    []*pastRun // the runs to delete, sorted by id
 	changed []puntuale.RunRef
 }
 

@@ -30,7 +30,7 @@ type Monitor struct {
 	answered atomic.Uint64 // counts the answers on all connections
 	life     atomic.Pointer[connLife]
 	conn     *sql.Conn   // the monitor's own connection; nil: not open yet
-	dialling atomic.Bool // conn is being opened; opening has its own time limit
+	dialling atomic.Bool // true while the monitor opens conn, which has its own time limit
 	stop     context.CancelFunc
 	done     chan struct{}
 }

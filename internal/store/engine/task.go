@@ -67,7 +67,7 @@ type Task struct {
 	Timestamped bool // readers list the task's rows in the order of their timestamps
 	state       atomic.Int32
 	Done        chan error
-	taken       bool // not in the queue any more; guarded by the writer's lock
+	taken       bool // true: the task is not in the queue any more; the writer's lock guards this field
 
 	Refused error // set by Run: the error for this caller, although the transaction commits
 	gaveWay int   // how often the task gave way to a call

@@ -75,7 +75,7 @@ func Check(ctx context.Context, db *sql.DB, database Database) error {
 // other statements do not wait behind it for long. A failed step has changed nothing, and is tried again after a rest.
 const (
 	tries  = 120              // how often a step is tried
-	rest   = 3 * time.Second  // wait between two tries
+	rest   = 3 * time.Second  // how long a node waits between two tries
 	held   = 10 * time.Second // how long other nodes wait for a node that died during a step
 	glance = 500 * time.Millisecond
 	// A node checks the lock this many times, and waits for one glance after each check. Together this takes 15 minutes,

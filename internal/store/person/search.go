@@ -55,7 +55,7 @@ func (c cursor) String() string {
 type search struct {
 	ContactStore
 	f      puntuale.ContactFilter
-	words  []string // the longest word is first
+	words  []string // the words of the search; the longest word is first
 	prefix string   // beginning of the phone; "": the filter contains a whole number or no number
 
 	at      cursor

@@ -50,13 +50,13 @@ type ClaimBatch struct {
 	erased      int64 // number of erasures when the send permissions were read
 	marked      bool  // at least one item of the claim contains a mark (keyed hash) of its number
 	granted     []grantedRow
-	returned    map[puntuale.ClientID]int64 // credits to give back, by client
+	returned    map[puntuale.ClientID]int64 // number of credits to give back to each client
 }
 
 // grantedRow is a message whose intent this transaction has written.
 type grantedRow struct {
 	puntuale.MessageRef
-	index   int // index in Messages
+	index   int // index of the message in Messages
 	due     int64
 	attempt int // number of this attempt
 	purpose puntuale.Purpose

@@ -43,7 +43,7 @@ type RecordBatch struct {
 	Order   []int // indexes in Results, sorted by (client, id)
 	Applied []bool
 
-	returned map[puntuale.ClientID]int64 // credits to give back, by client
+	returned map[puntuale.ClientID]int64 // number of credits to give back to each client
 	events   []event
 	facts    []outbox.Fact
 	known    map[puntuale.MessageRef]bool // messages that were uncertain before this outcome
