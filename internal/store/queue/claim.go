@@ -63,7 +63,7 @@ type grantedRow struct {
 	blocked bool
 	marked  bool // the blacklist contains the number's mark, so the number was blacklisted before the message was accepted
 	refused bool // the message is marketing, and the person did not agree to marketing
-	charged bool // the claim takes a credit for this message
+	charged bool // the claim must take a credit for this message
 }
 
 func (b *ClaimBatch) Run(ctx context.Context) error {

@@ -430,7 +430,8 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 	return nil
 }
 
-// bound leaves out calls that stop too many messages, and deletes the marks of their messages.
+// bound leaves out calls as soon as the batch would stop too many messages. It deletes the marks of these calls'
+// messages.
 func (b *inboundBatch) bound(ctx context.Context) error {
 	sum := 0
 	for _, t := range b.tasks {
