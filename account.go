@@ -60,17 +60,17 @@ type Client struct {
 	Partner   PartnerID
 	Name      string
 	Email     string // e-mail of the client's login
-	Phone     string // as the partner wrote it
+	Phone     string // phone of the client, as the partner wrote it
 	Type      AccountType
 	Profile   string
 	Refill    string
 	RefillTo  int64     // a refill raises the credits to at least this number; 0: no refills
 	RefillAt  time.Time // time of the next refill; zero: no refill
 	Credits   *int64    // credits left, without those that are reserved for messages in flight; at least 0; nil: unlimited
-	Cap       *int64    // most calls in a day; nil: no limit
+	Cap       *int64    // largest number of calls in a day; nil: no limit
 	Expires   Date      // last day of service; zero: never
 	ExpiresAt time.Time // local midnight at the end of Expires; zero: never
-	Zone      string    // IANA name
+	Zone      string    // IANA name of the client's time zone
 	Region    string    // the country of phone numbers that are written without a country code
 	Closed    []Date    // the client's own holidays, besides the national ones
 	Suspended bool
@@ -235,7 +235,7 @@ type ClientDay struct {
 
 // ClientStatus is the present status of a client.
 type ClientStatus struct {
-	Used     int64 // calls counted on the day
+	Used     int64 // number of calls that were counted on the day
 	Sessions int
 	Online   int // sessions that can send
 	Pairing  int // sessions that are being linked

@@ -115,7 +115,8 @@ type ConsentStore interface {
 	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
 
 	// AddConsents adds many changes, 200 in a transaction, and counts no call. After a failure the caller may repeat
-	// the call. The repeat adds all entries, including those that the first call had stored.
+	// the call. The ledger then contains two entries for a change that the first call stored, unless the change has a
+	// ReplyMark.
 	AddConsents(ctx context.Context, all []ConsentEntry) error
 
 	// Consents lists the entries of one phone and its mark, oldest first. With phone "" it lists the entries of all

@@ -81,7 +81,7 @@ func (s Session) DefaultPace() Pace {
 type LinkState int8
 
 const (
-	LinkAsCreated LinkState = 0 // the session was never linked or unlinked; a sandbox then counts as online, any other session as unlinked
+	LinkAsCreated LinkState = 0 // nobody has linked or unlinked the session yet; a sandbox then counts as online, any other session as unlinked
 	LinkUnlinked  LinkState = 1
 	LinkPairing   LinkState = 2
 	LinkLinked    LinkState = 3 // linked, but not connected now
@@ -139,8 +139,10 @@ type Link struct {
 	Code   string    // while pairing: a sealed [PairingCode]; these bytes are not text
 	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
 	Condition
-	Limited    time.Time // until this time the session sends nothing to cold contacts; zero: no limit
-	Restricted bool      // with LinkLinked: the network refuses everything that the number sends. Clients are informed; this flag is not stored
+	Limited time.Time // until this time the session sends nothing to cold contacts; zero: no limit
+	// Restricted is true if the network refuses everything that the number sends, with LinkLinked. The server informs
+	// the client, and does not store this flag.
+	Restricted bool
 }
 
 // LinkOf returns the state of the session's link. For LinkAsCreated, it returns online for a sandbox and unlinked for

@@ -345,7 +345,7 @@ type DueMessage struct {
 	Client     ClientID
 	ID         MessageID
 	Session    SessionID
-	Campaign   CampaignID // its messages wait behind all other messages of the session; 0: no campaign
+	Campaign   CampaignID // messages of campaigns wait behind all other messages of the session; 0: no campaign
 	Run        RunID
 	Step       int // index into the Steps of the run
 	Phone      string
@@ -497,15 +497,15 @@ type Fleet interface {
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
-	// Assign makes newOwner the owner of the sessions that owner still owns. 0 means no node. Assign returns the
-	// sessions that changed owner.
+	// Assign gives the sessions that the node owner still owns to the node newOwner. 0 means no node. Assign returns
+	// the sessions that changed owner.
 	Assign(ctx context.Context, owner, newOwner NodeID, sessions []SessionID) ([]SessionID, error)
 	// Leave frees the node's sessions and removes the node.
 	Leave(ctx context.Context, node NodeID) error
 }
 
-// Wakeup informs the dispatcher that a session has something due at the time due. If due is zero, sessions changed. A
-// wakeup may be lost, so every loop also polls.
+// Wakeup informs the dispatcher that a message of the session is due at the time due. If due is zero, the wakeup says
+// that sessions changed. A wakeup may be lost, so every loop also polls.
 type Wakeup func(session SessionID, due time.Time)
 
 // SecretStore stores a few small secrets of the server. They are only as safe as the database.

@@ -51,7 +51,7 @@ type User struct {
 	Password string // an argon2id hash, never the password itself
 	Role     Role
 	Language string // "it", "en"; "": the language that the browser asks for
-	Stamp    int64  // a higher stamp ends all visits and pending steps of the user
+	Stamp    int64  // each increase of the stamp ends all visits and pending steps of the user
 	Second   SecondFactor
 	Created  time.Time
 	Seen     time.Time // when the user last signed in; zero: never

@@ -237,12 +237,12 @@ func (k ClientKeys) List(ctx context.Context) ([]puntuale.Key, error) {
 	return k.partner.Keys(ctx, k.client)
 }
 
-// Create creates another key for the client. Codes: invalid.
+// Create creates another key for the client. Codes: invalid, quota_reached.
 func (k ClientKeys) Create(ctx context.Context, name string) (IssuedKey, error) {
 	return k.partner.CreateKey(ctx, k.client, name, control.Once[IssuedKey]{})
 }
 
-// Rotate replaces a key by a new one. The old key remains valid for a day. Codes: not_found.
+// Rotate replaces a key by a new one. The old key remains valid for a day. Codes: not_found, quota_reached.
 func (k ClientKeys) Rotate(ctx context.Context, key string) (IssuedKey, error) {
 	return k.partner.RotateKey(ctx, k.client, key, nil, control.Once[IssuedKey]{})
 }
