@@ -36,8 +36,8 @@ const (
 	MaxHookRate        = 10  // calls of one hook a second
 	MaxNoReplyHours    = 720 // 30 days
 	MaxCooldownHours   = 720 // 30 days; firings are kept for the same time
-	// MaxAutomationDepth is the depth at which no rule acts any more. If a rule starts a run, the run's depth is the depth
-	// of the rule's trigger plus 1.
+	// MaxAutomationDepth is the depth at which no rule acts any more. If a rule starts a run, the run's depth is the
+	// depth of the rule's trigger plus 1.
 	MaxAutomationDepth   = 3
 	DefaultAutomatedMost = 5 // starts and sends of automations that one person may get in 24 hours
 	MaxAutomatedMost     = 100
@@ -49,12 +49,13 @@ const (
 	// HookRepeat is how long the server recognizes a repeat of a hook's call.
 	HookRepeat = 24 * time.Hour
 	// AutomationCatchUp: after an outage, a rule whose trigger is a date still plans the steps that are at most this
-	// late.
+	// late. If all steps are later than that, the rule does nothing, and the log says missed.
 	AutomationCatchUp = 24 * time.Hour
 	// AutomatedWithin is the period in which the starts and sends for one person are counted.
 	AutomatedWithin = 24 * time.Hour
-	// DepthWithin: a reply within this time after an automatic message gets the depth of this message. A program usually
-	// answers within this time, so a loop of two programs ends at MaxAutomationDepth. A later reply has depth 0.
+	// DepthWithin: a reply within this time after an automatic message gets the depth of this message. A program
+	// usually answers within this time, so a loop of two programs ends at MaxAutomationDepth. A later reply has depth
+	// 0.
 	DepthWithin = time.Hour
 )
 
@@ -224,8 +225,8 @@ type Action struct {
 	Kind     ActionKind     `json:"kind"`
 	Sequence SequenceChoice `json:"sequence,omitempty"` // start: an id or "default"; stop: also "all"
 
-	// send: one message, with the same fields as a step. It leaves at once, through the session of the trigger. If the
-	// trigger has no session, the client's default session sends it.
+	// send: one message, with the same fields as a step. It leaves immediately, through the session of the trigger. If
+	// the trigger has no session, the client's default session sends it.
 	Text      string   `json:"text,omitempty"`
 	Media     string   `json:"media,omitempty"`
 	MediaName string   `json:"media_name,omitempty"`
@@ -356,7 +357,7 @@ type HookCall struct {
 // hook).
 type HookTenant interface {
 	Hook(ctx context.Context, id AutomationID) (Hook, error)
-	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the old address stops working at once
+	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the old address stops working immediately
 }
 
 // PersonFirings reads what automations stored about one person, under all names of the person. An erasure removes these

@@ -243,9 +243,9 @@ type DateQueue interface {
 	// TakeContacts takes at most limit due triggers of changed contacts, and returns them oldest first.
 	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
 	// ScanDates reads the dates of the next contacts for a rule, at most limit. It reports whether more contacts are
-	// left to read. If the day of a date passed while the rule was inactive, ScanDates skips this day, and the date gets
-	// its next day. The pure function next returns the first day on which the date in value recurs. This day is not
-	// before the day of the argument from. The result is zero if there is no such day.
+	// left to read. If the day of a date passed while the rule was inactive, ScanDates skips this day, and the date
+	// gets its next day. The pure function next returns the first day on which the date in value recurs. This day is
+	// not before the day of the argument from. The result is zero if there is no such day.
 	ScanDates(ctx context.Context, r DateRule, limit int, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
 	// FollowContacts updates the stored dates of changed contacts for the client's active rules, and removes the
 	// triggers. If a date changed, it cancels the messages that were planned for the old date. A new value counts as

@@ -103,8 +103,8 @@ const (
 	Final       SendErrorKind = iota + 1 // the dispatcher never tries again
 	Transient                            // the dispatcher tries again after a backoff
 	SessionDown                          // the dispatcher tries again when the session is online; the message's backoff does not grow
-	Throttled                            // the dispatcher tries again after the time After; the session's other messages wait too; the message's backoff does not grow
-	Deferred                             // the dispatcher tries again after the time After; messages to other recipients need not wait
+	Throttled                            // like Deferred, but the session's other messages wait, too
+	Deferred                             // the dispatcher tries again after the time After; the message's backoff does not grow
 )
 
 // downWait is how long the dispatcher waits after a [SessionDown] failure, if the connector reports that the session

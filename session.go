@@ -171,9 +171,9 @@ type PairingCode struct {
 // may call it, and it stores the report as soon as it can.
 type Linker interface {
 	// Open begins the work for a session that this node owns from now on, and connects the session if it is linked.
-	// Open returns at once, because the dispatcher waits for it. s.Link is the stored link. If the connector's own keys
-	// show another state, the Linker reports that state. A pairing that another node began does not continue on this
-	// node. Before Open, and after Close, the session is not Online.
+	// Open returns immediately, because the dispatcher waits for it. s.Link is the stored link. If the connector's own
+	// keys show another state, the Linker reports that state. A pairing that another node began does not continue on
+	// this node. Before Open, and after Close, the session is not Online.
 	Open(s Session)
 
 	// Close stops all work for a session, so that another node may open it. After Close returns, the Linker sends and
@@ -221,8 +221,8 @@ func (r LinkReport) Equal(o LinkReport) bool {
 
 // Reconnector is a [Linker] that, in some conditions, connects a session again only when a person asks.
 type Reconnector interface {
-	// Reconnect connects a linked session at once, even if its condition is Waiting or Replaced. Codes: conflict (the
-	// session is not linked, or the network refuses logins until a later time).
+	// Reconnect connects a linked session immediately, even if its condition is Waiting or Replaced. Codes: conflict
+	// (the session is not linked, or the network refuses logins until a later time).
 	Reconnect(ctx context.Context, session SessionID) error
 }
 

@@ -55,8 +55,10 @@ type User struct {
 	Second   SecondFactor
 	Created  time.Time
 	Seen     time.Time // when the user last signed in; zero: never
-	Joined   bool      // the user has a password; read only
-	Invited  time.Time // until when the user can set a password with the link of an invitation; zero: no link; read only
+	Joined   bool      // the user has a password; only the store sets this
+	// Invited is the time until which the user can set a password with the link of an invitation. Zero means that there
+	// is no link. Only the store sets Invited.
+	Invited time.Time
 }
 
 // Invitation is a link with which a user sets a password. It works once, until it expires. A user has at most one.
@@ -79,13 +81,15 @@ func (s SecondFactor) Enabled() bool { return len(s.Secret) > 0 }
 
 // UserPatch changes a user. EndVisits ends all visits and pending steps of the user.
 type UserPatch struct {
-	Name      Change[string]
-	Role      Change[Role]
-	Language  Change[string]
-	Password  Change[string] // hash of the new password
-	Second    Change[SecondFactor]
-	Seen      Change[time.Time]
-	NewPlace  Change[string] // IP address of the browser in which the user signed in at the time Seen ("": unknown). The browser is new to the user, so the user gets a notice
+	Name     Change[string]
+	Role     Change[Role]
+	Language Change[string]
+	Password Change[string] // hash of the new password
+	Second   Change[SecondFactor]
+	Seen     Change[time.Time]
+	// NewPlace is set if the user signed in at the time Seen with a browser that is new to the user. Then the user gets
+	// a notice. The value is the IP address of the browser; "" means unknown.
+	NewPlace  Change[string]
 	EndVisits bool
 }
 

@@ -223,8 +223,8 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 // mostMoves bounds how many changes of the due time a Story contains.
 const mostMoves = 50
 
-// moves sets Earlier and Later in the story. It reads the messages that this message replaced when its due time changed,
-// and the message that replaced this message.
+// moves sets Earlier and Later in the story. It reads the messages that this message replaced when its due time
+// changed, and the message that replaced this message.
 func (c *Client) moves(ctx context.Context, s *Story) error {
 	for at := s.ResentFrom; at != 0 && len(s.Earlier) < mostMoves; at = s.Earlier[len(s.Earlier)-1].ResentFrom {
 		found, err := c.Before(ctx, at)
