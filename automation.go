@@ -254,9 +254,9 @@ func (a Action) CountsForLimit() bool { return a.Kind == ActionStart || a.Kind =
 // AutomationStore stores the rules of a client. Every method may return not_found.
 type AutomationStore interface {
 	// CreateAutomation stores a rule, which must pass the function Check of package automation. The argument o may be
-	// nil; its Answer gets the AutomationID. If the rule is active, facts that are committed after the rule trigger it.
-	// The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault at each
-	// sequence, session or template that does not exist.
+	// nil; its function Answer gets the AutomationID. If the rule is active, facts that are committed after the rule
+	// trigger it. The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault
+	// at each sequence, session or template that does not exist.
 	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
 	// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule already planned for
 	// dates do not change. Codes: invalid, as for CreateAutomation, and at body.trigger.kind; precondition_failed.

@@ -289,7 +289,7 @@ type CampaignStart struct {
 
 // CampaignStore stores a client's campaigns. Every method may return not_found, besides the codes that it names.
 type CampaignStore interface {
-	// CreateCampaign stores a new campaign. The argument o may be nil; its Answer gets the CampaignID. Codes:
+	// CreateCampaign stores a new campaign. The argument o may be nil; its function Answer gets the CampaignID. Codes:
 	// quota_reached beyond MaxOpenCampaigns.
 	CreateCampaign(ctx context.Context, c Campaign, o *Idempotency) (CampaignID, error)
 	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict (the campaign

@@ -111,7 +111,7 @@ type ConsentStatus struct {
 // ConsentStore stores the ledger of consent.
 type ConsentStore interface {
 	// AddConsent adds a change to the ledger and counts one call. The cap never refuses this call. The argument o may
-	// be nil; its Answer gets the Consent.
+	// be nil; its function Answer gets the Consent.
 	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
 
 	// AddConsents adds many changes, 200 in a transaction, and counts no call. After a failure the caller may repeat

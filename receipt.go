@@ -144,7 +144,7 @@ type Alias struct {
 	Client  ClientID
 	Session SessionID
 	Name    string // another form of the number "+…", or an id that is not a number
-	Phone   string // the person's name as the recipient of messages
+	Phone   string // the name under which the person is a recipient of messages
 }
 
 // InboundBatch contains the events of one session that the network reported in one call.
