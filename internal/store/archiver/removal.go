@@ -69,8 +69,8 @@ func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	return t.folder.Sweep()
 }
 
-// One transaction deletes at most this many rows. The limit is lower on SQLite, because there all other tasks wait for
-// this transaction.
+// One transaction deletes about this many runs and messages, or entries. A run with more messages has a transaction of
+// its own. The limit is lower on SQLite, because there all other tasks wait for this transaction.
 const (
 	removeRows       = 1000
 	removeRowsSQLite = 100
