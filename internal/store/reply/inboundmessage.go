@@ -16,16 +16,14 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// inbound is one message that a batch processes. cancelled is the number of messages that earlier transactions
-// cancelled. If the batch is executed again, it sets the field id and all fields after id again.
+// inbound is one message that a batch processes. If the batch runs again, it sets id and all fields after id again.
 type inbound struct {
 	puntuale.TakenMessage
-	// reportedName is the name that the network reported. The batch finds the person's other names. If reportedName is
-	// "", all names are known.
+	// reportedName is the name that the network reported, or "" if all names of the person are already found.
 	reportedName string
 	at           time.Time // when the person wrote the message; never in the future
 	media        string    // the description of the message's file as JSON
-	cancelled    int
+	cancelled    int       // the number of messages that earlier transactions cancelled
 	// uncancelled is used if the message stops more messages than one transaction may cancel. It contains the messages
 	// that no earlier transaction cancelled. If it is nil, the batch itself searches for the messages to stop.
 	uncancelled []puntuale.MessageRef
@@ -159,9 +157,7 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns, for each message in rows, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		// Own messages and reactions stop nothing, because they are no answers. If the field uncancelled is set, it already
-		// lists the messages to stop.
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // uncancelled already lists the messages to stop; own messages and reactions stop none
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
@@ -430,8 +426,7 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 	return nil
 }
 
-// bound leaves out calls as soon as the batch would stop too many messages. It deletes the marks of these calls'
-// messages.
+// bound leaves out calls as soon as the batch would stop too many messages. It deletes the marks of these calls.
 func (b *inboundBatch) bound(ctx context.Context) error {
 	sum := 0
 	for _, t := range b.tasks {
