@@ -60,7 +60,7 @@ func (b *bench) replying(ctx context.Context, c *campaigner) error {
 		}
 	}
 	p := &people{campaigner: c, numbers: numbers}
-	// This warms up connections, plans and statements. It also sends messages to people, so that they can reply.
+	// This warms up connections, query plans and statements. It also sends messages to people, so that they can reply.
 	if _, err := c.callsDuring(ctx, func() error { return p.write(ctx, b.idle/4, nil) }); err != nil {
 		return err
 	}

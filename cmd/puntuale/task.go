@@ -25,13 +25,13 @@ type task struct {
 	first  time.Duration               // the wait before the first run
 	every  time.Duration               // the wait after each run
 	do     func(context.Context) error // the work; it must return soon after its context ends
-	urgent func(error) bool            // reports whether a person must act on the failure at once; nil: never
+	urgent func(error) bool            // reports whether a person must act on the failure immediately; nil: never
 }
 
 // How often the tasks run, and the waits before their first run.
 const (
 	taskEvery      = time.Minute
-	checkFirst     = time.Minute // the start of the server does not wait for the check
+	checkFirst     = time.Minute // the integrity check waits first, so that it does not slow the start of the server
 	checkEvery     = 24 * time.Hour
 	backlogEvery   = 15 * time.Second
 	readinessEvery = 5 * time.Second

@@ -43,8 +43,8 @@ type account struct {
 	synced      time.Time       // the last time at which a read of the templates began
 }
 
-// pausedTemplate says until when messages with a template must wait, and which error they get. It is made after Meta
-// refused a message with the template.
+// pausedTemplate says until when messages with a template must wait, and which error they get. The connector
+// makes it after Meta refused a message with the template.
 type pausedTemplate struct {
 	pausedUntil time.Time
 	refusal     *puntuale.SendError
@@ -178,7 +178,7 @@ func (a *account) reconsider(key string, valid bool) {
 }
 
 // slowDown runs after Meta refused a message, because the number sends too fast. It pauses the number and returns the
-// length of the pause: one second at first, then twice as long after each further refusal.
+// length of the pause: one second at first, then twice as long after each further refusal, up to slowMost.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -155,7 +155,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 	return r.all, r.odd, r.err
 }
 
-// concerns calls take for each session of a number or a business.
+// concerns calls the function take for each session of a number or a business.
 func (r *reader) concerns(number, account string, take func()) {
 	found, err := r.find(number, account)
 	if err != nil {
@@ -225,7 +225,7 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	})
 }
 
-// each decodes one part and passes it to take. A part that cannot be decoded counts as odd.
+// each decodes one part and passes it to the function take. A part that cannot be decoded counts as odd.
 func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	var part T
 	if json.Unmarshal(text, &part) != nil || !take(&part) {

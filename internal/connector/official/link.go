@@ -75,7 +75,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends the pauses that release ends, and runs a status check at once.
+// Test ends the pauses that release ends, and runs a status check immediately.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {

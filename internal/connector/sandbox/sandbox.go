@@ -16,8 +16,8 @@ import (
 const (
 	EndingRefused = "9901" // refused for good
 	EndingTwice   = "9902" // refused at the first attempt, accepted at the second
-	EndingSlow    = "9903" // in the ledger at once, but accepted only after SlowAnswer
-	EndingLost    = "9904" // in the ledger at once, but the answer is lost at each attempt
+	EndingSlow    = "9903" // in the ledger immediately, but accepted only after SlowAnswer
+	EndingLost    = "9904" // in the ledger immediately, but the answer is lost at each attempt
 )
 
 const (

@@ -135,7 +135,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // no route matches, or the mux would answer with a redirect that contains the whole address
-			_ = v.identify() // this only gives the error page the right look
+			_ = v.identify() // only the look of the error page depends on the person, so a failure does no harm
 			v.fail(s.unmatched(r))
 			return
 		}
