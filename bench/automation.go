@@ -17,7 +17,7 @@ const (
 	firingLook       = 10 * time.Millisecond
 	firingsWithin    = 2 * time.Minute
 	birthdaysWithin  = 10 * time.Minute
-	replyActsBound   = 2000 // in milliseconds
+	replyActsBound   = 2000 // the highest allowed time until a rule acts on a reply, in milliseconds
 	birthdaysSeconds = 60
 )
 

@@ -189,7 +189,7 @@ func (c *campaigner) stopsGrowing(ctx context.Context, id string) (last time.Tim
 }
 
 const (
-	callRate    = 200 // start calls a second
+	callRate    = 200 // how many start calls begin in a second
 	callCallers = 16
 )
 

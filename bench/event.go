@@ -22,7 +22,7 @@ const (
 	receiverTakes   = 10 * time.Millisecond
 	manyReceivers   = 100
 	hangingOfMany   = 30
-	eventsOfEach    = 5 // events a second for each receiver
+	eventsOfEach    = 5 // how many events each receiver gets in a second
 	eventLease      = 24 * time.Hour
 	eventsAtOnce    = 10 // how many events one statement processes
 	shortBacklog    = 10_000

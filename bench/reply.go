@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	replyRate    = 1000 // replies a second; each is a separate request
+	replyRate    = 1000 // how many replies come in a second, each in a separate request
 	replySenders = 32
-	replyNumbers = 10 // clients with a number
+	replyNumbers = 10 // how many clients have a number
 )
 
 // The functions below return the names of figures about inbound messages.

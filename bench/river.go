@@ -20,7 +20,7 @@ type job struct {
 	Session int64  `json:"session"`
 	Run     int64  `json:"run"`
 	Phone   string `json:"phone"`
-	Due     int64  `json:"due"` // in microseconds
+	Due     int64  `json:"due"` // the due time, in microseconds
 }
 
 func (job) Kind() string { return "message" }

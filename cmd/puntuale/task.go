@@ -131,7 +131,7 @@ func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *metrics.Meter
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &taskRunner{clock: c, logger: logger, meter: m, cancel: cancel}
 	for i := range all {
-		m.Task(all[i].name) // so that the metric is 0 before the first run
+		m.Task(all[i].name) // this sets the task's metric to 0 before the first run
 		r.loops.Go(func() { r.repeat(ctx, &all[i]) })
 	}
 	return r

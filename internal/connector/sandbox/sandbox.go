@@ -83,7 +83,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		if err != nil {
 			return puntuale.Prepared{}, err
 		}
-		_ = m.Close() // the file was only read
+		_ = m.Close() // the file was only read, so an error of Close does no harm
 	}
 	return puntuale.Prepared{Envelope: e}, nil
 }

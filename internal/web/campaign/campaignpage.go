@@ -32,13 +32,13 @@ func works(s puntuale.CampaignState) bool {
 // CampaignPage contains the progress of one campaign, and a page of its recipients.
 type CampaignPage struct {
 	puntuale.Campaign
-	Counts        puntuale.CampaignCounts
+	Counts puntuale.CampaignCounts
 	// What is the name of the content, or "" for a campaign of one message. Session is the name of the session, or "" if no
 	// session is chosen yet.
 	What, Session string
-	PerMinute     int    // how many messages ended per minute recently
-	Moving        bool   // true: PerMinute is known
-	Bill          *Bill  // nil: the network does not bill messages
+	PerMinute     int   // how many messages ended per minute recently
+	Moving        bool  // true: PerMinute is known
+	Bill          *Bill // nil: the network does not bill messages
 
 	Recipients     []puntuale.Recipient
 	Filter, Reason string

@@ -30,7 +30,7 @@ type Config struct {
 	Automations *automation.Automations
 	Logger      *slog.Logger
 	Now         func() time.Time                                   // the clock of the access log
-	Observe     func(route string, status int, took time.Duration) // called for every answer; may be nil
+	Observe     func(route string, status int, took time.Duration) // called for every answer; nil: not called
 	Proxies     httpkit.Proxies                                    // nil: httpkit.DefaultProxies
 	Admit       admission.Limits                                   // shared with the API and the webhooks
 }
