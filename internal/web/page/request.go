@@ -247,7 +247,7 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	v.Writer.WriteHeader(status)
-	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection
+	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection or reads too slowly
 	return nil
 }
 
