@@ -162,7 +162,9 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 
 // taskFailure is the present failure of a task.
 type taskFailure struct {
-	since, logged time.Time // since: when the failure began, zero if there is none; logged: when it was last logged
+	// since is the time when the failure began, or zero if there is no failure. logged is the time when the failure was last
+	// logged.
+	since, logged time.Time
 	level         slog.Level
 	reason        string
 }

@@ -38,7 +38,7 @@ type account struct {
 	templates   map[string]pausedTemplate
 	slowUntil   time.Time
 	slowFor     time.Duration
-	reach       *recipientCount // counts the addressed persons; if the keys name a business, all numbers of the business share this count
+	reach       *recipientCount // counts the persons addressed by the number, or by all numbers of the business that the keys name
 	loaded      bool            // reach includes the persons that the number addressed before this node opened the session
 	synced      time.Time       // the last time at which a read of the templates began
 }
@@ -92,7 +92,9 @@ func (a *account) persons() *recipientCount {
 func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // a closed account reports nothing; a pause may have begun after the request to Meta, so Meta's answer does not end the pause
+	// A closed account reports nothing. A pause may have begun after the request to Meta, so Meta's answer does not end the
+	// pause.
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) {
 		return
 	}
 	a.state, a.detail = state, detail

@@ -276,7 +276,9 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing: // do nothing if the number is not open on this node; only the action noMarketing also follows an old failure
+	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing:
+		// Do nothing if the number is not open on this node, or if the failure is old. Only the action noMarketing also
+		// follows an old failure, because its wait lasts longer.
 	case row.action == pauseNumber:
 		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
 	case row.action == pausePerson:

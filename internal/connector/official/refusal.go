@@ -24,7 +24,7 @@ const (
 	noMarketing                   // no marketing to this person leaves for 24 hours
 )
 
-// rule is one row of the table.
+// rule is one row of the table of refusals.
 type rule struct {
 	action
 	reason puntuale.ReasonCode
