@@ -258,8 +258,8 @@ func (r *reader) status(s *status) bool {
 	return true
 }
 
-// failed sets the reason why a message failed, and records an opt-out. If the number is open on this node, failed also
-// does the other actions, such as a pause, unless the failure is too old for the action.
+// failed sets the reason why a message failed, and records an opt-out. If the number is open on this node, and the
+// failure is not too old, failed also does the other actions, such as a pause.
 func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
