@@ -19,7 +19,7 @@ const (
 	CommandResume CommandVerb = "resume" // no detail; ends a drain before its deadline
 	CommandTest   CommandVerb = "test"   // no detail; the connector tests again whether the session could send
 
-	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session at once
+	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session immediately
 )
 
 // Command is an order to the node that owns a session. Any node may give it. The caller waits for the node's answer.
