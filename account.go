@@ -131,7 +131,7 @@ func (s SendPermission) WaitReason(now time.Time) ReasonCode {
 
 // NewClient is a request to create a client with its login, its default session and its first key in one transaction.
 type NewClient struct {
-	Client  Client // its ID is zero
+	Client  Client // the ID is zero, because the store chooses it
 	Login   Login  // without a password if Invitation is set
 	Session Session
 	Key     Key
@@ -241,8 +241,8 @@ type ClientDay struct {
 type ClientStatus struct {
 	Used     int64 // number of calls that were counted on the day
 	Sessions int
-	Online   int // sessions that can send
-	Pairing  int // sessions that are being linked
+	Online   int // number of sessions that can send
+	Pairing  int // number of sessions that are being linked
 }
 
 // DayTotal counts the messages of one day by their result.
@@ -285,6 +285,6 @@ type Principal struct {
 	Partner PartnerID
 	Client  Client    // only with ClientSide and DeviceSide
 	Device  Device    // only with DeviceSide
-	Key     KeyID     // 0 with DeviceSide
+	Key     KeyID     // id of the key; 0 with DeviceSide
 	Expires time.Time // when the key stops working; zero: never
 }

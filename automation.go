@@ -335,7 +335,7 @@ type Hook struct {
 	Client     ClientID
 	Automation AutomationID
 	Active     bool
-	Map        map[string]string // see [Trigger]
+	Map        map[string]string // see [Trigger].Map
 	Sealed     []byte
 	Payload    []byte    // the last payload, at most MaxHookBody bytes; nil: none yet, or removed
 	PayloadAt  time.Time // when the last call came; zero: no call yet

@@ -83,9 +83,9 @@ type AutomationAct struct {
 	// Decide is pure. The store may call it more than once.
 	Decide func(AutomationFacts) ReasonCode
 
-	Stops     []SequenceID // sequences to stop; 0: all
+	Stops     []SequenceID // sequences that the act stops; 0: all sequences
 	Starts    []StartRun
-	Add       []string // tags to add
+	Add       []string // tags that the act adds to the contact
 	Remove    []string
 	Blacklist *BlacklistEntry
 

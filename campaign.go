@@ -44,7 +44,7 @@ type CampaignDraft struct {
 	Purpose   string            `json:"purpose,omitempty"`
 	Reference string            `json:"reference,omitempty"` // the caller's own name for the campaign's subject; the campaign's runs have the same reference
 	Step      *Step             `json:"step,omitempty"`      // the one message, with placeholders or the name of a template; nil: the campaign uses a sequence
-	Fields    map[string]string `json:"fields,omitempty"`    // the same for every recipient; a recipient's own field replaces the field of the same name
+	Fields    map[string]string `json:"fields,omitempty"`    // fields of every recipient; a recipient's own field replaces the field of the same name
 	PerMinute int               `json:"per_minute,omitempty"`
 	Window    *Window           `json:"window,omitempty"`
 	StartAt   time.Time         `json:"start_at,omitzero"`

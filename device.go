@@ -153,7 +153,7 @@ type Push struct {
 	Client   ClientID
 	Device   DeviceID
 	Session  SessionID
-	Target   []byte // sealed address for pushes
+	Target   []byte // sealed address to which pushes for the device are sent
 	Failures int    // how many pushes failed in a row
 }
 

@@ -43,7 +43,7 @@ type Mail struct {
 type Letter struct {
 	Kind     MailKind
 	To       string // the e-mail address
-	Language string // "it", "en"
+	Language string // language of the letter, "it" or "en"
 	Host     Host   // the partner whose brand the letter shows
 	Link     string // address that the letter's button opens
 	Until    time.Time

@@ -102,7 +102,7 @@ type Host struct {
 // Brand is how a partner's pages look to its clients. A zero value means the product's own look.
 type Brand struct {
 	Name     string // "": the partner's name
-	Colour   string // #rrggbb
+	Colour   string // colour of the pages, as #rrggbb
 	Logo     []byte // not set if a method returns only Mark
 	LogoKind string // media type of the logo; "": no logo
 	Mark     string // changes with Colour and Logo; "": neither was ever set
@@ -129,7 +129,7 @@ type AuditEntry struct {
 	User   LoginID
 	Who    string // the user's e-mail at that time, or ActorKey
 	Entry  bool   // a user of the partner did it in the client's dashboard
-	Action string // such as "client.create"
+	Action string // what was done, such as "client.create"
 	Target string // identifier or name of the thing that was changed; may be ""
 	At     time.Time
 

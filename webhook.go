@@ -136,7 +136,7 @@ type Replay struct {
 	From, To time.Time // range of the events' times; a zero time sets no limit
 	Failed   bool      // only deliveries that were given up
 	Seqs     []int64   // only the events of Client with these numbers; nil: all events
-	Client   ClientID  // only used with Seqs
+	Client   ClientID  // client of the events in Seqs; only used with Seqs
 }
 
 // WebhookStore stores the webhooks of one client, or of one partner. A webhook of another owner is missing:
