@@ -56,21 +56,23 @@ const (
 
 // Client is a customer of a partner, with the settings of its account.
 type Client struct {
-	ID        ClientID
-	Partner   PartnerID
-	Name      string
-	Email     string // e-mail of the client's login
-	Phone     string // as the partner wrote it
-	Type      AccountType
-	Profile   string
-	Refill    string
-	RefillTo  int64     // a refill raises the credits to at least this number; 0: no refills
-	RefillAt  time.Time // time of the next refill; zero: no refill
-	Credits   *int64    // credits left, without those that are reserved for messages in flight; at least 0; nil: unlimited
-	Cap       *int64    // most calls in a day; nil: no limit
+	ID       ClientID
+	Partner  PartnerID
+	Name     string
+	Email    string // e-mail of the client's login
+	Phone    string // phone of the client, as the partner wrote it
+	Type     AccountType
+	Profile  string
+	Refill   string
+	RefillTo int64     // a refill raises the credits to at least this number; 0: no refills
+	RefillAt time.Time // time of the next refill; zero: no refill
+	// Credits is how many credits are left, at least 0. Credits that are reserved for messages in flight do not count.
+	// nil means unlimited.
+	Credits   *int64
+	Cap       *int64    // largest number of calls in a day; nil: no limit
 	Expires   Date      // last day of service; zero: never
 	ExpiresAt time.Time // local midnight at the end of Expires; zero: never
-	Zone      string    // IANA name
+	Zone      string    // IANA name of the client's time zone
 	Region    string    // the country of phone numbers that are written without a country code
 	Closed    []Date    // the client's own holidays, besides the national ones
 	Suspended bool
@@ -129,7 +131,7 @@ func (s SendPermission) WaitReason(now time.Time) ReasonCode {
 
 // NewClient is a request to create a client with its login, its default session and its first key in one transaction.
 type NewClient struct {
-	Client  Client // its ID is zero
+	Client  Client // the ID is zero, because the store chooses it
 	Login   Login  // without a password if Invitation is set
 	Session Session
 	Key     Key
@@ -162,9 +164,11 @@ func ChangeTo[T any](v T) Change[T] { return Change[T]{Set: true, To: v} }
 // ClientPatch names what a partner changes in a client. A patch sets Credits or CreditsAdd, not both. The store
 // writes each change of credits to the client's ledger of credits.
 type ClientPatch struct {
-	Cap        Change[*int64] // nil: no cap
-	Credits    Change[*int64] // nil: unlimited
-	CreditsAdd Change[int64]  // the number to add to the credits; it may be negative. A result below 0 gives CodeInvalid at body.credits_add
+	Cap     Change[*int64] // nil: no cap
+	Credits Change[*int64] // nil: unlimited
+	// CreditsAdd is the number to add to the credits. It may be negative. If the result is below 0, the patch is
+	// refused with CodeInvalid, at body.credits_add.
+	CreditsAdd Change[int64]
 	Profile    Change[string]
 	Refill     Change[string]
 	RefillTo   Change[int64]
@@ -235,10 +239,10 @@ type ClientDay struct {
 
 // ClientStatus is the present status of a client.
 type ClientStatus struct {
-	Used     int64 // calls counted on the day
+	Used     int64 // number of calls that were counted on the day
 	Sessions int
-	Online   int // sessions that can send
-	Pairing  int // sessions that are being linked
+	Online   int // number of sessions that can send
+	Pairing  int // number of sessions that are being linked
 }
 
 // DayTotal counts the messages of one day by their result.
@@ -281,6 +285,6 @@ type Principal struct {
 	Partner PartnerID
 	Client  Client    // only with ClientSide and DeviceSide
 	Device  Device    // only with DeviceSide
-	Key     KeyID     // 0 with DeviceSide
+	Key     KeyID     // id of the key; 0 with DeviceSide
 	Expires time.Time // when the key stops working; zero: never
 }

@@ -25,19 +25,21 @@ func (id AutomationID) String() string { return strconv.FormatInt(int64(id), 10)
 
 // Limits of automations.
 const (
-	MaxAutomations       = 100 // automations of one client
-	MaxActions           = 10  // actions of one rule
-	MaxTriggerWords      = 50
-	MaxTriggerWord       = 100 // characters of one word
-	MaxConditionFields   = 20
-	MaxConditionTags     = 20
-	MaxHookFields        = 50
-	MaxHookBody          = 64 << 10
-	MaxHookRate          = 10  // calls of one hook a second
-	MaxNoReplyHours      = 720 // 30 days
-	MaxCooldownHours     = 720 // as long as the log is kept
-	MaxAutomationDepth   = 3   // at this depth no rule acts. If a rule starts a run, the run's depth is the depth of the rule's trigger plus 1
-	DefaultAutomatedMost = 5   // starts and sends of automations that one person may get in 24 hours
+	MaxAutomations     = 100 // automations of one client
+	MaxActions         = 10  // actions of one rule
+	MaxTriggerWords    = 50
+	MaxTriggerWord     = 100 // characters of one word
+	MaxConditionFields = 20
+	MaxConditionTags   = 20
+	MaxHookFields      = 50
+	MaxHookBody        = 64 << 10
+	MaxHookRate        = 10  // calls of one hook a second
+	MaxNoReplyHours    = 720 // 30 days
+	MaxCooldownHours   = 720 // 30 days; firings are kept for the same time
+	// MaxAutomationDepth is the depth at which no rule acts any more. If a rule starts a run, the run's depth is the
+	// depth of the rule's trigger plus 1.
+	MaxAutomationDepth   = 3
+	DefaultAutomatedMost = 5 // starts and sends of automations that one person may get in 24 hours
 	MaxAutomatedMost     = 100
 )
 
@@ -46,13 +48,14 @@ const (
 	KeepFirings = 30 * 24 * time.Hour
 	// HookRepeat is how long the server recognizes a repeat of a hook's call.
 	HookRepeat = 24 * time.Hour
-	// AutomationCatchUp: after an outage, a rule still plans those steps for a date that are at most this late. If all
-	// steps are later, the log says missed.
+	// AutomationCatchUp: after an outage, a rule whose trigger is a date still plans the steps that are at most this
+	// late. If all steps are later than that, the rule does nothing, and the log says missed.
 	AutomationCatchUp = 24 * time.Hour
 	// AutomatedWithin is the period in which the starts and sends for one person are counted.
 	AutomatedWithin = 24 * time.Hour
-	// DepthWithin is how long after an automatic message a reply gets the message's depth. A program answers within
-	// this time, so a loop of two programs reaches MaxAutomationDepth. A reply after this time has depth 0.
+	// DepthWithin: a reply within this time after an automatic message gets the depth of this message. A program
+	// usually answers within this time, so a loop of two programs ends at MaxAutomationDepth. A later reply has depth
+	// 0.
 	DepthWithin = time.Hour
 )
 
@@ -68,7 +71,7 @@ type Automation struct {
 	Updated    time.Time
 
 	Fired     int64     // how often the rule acted
-	LastFired time.Time // zero: never
+	LastFired time.Time // when the rule last acted; zero: never
 }
 
 // Version returns the version of the values in a rule's editor.
@@ -120,7 +123,7 @@ const (
 // the same JSON form.
 type Trigger struct {
 	Kind     TriggerKind       `json:"kind"`
-	Words    []string          `json:"words,omitempty"`    // reply: the whole message must be one of these, compared like opt-out words; empty: any message
+	Words    []string          `json:"words,omitempty"`    // reply: the whole message must be one of these words, compared like opt-out words; empty: any message
 	First    bool              `json:"first,omitempty"`    // reply: only the person's first reply in the store
 	Sequence SequenceChoice    `json:"sequence,omitempty"` // reply_to, no_reply, outcome: an id
 	Hours    int               `json:"hours,omitempty"`    // no_reply: hours without an answer after the run's last message was COMPLETED, 1 to MaxNoReplyHours
@@ -222,8 +225,8 @@ type Action struct {
 	Kind     ActionKind     `json:"kind"`
 	Sequence SequenceChoice `json:"sequence,omitempty"` // start: an id or "default"; stop: also "all"
 
-	// send: one message, with the same fields as a step. It leaves at once, through the session of the trigger. If the
-	// trigger has no session, the client's default session sends it.
+	// send: one message, with the same fields as a step. It leaves immediately, through the session of the trigger. If
+	// the trigger has no session, the client's default session sends it.
 	Text      string   `json:"text,omitempty"`
 	Media     string   `json:"media,omitempty"`
 	MediaName string   `json:"media_name,omitempty"`
@@ -251,9 +254,9 @@ func (a Action) CountsForLimit() bool { return a.Kind == ActionStart || a.Kind =
 // AutomationStore stores the rules of a client. Every method may return not_found.
 type AutomationStore interface {
 	// CreateAutomation stores a rule, which must pass the function Check of package automation. The argument o may be
-	// nil; its Answer gets the AutomationID. If the rule is active, facts that are committed after the rule trigger it.
-	// The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault at each
-	// sequence, session or template that does not exist.
+	// nil; its function Answer gets the AutomationID. If the rule is active, facts that are committed after the rule
+	// trigger it. The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault
+	// at each sequence, session or template that does not exist.
 	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
 	// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule already planned for
 	// dates do not change. Codes: invalid, as for CreateAutomation, and at body.trigger.kind; precondition_failed.
@@ -332,7 +335,7 @@ type Hook struct {
 	Client     ClientID
 	Automation AutomationID
 	Active     bool
-	Map        map[string]string // see [Trigger]
+	Map        map[string]string // see [Trigger].Map
 	Sealed     []byte
 	Payload    []byte    // the last payload, at most MaxHookBody bytes; nil: none yet, or removed
 	PayloadAt  time.Time // when the last call came; zero: no call yet
@@ -354,7 +357,7 @@ type HookCall struct {
 // hook).
 type HookTenant interface {
 	Hook(ctx context.Context, id AutomationID) (Hook, error)
-	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the old address stops working at once
+	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the old address stops working immediately
 }
 
 // PersonFirings reads what automations stored about one person, under all names of the person. An erasure removes these

@@ -37,15 +37,15 @@ type TakenTrigger struct {
 	Sequence   SequenceID
 	Run        RunID
 	Ended      bool      // no message of the run is pending
-	LastDue    time.Time // only of a message: when the run's last message is due
+	LastDue    time.Time // only for a message: when the run's last message is due
 	Depth      int
 	Occurrence string
 
-	Wrote  time.Time // only of a reply: when the person wrote it
-	Reply  ReplyKind // only of a reply
-	Text   string    // only of a reply
+	Wrote  time.Time // only for a reply: when the person wrote it
+	Reply  ReplyKind // only for a reply
+	Text   string    // only for a reply
 	Effect ReplyEffect
-	Fields map[string]string // only of a hook's call
+	Fields map[string]string // only for a call of a hook
 }
 
 // TriggerLease is how long a trigger row belongs to the runner that took it. After this time, any runner may take the
@@ -83,9 +83,9 @@ type AutomationAct struct {
 	// Decide is pure. The store may call it more than once.
 	Decide func(AutomationFacts) ReasonCode
 
-	Stops     []SequenceID // sequences to stop; 0: all
+	Stops     []SequenceID // sequences that the act stops; 0: all sequences
 	Starts    []StartRun
-	Add       []string // tags to add
+	Add       []string // tags that the act adds to the contact
 	Remove    []string
 	Blacklist *BlacklistEntry
 
@@ -202,7 +202,8 @@ func ActRequest(rule AutomationID, occurrence, phone string, values map[string]s
 	return text
 }
 
-// StartedFor reports whether a run with this request was started by a rule for one value of a contact's date.
+// StartedFor reports whether the rule started the run with this request. The run must be for the value of a contact's
+// date that has the given version.
 func StartedFor(request []byte, rule AutomationID, version int64) bool {
 	var r actRequest
 	return json.Unmarshal(request, &r) == nil && r.Rule == rule && strings.HasSuffix(r.Occurrence, fmt.Sprintf("/%d", version))
@@ -242,9 +243,9 @@ type DateQueue interface {
 	// TakeContacts takes at most limit due triggers of changed contacts, and returns them oldest first.
 	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
 	// ScanDates reads the dates of the next contacts for a rule, at most limit. It reports whether more contacts are
-	// left to read. If a day passed while the rule was inactive, the date gets its next day instead. The pure function
-	// next returns the first day on which the date in value recurs. This day is not before the day of the argument
-	// from; zero: there is none.
+	// left to read. If the day of a date passed while the rule was inactive, ScanDates skips this day, and the date
+	// gets its next day. The pure function next returns the first day on which the date in value recurs. This day is
+	// not before the day of the argument from. The result is zero if there is no such day.
 	ScanDates(ctx context.Context, r DateRule, limit int, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
 	// FollowContacts updates the stored dates of changed contacts for the client's active rules, and removes the
 	// triggers. If a date changed, it cancels the messages that were planned for the old date. A new value counts as

@@ -5,9 +5,11 @@ import "time"
 // BlacklistEntry is a number that a client must never write to. The dispatcher checks the blacklist when it claims a
 // message, so a start for a blacklisted number still succeeds.
 type BlacklistEntry struct {
-	ID     int64
-	Phone  string // "" in lists after the person was erased
-	Mark   string // keyed hash that replaces the phone of an erased person; callers of the store set it; lists never return it
+	ID    int64
+	Phone string // "" in lists after the person was erased
+	// Mark is the keyed hash that replaces the phone of an erased person. The store's callers set it, and lists never
+	// return it.
+	Mark   string
 	Erased bool
 	Reason string
 	Added  time.Time

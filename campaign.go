@@ -44,7 +44,7 @@ type CampaignDraft struct {
 	Purpose   string            `json:"purpose,omitempty"`
 	Reference string            `json:"reference,omitempty"` // the caller's own name for the campaign's subject; the campaign's runs have the same reference
 	Step      *Step             `json:"step,omitempty"`      // the one message, with placeholders or the name of a template; nil: the campaign uses a sequence
-	Fields    map[string]string `json:"fields,omitempty"`    // the same for every recipient; a recipient's own field replaces the field of the same name
+	Fields    map[string]string `json:"fields,omitempty"`    // fields of every recipient; a recipient's own field replaces the field of the same name
 	PerMinute int               `json:"per_minute,omitempty"`
 	Window    *Window           `json:"window,omitempty"`
 	StartAt   time.Time         `json:"start_at,omitzero"`
@@ -84,7 +84,7 @@ const (
 	CampaignReady
 	CampaignRunning
 	CampaignPaused
-	CampaignResuming   // the server moves the due times of the messages
+	CampaignResuming   // the server delays the messages by the length of the pause
 	CampaignCancelling // the server cancels the messages
 	CampaignDone
 	CampaignCancelled
@@ -203,7 +203,7 @@ const WarnsNoOptOut = "no_opt_out"
 
 // CampaignLimit is a limit of the network or the session. This limit decides when a campaign ends.
 type CampaignLimit struct {
-	Code      string `json:"code"` // session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
+	Code      string `json:"code"` // one of session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
 	Days      int    `json:"days,omitempty"` // only if the limit is per day: the number of days on which messages leave
@@ -267,8 +267,7 @@ type RecipientFilter struct {
 	Reason string          // "": any reason
 }
 
-// CampaignChange moves a campaign from one state to another. It is a compare-and-set: it fails if the state is not one
-// of From.
+// CampaignChange changes a campaign's state. It is a compare-and-set: it fails if the present state is not one of From.
 type CampaignChange struct {
 	From   []CampaignState
 	To     CampaignState
@@ -277,7 +276,7 @@ type CampaignChange struct {
 	Now    time.Time
 }
 
-// CampaignStart moves a campaign from ready to running. A start counts as one call of the daily cap.
+// CampaignStart changes a campaign from ready to running. A start counts as one call of the daily cap.
 type CampaignStart struct {
 	Digest  string // the stored check must have this digest
 	Frozen  CampaignFrozen
@@ -290,7 +289,7 @@ type CampaignStart struct {
 
 // CampaignStore stores a client's campaigns. Every method may return not_found, besides the codes that it names.
 type CampaignStore interface {
-	// CreateCampaign stores a new campaign. The argument o may be nil; its Answer gets the CampaignID. Codes:
+	// CreateCampaign stores a new campaign. The argument o may be nil; its function Answer gets the CampaignID. Codes:
 	// quota_reached beyond MaxOpenCampaigns.
 	CreateCampaign(ctx context.Context, c Campaign, o *Idempotency) (CampaignID, error)
 	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict (the campaign
@@ -301,11 +300,11 @@ type CampaignStore interface {
 	// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the
 	// delivery receipts of each message, which takes about a second for 1,000,000 messages.
 	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
-	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds messages
+	// ChangeCampaign changes a campaign's state, and notes the change in the audit log. If the new state holds messages
 	// back, no message of the campaign is claimed after ChangeCampaign returns. Codes: conflict (the state is not one
 	// of From).
 	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
-	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one
+	// StartCampaign makes a ready campaign running, notes the start in the audit log and counts the call, in one
 	// transaction. If the campaign already started with the same digest, nothing changes and no call is counted.
 	// Codes: conflict, cap_reached.
 	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
@@ -366,11 +365,13 @@ type CampaignFeeder interface {
 	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
 	// Canary looks at the first step's message to each fed recipient, and counts these messages by state.
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
-	// MoveChunk moves the due times of messages by the length of the campaign's pause. It begins after the given
-	// cursor, changes the messages of a limited number of recipients, and returns the next cursor. After the last
-	// recipient, it sets the campaign to running and returns done.
+	// MoveChunk delays messages and their deadlines by the length of the campaign's pause. If a message's due time
+	// comes from a date field, MoveChunk delays only the deadline. It begins after the given cursor, changes the
+	// messages of a limited number of recipients, and returns the next cursor. After the last recipient, it sets the
+	// campaign to running and returns done.
 	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
-	// CancelChunk cancels some messages. When no message is left, it makes the campaign cancelled and returns done.
+	// CancelChunk cancels a limited number of messages. When no message is left, it makes the campaign cancelled and
+	// returns done.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 	// FinishCampaign ends a running campaign if every recipient was fed or refused, and every message has ended or is
 	// uncertain.

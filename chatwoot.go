@@ -119,7 +119,7 @@ type ChatwootCaller interface {
 type ChatwootAnswer struct {
 	Status     int
 	Text       string // the beginning of the body
-	RetryAfter string // the header Retry-After
+	RetryAfter string // value of the header Retry-After; "": none
 }
 
 // Reasons why a Chatwoot server did not accept a request.

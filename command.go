@@ -13,13 +13,13 @@ type CommandID int64
 type CommandVerb string
 
 const (
-	CommandPair   CommandVerb = "pair"   // detail: [PairOrder]
+	CommandPair   CommandVerb = "pair"   // the detail is a [PairOrder]
 	CommandUnlink CommandVerb = "unlink" // no detail
-	CommandDrain  CommandVerb = "drain"  // detail: [DrainOrder]; the node answers when no message of the session is in flight
+	CommandDrain  CommandVerb = "drain"  // the detail is a [DrainOrder]; the node answers when no message of the session is in flight
 	CommandResume CommandVerb = "resume" // no detail; ends a drain before its deadline
 	CommandTest   CommandVerb = "test"   // no detail; the connector tests again whether the session could send
 
-	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session at once
+	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session immediately
 )
 
 // Command is an order to the node that owns a session. Any node may give it. The caller waits for the node's answer.
@@ -41,7 +41,7 @@ func (c Command) Harmless() bool { return c.Verb != CommandPair }
 // PairOrder says how to link a session.
 type PairOrder struct {
 	Method PairMethod `json:"method"`
-	Phone  string     `json:"phone,omitempty"` // "+…"; only with PairCode
+	Phone  string     `json:"phone,omitempty"` // number of the phone, "+…"; only with PairCode
 }
 
 // DrainOrder orders the owner of a session to begin no new message before the time Until. The order stays valid even if

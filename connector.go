@@ -42,7 +42,7 @@ type Capabilities struct {
 	Name        string        // shown in logs and metrics
 	Slots       int           // messages a session may have in flight at once, at least 1
 	SendTimeout time.Duration // after this time an attempt counts as unanswered
-	PerSecond   float64       // most messages that a session may hand over in a second; 0: no limit
+	PerSecond   float64       // most messages that a session may give to the network in a second; 0: no limit
 	Recovery    Recovery
 }
 
@@ -100,11 +100,11 @@ type Acceptance struct {
 type SendErrorKind int8
 
 const (
-	Final       SendErrorKind = iota + 1 // never try again
-	Transient                            // try again with backoff
-	SessionDown                          // try again when the session is online; does not count as a failure of the message
-	Throttled                            // try again after the time After; the session's other messages wait too; does not count as a failure of the message
-	Deferred                             // try again after the time After; messages to other recipients need not wait
+	Final       SendErrorKind = iota + 1 // the dispatcher never tries again
+	Transient                            // the dispatcher tries again after a backoff
+	SessionDown                          // the dispatcher tries again when the session is online; the message's backoff does not grow
+	Throttled                            // like Deferred, but the session's other messages wait, too
+	Deferred                             // the dispatcher tries again after the time After; the message's backoff does not grow
 )
 
 // downWait is how long the dispatcher waits after a [SessionDown] failure, if the connector reports that the session

@@ -111,11 +111,12 @@ type ConsentStatus struct {
 // ConsentStore stores the ledger of consent.
 type ConsentStore interface {
 	// AddConsent adds a change to the ledger and counts one call. The cap never refuses this call. The argument o may
-	// be nil; its Answer gets the Consent.
+	// be nil; its function Answer gets the Consent.
 	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
 
 	// AddConsents adds many changes, 200 in a transaction, and counts no call. After a failure the caller may repeat
-	// the call. The repeat adds all entries, including those that the first call had stored.
+	// the call. The ledger then contains two entries for a change that the first call stored, unless the change has a
+	// ReplyMark.
 	AddConsents(ctx context.Context, all []ConsentEntry) error
 
 	// Consents lists the entries of one phone and its mark, oldest first. With phone "" it lists the entries of all

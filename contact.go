@@ -139,7 +139,7 @@ type ContactBatch struct {
 	// Day is the day on which one call is counted. The cap never refuses the call. Zero: no call is counted. If Day
 	// is set, one refused contact refuses the whole batch.
 	Day Date
-	Key *Idempotency // may be nil; its Answer gets the MergedContacts
+	Key *Idempotency // may be nil; its function Answer gets the MergedContacts
 }
 
 // MergedContacts is the result of a merge.
@@ -218,7 +218,7 @@ type KnownPersons interface {
 	// Knows reports whether the person or group wrote to the session, or got a message from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 
-	// NoteKnown stores the time since which the session knows a person: the network first accepted a message to the
+	// NoteKnown stores since when the session knows a person. At this time the network first accepted a message to the
 	// person, or the person first wrote. Only the first call for a person changes something.
 	NoteKnown(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 

@@ -37,7 +37,7 @@ type Device struct {
 const (
 	MaxDevices     = 20  // devices of one session
 	MaxDeviceName  = 100 // characters
-	MaxTaken       = 100 // the most messages that a device takes at once
+	MaxTaken       = 100 // the most messages that a device gets in one call
 	MaxTakeID      = 64  // characters
 	MaxReported    = 100 // messages in one report
 	MinLease       = 10 * time.Second
@@ -61,7 +61,9 @@ type HeldMessage struct {
 type DeviceTake struct {
 	Device  DeviceID
 	Session SessionID
-	ID      string    // the device's own id of this call. If the device repeats the call, it gets those messages of the first call that it still holds
+	// ID is the device's own id of this call. If the device repeats the call, it gets those messages of the first call
+	// that it still holds.
+	ID      string
 	Message MessageID // take only this message; 0: take the first due messages
 	Most    int
 	Until   time.Time // end of the hold
@@ -151,7 +153,7 @@ type Push struct {
 	Client   ClientID
 	Device   DeviceID
 	Session  SessionID
-	Target   []byte // sealed address for pushes
+	Target   []byte // sealed address to which pushes for the device are sent
 	Failures int    // how many pushes failed in a row
 }
 

@@ -21,7 +21,7 @@ const (
 	CodeBusy         Code = "busy"          // an equal call is still running; try again
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up
 	CodeQuotaReached Code = "quota_reached" // the client already has as many things of this kind as its partner allows
-	CodeRateLimited  Code = "rate_limited"  // too many calls at once
+	CodeRateLimited  Code = "rate_limited"  // the caller made too many calls or attempts; try again later
 	CodeUnavailable  Code = "unavailable"   // the store cannot be reached
 	CodeStoreFull    Code = "store_full"    // the disk under the store is full
 	CodeStoreDamaged Code = "store_damaged" // the store's data on the disk are damaged
@@ -50,7 +50,7 @@ type Error struct {
 	Reason     Reason
 	Faults     []Fault
 	Usage      *Usage        // only with CodeCapReached: the present counters
-	RetryAfter time.Duration // with CodeCapReached, CodeRateLimited, CodeBusy, CodeUnavailable, CodeOverloaded; 0: unknown
+	RetryAfter time.Duration // how long the caller must wait before the next try; 0: unknown, or a repeat does not help
 	Err        error
 }
 
@@ -126,8 +126,8 @@ func StoreDamaged(err error) *Error {
 // fullRetry is when callers should try again if an operator must act first.
 const fullRetry = 30 * time.Second
 
-// StoreAway reports whether err says that the store cannot be reached, is full or is damaged. Then every other call
-// would fail too.
+// StoreAway reports whether err says that the store cannot be reached, is full or is damaged. Then other writes would
+// probably fail, too.
 func StoreAway(err error) bool {
 	switch CodeOf(err) {
 	case CodeUnavailable, CodeStoreFull, CodeStoreDamaged:

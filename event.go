@@ -106,8 +106,10 @@ const (
 // transaction that stores the fact also writes the event, without a number. Later a numberer sets Seq (see
 // [OutboxStore.NumberEvents]), so that readers can follow the events in order.
 type Event struct {
-	Client  ClientID
-	Seq     int64 // grows with each event of the client; gaps come only from a restore or a failover. After a reader saw an event, no event with a smaller Seq appears
+	Client ClientID
+	// Seq grows with each event of the client. It has gaps only after a restore or a failover. After a reader saw an
+	// event, no event with a smaller Seq appears.
+	Seq     int64
 	Type    EventType
 	At      time.Time
 	Subject int64 // id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account

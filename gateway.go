@@ -52,7 +52,7 @@ func (id SessionID) GatewayWebhookPath(hash func(purpose string, parts ...string
 type NetworkID struct {
 	MessageRef
 	Session SessionID
-	ID      string    // the gateway's id
+	ID      string    // the gateway's id of the message
 	Token   int64     // token of the attempt that the gateway answered with ID
 	At      time.Time // when the gateway reported the id
 }

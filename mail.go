@@ -43,7 +43,7 @@ type Mail struct {
 type Letter struct {
 	Kind     MailKind
 	To       string // the e-mail address
-	Language string // "it", "en"
+	Language string // language of the letter, "it" or "en"
 	Host     Host   // the partner whose brand the letter shows
 	Link     string // address that the letter's button opens
 	Until    time.Time
@@ -67,7 +67,7 @@ type MailStore interface {
 	// Codes: rate_limited ([MaxResets] requests wait).
 	QueueMails(ctx context.Context, all []Mail, replaced MailID) error
 
-	// ClaimMails returns at most limit due e-mails. It chooses them in rounds, and in each round one e-mail of each
+	// ClaimMails returns at most limit due e-mails. It chooses them in rounds. Each round chooses one e-mail of each
 	// partner. For [MailClaimTime] no other caller gets these e-mails. If the caller dies before EndMail, the e-mail is
 	// due again after [MailClaimTime].
 	ClaimMails(ctx context.Context, now time.Time, limit int) ([]Mail, error)

@@ -252,7 +252,8 @@ type MessageFilter struct {
 // call its methods at once.
 type MediaSource interface {
 	// Fetch returns the file. While the source keeps the file of an address, all steps and retries of a run share one
-	// download. Fetch returns when ctx ends. The download continues after that if other callers wait for the same file.
+	// download. When ctx ends, Fetch returns immediately. The download continues if other callers wait for the same
+	// file.
 	//
 	// Every error is a [*SendError]. It is Transient if another attempt may help. It is Final if the address is
 	// forbidden, the server refuses, or the file is too large or has the wrong kind. Its text may be shown to the
@@ -325,9 +326,9 @@ type HistoryStore interface {
 
 // OutlookStore reads facts about pending messages that the messages' state does not show.
 type OutlookStore interface {
-	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads at most 20,000 open messages
-	// of the client, only messages whose Next is later than the argument after. The result all reports whether the list
-	// is complete.
+	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads only open messages whose Next
+	// is later than the argument after, and at most 20,000 of them. The result all reports whether the list is
+	// complete.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
 	// AmongBlacklisted returns which of the given words are entries of the blacklist. A word is a phone or a mark; see
@@ -351,6 +352,6 @@ type QuarterCount struct {
 // MessageEvent is something unusual that happened to a message, such as a failed attempt or a late delivery receipt.
 type MessageEvent struct {
 	At     time.Time
-	Kind   string // retry, refused, uncertain, merge, late refused, ...
+	Kind   string // a word such as retry, refused, uncertain, merge or late refused
 	Detail Reason // what the connector reported
 }

@@ -110,7 +110,7 @@ type Notice struct {
 // NoticeDetail contains facts that are not in the subject's row. The store writes it as JSON. It contains no phone
 // number and no text of a person.
 type NoticeDetail struct {
-	Reason  string    `json:"reason,omitempty"`  // the reason in the event
+	Reason  string    `json:"reason,omitempty"`  // the reason in the event's detail
 	State   string    `json:"state,omitempty"`   // the campaign's state
 	Event   EventType `json:"event,omitempty"`   // the last event of the session, or of the account that expires
 	Days    int       `json:"days,omitempty"`    // days until the account's last day

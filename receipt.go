@@ -144,7 +144,7 @@ type Alias struct {
 	Client  ClientID
 	Session SessionID
 	Name    string // another form of the number "+…", or an id that is not a number
-	Phone   string // the person's name as the recipient of messages
+	Phone   string // the name under which the person is a recipient of messages
 }
 
 // InboundBatch contains the events of one session that the network reported in one call.
@@ -160,11 +160,13 @@ type InboundBatch struct {
 // Names is empty, the store itself finds Names, Phone and Keep, in the transaction that stores the message.
 type TakenMessage struct {
 	InboundMessage
-	Names            []string // all names under which the person may be a recipient
-	Mark             string   // keyed hash of session, chat and ID, to recognise a repeat; "": the message is not stored
-	Effect           ReplyEffect
-	Keep             KeepReplies
-	MayChangeConsent func(ClientSettings) bool // reports whether the message may change consent. If it may, the caller must call EnterConsent before it stores the message; nil: the message cannot change consent
+	Names  []string // all names under which the person may be a recipient
+	Mark   string   // keyed hash of session, chat and ID, to recognise a repeat; "": the message is not stored
+	Effect ReplyEffect
+	Keep   KeepReplies
+	// MayChangeConsent reports whether the message may change consent. If it may, the caller must call EnterConsent
+	// before it stores the message. If MayChangeConsent is nil, the message cannot change consent.
+	MayChangeConsent func(ClientSettings) bool
 	Says             func(words []string) bool // reports whether the whole message is one of the words, as rules compare them; nil: no rule waits for the message
 }
 

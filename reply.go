@@ -50,8 +50,8 @@ const RunAnswerTime = 30 * 24 * time.Hour
 // somebody opens it. The store writes ReplyMedia as JSON.
 type ReplyMedia struct {
 	Type  string    `json:"type,omitempty"` // media type, as the network reported it
-	Name  string    `json:"name,omitempty"` // file name
-	Size  int64     `json:"size,omitempty"` // in bytes; 0: unknown
+	Name  string    `json:"name,omitempty"` // name of the file
+	Size  int64     `json:"size,omitempty"` // size of the file in bytes; 0: unknown
 	Until time.Time `json:"until,omitzero"` // when the network deletes the file; zero: unknown
 	Ref   []byte    `json:"ref,omitempty"`  // what the session's connector needs to fetch the file
 }
@@ -59,7 +59,7 @@ type ReplyMedia struct {
 // ReplyFile is a fetched file of a reply. The file is complete. The caller must close it.
 type ReplyFile struct {
 	io.ReadCloser
-	Size int64 // in bytes
+	Size int64 // size of the file in bytes
 }
 
 // MediaOpener opens the files that came with replies.

@@ -123,9 +123,11 @@ type Resend struct {
 	Day         Date            // today in the client's time zone; one call is counted on this day
 	Now         time.Time
 	Idempotency *Idempotency // nil: none; Answer gets the [ResendResult]
-	Unknown     bool         // true: a restore left each message unknown (see [RestoreStore]). A PENDING one becomes FAILED before it is sent again
-	Campaign    bool         // this is the retry of a campaign: the new messages are put into the session's campaign queue, like the old messages
-	Move        bool         // each message must still be PENDING; otherwise the code is conflict
+	// Unknown is true if a restore left each message unknown (see [RestoreStore]). A PENDING message then becomes
+	// FAILED before it is sent again.
+	Unknown  bool
+	Campaign bool // this is the retry of a campaign: the new messages are put into the session's campaign queue, like the old messages
+	Move     bool // each message must still be PENDING; otherwise the code is conflict
 }
 
 // ResendMessage is one message to send again, with its new times.

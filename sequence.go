@@ -23,7 +23,7 @@ const (
 // give are exactly the fields that the steps name.
 type Sequence struct {
 	ID          SequenceID
-	Name        string    // need not be unique
+	Name        string    // several sequences may have the same name
 	Session     SessionID // 0: the client's default session when the run starts
 	IfRunning   IfRunning
 	StopOnReply bool
@@ -115,7 +115,7 @@ type Validity struct {
 type IfPast string
 
 const (
-	PastSkip   IfPast = "skip" // the default
+	PastSkip   IfPast = "skip" // leave the step out of the run; this is the default
 	PastSend   IfPast = "send_now"
 	PastReject IfPast = "reject"
 )

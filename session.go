@@ -81,7 +81,7 @@ func (s Session) DefaultPace() Pace {
 type LinkState int8
 
 const (
-	LinkAsCreated LinkState = 0 // the session was never linked or unlinked; a sandbox then counts as online, any other session as unlinked
+	LinkAsCreated LinkState = 0 // nobody has linked or unlinked the session yet; a sandbox then counts as online, any other session as unlinked
 	LinkUnlinked  LinkState = 1
 	LinkPairing   LinkState = 2
 	LinkLinked    LinkState = 3 // linked, but not connected now
@@ -139,8 +139,10 @@ type Link struct {
 	Code   string    // while pairing: a sealed [PairingCode]; these bytes are not text
 	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
 	Condition
-	Limited    time.Time // until this time the session sends nothing to cold contacts; zero: no limit
-	Restricted bool      // with LinkLinked: the network refuses everything that the number sends. Clients are informed; this flag is not stored
+	Limited time.Time // until this time the session sends nothing to cold contacts; zero: no limit
+	// Restricted is true if the network refuses everything that the number sends, with LinkLinked. The server informs
+	// the client, and does not store this flag.
+	Restricted bool
 }
 
 // LinkOf returns the state of the session's link. For LinkAsCreated, it returns online for a sandbox and unlinked for
@@ -169,9 +171,9 @@ type PairingCode struct {
 // may call it, and it stores the report as soon as it can.
 type Linker interface {
 	// Open begins the work for a session that this node owns from now on, and connects the session if it is linked.
-	// Open returns at once, because the dispatcher waits for it. s.Link is the stored link. If the connector's own keys
-	// show another state, the Linker reports that state. A pairing that another node began does not continue on this
-	// node. Before Open, and after Close, the session is not Online.
+	// Open returns immediately, because the dispatcher waits for it. s.Link is the stored link. If the connector's own
+	// keys show another state, the Linker reports that state. A pairing that another node began does not continue on
+	// this node. Before Open, and after Close, the session is not Online.
 	Open(s Session)
 
 	// Close stops all work for a session, so that another node may open it. After Close returns, the Linker sends and
@@ -219,8 +221,8 @@ func (r LinkReport) Equal(o LinkReport) bool {
 
 // Reconnector is a [Linker] that, in some conditions, connects a session again only when a person asks.
 type Reconnector interface {
-	// Reconnect connects a linked session at once, even if its condition is Waiting or Replaced. Codes: conflict (the
-	// session is not linked, or the network refuses logins until a later time).
+	// Reconnect connects a linked session immediately, even if its condition is Waiting or Replaced. Codes: conflict
+	// (the session is not linked, or the network refuses logins until a later time).
 	Reconnect(ctx context.Context, session SessionID) error
 }
 

@@ -67,8 +67,9 @@ type RunStore interface {
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
 	// Stop cancels messages of the sequence's runs for the phone: all messages that are PENDING and have no open
-	// intent. A cancelled message is never sent. With a reference, Stop reaches only runs with this reference. Stop
-	// counts one call, and the cap never refuses this call. One transaction cancels at most 1,000 messages.
+	// intent. A cancelled message is never sent. With a reference, Stop cancels only messages of runs with this
+	// reference. Stop counts one call, and the cap never refuses this call. One transaction cancels at most 1,000
+	// messages.
 	//
 	// A message in flight is not in the answer. If its attempt certainly fails, it becomes CANCELLED instead of being
 	// retried. If the outcome of its attempt is uncertain, it is not repeated; then only a delivery receipt or a
@@ -131,8 +132,8 @@ type Page struct {
 
 // SequenceStore stores sequences.
 type SequenceStore interface {
-	// CreateSequence stores a new sequence. The argument o may be nil; its Answer gets the SequenceID. Codes: not_found
-	// (its session), invalid (a template that a step names, at body.steps[i].template).
+	// CreateSequence stores a new sequence. The argument o may be nil; its function Answer gets the SequenceID. Codes:
+	// not_found (its session), invalid (a template that a step names, at body.steps[i].template).
 	CreateSequence(ctx context.Context, s Sequence, o *Idempotency) (SequenceID, error)
 	// UpdateSequence replaces the sequence. If the argument known is not empty, the stored version must be in it.
 	// Codes: not_found; invalid as in CreateSequence; precondition_failed.
@@ -145,7 +146,7 @@ type SequenceStore interface {
 
 	// DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If the sequence has pending
 	// messages, and neither keep nor cancel is true, the code is conflict with their number. With cancel, the messages
-	// are cancelled. With keep, they will be sent, and a stop still reaches them.
+	// are cancelled. With keep, they will be sent, and a stop can still cancel them.
 	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
 
 	// RestoreSequence undoes a deletion, if it happened later than the argument since. It does not change default pairs
@@ -155,7 +156,7 @@ type SequenceStore interface {
 
 // SessionStore stores sessions.
 type SessionStore interface {
-	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error) // o may be nil; its Answer gets the SessionID
+	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error) // o may be nil; its function Answer gets the SessionID
 	Session(ctx context.Context, id SessionID) (Session, error)                      // code not_found
 	Sessions(ctx context.Context, p Page) ([]Session, string, error)                 // sorted by id; code invalid: the cursor is wrong
 
@@ -185,7 +186,7 @@ type SessionStore interface {
 
 // TemplateStore stores templates.
 type TemplateStore interface {
-	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: another template has the name; o's Answer gets the TemplateID
+	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: another template has the name; the function o.Answer gets the TemplateID
 	// UpdateTemplate replaces the template. If the argument known is not empty, the stored version must be in it.
 	// Codes: not_found; precondition_failed; conflict (another template has the name; or the name changes, and a
 	// sequence uses the old name).
@@ -199,7 +200,7 @@ type TemplateStore interface {
 // BlacklistStore stores the numbers that a client must never write to.
 type BlacklistStore interface {
 	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark after
-	// an erasure, is already there, nothing changes. The argument o may be nil; its Answer gets nil.
+	// an erasure, is already there, nothing changes. The argument o may be nil; its function Answer gets nil.
 	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
 	// RemoveBlacklisted removes the phone, or its mark. It returns whether the blacklist had one of them. It counts
 	// one call in any case.
@@ -256,7 +257,8 @@ type PartnerTenant interface {
 // ClientStore stores a partner's clients.
 type ClientStore interface {
 	// CreateClient creates the client, its login, its default session and its key in one transaction. The argument o
-	// may be nil; its Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the e-mail).
+	// may be nil; its function Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the
+	// e-mail).
 	CreateClient(ctx context.Context, c NewClient, o *Idempotency) (CreatedIDs, error)
 	Client(ctx context.Context, id ClientID) (Client, error)                                     // code not_found
 	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // sorted by id; code invalid: the cursor is wrong
@@ -278,10 +280,10 @@ type ClientStore interface {
 // conflict (the partner has MaxPartnerKeys).
 type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // only valid keys, sorted by id
-	// CreateKey stores a new key. The argument o may be nil; its Answer gets the KeyID.
+	// CreateKey stores a new key. The argument o may be nil; its function Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
 	// RotateClientKey stores the key next. The key old works until the time graceEnds. The argument o may be nil; its
-	// Answer gets the KeyID of the key next.
+	// function Answer gets the KeyID of the key next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
@@ -345,7 +347,7 @@ type DueMessage struct {
 	Client     ClientID
 	ID         MessageID
 	Session    SessionID
-	Campaign   CampaignID // its messages wait behind all other messages of the session; 0: no campaign
+	Campaign   CampaignID // messages of campaigns wait behind all other messages of the session; 0: no campaign
 	Run        RunID
 	Step       int // index into the Steps of the run
 	Phone      string
@@ -364,7 +366,7 @@ func (m DueMessage) Before(o DueMessage) bool {
 	return cmp.Or(m.Due.Compare(o.Due), cmp.Compare(m.Run, o.Run), cmp.Compare(m.Step, o.Step), cmp.Compare(m.ID, o.ID)) < 0
 }
 
-// Queue has all methods with which the dispatcher asks the store about messages.
+// Queue has all methods with which the dispatcher reads and changes messages in the store.
 type Queue interface {
 	QueueReader
 	AttemptStore
@@ -497,15 +499,15 @@ type Fleet interface {
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
-	// Assign makes newOwner the owner of the sessions that owner still owns. 0 means no node. Assign returns the
-	// sessions that changed owner.
+	// Assign gives the sessions that the node owner still owns to the node newOwner. 0 means no node. Assign returns
+	// the sessions that changed owner.
 	Assign(ctx context.Context, owner, newOwner NodeID, sessions []SessionID) ([]SessionID, error)
 	// Leave frees the node's sessions and removes the node.
 	Leave(ctx context.Context, node NodeID) error
 }
 
-// Wakeup informs the dispatcher that a session has something due at the time due. If due is zero, sessions changed. A
-// wakeup may be lost, so every loop also polls.
+// Wakeup informs the dispatcher that a message of the session is due at the time due. If due is zero, the wakeup says
+// that sessions changed. A wakeup may be lost, so every loop also polls.
 type Wakeup func(session SessionID, due time.Time)
 
 // SecretStore stores a few small secrets of the server. They are only as safe as the database.

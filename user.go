@@ -51,12 +51,14 @@ type User struct {
 	Password string // an argon2id hash, never the password itself
 	Role     Role
 	Language string // "it", "en"; "": the language that the browser asks for
-	Stamp    int64  // a higher stamp ends all visits and pending steps of the user
+	Stamp    int64  // each increase of the stamp ends all visits and pending steps of the user
 	Second   SecondFactor
 	Created  time.Time
 	Seen     time.Time // when the user last signed in; zero: never
-	Joined   bool      // the user has a password; read only
-	Invited  time.Time // until when the user can set a password with the link of an invitation; zero: no link; read only
+	Joined   bool      // the user has a password; only the store sets this
+	// Invited is the time until which the user can set a password with the link of an invitation. Zero means that there
+	// is no link. Only the store sets Invited.
+	Invited time.Time
 }
 
 // Invitation is a link with which a user sets a password. It works once, until it expires. A user has at most one.
@@ -79,13 +81,15 @@ func (s SecondFactor) Enabled() bool { return len(s.Secret) > 0 }
 
 // UserPatch changes a user. EndVisits ends all visits and pending steps of the user.
 type UserPatch struct {
-	Name      Change[string]
-	Role      Change[Role]
-	Language  Change[string]
-	Password  Change[string] // hash of the new password
-	Second    Change[SecondFactor]
-	Seen      Change[time.Time]
-	NewPlace  Change[string] // IP address of the browser in which the user signed in at the time Seen ("": unknown). The browser is new to the user, so the user gets a notice
+	Name     Change[string]
+	Role     Change[Role]
+	Language Change[string]
+	Password Change[string] // hash of the new password
+	Second   Change[SecondFactor]
+	Seen     Change[time.Time]
+	// NewPlace is set if the user signed in at the time Seen with a browser that is new to the user. Then the user gets
+	// a notice. The value is the IP address of the browser; "" means unknown.
+	NewPlace  Change[string]
 	EndVisits bool
 }
 
@@ -98,7 +102,7 @@ type Host struct {
 // Brand is how a partner's pages look to its clients. A zero value means the product's own look.
 type Brand struct {
 	Name     string // "": the partner's name
-	Colour   string // #rrggbb
+	Colour   string // colour of the pages, as #rrggbb
 	Logo     []byte // not set if a method returns only Mark
 	LogoKind string // media type of the logo; "": no logo
 	Mark     string // changes with Colour and Logo; "": neither was ever set
@@ -125,7 +129,7 @@ type AuditEntry struct {
 	User   LoginID
 	Who    string // the user's e-mail at that time, or ActorKey
 	Entry  bool   // a user of the partner did it in the client's dashboard
-	Action string // such as "client.create"
+	Action string // what was done, such as "client.create"
 	Target string // identifier or name of the thing that was changed; may be ""
 	At     time.Time
 
@@ -292,7 +296,7 @@ const (
 	UnfinishedTicket     PendingStepKind = "ticket"     // a link that signs its user in (checked by control.Redeem)
 	UnfinishedInvitation PendingStepKind = "invitation" // a link with which a user sets a first password (checked by control.Join)
 	UnfinishedReset      PendingStepKind = "reset"      // a link with which a user sets a new password (checked by [account.Accounts.Reset])
-	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; beginning anew sets a new deadline (checked by control's state of a session)
+	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; beginning anew sets a new deadline (checked by control when it reads the session's state)
 	UnfinishedDraft      PendingStepKind = "draft"      // a form was changed and not saved; the browser's tab keeps it for its user
 )
 

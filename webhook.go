@@ -27,8 +27,8 @@ const (
 	MaxWebhookAnswer = 1 << 10
 )
 
-// WebhookRetries has the wait after each failed attempt, before jitter. After the last wait comes one more attempt;
-// if it fails, the delivery is given up.
+// WebhookRetries has the wait after each failed attempt, without the jitter. After the last wait comes one more
+// attempt; if it fails, the delivery is given up.
 var WebhookRetries = [...]time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
@@ -136,13 +136,13 @@ type Replay struct {
 	From, To time.Time // range of the events' times; a zero time sets no limit
 	Failed   bool      // only deliveries that were given up
 	Seqs     []int64   // only the events of Client with these numbers; nil: all events
-	Client   ClientID  // only used with Seqs
+	Client   ClientID  // client of the events in Seqs; only used with Seqs
 }
 
 // WebhookStore stores the webhooks of one client, or of one partner. A webhook of another owner is missing:
 // CodeNotFound.
 type WebhookStore interface {
-	// CreateWebhook stores a new webhook. The argument o may be nil; its Answer gets the WebhookID. Codes:
+	// CreateWebhook stores a new webhook. The argument o may be nil; its function Answer gets the WebhookID. Codes:
 	// quota_reached; not_found (the session).
 	CreateWebhook(ctx context.Context, w Webhook, secret []byte, now time.Time, o *Idempotency) (WebhookID, error)
 	Webhooks(ctx context.Context) ([]Webhook, error)            // sorted by id; at most MaxWebhooks

@@ -41,7 +41,7 @@ const (
 	faultWindowWeekday     ReasonCode = "window.weekday"
 )
 
-// Check returns the faults of the window; it is usable if there are none. Locations are relative to the window:
+// Check returns the faults of the window. The window is usable if there are none. Locations are relative to the window:
 // "from", "weekdays[1]".
 func (w *Window) Check() []Fault {
 	if w == nil {

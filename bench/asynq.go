@@ -71,7 +71,7 @@ func (a *asynqServer) ProcessTask(_ context.Context, t *asynq.Task) error {
 	return nil
 }
 
-// enqueue plans a task for the time due. With the zero time, the task is due at once.
+// enqueue plans a task for the time due. With the zero time, the task is due immediately.
 func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
 	args := job{Client: int64(i % customers), Session: int64(i % customers), Run: int64(i), Phone: fmt.Sprintf("+39347%07d", i)}
 	var opts []asynq.Option

@@ -17,7 +17,7 @@ const (
 	firingLook       = 10 * time.Millisecond
 	firingsWithin    = 2 * time.Minute
 	birthdaysWithin  = 10 * time.Minute
-	replyActsBound   = 2000 // in milliseconds
+	replyActsBound   = 2000 // the highest allowed time until a rule acts on a reply, in milliseconds
 	birthdaysSeconds = 60
 )
 
@@ -93,7 +93,7 @@ func (b *bench) birthdays(ctx context.Context, c *campaigner) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // warms up connections, plans and statements
+	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // warms up connections, query plans and statements
 		return err
 	}
 	idle, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle) })
@@ -151,7 +151,7 @@ func (c *campaigner) contacts(ctx context.Context, n int) error {
 	return nil
 }
 
-// reaches waits until the query returns at least n.
+// reaches waits until the number that the query returns is at least n.
 func (c *campaigner) reaches(ctx context.Context, query string, n int, within time.Duration) error {
 	for until := time.Now().Add(within); ; {
 		got, err := c.count(ctx, query)
@@ -185,7 +185,7 @@ func (b *bench) ruled(ctx context.Context, c *campaigner) error {
 		}
 	}
 	p := &people{campaigner: c, numbers: []*number{to}, text: func(i int) string { return fmt.Sprint("Parola ", i%automationRules) }}
-	if err := p.writeAt(ctx, b.idle/4, replyRate, nil); err != nil { // warms up connections, plans and statements
+	if err := p.writeAt(ctx, b.idle/4, replyRate, nil); err != nil { // warms up connections, query plans and statements
 		return err
 	}
 	if err := c.reaches(ctx, firingsDone, p.wrote, firingsWithin); err != nil {
@@ -207,7 +207,7 @@ func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 	first, begun := p.wrote, time.Now()
 	n := int(b.idle.Seconds()) * rate
 	what, w, used := repliesRuled(p.engine), b.watch(p.engine), p.server.cpu()
-	last, err := p.count(ctx, "select coalesce(max(id), 0) from automation_firing") // the last line of the log before a rule acts
+	last, err := p.count(ctx, "select coalesce(max(id), 0) from automation_firing") // the id of the last line of the log before a rule acts
 	if err != nil {
 		return err
 	}

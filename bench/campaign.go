@@ -50,8 +50,8 @@ var (
 
 // lists contains the numbers of recipients in the measured campaigns.
 type lists struct {
-	fed      int // recipients of the campaigns that are fed and paused
-	measured int // recipients of the campaign whose memory is measured
+	fed      int // how many recipients each campaign has whose feeding or pause is measured
+	measured int // how many recipients the campaign has whose memory is measured
 }
 
 // campaignTargets returns the targets for campaigns.
@@ -63,7 +63,7 @@ func campaignTargets() (all []target) {
 				all = append(all, target{figure: planned(n.fed, steps, engine), lowest: 20_000})
 			}
 			all = append(all,
-				target{figure: mostMemory(n.measured, "being fed", engine), highest: 286}, // 286 MiB are 300 MB
+				target{figure: mostMemory(n.measured, "being fed", engine), highest: 286}, // the target is 300 MB, which are 286 MiB
 				target{figure: paused(n.fed, answered, engine), highest: 2},
 				target{figure: paused(n.fed, lastGrown, engine), highest: 2},
 			)
@@ -77,7 +77,7 @@ func campaignTargets() (all []target) {
 	return all
 }
 
-// fedSteps has the lengths of the sequences that are fed, in messages.
+// fedSteps says how many messages each of the sequences has whose feeding is measured.
 var fedSteps = []int{3, 1}
 
 // campaigns measures a running server through its API: lists, feeding beside start calls, pauses and memory.
@@ -114,7 +114,7 @@ func (b *bench) withCampaigner(ctx context.Context, engine string, take func(con
 // message leaves, and the feeder plans as fast as it can.
 func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	engine, n := c.engine, b.lists.fed
-	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // warms up connections, plans and statements
+	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // warms up connections, query plans and statements
 		return err
 	}
 	idle, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle) })

@@ -22,7 +22,7 @@ type campaigner struct {
 	client client
 	http   *http.Client
 
-	called int // number of start calls so far
+	called int // how many start calls the campaigner has made
 }
 
 // campaignDraft contains the content of a campaign: a sequence, or one text.
@@ -189,7 +189,7 @@ func (c *campaigner) stopsGrowing(ctx context.Context, id string) (last time.Tim
 }
 
 const (
-	callRate    = 200 // start calls a second
+	callRate    = 200 // how many start calls begin in a second
 	callCallers = 16
 )
 
@@ -219,7 +219,7 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 				return errOver
 			}
 			begun := time.Now()
-			if late := begun.Sub(due); late > 5*time.Millisecond { // the timer's own delay must not count as the server's
+			if late := begun.Sub(due); late > 5*time.Millisecond { // the timer's own delay must not count as a delay of the server
 				begun = due
 			}
 			to := c.clients[i%len(c.clients)]

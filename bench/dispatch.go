@@ -23,7 +23,7 @@ const (
 )
 
 // dispatches measures the time from the first claim to the last outcome on disk. All messages are due, and the network
-// accepts each message at once.
+// accepts each message immediately.
 func (b *bench) dispatches(ctx context.Context) error {
 	var failed error
 	for _, engine := range b.engines() {
@@ -176,7 +176,7 @@ func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m puntua
 // stopLimit is the longest time in which a program or a node must stop.
 const stopLimit = 30 * time.Second
 
-// noop is a connector that accepts every message at once.
+// noop is a connector that accepts every message immediately.
 type noop struct{}
 
 func (noop) Capabilities() puntuale.Capabilities {

@@ -22,7 +22,7 @@ const (
 	receiverTakes   = 10 * time.Millisecond
 	manyReceivers   = 100
 	hangingOfMany   = 30
-	eventsOfEach    = 5 // events a second for each receiver
+	eventsOfEach    = 5 // how many events each receiver gets in a second
 	eventLease      = 24 * time.Hour
 	eventsAtOnce    = 10 // how many events one statement processes
 	shortBacklog    = 10_000
@@ -296,7 +296,7 @@ func (b *bench) eventsToOne(ctx context.Context, t *webhookFixture) error {
 }
 
 // eventsBesideHanging measures how long events to answering receivers take, while other receivers never answer. Each
-// hanging receiver has more waiting events than it can get at once.
+// hanging receiver has more waiting events than it can get at the same time.
 func (b *bench) eventsBesideHanging(ctx context.Context, t *webhookFixture) error {
 	for i := range manyReceivers {
 		if _, err := t.receiver(ctx, t.clients[i], i < hangingOfMany); err != nil {

@@ -179,7 +179,7 @@ func (f *fixture) startRun(i, n int, due, now time.Time) (puntuale.ClientID, pun
 	return c.id, run
 }
 
-// The body of every call, and the text of every message.
+// Every call has this body, and every message has this text.
 const (
 	sampleRequest = `{"phone":"+393471234567","nome":"Maria"}`
 	sampleText    = "Gentile Maria, le ricordiamo l'appuntamento di domani alle 15:30."

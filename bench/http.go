@@ -106,7 +106,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 		return err
 	}
 	defer stop()
-	if err := f.callAll(ctx, address, connections, 4*connections, 0, v.whole); err != nil { // warms up connections, plans and statements
+	if err := f.callAll(ctx, address, connections, 4*connections, 0, v.whole); err != nil { // warms up connections, query plans and statements
 		return err
 	}
 	w := b.watch(v.engine)

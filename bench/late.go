@@ -81,7 +81,7 @@ func (p plan) ready(lead time.Duration) error {
 	return nil
 }
 
-// delays contains the lateness of each message.
+// delays contains the measured delay of each message, call or reply.
 type delays struct {
 	mu  sync.Mutex
 	all []time.Duration

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	replyRate    = 1000 // replies a second; each is a separate request
+	replyRate    = 1000 // how many replies come in a second, each in a separate request
 	replySenders = 32
-	replyNumbers = 10 // clients with a number
+	replyNumbers = 10 // how many clients have a number
 )
 
 // The functions below return the names of figures about inbound messages.
@@ -60,7 +60,7 @@ func (b *bench) replying(ctx context.Context, c *campaigner) error {
 		}
 	}
 	p := &people{campaigner: c, numbers: numbers}
-	// This warms up connections, plans and statements. It also sends messages to people, so that they can reply.
+	// This warms up connections, query plans and statements. It also sends messages to people, so that they can reply.
 	if _, err := c.callsDuring(ctx, func() error { return p.write(ctx, b.idle/4, nil) }); err != nil {
 		return err
 	}

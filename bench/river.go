@@ -20,7 +20,7 @@ type job struct {
 	Session int64  `json:"session"`
 	Run     int64  `json:"run"`
 	Phone   string `json:"phone"`
-	Due     int64  `json:"due"` // in microseconds
+	Due     int64  `json:"due"` // the due time, in microseconds
 }
 
 func (job) Kind() string { return "message" }
@@ -31,8 +31,8 @@ type riverTuning struct {
 	cooldown, poll time.Duration
 }
 
-// River waits for its cooldown between two fetches. River's documentation says that the cooldown limits River's rate.
-// River's own benchmark uses as many workers as River allows.
+// River waits for its cooldown between two fetches. River's documentation says that the cooldown limits River's rate, so
+// the tuned settings shorten it. One setting has as many workers as River allows, like River's own benchmark.
 var (
 	riverDefault = riverTuning{workers: 1000}
 	riverTuned   = riverTuning{workers: 1000, cooldown: time.Millisecond, poll: 5 * time.Millisecond}

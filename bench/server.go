@@ -17,7 +17,7 @@ import (
 // server is the product's program, running on a fixture's database.
 type server struct {
 	cmd     *exec.Cmd
-	address string // HOST:PORT
+	address string // where the server listens, as HOST:PORT
 }
 
 // build compiles the product's program, once in a run of the bench.

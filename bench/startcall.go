@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// callAll makes start calls without measuring. Each call is for a different recipient; from is the number of the first
-// one.
+// callAll makes start calls without measuring. Each call is for a different recipient. The argument from is the index
+// of the first recipient.
 func (f *fixture) callAll(ctx context.Context, address string, connections, calls, from int, whole bool) error {
 	_, err := f.drive(ctx, address, connections, calls, from, whole)
 	return err

@@ -52,7 +52,7 @@ func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocke
 // load describes messages to insert without the product, in the form in which the product would write them.
 type load struct {
 	first, n int   // the id of the first message, and the number of messages
-	steps    int   // messages of each run
+	steps    int   // how many messages each run has
 	due      int64 // due time of the first message, in microseconds
 	every    int64 // microseconds between the due times of two messages
 	scatter  int64 // if not 0, due times are spread over this many microseconds instead

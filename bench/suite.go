@@ -36,13 +36,13 @@ type sizes struct {
 	inserted  int           // rows that we and River insert
 	rows      int           // rows that we and River dispatch
 	tasks     int           // tasks that asynq dispatches without fsync; with fsync, it dispatches a quarter of them
-	calls     int           // calls over HTTP
-	workers   int           // concurrent callers of stores
+	calls     int           // how many calls over HTTP are measured
+	workers   int           // how many callers call a store at the same time
 	late      time.Duration // the length of each measurement of lateness
 	lateRates []int         // the rates at which lateness is measured, in messages a second
 	pending   []int         // numbers of pending messages, which are planned for later days
-	reads     int           // queries of each kind
-	settle    time.Duration // the wait before the memory is read
+	reads     int           // how many queries of each kind are measured
+	settle    time.Duration // how long the bench waits before it reads the memory
 	lists     lists
 	idle      time.Duration // how long a server gets only start calls
 }

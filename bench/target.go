@@ -64,7 +64,7 @@ type verdict struct {
 	target
 	median, lowest, highest float64
 	unit                    string  // "" for a ratio
-	effort                  float64 // with a divisor: the divisor's processor time divided by the figure's; 0: not measured
+	effort                  float64 // with a divisor: the divisor's processor time divided by the figure's processor time; 0: not measured
 	met                     bool
 }
 

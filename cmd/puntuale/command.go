@@ -61,7 +61,7 @@ type command interface {
 // checker is a command that checks its settings against each other.
 type checker interface{ check() []fault }
 
-// parse reads the command line, the environment and the configuration file, and reports all their faults at once. If
+// parse reads the command line, the environment and the configuration file, and reports all their faults together. If
 // help was printed, the command is nil.
 func (p *program) parse(args []string) (command, error) {
 	p.source = map[string]string{}
@@ -157,7 +157,7 @@ func settingNames(parser *kong.Kong) (names []string) {
 	return names
 }
 
-// settingFlags returns every setting, each once, in the order of the table.
+// settingFlags returns every setting once, in the order of the fields in setting.go.
 func settingFlags(node *kong.Node) (flags []*kong.Flag) {
 	seen := map[string]bool{}
 	leaves := node.Leaves(true)

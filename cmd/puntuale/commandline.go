@@ -64,7 +64,7 @@ func readableFlags(leaf *kong.Node, args []string) (rest []string, faults []faul
 		switch {
 		case arg == "-h":
 			rest = append(rest, arg)
-		case arg == "--": // "--" ends the flags, and nothing may follow it
+		case arg == "--": // "--" is ignored, because no command accepts arguments other than flags
 		case !strings.HasPrefix(arg, "-") || arg == "-":
 			faults = append(faults, fault{"", fmt.Sprintf("unexpected argument %q", logging.WithoutKeys(arg))})
 		case flag == nil:

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/terminal"
 )
 
-// configCommand prints the reference with the values that serve would run with.
+// configCommand prints every setting, with the value that the command serve would use.
 type configCommand struct {
 	serveSettings `embed:""`
 	Markdown      bool `local:"" hidden:"" help:"Print the table of docs/operate.md."`

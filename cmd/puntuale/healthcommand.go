@@ -20,7 +20,7 @@ type healthCommand struct {
 }
 
 const (
-	askTimeout  = 3 * time.Second // longer than the server's own checks take
+	askTimeout  = 3 * time.Second // the server's own checks take less time
 	askInterval = 200 * time.Millisecond
 )
 
@@ -77,6 +77,6 @@ func ask(ctx context.Context, asker *http.Client, url string) error {
 		return nil
 	}
 	var problem struct{ Title, Detail string }
-	_ = json.NewDecoder(io.LimitReader(response.Body, 4<<10)).Decode(&problem) // if there is no body, the status is enough
+	_ = json.NewDecoder(io.LimitReader(response.Body, 4<<10)).Decode(&problem) // without a body, the command reports only the status
 	return errors.New(cmp.Or(problem.Detail, problem.Title, response.Status))
 }

@@ -26,7 +26,7 @@ type linkCommand struct {
 }
 
 const (
-	linkAsks  = time.Second      // time between two requests for the next code
+	linkAsks  = time.Second      // how long the command waits between two requests for the next code
 	linkTakes = 20 * time.Second // how long one answer may take
 )
 

@@ -34,7 +34,7 @@ func main() {
 		files:     filesAsBuilt(),
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // after the first signal, a second signal kills the process at once
+	context.AfterFunc(ctx, stop) // after the first signal, a second signal kills the process immediately
 	code := p.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

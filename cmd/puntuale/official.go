@@ -129,8 +129,8 @@ func (d *delivery) end() {
 	d.pass.Leave()
 }
 
-// readDelivery reads the body of an admitted request. It releases the permit while it reads, so that other requests can
-// use the permit.
+// readDelivery reads the body of an admitted request. The request has no seat while its body arrives, so that other
+// requests can use the seat.
 func readDelivery(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
 	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
 	if d == nil {

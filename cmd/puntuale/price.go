@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/price"
 )
 
-// readPrices reads the operator's price table. It returns nil if there is none.
+// readPrices reads the operator's price table. It returns nil if the settings name no file.
 func readPrices(file string) (*price.Table, error) {
 	if file == "" {
 		return nil, nil

@@ -23,7 +23,7 @@ var allRoles = []string{roleAPI, roleWeb, roleDispatch}
 // has reports whether the server has the given server role.
 func (s *serveSettings) has(role string) bool { return slices.Contains(s.Roles, role) }
 
-// checkRoles returns what is wrong with a list of server roles, or "" if it is right.
+// checkRoles returns what is wrong with a list of server roles, or "" if it is valid.
 func checkRoles(roles []string) string {
 	for _, r := range roles {
 		if !slices.Contains(allRoles, r) {

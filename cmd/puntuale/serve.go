@@ -31,7 +31,9 @@ type serveCommand struct {
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	log.SetFlags(0)
-	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()) // net/http reports to the standard log when a server sends data that nobody asked for; these lines get the level debug
+	// If a server sends data that nobody asked for, net/http reports this to the standard log. These lines get the level
+	// debug.
+	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
 	c.Data = p.path(c.Data)
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)

@@ -90,7 +90,7 @@ type serverConfig struct {
 	serveSettings
 	Clock   clock.Clock
 	Logger  *slog.Logger
-	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // called for each outcome; may be nil
+	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // called for each outcome; nil: not called
 	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // how the server listens; nil: by TCP
 	Files   media.Config                                                  // how files are fetched; the folder and the clock are added later
 

@@ -20,9 +20,9 @@ import (
 )
 
 // The structs below are the only table of settings. Each field is a flag of the commands that embed the struct, and an
-// environment variable (PUNTUALE_ and the name). It is also a key of the configuration file, and a row of the
-// reference. The field's type decides how its text is read. The tag "secret" hides the value. kong itself does not read
-// the environment, because source.go decides the order: flag, environment, file, default.
+// environment variable (PUNTUALE_ and the name). It is also a key of the configuration file, and a row of the manual's
+// table of settings. The field's type decides how its text is read. The tag "secret" hides the value. kong itself does
+// not read the environment, because source.go decides the order: flag, environment, file, default.
 
 // baseSettings are the settings of every command that works on stored data.
 type baseSettings struct {
@@ -58,7 +58,7 @@ type networkSettings struct {
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The file extensions that a media address may have."`
 }
 
-// admissionSettings limit how many calls and connections a server works on at once.
+// admissionSettings limit how many calls and connections a server works on at the same time.
 type admissionSettings struct {
 	Rate          float64       `placeholder:"CALLS" default:"0" help:"The most calls a second under one key, for each server. 0.5 means one call every two seconds. Twice as many may come at once; the server answers more with 429. 0 sets no limit."`
 	AnonymousRate float64       `placeholder:"CALLS" default:"20" help:"The most calls a second from one address without a valid key or a sign-in, for each server. It counts wrong keys, sign-in pages and webhooks of unknown sessions. An IPv6 network of 64 bits is one address. Ten times as many may come at once; the server answers more with 429. 0 sets no limit."`
@@ -80,7 +80,7 @@ type retentionSettings struct {
 	ArchiveAfter puntuale.Retention `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
 }
 
-// serveSettings are the settings of a server, in the order of the reference.
+// serveSettings are the settings of a server, in the order of the manual's table.
 type serveSettings struct {
 	baseSettings `embed:""`
 
@@ -198,7 +198,7 @@ func (s *serveSettings) proxies() httpkit.Proxies {
 	return p
 }
 
-// checkPublic returns what is wrong with the service's public address, or "" if it is right. The address must have no
+// checkPublic returns what is wrong with the service's public address, or "" if it is valid. The address must have no
 // path, because the pages are at the root of their host.
 func checkPublic(address string) string {
 	if address == "" {
@@ -246,13 +246,13 @@ const (
 	mostRate  = 1_000_000
 )
 
-// Bounds of calls that are worked on at once, and of connections.
+// Bounds of two numbers: the calls that the server works on at the same time, and the connections.
 const (
 	leastCalls, mostCalls             = 8, 100_000
 	leastConnections, mostConnections = 16, 1_000_000
 )
 
-// calls returns how many calls the server works on at once.
+// calls returns how many calls the server works on at the same time.
 func (s *serveSettings) calls() int {
 	if s.Calls > 0 {
 		return s.Calls
@@ -275,7 +275,7 @@ func checkMedia(extensions []string) (faults []fault) {
 	return faults
 }
 
-// checkAddr returns what is wrong with an address to listen at, or "" if it is right.
+// checkAddr returns what is wrong with an address to listen at, or "" if it is valid.
 func checkAddr(addr string) string {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

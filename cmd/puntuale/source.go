@@ -31,7 +31,7 @@ type fault struct {
 	text    string
 }
 
-// faultsError reports all faults of the configuration at once.
+// faultsError reports all faults of the configuration together.
 type faultsError []string
 
 func (e faultsError) Error() string {

@@ -25,13 +25,13 @@ type task struct {
 	first  time.Duration               // the wait before the first run
 	every  time.Duration               // the wait after each run
 	do     func(context.Context) error // the work; it must return soon after its context ends
-	urgent func(error) bool            // reports whether a person must act on the failure at once; nil: never
+	urgent func(error) bool            // reports whether a person must act on the failure immediately; nil: never
 }
 
 // How often the tasks run, and the waits before their first run.
 const (
 	taskEvery      = time.Minute
-	checkFirst     = time.Minute // the start of the server does not wait for the check
+	checkFirst     = time.Minute // the integrity check waits first, so that it does not slow the start of the server
 	checkEvery     = 24 * time.Hour
 	backlogEvery   = 15 * time.Second
 	readinessEvery = 5 * time.Second
@@ -131,7 +131,7 @@ func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *metrics.Meter
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &taskRunner{clock: c, logger: logger, meter: m, cancel: cancel}
 	for i := range all {
-		m.Task(all[i].name) // so that the metric is 0 before the first run
+		m.Task(all[i].name) // this sets the task's metric to 0 before the first run
 		r.loops.Go(func() { r.repeat(ctx, &all[i]) })
 	}
 	return r
@@ -162,7 +162,9 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 
 // taskFailure is the present failure of a task.
 type taskFailure struct {
-	since, logged time.Time // since: when the failure began, zero if there is none; logged: when it was last logged
+	// since is the time when the failure began, or zero if there is no failure. logged is the time when the failure was last
+	// logged.
+	since, logged time.Time
 	level         slog.Level
 	reason        string
 }

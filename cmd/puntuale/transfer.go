@@ -154,7 +154,7 @@ func rowsOf(bar *terminal.Progress) transfer.Progress {
 	return func(stage transfer.Stage, done, total int64) { bar.Count(string(stage), terminal.Rows, done, total) }
 }
 
-// moving returns the error of a failed move. The reason comes first.
+// moving returns the error of a failed export or import. Its text begins with the reason.
 func moving(err error, s *baseSettings) error {
 	if errors.Is(err, transfer.ErrNotFinal) {
 		return fmt.Errorf("%w. Export again with --final, or give --copy once no server runs there any more", err)

@@ -59,7 +59,7 @@ func momentText(at time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// eachUnknown reads a client's list page by page.
+// eachUnknown reads the list of a client's unknown messages page by page.
 func eachUnknown(ctx context.Context, tenant puntuale.Tenant, report func(*puntuale.MessageDetail)) error {
 	page := puntuale.Page{Limit: puntuale.MaxRequestIDs}
 	for {

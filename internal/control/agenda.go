@@ -27,7 +27,7 @@ type Today struct {
 	Uncertain []puntuale.MessageDetail // the latest attempts whose outcome is uncertain, newest first
 	Partly    bool                     // true: too many messages wait, so Uncertain is incomplete
 	Upcoming  []puntuale.MessageDetail // messages due before midnight, and late messages, soonest first
-	Next      *puntuale.MessageDetail  // the first message of a later day; set only if no other message is due today
+	Next      *puntuale.MessageDetail  // the first message of a later day; set only if Upcoming is empty
 	Failures  []Failure                // the most frequent reason first
 	Sessions  []Session
 }
@@ -223,8 +223,8 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 // mostMoves bounds how many changes of the due time a Story contains.
 const mostMoves = 50
 
-// moves adds to the story the messages that this message replaced in moves. It also adds the message that replaced this
-// message.
+// moves sets Earlier and Later in the story. It reads the messages that this message replaced when its due time
+// changed, and the message that replaced this message.
 func (c *Client) moves(ctx context.Context, s *Story) error {
 	for at := s.ResentFrom; at != 0 && len(s.Earlier) < mostMoves; at = s.Earlier[len(s.Earlier)-1].ResentFrom {
 		found, err := c.Before(ctx, at)
@@ -496,7 +496,8 @@ func (c *Client) CountMessages(ctx context.Context, q MessageQuery, limit int) (
 	return n, all, nil
 }
 
-// Version returns a text that changes whenever the lists of the client's messages change.
+// Version returns a text that changes when the lists of the client's messages change. It may miss some changes; see
+// [puntuale.AgendaStore].
 func (c *Client) Version(ctx context.Context) (string, error) {
 	text, err := c.tenant.Version(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type Caller struct {
 	control    *Control
 	principal  puntuale.Principal
-	plain      string // the key itself
+	plain      string // the key in plain text
 	remembered bool
 }
 
@@ -27,7 +27,7 @@ type Client struct {
 	tenant  puntuale.Tenant
 
 	actor      puntuale.Actor
-	plain      string // the key itself
+	plain      string // the key in plain text
 	remembered bool   // the account comes from memory: see [Control.Recognize]
 }
 

@@ -37,7 +37,7 @@ type NewCampaign struct {
 	Fields    map[string]string
 	PerMinute int // recipients in a minute; 0: as many as the session's pace allows
 	Window    *puntuale.Window
-	StartAt   string // a time in the form of a start call; "": at once
+	StartAt   string // a time in the form of a start call; "": immediately
 	IfRunning string
 	Canary    *int
 	Timezone  string // "": the client's zone

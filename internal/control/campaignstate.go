@@ -14,8 +14,8 @@ func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error)
 	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
 }
 
-// ResumeCampaign ends the pause of a campaign. The length of the pause is added to the due times of its messages.
-// Codes: not_found, conflict, forbidden.
+// ResumeCampaign ends the pause of a campaign. The campaign's messages leave later by the length of the pause, except
+// messages whose due time comes from a date field. Codes: not_found, conflict, forbidden.
 func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error) {
 	if err := c.MayCreate(); err != nil {
 		return Campaign{}, err

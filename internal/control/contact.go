@@ -22,7 +22,7 @@ import (
 
 // ContactValue is a value of a contact in a request. If the text is an ISO 8601 date, the value is a date.
 type ContactValue struct {
-	Text   string // the text, or a number as written; blank: no value; blank in a change: remove the value
+	Text   string // the text, or a number as written; blank: there is no value, and a change removes the stored value
 	Number bool
 	Cell   bool // true: the value is a table cell, in which a date may also begin with the day, as in 28/02/1990
 }

@@ -1,7 +1,7 @@
 // Package control executes the requests of people and programs, with one file for each kind of object. It checks a
-// whole request, reports every fault at once, calls the planner and the store, and wakes the dispatcher. It does not
-// depend on HTTP. The locations in its faults, such as "body.phone", "query.timezone" and "path.id_sequenza", are names
-// that the packages httpapi and web also use.
+// whole request, reports all its faults together, calls the planner and the store, and wakes the dispatcher. It does
+// not depend on HTTP. The locations in its faults, such as "body.phone", "query.timezone" and "path.id_sequenza", are
+// names that the packages httpapi and web also use.
 //
 // In comments, "Codes:" lists the codes of the errors that a method may return. A method with an argument of type [Once]
 // may also return conflict: a call with a different body used the idempotency key.

@@ -153,8 +153,8 @@ type OutcomeQuery struct {
 
 // Outcomes lists at most 1,000 outcomes of messages, with the cursor of the next page. They are in the order in which
 // they were recorded, oldest first. If the period is over, or another page follows, the answer is complete. To make
-// sure of this, the call may wait for up to two seconds. If the period has not ended, the call returns at once, with
-// all outcomes recorded until now. Codes: invalid.
+// sure of this, the call may wait for up to two seconds. If the period has not ended, the call returns immediately,
+// with all outcomes recorded until now. Codes: invalid.
 func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.MessageOutcome, string, error) {
 	loc, err := c.zone()
 	if err != nil {

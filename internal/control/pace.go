@@ -90,9 +90,9 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	return c.Session(ctx, id)
 }
 
-// Reconnect makes a session's node connect the session at once. This helps if another connection replaced the session's
-// connection, or if the session waits before its next try. Codes: not_found, busy (the node did not answer in time).
-// conflict: the session is not linked, connects by itself, or must wait until a certain time.
+// Reconnect makes a session's node connect the session immediately. This helps if another connection replaced the
+// session's connection, or if the session waits before its next try. Codes: not_found, busy (the node did not answer in
+// time). conflict: the session is not linked, connects by itself, or must wait until a certain time.
 func (c *Client) Reconnect(ctx context.Context, id string) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err

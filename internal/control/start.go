@@ -146,7 +146,7 @@ type planned struct {
 	reference string
 	zone      *time.Location
 	ifRunning puntuale.IfRunning
-	purposes  []puntuale.Purpose // one for each step
+	purposes  []puntuale.Purpose // purpose of each step
 }
 
 // Codes of the faults that this file reports.

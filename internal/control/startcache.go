@@ -36,7 +36,7 @@ type startKey struct {
 type startInfo struct {
 	sequence puntuale.Sequence
 	session  puntuale.Session
-	purposes []puntuale.Purpose // one for each step
+	purposes []puntuale.Purpose // purpose of each step
 }
 
 func (m *startCache) caller(hash puntuale.KeyHash, now time.Time) (puntuale.Principal, bool) {

@@ -257,7 +257,7 @@ func (s *scheduler) stopTenant(t *tenantQueue) {
 }
 
 // unmarked records that a client's claims need keyed hashes (Mark), because the client erased persons. Messages that
-// were refused ([puntuale.ClaimUnmarked]) are read again at once.
+// were refused ([puntuale.ClaimUnmarked]) are read again immediately.
 func (s *scheduler) unmarked(q *sessionQueue) {
 	if s.cfg.Mark == nil {
 		s.stopTenant(q.tenant)

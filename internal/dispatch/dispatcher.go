@@ -262,7 +262,7 @@ func RemoteWakeup(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 
 // Drain prevents new attempts of a session until the time in the argument end. Then the session continues by itself.
 // The channel is closed when nothing of the session is in flight and every outcome is on disk. If the node does not own
-// the session, the channel is closed at once.
+// the session, the channel is closed immediately.
 func (d *Dispatcher) Drain(session puntuale.SessionID, end time.Time) <-chan struct{} {
 	quiet := make(chan struct{})
 	d.mailbox.post(func() { d.sched.drain(session, end, quiet) })

@@ -8,7 +8,7 @@ import (
 )
 
 // mailbox is how all other goroutines send work to the scheduler. They add mail and do not wait. The scheduler takes
-// all mail at once.
+// all mail together.
 type mailbox struct {
 	wake chan struct{} // contains one value while there is mail
 

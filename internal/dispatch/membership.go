@@ -160,7 +160,7 @@ func (m *membership) keepLease(ctx context.Context) {
 			wait = 0 // the process may have been suspended for a while, so the next beat is due now
 			continue
 		case <-m.beat:
-			// The node joined again with a new lease. Renew it at once, so that the count starts again.
+			// The node joined again with a new lease. Renew it immediately, so that the count starts again.
 		case <-fired:
 		}
 		release()
@@ -196,8 +196,8 @@ func (m *membership) keepLease(ctx context.Context) {
 // restart.
 const eagerly = 500 * time.Millisecond
 
-// keepSessions looks for dead nodes every Beat. It reads the roster every Poll, and at once after nudge. Therefore, a
-// new session has an owner within a Poll, even if a wakeup is lost.
+// keepSessions looks for dead nodes every Beat. It reads the roster every Poll, and immediately after nudge. Therefore,
+// a new session has an owner within a Poll, even if a wakeup is lost.
 func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()

@@ -120,7 +120,7 @@ func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
 	}
 }
 
-// resume requests a read at once, because the state of the session changed.
+// resume requests an urgent read, because the state of the session changed.
 func (s *scheduler) resume(q *sessionQueue) {
 	if !s.life.retiring {
 		s.act(q, q.lookahead.Resume(s.cfg.Clock.Now()))

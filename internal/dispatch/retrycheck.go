@@ -30,7 +30,7 @@ func (d *retryChecks) add(x retryCheck) {
 	d.fresh = append(d.fresh, x)
 }
 
-// known requests a new check of a recipient at once, if there was a check of this recipient before.
+// known requests a new check of a recipient immediately, if there was a check of this recipient before.
 func (d *retryChecks) known(x retryCheck) {
 	if _, known := d.all[x]; known {
 		d.fresh = append(d.fresh, x)

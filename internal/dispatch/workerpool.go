@@ -20,7 +20,7 @@ func (p workerPools) submit(m *queuedMessage) {
 	}
 }
 
-// workerPool prepares messages with a limited number of goroutines, one session after the other in turn. It begins with
+// workerPool prepares messages with a limited number of goroutines, one session after the other. It begins with
 // one goroutine. While preparations are slow, relief doubles the number of goroutines. Quick preparations therefore use
 // few goroutines, and do not delay messages that are due now.
 type workerPool struct {

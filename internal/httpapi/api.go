@@ -124,7 +124,7 @@ func settings() huma.Config {
 // callers may send members that the server ignores. The schemas in strictBodies still allow only the documented
 // members. Run open after all operations are registered, and before the first call.
 func (a *api) open() {
-	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors; no answer uses it
+	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // these are huma's own forms of errors, which no answer uses
 		delete(a.OpenAPI().Components.Schemas.Map(), name)
 	}
 	for name, schema := range a.OpenAPI().Components.Schemas.Map() {

@@ -63,9 +63,9 @@ func (c *call) unhurried(ctx context.Context) context.Context {
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // enter admits a call. It checks in the documented order of refusals: key, side and state of the account, size of the
-// body, query. The call needs a seat at the gate before its key is looked up. Without this, too many look-ups at once
-// would delay all answers. known contains the names of the operation's query parameters. The map known is filled later,
-// when the operation is documented.
+// body, query. The call needs a seat at the gate before its key is looked up. Without this, too many simultaneous
+// look-ups would delay all answers. known contains the names of the operation's query parameters. The map known is
+// filled later, when the operation is documented.
 func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)

@@ -265,8 +265,8 @@ type takeAnswer struct {
 	Messages []heldMessage `json:"messages"`
 }
 
-// take gives a device messages to send. If there are none, take checks once a second. While it waits, the call has no
-// seat.
+// take gives a device messages to send. If there are none, take checks once a second, until the wait that the device
+// chose has passed. While it waits, the call has no seat.
 func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer, error) {
 	body, err := in.object()
 	if err != nil {

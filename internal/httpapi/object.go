@@ -170,7 +170,7 @@ func (o *object) need(name string) bool {
 // each documented member.
 func (o *object) refuseUndocumented(documented any) {
 	known := map[string]bool{}
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // including the fields of embedded types
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // this includes the fields of embedded types
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		known[name] = true
 	}

@@ -21,8 +21,8 @@ type addressError struct{ err error }
 func (e *addressError) Error() string { return "no address that may be reached: " + e.err.Error() }
 func (e *addressError) Unwrap() error { return e.err }
 
-// dialer connects only to public addresses. The guardian contains IANA's special-purpose ranges. The guardian also
-// refuses every IPv6 address outside 2000::/3. This excludes NAT64 (64:ff9b::/96), v4-mapped and v4-compatible
+// dialer connects only to public addresses. The guardian is from the library ssrf. It refuses IANA's special-purpose
+// ranges, and every IPv6 address outside 2000::/3. This excludes NAT64 (64:ff9b::/96), v4-mapped and v4-compatible
 // addresses, unique local and link-local addresses, multicast, and every address with a zone.
 type dialer struct {
 	guardian *ssrf.Guardian

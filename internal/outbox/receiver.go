@@ -81,7 +81,7 @@ func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64
 	}
 }
 
-// fairQueue contains the deliveries of one webhook. pop takes one delivery from each client in turn. A partner's
+// fairQueue contains the deliveries of one webhook. In each round, pop takes one delivery of each client. A partner's
 // webhook has many clients, and a client's webhook has one.
 type fairQueue struct {
 	clients []puntuale.ClientID // clients with deliveries; pop takes from the first

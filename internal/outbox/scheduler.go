@@ -20,7 +20,7 @@ type scheduler struct {
 	receivers   map[puntuale.WebhookID]*receiver
 	stale       map[*receiver]struct{} // receivers for which the store may have more deliveries
 	busy        map[*receiver]struct{} // receivers with attempts in flight
-	active      []*account             // accounts with deliveries in memory, which get attempts in turn
+	active      []*account             // accounts with deliveries in memory; begin starts attempts for one after the other
 	nextAccount int
 	// held contains the deliveries in memory: those that wait, those in flight, and those whose result is not on disk
 	// yet. It does not change while a read is running.
@@ -128,7 +128,8 @@ func (l *scheduler) look(now time.Time) {
 	l.looked = now
 }
 
-// begin starts the attempts that may begin now. It starts one attempt for each account in turn.
+// begin starts the attempts that may begin now. It goes through the accounts in rounds, and starts at most one attempt
+// for each account in a round.
 func (l *scheduler) begin(now time.Time) {
 	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= mostUnrecorded || l.recorder.fails() {
 		// No attempt may begin: nothing waits, or another node may own the webhooks, or too many results are not recorded yet, or
@@ -278,7 +279,8 @@ func (l *scheduler) read(ctx context.Context, now time.Time) {
 }
 
 // wanted returns receivers that need more deliveries, and how many deliveries each may get. All receivers of one read
-// have the same limit. So a read is either for slow receivers or for the others, in turn.
+// have the same limit. So if both kinds of receivers need deliveries, one read is for slow receivers, and the next read
+// is for the others.
 func (l *scheduler) wanted(now time.Time) (webhooks []puntuale.WebhookID, limit int) {
 	if l.ownedAt.IsZero() {
 		return nil, 0

@@ -36,9 +36,9 @@ func newActKind() *engine.Kind {
 	}
 }
 
-// DatesBound returns how many dates the next transaction may plan. It assumes one message for each date. It also returns
-// how long the runner rests after the transaction, as a multiple of its duration; 0 if no calls arrive. DatesBound is safe
-// for concurrent use.
+// DatesBound returns how many dates the next transaction may plan. It assumes one message for each date. rest says how
+// long the runner rests after the transaction, as a multiple of the transaction's duration. If no calls arrive, rest is 0.
+// DatesBound is safe for concurrent use.
 func (s *Store) DatesBound() (dates, rest int) {
 	dates, calls := s.bound(sizes{sqlite: 66, sqliteBeside: 24, postgres: 333, postgresBeside: 80})
 	switch {

@@ -217,7 +217,9 @@ func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientI
 	paused, resumed, ended, alive := stored.Paused, stored.Resumed, time.Time{}, stored.Alive
 	switch c.To {
 	case puntuale.CampaignPaused:
-		if stored.State != puntuale.CampaignResuming { // a campaign that is still resuming keeps the time of its earlier pause, because some messages have not been moved yet
+		// A campaign that is still resuming keeps the time of its earlier pause, because some messages still have the
+		// due times from before that pause.
+		if stored.State != puntuale.CampaignResuming {
 			paused = c.Now
 		}
 	case puntuale.CampaignResuming:

@@ -100,8 +100,8 @@ func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget,
 	}
 }
 
-// cancellation is a call that cancels messages, one chunk in each transaction. It calls the function took with each
-// chunk. If a later chunk fails, the messages of earlier chunks stay cancelled. The caller gets the error and may
+// cancellation is a call that cancels messages, one chunk in each transaction. After each chunk, it passes the cancelled
+// messages to the function in the field took. If a later chunk fails, the messages of earlier chunks stay cancelled. The caller gets the error and may
 // repeat the call.
 type cancellation struct {
 	t       tenant

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// waitingMost is how many commands of one session may wait for an answer, those of all callers together.
+// waitingMost is how many commands of one session may wait for an answer. The commands of all callers count together.
 const waitingMost = 20
 
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {

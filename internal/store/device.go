@@ -155,8 +155,8 @@ func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, d
 	})
 }
 
-// letGo ends the holds of a device. Nobody knows whether the device sent their messages, so the session's node makes
-// these messages uncertain.
+// letGo ends the holds of a device. Nobody knows whether the device sent the messages that it holds. So the session's
+// node makes these messages uncertain.
 func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	held, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {

@@ -110,7 +110,9 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		}
 		reported[b.ref(i)] = true
 		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
-		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // keep next_at: before that time the device may take the message again, and the node must not decide about it
+		// Until next_at, this device may take the message again, and the node must not decide about the message. So keep
+		// next_at.
+		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes {
 			results[i].Outcome.Next = h.next
 		}
 		order = append(order, i)

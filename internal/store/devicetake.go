@@ -28,8 +28,10 @@ const takeLooks = 1000
 // hold is a device's attempt that has no outcome yet.
 type hold struct {
 	puntuale.DueMessage
-	device  puntuale.DeviceID
-	dedupes bool // the device is still linked; if it takes a message twice, it sends the message only once
+	device puntuale.DeviceID
+	// dedupes says that the device sends a message only once, even if it takes the message twice. If the device is not
+	// linked any more, dedupes is false.
+	dedupes bool
 	take    string
 	holdEnd time.Time
 }
@@ -88,7 +90,7 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, ho
 
 // takeCandidates are the messages that the device could take. They were read outside a transaction.
 type takeCandidates struct {
-	free    []puntuale.HeldMessage // messages that may leave now: at most one new message for each person, and after them the repeats
+	free    []puntuale.HeldMessage // messages that may leave now: first at most one new message for each person, then the repeats
 	outside []puntuale.Settlement  // messages outside their window; each is postponed until its window opens again
 }
 

@@ -40,7 +40,7 @@ where m.client_id = $1 and m.id = u.i and r.client_id = m.client_id and r.id = m
 // details are messages without their long columns, which are read later.
 type details struct {
 	all              []puntuale.MessageDetail
-	request, content []int // lengths in bytes
+	request, content []int // for each message, the length of its request and of its content, in bytes
 }
 
 func (d *details) scan(rows engine.Row) error {
@@ -126,7 +126,7 @@ func (t tenant) details(ctx context.Context, ids []puntuale.MessageID) (*details
 	return d, nil
 }
 
-// inOrder returns the found messages in the order of ids, each once.
+// inOrder returns the messages of all in the order in which ids lists them, each only once.
 func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.MessageDetail {
 	found := make(map[puntuale.MessageID]*puntuale.MessageDetail, len(all))
 	for i := range all {

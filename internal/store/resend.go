@@ -21,7 +21,7 @@ type resend struct {
 	first int64 // identifier of the first new message
 
 	found       map[puntuale.MessageID]lockedMessage
-	listed      []unknownRow            // only with Unknown: the given messages about which a person must still decide
+	listed      []unknownRow            // set only if Unknown is true: those of the given messages about which a person must still decide
 	withContent map[puntuale.RunID]bool // runs whose contents still exist
 }
 

@@ -15,7 +15,7 @@ import (
 type runningMessage struct {
 	puntuale.MessageRef
 	intent  int64
-	stopped bool // it was stopped in flight, so it is never sent again
+	stopped bool // the message was stopped in flight, so it is never sent again
 }
 
 // runningMessages is the statement that finds running messages. "intent >= 0" means that the message is open.

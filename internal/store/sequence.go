@@ -66,8 +66,8 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 	})
 }
 
-// sameSequence does nothing if known is empty. Otherwise it locks the sequence's row, and returns an error if known
-// does not contain the stored version.
+// sameSequence does nothing if the argument known is empty. Otherwise it locks the sequence's row, and returns an error
+// if the stored version is not one of the versions in known.
 func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, known []puntuale.Version) error {
 	if len(known) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	}
 	text, args := `select q.id, octet_length(q.steps), q.name from sequence q
  where q.client_id = $1 and `+from+` and q.deleted_at = 0 order by `+order, []any{t.id, last}
-	if f.Text == "" { // only a list has a limit; a search by text reads all names, whose number a quota limits
+	if f.Text == "" { // a search by text reads all names, because a quota already limits their number
 		text, args = text+` limit $3`, append(args, limit+1)
 	}
 	var found []engine.SizedRow

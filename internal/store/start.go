@@ -110,7 +110,7 @@ type startBatch struct {
 	keyed      []*engine.Task // calls whose idempotency key this batch has written
 	days       []queue.UsageDay
 	counts     map[queue.UsageDay]queue.UsageCount
-	calls      map[queue.UsageDay][]*engine.Task // in the order of the calls
+	calls      map[queue.UsageDay][]*engine.Task // the calls of each client and day, in the order of the batch
 	waiting    map[queue.UsageDay][]*engine.Task // calls that were counted
 	beyondCap  map[queue.UsageDay][]*engine.Task // calls beyond the cap; some are accepted if calls before them are refused for another reason
 	capRefused int

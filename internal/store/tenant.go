@@ -20,7 +20,7 @@ type tenant struct {
 	reply.ClientReplies
 	s    *Store
 	id   puntuale.ClientID
-	free bool // its calls are not counted in the client's usage
+	free bool // calls through this tenant are not counted in the client's usage
 }
 
 // Tenant gives access to this client's data, and to no other data. It does not check in the database whether the client

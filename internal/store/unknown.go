@@ -115,7 +115,8 @@ func (t tenant) Release(ctx context.Context, day puntuale.Date) error {
 	})
 }
 
-// RestoredClients returns the clients that must still decide something after a restore.
+// RestoredClients returns the clients for which a person must still do something after a restore: release the client, or
+// decide about unknown messages.
 func (s *Store) RestoredClients(ctx context.Context) ([]puntuale.RestoredClient, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select k.id, k.partner_id, k.name, k.held_at, coalesce(x.since, 0), coalesce(x.at, 0), coalesce(x.n, 0) from client k left join (
  select x.client_id, max(x.since) as since, max(x.at) as at, count(*) as n from unknown_message x join message m on m.client_id = x.client_id and m.id = x.message_id

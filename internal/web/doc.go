@@ -100,10 +100,11 @@
 // screen. A screen is a width (390 or 1280 px), light or dark, Italian or English. In a story, b.check looks for broken
 // rules of accessibility, for elements that are too wide, and for missing texts. It stores a picture of the page in the
 // folder PUNTUALE_SCREENSHOTS. A violation of the policy, a request to another host, or a line on the browser's console
-// fails the test. In "make test" each test uses one screen. In "make pages", which "make check" runs, it uses another.
-// PUNTUALE_SCREENS=all uses all eight screens. TestEveryPage checks each page in the table of routes, with data on it.
-// Therefore add a new noun to the method everything (everything_test.go). TestRoutes requests every route as each kind
-// of person. TestAnothers uses ids of other clients. TestCrossSite sends the requests that another site could cause.
+// fails the test. In "make test" each test uses one screen. In "make pages", a part of "make check", it uses another
+// screen. PUNTUALE_SCREENS=all uses all eight screens. TestEveryPage checks each page in the table of routes, with data
+// on it. Therefore add a new noun to the method everything (everything_test.go). TestRoutes requests every route as
+// each kind of person. TestAnothers uses ids of other clients. TestCrossSite sends the requests that another site could
+// cause.
 //
 //	scripts/with-chromium go test ./internal/web -run 'TestTemplates'
 package web

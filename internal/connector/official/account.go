@@ -38,13 +38,13 @@ type account struct {
 	templates   map[string]pausedTemplate
 	slowUntil   time.Time
 	slowFor     time.Duration
-	reach       *recipientCount // counts the addressed persons; if the keys name a business, all numbers of the business share this count
+	reach       *recipientCount // counts the persons addressed by the number, or by all numbers of the business that the keys name
 	loaded      bool            // reach includes the persons that the number addressed before this node opened the session
 	synced      time.Time       // the last time at which a read of the templates began
 }
 
-// pausedTemplate says until when messages with a template must wait, and which error they get. It is made after Meta
-// refused a message with the template.
+// pausedTemplate says until when messages with a template must wait, and which error they get. The connector
+// makes it after Meta refused a message with the template.
 type pausedTemplate struct {
 	pausedUntil time.Time
 	refusal     *puntuale.SendError
@@ -92,7 +92,9 @@ func (a *account) persons() *recipientCount {
 func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // a closed account reports nothing; a pause may have begun after the request to Meta, so Meta's answer does not end the pause
+	// A closed account reports nothing. A pause may have begun after the request to Meta, so Meta's answer does not end the
+	// pause.
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) {
 		return
 	}
 	a.state, a.detail = state, detail
@@ -178,7 +180,7 @@ func (a *account) reconsider(key string, valid bool) {
 }
 
 // slowDown runs after Meta refused a message, because the number sends too fast. It pauses the number and returns the
-// length of the pause: one second at first, then twice as long after each further refusal.
+// length of the pause. The first pause is one second. Each further refusal doubles the pause, up to slowMost.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -155,7 +155,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 	return r.all, r.odd, r.err
 }
 
-// concerns calls take for each session of a number or a business.
+// concerns calls the function take for each session of a number or a business.
 func (r *reader) concerns(number, account string, take func()) {
 	found, err := r.find(number, account)
 	if err != nil {
@@ -225,7 +225,7 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	})
 }
 
-// each decodes one part and passes it to take. A part that cannot be decoded counts as odd.
+// each decodes one part and passes it to the function take. A part that cannot be decoded counts as odd.
 func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	var part T
 	if json.Unmarshal(text, &part) != nil || !take(&part) {
@@ -258,8 +258,8 @@ func (r *reader) status(s *status) bool {
 	return true
 }
 
-// failed sets the reason why a message failed. If the number is open on this node, failed also does the failure's
-// action, such as a pause.
+// failed sets the reason why a message failed, and records an opt-out. If the number is open on this node, and the
+// failure is not too old, failed also does the other actions, such as a pause.
 func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
@@ -276,7 +276,9 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing: // do nothing if the number is not open on this node; only the action noMarketing also follows an old failure
+	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing:
+		// Do nothing if the number is not open on this node, or if the failure is old. Only the action noMarketing also
+		// follows an old failure, because its wait lasts longer.
 	case row.action == pauseNumber:
 		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
 	case row.action == pausePerson:

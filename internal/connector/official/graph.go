@@ -97,8 +97,8 @@ func (g *graph) post(ctx context.Context, k puntuale.OfficialKeys, path string, 
 	return g.call(ctx, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", target)
 }
 
-// understand recognises Meta's own refusals. Such a refusal is definite, with any HTTP status. An answer from another
-// server, such as a proxy, proves nothing.
+// understand recognises Meta's own refusals. Such a refusal is definite, with any HTTP status, except an unknown code with
+// a status of 500 or more. An answer from another server, such as a proxy, proves nothing.
 func understand(status int, text []byte, target any) error {
 	var refusal struct {
 		Error *struct {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// One person may get a message every 6 s on average. Up to 45 messages may leave at once, if the person got none for 45
-// times 6 s. After that, one message may leave every 6 s.
+// One person may get a message every 6 s on average. If the person got no message for 45 times 6 s, up to 45 messages may
+// leave without a wait. After that, one message may leave every 6 s.
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
@@ -60,8 +60,8 @@ func (p *pairs) take(to string, now time.Time) time.Duration {
 	return 0
 }
 
-// refused records that Meta refused one more message to a person. It returns the wait: 1 s, 4 s, 16 s and so on. After
-// Meta accepted a message, the next wait is 1 s again.
+// refused records that Meta refused one more message to a person. It returns the wait: 1 s, 4 s, 16 s and so on, up
+// to about 17 minutes. After Meta accepted a message, the next wait is 1 s again.
 func (p *pairs) refused(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

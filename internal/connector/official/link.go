@@ -75,7 +75,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends the pauses that release ends, and runs a status check at once.
+// Test ends the pauses that release ends, and runs a status check immediately.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -109,8 +109,9 @@ func (c *Connector) keep(a *account) {
 	}
 }
 
-// checkStatus reads the keys, requests the number's data from Meta, and reports the result. It returns how long to wait
-// until the next check. If checkStatus returns an error, it reported nothing.
+// checkStatus reads the keys, requests the number's data from Meta, and reports the result. While the number is paused,
+// it requests nothing. It returns how long to wait until the next check. It returns an error only if the store fails or
+// the keys cannot be read.
 func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration, error) {
 	a.asking.Lock()
 	defer a.asking.Unlock()

@@ -23,7 +23,7 @@ import (
 
 // mediaKind says how Meta shows files of certain content types, and how large such files may be.
 type mediaKind struct {
-	kind     string // image, video, audio, document
+	kind     string // "image", "video", "audio" or "document"
 	maxBytes int64
 	voice    bool
 }

@@ -13,18 +13,18 @@ type action int8
 
 const (
 	again       action = iota + 1 // send the same message later, with backoff
-	slower                        // the number sends too fast
-	slowerPair                    // the number sends too many messages to one person
+	slower                        // slow the number down, because it sends too fast
+	slowerPair                    // slow down the messages to one person, because the person gets too many
 	pauseNumber                   // no message of the number leaves until a person acts, or for pauseTime
 	noAccess                      // no message of the number leaves for noAccessFor, because the token or its rights are wrong
 	pauseStep                     // no message with this template leaves for templateFor
 	failMessage                   // fail this message
 	pausePerson                   // no message to this person leaves for a day, unless the person writes
-	optedOut                      // this person opted out of marketing
+	optedOut                      // record that this person opted out of marketing
 	noMarketing                   // no marketing to this person leaves for 24 hours
 )
 
-// rule is one row of the table.
+// rule is one row of the table of refusals.
 type rule struct {
 	action
 	reason puntuale.ReasonCode

@@ -85,7 +85,7 @@ func (r *reader) echo(m *inboundMessage) bool {
 
 func (r *reader) message(m *inboundMessage) bool {
 	switch {
-	case m.Type == "system", m.Type == "revoke": // no person wrote it
+	case m.Type == "system", m.Type == "revoke": // no person wrote such a message
 		return true
 	case puntuale.IsNetworkGroup(m.Group): // a message in a group opens the group's window, not its writer's window
 		r.hear(puntuale.InboundMessage{Phone: m.Group, At: r.moment(m.At), Group: true})

@@ -19,7 +19,7 @@ import (
 
 // Limits of one delivery.
 const (
-	webhookMost = 3 << 20          // bytes; the largest body that Meta sends
+	webhookMost = 3 << 20          // the largest body that Meta sends, in bytes
 	webhookWait = 10 * time.Second // how long storing a delivery on disk may take
 	keysKept    = time.Second      // how long keys stay in memory, so that many deliveries at the same time cause only one read of the keys
 	keysMost    = 10_000

@@ -16,8 +16,8 @@ import (
 const (
 	EndingRefused = "9901" // refused for good
 	EndingTwice   = "9902" // refused at the first attempt, accepted at the second
-	EndingSlow    = "9903" // in the ledger at once, but accepted only after SlowAnswer
-	EndingLost    = "9904" // in the ledger at once, but the answer is lost at each attempt
+	EndingSlow    = "9903" // in the ledger immediately, but accepted only after SlowAnswer
+	EndingLost    = "9904" // in the ledger immediately, but the answer is lost at each attempt
 )
 
 const (
@@ -83,7 +83,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		if err != nil {
 			return puntuale.Prepared{}, err
 		}
-		_ = m.Close() // the file was only read
+		_ = m.Close() // the file was only read, so an error of Close does no harm
 	}
 	return puntuale.Prepared{Envelope: e}, nil
 }

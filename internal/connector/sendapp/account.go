@@ -17,7 +17,7 @@ type account struct {
 
 	ctx    context.Context // the context of the connector's own work for the session
 	cancel context.CancelFunc
-	wake   chan struct{}  // requests a status check now
+	wake   chan struct{}  // a value in this channel requests a status check now
 	work   sync.WaitGroup // goroutines that run under ctx
 	asking sync.Mutex     // at most one goroutine asks the gateway about the link
 

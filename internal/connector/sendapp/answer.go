@@ -93,7 +93,7 @@ func (a answer) user() (u user) {
 	return u
 }
 
-// action is what the connector does after a gateway's text.
+// action is what a gateway's text means, and so what the connector must do.
 type action int8
 
 const (

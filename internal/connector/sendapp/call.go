@@ -87,7 +87,9 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	if err != nil {
 		return answer{}, &puntuale.ReasonError{Reason: puntuale.Because(reasonUnreadable, err.Error()), Err: err}
 	}
-	if response.StatusCode != http.StatusOK { // another program, such as a proxy, answered; gateways answer with status 200 even if they report an error
+	// Gateways answer with status 200 even if they report an error. Any other status comes from another program, such as a
+	// proxy.
+	if response.StatusCode != http.StatusOK {
 		return answer{}, &puntuale.ReasonError{Reason: puntuale.Because(reasonStatus, strconv.Itoa(response.StatusCode))}
 	}
 	return readAnswer(text)

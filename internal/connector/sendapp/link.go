@@ -96,7 +96,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends the session's pause, and runs a status check at once.
+// Test ends the session's pause, and runs a status check immediately.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -134,7 +134,7 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) error {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	if a.pairing() {
-		return nil // the pairing reports the state
+		return nil // the pairing under way reports the state itself
 	}
 	keys, err := c.readKeys(ctx, a)
 	if err != nil {
@@ -227,8 +227,9 @@ func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKey
 	return nil
 }
 
-// setWebhook sets the address to which the gateway reports. After each Open, setWebhook does this once for each
-// instance, because another program may have changed the address. It returns a reason to report, or "" if all is well.
+// setWebhook sets the address to which the gateway reports. After each Open, setWebhook tries this until it succeeded
+// once for each instance, because another program may have changed the address. It returns a reason to report, or "" if
+// all is well.
 func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.GatewayKeys) puntuale.ReasonCode {
 	if c.cfg.Public == "" {
 		return reasonNoPublic

@@ -155,7 +155,7 @@ func (c content) file(h *puntuale.InboundMessage) bool {
 // rawBytes are bytes that gateways write as base64, as {"type":"Buffer","data":[1,2]} or as {"0":1,"1":2}.
 type rawBytes []byte
 
-// rawBytesMost is larger than any hash or key.
+// rawBytesMost is the largest accepted number of bytes. No hash or key has so many bytes.
 const rawBytesMost = 64
 
 func (o *rawBytes) UnmarshalJSON(text []byte) error {

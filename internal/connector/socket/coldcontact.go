@@ -24,7 +24,7 @@ const (
 	pauseWord    = 2 * time.Second        // how long to wait for the network's report of a pause's end
 	holdMargin   = 500 * time.Millisecond // added to the end that the network reports
 	soonEnough   = 3 * time.Second        // a message waits for its slot for at most this time; if the slot is later, the message is deferred
-	knownMost    = 50_000                 // the most people in memory
+	knownMost    = 50_000                 // how many people are in memory at most
 	slotsMost    = 20_000
 	dayMost      = 10_000 // the most slots of the last day that are read from the store
 	oneDay       = 24 * time.Hour

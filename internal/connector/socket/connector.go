@@ -48,7 +48,7 @@ type Config struct {
 	HTTP   *http.Client // nil: a new client, which uses HTTPS_PROXY and the system's certificates
 	Clock  clock.Clock  // nil: the system's clock
 	Logger *slog.Logger // nil: slog.Default
-	Logins int          // how many logins may be under way at once; default 32
+	Logins int          // how many logins may be under way at the same time; default 32
 }
 
 const (
@@ -200,7 +200,7 @@ func (c *Connector) Open(s puntuale.Session) {
 	})
 }
 
-// look finds out whether the session has keys. It tries again until the store answers.
+// look finds out whether the session has keys. It tries again until the store answers or ctx ends.
 func (n *number) look(ctx context.Context, epoch int, l puntuale.Link) {
 	for wait := againFirst; ; wait = min(2*wait, againLast) {
 		devices, err := n.c.devices(ctx)

@@ -18,8 +18,8 @@ const (
 	refusedLast   = time.Hour        // the longest wait after such refusals
 	banUnknown    = 24 * time.Hour   // the wait if the network bans the number and gives no end
 	banGrace      = 2 * time.Second  // added to the end of a ban
-	quarantine    = 10 * time.Minute // the first wait if the network acknowledges no messages; each further wait is twice as long
-	quarantineMax = 6 * time.Hour
+	quarantine    = 10 * time.Minute // the first wait if the network acknowledges no messages; later waits are longer
+	quarantineMax = 6 * time.Hour    // the longest wait if the network acknowledges no messages
 )
 
 // Reasons why a number is not linked or not connected.
@@ -101,7 +101,7 @@ func (m *linkMachine) set(s puntuale.LinkState, c puntuale.Condition, detail pun
 	}
 }
 
-// connecting starts a login at once.
+// connecting starts a login immediately.
 func (m *linkMachine) connecting(now time.Time) {
 	m.set(puntuale.LinkLinked, puntuale.Connecting, puntuale.Reason{})
 	m.next = now

@@ -204,7 +204,7 @@ func whyBanned(code events.TempBanReason) puntuale.ReasonCode {
 	return reasonBanTerms
 }
 
-// Reconnect starts the connection of a linked number at once.
+// Reconnect starts the connection of a linked number immediately.
 func (c *Connector) Reconnect(ctx context.Context, session puntuale.SessionID) error {
 	n := c.number(session)
 	if n == nil {

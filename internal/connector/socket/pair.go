@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// How long codes are valid. WhatsApp gives six codes at once, and closes the connection after the last code expired.
+// How long codes are valid. WhatsApp gives six codes together, and closes the connection after the last code expired.
 const (
 	firstCode  = time.Minute
 	otherCodes = 20 * time.Second
@@ -27,7 +27,7 @@ const (
 // that it knows.
 const pairingName = "Chrome (Linux)"
 
-// Pair begins to link a session, and returns at once. Config.Report gets each code.
+// Pair begins to link a session, and returns without waiting. Config.Report gets each code.
 func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method puntuale.PairMethod, phone string) error {
 	n := c.number(session)
 	if n == nil {

@@ -134,7 +134,8 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 	return jid, nil
 }
 
-// wait returns once the network answered whether a person has WhatsApp.
+// wait waits for the network's answer whether a person has WhatsApp. It returns an error immediately if no query may be
+// sent now.
 func (p *personDirectory) wait(ctx context.Context, phone string) error {
 	now := p.n.c.cfg.Clock.Now()
 	p.mu.Lock()

@@ -25,9 +25,9 @@ const (
 	versionNote    = "web version"         // name of the note with the latest version that the page named
 	refusedNote    = "web version refused" // name of the note with the latest version that the network refused
 	versionTakes   = 30 * time.Second
-	versionSoon    = 15 * time.Second // how long until the next check if the page cannot be read; doubled each time
+	versionSoon    = 15 * time.Second // how long until the next check if the page cannot be read; later waits are longer
 	versionAgain   = time.Hour        // how long until the next check if the page names the refused version
-	versionLongest = time.Hour
+	versionLongest = time.Hour        // the longest wait until the next check
 )
 
 // errOutdated says that the network already refused the version that this login would announce.
@@ -121,7 +121,7 @@ func (v *versions) look(c *Connector) {
 	}
 }
 
-// find searches until a later version is known.
+// find searches until a later version is known, or until the connector stops.
 func (v *versions) find(c *Connector) {
 	for wait := versionSoon; ; wait = min(2*wait, versionLongest) {
 		ctx, cancel := context.WithTimeout(c.ctx, versionTakes)

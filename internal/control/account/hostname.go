@@ -28,7 +28,7 @@ type Resolver interface {
 
 // HostProof is the TXT record in DNS that proves a host name.
 type HostProof struct {
-	Name string // such as _puntuale.messages.example.com
+	Name string // name of the record, such as _puntuale.messages.example.com
 	Text string
 }
 

@@ -153,7 +153,7 @@ func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration,
 	return result(id), nil
 }
 
-// RevokeKey makes a key invalid at once. Codes: not_found.
+// RevokeKey makes a key invalid immediately. Codes: not_found.
 func (p *Partner) RevokeKey(ctx context.Context, client, key string) error {
 	owner, err := p.ownedBy(ctx, client)
 	if err != nil {
@@ -214,7 +214,7 @@ func (p *Partner) RotateOwnKey(ctx context.Context, key string) (IssuedKey, erro
 	return p.owned().rotate(ctx, old, keyGrace, nil)
 }
 
-// RevokeOwnKey makes a key invalid at once. Codes: not_found.
+// RevokeOwnKey makes a key invalid immediately. Codes: not_found.
 func (p *Partner) RevokeOwnKey(ctx context.Context, key string) error {
 	return p.owned().revoke(ctx, key)
 }
@@ -237,17 +237,17 @@ func (k ClientKeys) List(ctx context.Context) ([]puntuale.Key, error) {
 	return k.partner.Keys(ctx, k.client)
 }
 
-// Create creates another key for the client. Codes: invalid.
+// Create creates another key for the client. Codes: invalid, quota_reached.
 func (k ClientKeys) Create(ctx context.Context, name string) (IssuedKey, error) {
 	return k.partner.CreateKey(ctx, k.client, name, control.Once[IssuedKey]{})
 }
 
-// Rotate replaces a key by a new one. The old key remains valid for a day. Codes: not_found.
+// Rotate replaces a key by a new one. The old key remains valid for a day. Codes: not_found, quota_reached.
 func (k ClientKeys) Rotate(ctx context.Context, key string) (IssuedKey, error) {
 	return k.partner.RotateKey(ctx, k.client, key, nil, control.Once[IssuedKey]{})
 }
 
-// Revoke makes a key invalid at once. Codes: not_found.
+// Revoke makes a key invalid immediately. Codes: not_found.
 func (k ClientKeys) Revoke(ctx context.Context, key string) error {
 	return k.partner.RevokeKey(ctx, k.client, key)
 }

@@ -23,7 +23,7 @@ func (p *Person) UnreadNotices(ctx context.Context, limit int) (int, error) {
 func (p *Person) ReadNotice(ctx context.Context, id string) error {
 	n, err := puntuale.ParseID[puntuale.NoticeID](id)
 	if err != nil || n <= 0 {
-		return nil //nolint:nilerr // an id of no notice is treated as a deleted notice
+		return nil //nolint:nilerr // a text that is not an id is treated like the id of a deleted notice
 	}
 	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, n, p.accounts.clock.Now())
 }

@@ -145,7 +145,7 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 	return bare(u), nil
 }
 
-// Delete removes a user and ends the user's visits at once. Codes: not_found; conflict if no owner would remain.
+// Delete removes a user and ends the user's visits immediately. Codes: not_found; conflict if no owner would remain.
 func (t *Team) Delete(ctx context.Context, id string) error {
 	login, err := loginID(id)
 	if err != nil {

@@ -52,8 +52,8 @@ func (r *Rules) open(created time.Time, sealed []byte) (string, error) {
 	return HookPath + string(plain), nil
 }
 
-// Rotate gives the hook of an automation a new path. The old path stops working at once. Codes: not_found, also if the
-// automation has no hook.
+// Rotate gives the hook of an automation a new path. The old path stops working immediately. Codes: not_found, also if
+// the automation has no hook.
 func (r *Rules) Rotate(ctx context.Context, id string) (Rule, error) {
 	rule, err := r.Rule(ctx, id)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 const cursorFor = 5 * time.Second
 
 // cursor is where the next read continues. Every open row before the cursor is in memory or in flight. A read from the
-// beginning would read these rows again, and many closed rows. This would cost more than everything else.
+// beginning would read these rows again, and many closed rows. Such reads would cost more than all other work.
 type cursor struct {
 	cursor     puntuale.QueueCursor // position without its session; zero: the beginning
 	validUntil time.Time            // after this time, reads start at the beginning

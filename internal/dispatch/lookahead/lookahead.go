@@ -85,7 +85,7 @@ func (l *Lookahead) Wakeup(horizonEnd time.Time, full bool, now time.Time) Actio
 	return l.want(true, now)
 }
 
-// Resume requests an urgent read at once, because the session may send again.
+// Resume requests an urgent read, because the session may send again.
 func (l *Lookahead) Resume(now time.Time) Action {
 	l.notBefore = time.Time{}
 	return l.Want(true, now)

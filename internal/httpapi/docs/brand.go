@@ -55,7 +55,7 @@ func writeNamed(w io.Writer, document []byte, name string) {
 	title := []byte(`"title":`)
 	before, after, _ := bytes.Cut(document, append(title, product...))
 	for _, part := range [][]byte{before, title, theirs, after} {
-		_, _ = w.Write(part) // this fails only if the caller closed the connection
+		_, _ = w.Write(part) // this fails only if the caller closed the connection or reads too slowly
 	}
 }
 

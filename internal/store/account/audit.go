@@ -12,7 +12,7 @@ import (
 
 func (p Partner) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if e.Client != 0 { // the client must exist, but may be deleted already
+		if e.Client != 0 { // the client must have a row; a deleted client keeps its row
 			var n int64
 			found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2`, []any{p.id, e.Client}, &n)
 			if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
@@ -89,8 +89,8 @@ func noteFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure
 	return err
 }
 
-// countFailure adds 1 to the latest entry for the same failure. It returns false if there is no such entry after the
-// argument since.
+// countFailure adds 1 to the latest entry for the same failure. It returns false if no such entry is newer than the
+// time in the argument since.
 func countFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, since int64) (bool, error) {
 	n, err := a.Exec(ctx, `update audit set times = times + 1 where id = (select max(id) from audit
  where login_id = $1 and action = 'signin_failed' and at > $2 and target = $3 and address = $4)`, f.User.ID, since, f.What, f.Address)

@@ -189,8 +189,8 @@ func creditsOf(c puntuale.Client) int64 {
 	return *c.Credits
 }
 
-// Changed raises the client revision, because data changed on which the planning of starts depends. Call it last in a
-// transaction, because the client's row is last in the order of locks.
+// Changed raises the client revision. Call it in each transaction that changes data which the planning of starts uses.
+// Call it last, because the client's row is last in the order of locks.
 func Changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if _, err := a.Exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
 		return fmt.Errorf("raise a client's revision: %w", err)

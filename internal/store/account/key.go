@@ -167,7 +167,7 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	return id, Changed(ctx, a, client)
 }
 
-// checkKeyQuota returns an error if too many valid keys fulfil condition. The limit is the client's quota, or
+// checkKeyQuota returns an error if too many keys are not revoked and fulfil the argument condition. The limit is the client's quota, or
 // [puntuale.MaxPartnerKeys] for the partner itself. The caller has locked the owner's row.
 func (p Partner) checkKeyQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, condition string, args ...any) error {
 	var count int64

@@ -10,8 +10,8 @@ import (
 )
 
 // storeSettings changes the given settings, and keeps the others. If the client has no row, the statement inserts one
-// with the defaults. While the setting remember is off, recipients of new runs do not become contacts, not even if the
-// client turns the setting on later.
+// with the defaults. If a run starts while the setting remember is off, its recipient does not become a contact. The
+// client cannot change this by turning the setting on later.
 const storeSettings = `
 insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most)
 values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12), coalesce($8::integer, 5))

@@ -43,14 +43,16 @@ var (
 type Header struct {
 	Format   string    `json:"format"`
 	Version  int       `json:"version"`
-	Schema   int64     `json:"schema"`           // version of the tables from which the rows come
-	Program  string    `json:"program"`          // program that made the file
-	Database string    `json:"database"`         // sqlite or postgres
-	At       time.Time `json:"at"`               // when the export began, UTC
-	Final    bool      `json:"final"`            // true: the exported installation sends nothing any more
-	Backup   bool      `json:"backup,omitempty"` // true: the file is part of a backup, so messages that were due when the backup was made may have been sent since then
-	Tables   []Table   `json:"tables"`
-	Part     *Part     `json:"part,omitempty"` // nil: the file contains a whole installation
+	Schema   int64     `json:"schema"`   // version of the tables from which the rows come
+	Program  string    `json:"program"`  // program that made the file
+	Database string    `json:"database"` // sqlite or postgres
+	At       time.Time `json:"at"`       // when the export began, UTC
+	Final    bool      `json:"final"`    // true: the exported installation sends nothing any more
+	// Backup says that the file is part of a backup. Messages that are pending in the file may have been sent after the
+	// backup was made.
+	Backup bool    `json:"backup,omitempty"`
+	Tables []Table `json:"tables"`
+	Part   *Part   `json:"part,omitempty"` // nil: the file contains a whole installation
 }
 
 // Part describes the content of one file of a [Folder].

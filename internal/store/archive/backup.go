@@ -41,14 +41,14 @@ type Backup struct {
 	Format  string       `json:"format"`
 	Version int          `json:"version"`
 	Program string       `json:"program"` // program that made the backup
-	At      time.Time    `json:"at"`      // time of the backup; later changes are not in it
+	At      time.Time    `json:"at"`      // time of the backup; later changes are not in the backup
 	Files   []BackupFile `json:"files"`
 }
 
 // BackupFile describes one entry of a backup.
 type BackupFile struct {
 	Name   string `json:"name"`
-	Size   int64  `json:"size"` // bytes
+	Size   int64  `json:"size"` // length of the entry in bytes
 	SHA256 string `json:"sha256"`
 }
 

@@ -246,7 +246,7 @@ const (
 
 // put writes a complete file under the name, or no file. It never replaces a file.
 func put(folder, name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(folder, unfinished+"*") // created so that only its owner may read it
+	f, err := os.CreateTemp(folder, unfinished+"*") // only the user of this process may read the file
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ type ArchiveResult struct {
 const (
 	mostRows    = 40_000
 	mostBytes   = 12 << 20
-	looksAtMost = 20_000 // runs that are read for one file
+	looksAtMost = 20_000 // largest number of runs that are read for one file
 )
 
 // New returns an archiver for a database.
@@ -98,7 +98,7 @@ type archiveTerm struct {
 	term      int64
 	beaten    time.Time         // when the lease was last renewed, by this machine's clock
 	serial    int64             // number of the last finished file
-	from      puntuale.ClientID // clients with ids up to this one were read
+	from      puntuale.ClientID // this term has already read the clients with ids up to this one
 	moreLater bool              // some old runs are not blanked yet, so a later call must read them again
 	looked    lookedAtRuns
 	done      ArchiveResult
@@ -237,7 +237,7 @@ func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a
 	})
 }
 
-// rested waits after a read that began at begun. It renews the lease if necessary.
+// rested waits after a read. The argument begun is the time at which the read began. rested renews the lease if necessary.
 func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	if err := t.cfg.Wait(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err

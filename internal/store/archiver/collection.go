@@ -81,8 +81,8 @@ func (t *archiveTerm) named(text string) string {
 	return text
 }
 
-// lookedAtRuns are the runs that the archiver read and left in the database. note stores them when the current file is
-// finished.
+// lookedAtRuns are the runs that the archiver read and left in the database. The method note stores these runs when the
+// current file is finished.
 type lookedAtRuns struct {
 	place map[puntuale.ClientID]puntuale.RunID
 	late  []retention.LateRun
@@ -146,7 +146,7 @@ func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCurso
 type seenRun struct {
 	puntuale.RunRef
 	blanked bool
-	ended   int64 // when its last message ended; the largest int64 while a message is open
+	ended   int64 // when the run's last message ended; the largest int64 while one of its messages is open
 	values  []any
 }
 

@@ -24,8 +24,8 @@ type Search struct {
 // Message is an archived message with its history.
 type Message struct {
 	puntuale.MessageDetail
-	Outcome int // 0: none, 1: sent, 2: failed; a resend does not change it
-	Credit  int // 1: a credit was spent, -1: it was given back, 0: neither
+	Outcome int // 0: none, 1: sent, 2: failed; a resend does not change the outcome
+	Credit  int // 1: the message took a credit, -1: this credit was given back, 0: the message took no credit
 	File    string
 	Events  []Event
 }
@@ -196,7 +196,7 @@ func detailOf(run, m fields) (puntuale.MessageDetail, error) {
 // ArchivedFile describes one file of an archive.
 type ArchivedFile struct {
 	Name           string
-	Size           int64 // bytes
+	Size           int64 // length of the file in bytes
 	At             time.Time
 	Runs, Messages int64
 	Clients        []archive.Span

@@ -69,7 +69,8 @@ func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	return t.folder.Sweep()
 }
 
-// Largest number of rows that one transaction deletes. On SQLite, all other writers wait for this transaction.
+// One transaction deletes about this many runs and messages, or entries. A run with more messages has a transaction of
+// its own. The limit is lower on SQLite, because there all other tasks wait for this transaction.
 const (
 	removeRows       = 1000
 	removeRowsSQLite = 100
@@ -121,7 +122,7 @@ func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[
 type removalBatch struct {
 	*archiveTerm
 	client  puntuale.ClientID
-	runs    []*pastRun // sorted by id
+	runs    []*pastRun // the runs to delete, sorted by id
 	changed []puntuale.RunRef
 }
 

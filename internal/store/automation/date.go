@@ -156,7 +156,7 @@ type dateFollower struct {
 	a      engine.Querier
 	client puntuale.ClientID
 	now    time.Time
-	scan   bool // true: the rule reads all contacts again, and skips days that came while it was off
+	scan   bool // true: the rule reads all contacts again, and skips days that came while the rule was off
 	next   func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date
 
 	rules  map[puntuale.AutomationID]puntuale.ActiveAutomation
@@ -172,7 +172,7 @@ type dateRow struct {
 	dateKey
 	value   string
 	version int64
-	since   time.Time // since when the rule could know the value
+	since   time.Time // the time from which the rule could know the value
 	day     int64
 	run     puntuale.RunID
 }
@@ -273,7 +273,8 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 	case value == "" && !known:
 		return
 	case value == row.value && known:
-		if day := dayNumber(f.next(r, value, since)); f.scan && row.day != day { // if this day was already planned, its stored occurrence prevents a second run
+		// The rule may already have acted for this day. Then the stored occurrence prevents a second run.
+		if day := dayNumber(f.next(r, value, since)); f.scan && row.day != day {
 			row.day = day
 			f.moved = append(f.moved, row)
 		}

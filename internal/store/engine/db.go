@@ -41,8 +41,10 @@ type Config struct {
 
 // Options says how a program uses the database.
 type Options struct {
-	Name   string                                     // name that PostgreSQL shows for our connections
-	Shared bool                                       // while the database is open, imports into the SQLite file and exports that move its data are refused
+	Name string // name that PostgreSQL shows for our connections
+	// Shared prevents imports into the SQLite file, and exports that move its data, while this program has the database
+	// open.
+	Shared bool
 	Admit  func(ctx context.Context, a Querier) error // checks each new connection of a writer; nil: no check
 }
 
@@ -77,24 +79,24 @@ type DB struct {
 
 // readPools contains the pools of connections for reading.
 type readPools struct {
-	CallReads        *ReadPool // for authentication, and for single rows that a call needs
-	ListReads        *ReadPool // for lists, which may read much and must not block the other connections
-	DispatchReads    *ReadPool // for the dispatcher and for refills
-	MaintenanceReads *ReadPool // for maintenance, which may be slow
-	ArchiveReads     *ReadPool // for the archiver
+	CallReads        *ReadPool // used for authentication, and for single rows that a call needs
+	ListReads        *ReadPool // used for lists, which may read much and must not block the other connections
+	DispatchReads    *ReadPool // used by background work that must be quick: the dispatcher, campaigns, automations, webhooks
+	MaintenanceReads *ReadPool // used by maintenance, which may be slow
+	ArchiveReads     *ReadPool // used by the archiver
 }
 
 // writers contains the writers of the database. On SQLite all fields are the same writer.
 type writers struct {
 	all           []*Writer
-	TenantWriters []*Writer // for clients' and partners' calls; TenantWriter chooses one by owner
+	TenantWriters []*Writer // commit the calls of clients and partners; TenantWriter chooses the writer of an owner
 	ClaimWriter   *Writer
 	RecordWriter  *Writer
-	LedgerWriter  *Writer // for the sandbox
+	LedgerWriter  *Writer // commits the sandbox's ledger
 	FleetWriter   *Writer
-	FeedWriter    *Writer // for campaigns
-	EventWriter   *Writer // for events and deliveries
-	ArchiveWriter *Writer // for the archiver
+	FeedWriter    *Writer // commits large background work: chunks of campaigns, acts of automations, merges of contacts
+	EventWriter   *Writer // commits events, deliveries, and triggers of automations
+	ArchiveWriter *Writer // commits the archiver's changes
 }
 
 // failure contains the error after which the store refuses all work.

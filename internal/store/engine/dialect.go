@@ -71,7 +71,8 @@ func (d *Dialect) render(text string) string {
 	} else {
 		text = castSign.ReplaceAllString(text, "")
 		text = lockSign.ReplaceAllString(text, "")
-		text = limitSign.ReplaceAllString(text, "limit +$1") // if a limit is a parameter alone, SQLite parses the prepared statement again at each execution
+		// Without the plus sign, SQLite would parse the prepared statement again at each execution.
+		text = limitSign.ReplaceAllString(text, "limit +$1")
 		text = strings.ReplaceAll(text, "$clock", "cast(unixepoch('subsec') * 1000000 as integer)")
 		text = strings.ReplaceAll(text, "greatest(", "max(")
 		text = strings.ReplaceAll(text, "least(", "min(")

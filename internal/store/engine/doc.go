@@ -10,6 +10,7 @@
 // one exception: replies from networks (store/reply/inboundmessage.go).
 //
 // SQLite has one writer. On PostgreSQL, each node has two writers for API calls, and the calls of one client always use
-// the same of these two. There is one writer each for claims, outcomes, the sandbox's ledger, heartbeats, chunks of
-// campaigns, events, and the archiver. If a transaction fails, the writer runs its tasks again, one by one.
+// the same of these two. Each node also has one writer for each of these: claims, outcomes, the sandbox's ledger,
+// heartbeats, events, and the archiver. One more writer does large background work, such as chunks of campaigns. If a
+// transaction fails, the writer runs its tasks again, one by one.
 package engine

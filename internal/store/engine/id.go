@@ -19,7 +19,9 @@ type idBlock struct {
 
 const (
 	blockSize = 65536
-	blockAge  = 10 * time.Second // greatest age of a block: ids of an older block could be smaller than the ids of messages that another writer stored earlier
+	// blockAge is how long a writer uses one block. If a writer used an older block, a message could get a smaller id than
+	// messages that another writer stored much earlier.
+	blockAge = 10 * time.Second
 )
 
 // IDEpoch is 2026-01-01T00:00:00Z, in microseconds of the Unix epoch.

@@ -30,7 +30,7 @@ type Monitor struct {
 	answered atomic.Uint64 // counts the answers on all connections
 	life     atomic.Pointer[connLife]
 	conn     *sql.Conn   // the monitor's own connection; nil: not open yet
-	dialling atomic.Bool // conn is being opened; opening has its own time limit
+	dialling atomic.Bool // true while the monitor opens conn, which has its own time limit
 	stop     context.CancelFunc
 	done     chan struct{}
 }
@@ -171,7 +171,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 			stop()
 			cancel()
 			if out {
-				// Wait until the goroutine of ask has ended. The error of ask does not matter.
+				// Wait until the goroutine of ask has ended.
 				<-answer //nolint:errcheck // the goroutine has ended; its error does not matter
 			}
 			return false
@@ -185,7 +185,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		if silent++; silent >= silenceMost {
 			w.release()
 			cancel()
-			// Wait until the goroutine of ask has ended. The error of ask does not matter.
+			// Wait until the goroutine of ask has ended.
 			<-answer //nolint:errcheck // the goroutine has ended; its error does not matter
 			return true
 		}

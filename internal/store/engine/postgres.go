@@ -21,7 +21,7 @@ const (
 	postgresTenants = 2 // connections of writers for clients' calls
 	postgresReaders = 5 // connections for reading single rows that a call needs
 	postgresListers = 2
-	postgresLookers = 5               // connections for the dispatcher: four for reads of due messages, one for contents
+	postgresLookers = 5               // connections for DispatchReads: the dispatcher needs four for due messages and one for contents
 	postgresWorkers = 1               // connections for maintenance
 	connectTimeout  = 5 * time.Second // how long connecting may take, if the database address sets no other limit
 )
@@ -107,8 +107,8 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, db: archivers, watch: s.Monitor, noticed: s.noticed}, newWriter(archivers)
-	// Chunks of campaigns have their own connection, which is opened at the first chunk. So a chunk and a call wait for
-	// each other only if both change rows of the same client.
+	// Large background work, such as chunks of campaigns, has its own connection, which is opened at the first use. So
+	// this work and a call wait for each other only if both change rows of the same client.
 	feeders, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err

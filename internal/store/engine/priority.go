@@ -29,7 +29,7 @@ func priorityOf(k *Kind, p *puntuale.AdmissionDeadline, urgent bool) Priority {
 	return k.Priority
 }
 
-// call reports whether an API call waits for the task.
+// call reports whether the task counts as a call: transactions give way to it, and campaigns slow down for it.
 func (t *Task) call() bool {
 	return !t.Kind.Background && (t.priority == PriorityCall || t.priority == PriorityPrevent)
 }

@@ -13,7 +13,9 @@ type Kind struct {
 	Priority Priority
 	Class    Class
 
-	Background bool // no caller waits for tasks of this kind
+	// Background says that tasks of this kind do not count as calls. So other transactions do not give way to these tasks,
+	// and campaigns do not slow down for them.
+	Background bool
 
 	// GivesWay: if a call arrives before the transaction's COMMIT, the writer undoes the transaction, does the call, and runs
 	// the transaction again. Each task gives way at most mostGivenWay times. The kind must not join tasks. On PostgreSQL
@@ -65,7 +67,7 @@ type Task struct {
 	Timestamped bool // readers list the task's rows in the order of their timestamps
 	state       atomic.Int32
 	Done        chan error
-	taken       bool // not in the queue any more; guarded by the writer's lock
+	taken       bool // true: the task is not in the queue any more; the writer's lock guards this field
 
 	Refused error // set by Run: the error for this caller, although the transaction commits
 	gaveWay int   // how often the task gave way to a call

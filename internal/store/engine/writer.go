@@ -32,8 +32,8 @@ type Writer struct {
 }
 
 const (
-	queueBound = 4096 // tasks in the queue; beyond that, a writer refuses calls
-	roundBound = 1024 // tasks that one round takes at most
+	queueBound = 4096 // if so many tasks are in the queue, the writer refuses further calls of PriorityCall
+	roundBound = 1024 // largest number of tasks in one round
 	maxTries   = 10   // how often a transaction is tried if it fails for a reason that may pass
 )
 
@@ -420,8 +420,8 @@ func (s *DB) deadline() (context.Context, context.CancelFunc) {
 
 const (
 	statementTimeout = 15 * time.Second
-	listTimeout      = 10 * time.Second // for reading a list, unless Config sets another value
-	workTimeout      = 5 * time.Minute  // for maintenance
+	listTimeout      = 10 * time.Second // time limit for reading a list, unless Config sets another value
+	workTimeout      = 5 * time.Minute  // time limit for a read of maintenance
 	lockTimeout      = 2 * time.Second  // longest wait of a writer for one lock; meanwhile all tasks in the writer's queue wait
 	lockWaits        = 5                // how often a task waits for a lock; between two waits, other tasks run first
 )

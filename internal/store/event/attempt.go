@@ -200,7 +200,8 @@ func (b *endedAttempts) lockDeliveries(ctx context.Context) ([]endedDelivery, er
 	return order, nil
 }
 
-// notErased contains statements that find the subjects that were not erased since the receiver got the event.
+// notErased contains statements that find the subjects whose data were not erased or blanked after the receiver got the
+// event.
 var notErased = []struct {
 	text  string
 	types puntuale.EventSet

@@ -84,8 +84,8 @@ func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntua
 	return all, next, engine.TakeMemory(ctx, len(all), sum)
 }
 
-// lookBack returns where the search for one page ends: the key of the delivery number deliveryLook from the cursor, newest
-// first. It also reports whether this delivery exists. If it does not, the search reads all remaining deliveries.
+// lookBack returns where the search for one page ends. It counts deliveryLook deliveries from the cursor, newest first, and
+// returns the key of the last one. If there are fewer deliveries, more is false, and the search reads all of them.
 func (s Account) lookBack(ctx context.Context, id puntuale.WebhookID, from deliveryKey) (to deliveryKey, more bool, err error) {
 	to = deliveryKey{at: -1}
 	more, err = engine.QueryOne(ctx, s.lists(), `select d.at, d.client_id, d.seq from delivery d where d.webhook_id = $1

@@ -12,7 +12,7 @@ import (
 
 const (
 	feedLook  = 10_000         // how many events one statement searches
-	feedRenew = 24 * time.Hour // a read writes a new end of the feed only if this end is at least so much later
+	feedRenew = 24 * time.Hour // a read writes a new end of the feed only if it is at least this much later than the stored end
 )
 
 // FeedEvents reads a client's events after one event number, up to and including another.

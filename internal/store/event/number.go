@@ -14,7 +14,7 @@ import (
 // Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
 // wait.
 const (
-	numberedFacts   = 1000 // how many facts one transaction numbers; the last row that it reads may add more
+	numberedFacts   = 1000 // how many facts one transaction numbers; the last row may contain a few more
 	numberedClients = 50   // largest number of clients in one transaction
 )
 
@@ -89,8 +89,10 @@ type numberTask struct {
 	clients []puntuale.ClientID // the clients, in the order in which their facts are numbered
 	now     func() time.Time
 
-	a            engine.Querier
-	seqs, before map[puntuale.ClientID]int64 // each client's last number: seqs contains the present number, and before the number at the time of the lock
+	a engine.Querier
+	// Both maps contain a last number for each client. seqs grows with each numbered fact, and before does not change
+	// after the lock.
+	seqs, before map[puntuale.ClientID]int64
 	facts        []fact
 	rows         []factRow
 	last         puntuale.ClientID // the last client whose facts were read

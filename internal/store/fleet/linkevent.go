@@ -14,7 +14,7 @@ import (
 type publishedState int8
 
 const (
-	publishedNothing    publishedState = 0 // no event was written yet; or the link is changing, and no event is to be written
+	publishedNothing    publishedState = 0 // no event was written yet, or the link is changing and needs no event now
 	publishedUnlinked   publishedState = 1
 	publishedOffline    publishedState = 2
 	publishedRestricted publishedState = 3
@@ -60,8 +60,8 @@ func scanPublished(r engine.Row, s *publishedSession) error {
 		engine.ScanTime(&s.Link.Limited), &s.reported)
 }
 
-// known returns the state that the client knows. If no event was written yet, this is the state of the row. If the
-// row's link is changing, known returns publishedOnline.
+// known returns the state that the client knows: the state that the last event reported. If no event was written yet,
+// known returns the state of the row's link, or publishedOnline while this link is changing.
 func (s *publishedSession) known(now time.Time) publishedState {
 	if s.reported != publishedNothing {
 		return s.reported

@@ -33,8 +33,8 @@ const (
 	wakeupPace  = 50 * time.Millisecond // time between notifications, so at most 20 a second
 	wakeupsMost = 4096                  // largest number of sessions whose wakeups wait to be sent; the poll finds the messages of other sessions
 	wakeupBytes = 7900                  // largest size of one payload in bytes; PostgreSQL accepts less than 8,000
-	tellWait    = 2 * time.Second       // longest time for one notification
-	lastWait    = time.Second           // longest time for the last notification, and for closing a connection
+	tellWait    = 2 * time.Second       // how long it may take to send one notification
+	lastWait    = time.Second           // how long it may take to send the last notification, or to close a connection
 )
 
 // notifier sends wakeups. Its goroutine opens the connection at the first wakeup.

@@ -74,11 +74,13 @@ func Check(ctx context.Context, db *sql.DB, database Database) error {
 // These values say how a step waits for locks. A step fails if it cannot get a lock within its own lock_timeout. So
 // other statements do not wait behind it for long. A failed step has changed nothing, and is tried again after a rest.
 const (
-	tries   = 120              // how often a step is tried
-	rest    = 3 * time.Second  // wait between two tries
-	held    = 10 * time.Second // how long other nodes wait for a node that died during a step
-	glance  = 500 * time.Millisecond
-	glances = 1800 // a node checks the lock this often, once in each glance: for 15 minutes, longer than all tries of another node
+	tries  = 120              // how often a step is tried
+	rest   = 3 * time.Second  // how long a node waits between two tries
+	held   = 10 * time.Second // how long other nodes wait for a node that died during a step
+	glance = 500 * time.Millisecond
+	// A node checks the lock this many times, and waits for one glance after each check. Together this takes 15 minutes,
+	// which is longer than all tries of another node.
+	glances = 1800
 )
 
 // Up runs the missing steps, each in a transaction. On PostgreSQL, nodes that call Up at the same time wait for each

@@ -38,7 +38,9 @@ func Compare(ctx context.Context, db *sql.DB, database Database) error {
 		return nil
 	}
 	extra := ""
-	if added := slices.DeleteFunc(have, func(line string) bool { // lists only columns, because on SQLite an added column also changes the line of its table
+	// List only the added columns. On SQLite, an added column also changes the line of its table, and this line would look
+	// like an added table.
+	if added := slices.DeleteFunc(have, func(line string) bool {
 		_, found := slices.BinarySearch(want, line)
 		return found || !strings.HasPrefix(line, "column ")
 	}); len(added) > 0 {

@@ -38,7 +38,7 @@ func (p *Persons) Remember(ctx context.Context, settle time.Duration, now time.T
 			if err := p.db.FeedWriter.Do(ctx, engine.Single(p.merges, func(ctx context.Context, a engine.Querier) (err error) {
 				more, err = f.step(ctx, a)
 				return err
-			}).ForOwner(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // not_found: the client was deleted since
+			}).ForOwner(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // not_found: the client was deleted after the list was read
 				return fmt.Errorf("remember people of runs: %w", err)
 			}
 		}

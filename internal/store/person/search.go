@@ -26,7 +26,7 @@ const (
 	byPhone       // the list is sorted by phone
 	byTag         // the condition is one tag; the list is sorted by id
 	byAny         // the condition is any of several tags; the list is sorted by id
-	byWord        // sorted by word, then by id; a contact is listed only under its first matching word
+	byWord        // the condition is a word; the list is sorted by the contacts' first matching words, then by id
 )
 
 const (
@@ -55,7 +55,7 @@ func (c cursor) String() string {
 type search struct {
 	ContactStore
 	f      puntuale.ContactFilter
-	words  []string // the longest word is first
+	words  []string // the words of the search; the longest word is first
 	prefix string   // beginning of the phone; "": the filter contains a whole number or no number
 
 	at      cursor
@@ -261,11 +261,14 @@ func (x *search) conditions() (where string, args []any) {
 	if x.prefix != "" && x.at.By != byPhone {
 		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(prefixEnd(x.prefix))
 	}
-	if x.f.Filled != "" { // searches the stored JSON for the member's name. No text matches, because a quotation mark in a text follows a backslash
+	// The condition searches the stored JSON for the name of the field. A text inside the JSON never matches, because the
+	// JSON has a backslash before each quotation mark of a text.
+	if x.f.Filled != "" {
 		where += ` and replace(p.fields, ` + arg(`"`+x.f.Filled+`":{`) + `, '') <> p.fields`
 	}
 	if x.at.By == byWord {
-		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0` // leaves out contacts that were listed before, under a smaller matching word
+		// Leave out contacts that were listed before, under a smaller matching word.
+		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0`
 	}
 	return where, args
 }

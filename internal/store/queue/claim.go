@@ -50,20 +50,20 @@ type ClaimBatch struct {
 	erased      int64 // number of erasures when the send permissions were read
 	marked      bool  // at least one item of the claim contains a mark (keyed hash) of its number
 	granted     []grantedRow
-	returned    map[puntuale.ClientID]int64 // credits to give back, by client
+	returned    map[puntuale.ClientID]int64 // number of credits to give back to each client
 }
 
 // grantedRow is a message whose intent this transaction has written.
 type grantedRow struct {
 	puntuale.MessageRef
-	index   int // index in Messages
+	index   int // index of the message in Messages
 	due     int64
 	attempt int // number of this attempt
 	purpose puntuale.Purpose
 	blocked bool
 	marked  bool // the blacklist contains the number's mark, so the number was blacklisted before the message was accepted
 	refused bool // the message is marketing, and the person did not agree to marketing
-	charged bool // the claim takes a credit for this message
+	charged bool // the claim must take a credit for this message
 }
 
 func (b *ClaimBatch) Run(ctx context.Context) error {
@@ -155,7 +155,7 @@ func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, e
 		}
 	}
 	if len(refs) == 0 {
-		return nil, nil //nolint:nilnil // usually no campaign is held
+		return nil, nil //nolint:nilnil // usually the batch has no messages of campaigns
 	}
 	slices.SortFunc(refs, func(x, y campaignRef) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.id, y.id)) })
 	held := map[campaignRef]bool{}

@@ -12,7 +12,7 @@ import (
 
 // creditMark stores which credit events were already written for a client.
 type creditMark struct {
-	topped   int64 // the credits after the last top-up; 0: unknown
+	topped   int64 // the credits after the last top-up; 0: not stored yet
 	reported int8  // bits of the column client.credits_told
 }
 

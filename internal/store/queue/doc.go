@@ -1,3 +1,3 @@
 // Package queue contains the dispatcher's statements: due messages, claims, outcomes, and later receipts. It also
-// closes messages without an attempt, counts calls and credits, and keeps the sandbox's ledger.
+// closes messages without making an attempt, counts calls and credits, and keeps the sandbox's ledger.
 package queue

@@ -189,7 +189,7 @@ func (s *Queue) Expiring(ctx context.Context, session puntuale.SessionID, end ti
 	return all, nil
 }
 
-// compareDue sorts messages by their next time and id. Messages in campaign queues come last.
+// compareDue sorts messages by next_at, then by id. Messages in campaign queues come last.
 func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }

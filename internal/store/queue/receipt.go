@@ -43,7 +43,7 @@ func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.
 type keptReceipts struct {
 	a       engine.Querier
 	now     time.Time
-	receipt []puntuale.DeliveryReceipt // sorted by message
+	receipt []puntuale.DeliveryReceipt // the receipts to store, sorted by message
 	unknown int
 }
 

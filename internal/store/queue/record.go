@@ -43,10 +43,10 @@ type RecordBatch struct {
 	Order   []int // indexes in Results, sorted by (client, id)
 	Applied []bool
 
-	returned map[puntuale.ClientID]int64 // credits to give back, by client
+	returned map[puntuale.ClientID]int64 // number of credits to give back to each client
 	events   []event
 	facts    []outbox.Fact
-	known    map[puntuale.MessageRef]bool // messages that were uncertain before
+	known    map[puntuale.MessageRef]bool // messages that were uncertain before this outcome
 	stopped  []puntuale.MessageRef        // messages that were stopped in flight, and whose attempt may be retried
 }
 
@@ -185,7 +185,7 @@ func (b *RecordBatch) reopen(ctx context.Context, indexes []int) error {
 	return nil
 }
 
-// findUncertain finds the messages that were uncertain before.
+// findUncertain finds the messages with an uncertain outcome that were already uncertain before this outcome.
 func (b *RecordBatch) findUncertain(ctx context.Context, indexes []int) (err error) {
 	uncertain := slices.DeleteFunc(slices.Clone(indexes), func(i int) bool { return b.Results[i].Outcome.Verdict != puntuale.Uncertain })
 	b.known, err = uncertainBefore(ctx, b.A, b.refs(uncertain))

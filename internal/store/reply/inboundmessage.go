@@ -16,16 +16,14 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// inbound is one message that a batch processes. cancelled is the number of messages that earlier transactions
-// cancelled. If the batch is executed again, it sets the field id and all fields after id again.
+// inbound is one message that a batch processes. If the batch runs again, it sets id and all fields after id again.
 type inbound struct {
 	puntuale.TakenMessage
-	// reportedName is the name that the network reported. The batch finds the person's other names. If reportedName is
-	// "", all names are known.
+	// reportedName is the name that the network reported, or "" if all names of the person are already found.
 	reportedName string
 	at           time.Time // when the person wrote the message; never in the future
 	media        string    // the description of the message's file as JSON
-	cancelled    int
+	cancelled    int       // the number of messages that earlier transactions cancelled
 	// uncancelled is used if the message stops more messages than one transaction may cancel. It contains the messages
 	// that no earlier transaction cancelled. If it is nil, the batch itself searches for the messages to stop.
 	uncancelled []puntuale.MessageRef
@@ -36,7 +34,9 @@ type inbound struct {
 	stopped int // number of messages that this message stopped
 	effect  puntuale.ReplyEffect
 	run     puntuale.RunID // latest run that sent a message to the person; 0: none
-	known   bool           // the person is a contact or got a message before, this message had an effect, or a rule waits for its word
+	// known is true if the person is a contact or got a message before. It is also true if this message had an effect, or
+	// if a rule waits for a word of this message.
+	known bool
 }
 
 // inboundCall contains the messages of one call. The store stores all of them or none.
@@ -44,7 +44,7 @@ type inboundCall struct {
 	now              time.Time
 	all              []*inbound
 	tooMany          bool // the messages stop more messages than one transaction may cancel
-	mayChangeConsent bool // a message may change consent; the consent must be changed before the call is repeated
+	mayChangeConsent bool // a message may change consent, so the caller must change the consent first and then repeat the call
 }
 
 // inboundWeight is the largest number of messages in one batch.
@@ -52,7 +52,7 @@ const inboundWeight = 200
 
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
-		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // in the background, because networks may report replies as fast as messages leave
+		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // calls slow campaigns down, but replies must not: networks may report replies as fast as messages leave
 		Linger:  collectFor,
 		Check:   engine.RunAgain, // a message that is already stored changes nothing
 		Prepare: prepareInbound,
@@ -157,7 +157,7 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns, for each message in rows, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // own messages and reactions are no answers; if uncancelled is set, it already lists the messages to stop
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // uncancelled already lists the messages to stop; own messages and reactions stop none
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
@@ -426,7 +426,7 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 	return nil
 }
 
-// bound leaves out calls that stop too many messages, and deletes the marks of their messages.
+// bound leaves out calls as soon as the batch would stop too many messages. It deletes the marks of these calls.
 func (b *inboundBatch) bound(ctx context.Context) error {
 	sum := 0
 	for _, t := range b.tasks {

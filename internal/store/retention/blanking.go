@@ -87,8 +87,8 @@ func (b *blanking) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// due continues with the clients' next runs, some of each client in turn. So a client with many runs does not delay
-// other clients.
+// due continues with the clients' next runs. In each round it reads at most blankBatch runs of each client. So a client
+// with many runs does not delay other clients.
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	firstKept := queue.FirstID(b.before)

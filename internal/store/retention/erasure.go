@@ -256,7 +256,7 @@ func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) er
 	return nil
 }
 
-// end closes open messages. It cancels messages without an attempt, and makes the others FAILED.
+// end closes open messages. It cancels messages that have no open attempt, and makes the others FAILED.
 func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 	var free []puntuale.MessageRef
 	var lost []puntuale.Settlement

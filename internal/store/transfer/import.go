@@ -21,14 +21,14 @@ type ImportConfig struct {
 	Copy     bool
 	Progress Progress
 
-	restored func(ctx context.Context, s *installation, l *engine.Conn) error // makes a backup's due messages unknown; nil: a backup is refused
+	restored func(ctx context.Context, s *installation, l *engine.Conn) error // makes a backup's due messages unknown; nil: Import refuses a backup
 }
 
 // ErrNotFinal is the error for a file whose installation may still send.
 var ErrNotFinal = errors.New("the installation that this export came from may go on sending, and what both send arrives twice")
 
-// ErrBackup is the error for the database of a backup. Messages that were due when the backup was made may have left
-// since then.
+// ErrBackup is the error for the database of a backup. Messages that are pending in this database may have left after
+// the backup was made.
 var ErrBackup = errors.New("this is a backup's database, and what it holds as due may have left since; give the whole backup to the command restore")
 
 // Import fills an empty PostgreSQL or SQLite database with an exported installation, and returns the file's header. It

@@ -39,7 +39,9 @@ type linkedNumbers struct {
 	free   func() error // ends the transaction if it is a separate transaction
 	tables []archive.Table
 
-	version, compatible int64 // version of the library's tables; programs that know the version compatible or a later one can use the tables
+	// version is the version of the library's tables. A program can use the tables if it knows at least the version in
+	// compatible.
+	version, compatible int64
 }
 
 const numbersVersion = "whatsmeow_version"

@@ -63,7 +63,8 @@ func (s *installation) unmark(ctx context.Context) error {
 	return nil
 }
 
-// serversThere counts the leases and the connections of servers. A server that only answers calls has no lease.
+// serversThere counts the leases and the connections of servers. Both counts are needed, because a server that only
+// answers calls has no lease.
 const serversThere = `
 select (select count(*) from node where lease_until > $clock),
  (select count(*) from pg_stat_activity where datname = current_database() and application_name like $1 || '%')`

@@ -36,7 +36,7 @@ const reasonRestored puntuale.ReasonCode = "maybe.restored"
 
 // RestoreConfig is the configuration of a restore.
 type RestoreConfig struct {
-	Hold     bool // hold all clients: a client's messages leave only after a person has released the client
+	Hold     bool // true: a client's messages leave only after a person has released the client
 	Progress Progress
 
 	// MakeNumbers creates the library's empty tables of linked numbers. nil: this program links no numbers, and the
@@ -46,10 +46,10 @@ type RestoreConfig struct {
 
 // RestoreResult counts what a restore did.
 type RestoreResult struct {
-	Since   time.Time // time of the backup; later changes are not in it
+	Since   time.Time // time of the backup; later changes are not in the backup
 	Unknown int64     // number of messages that the restore made unknown
-	Clients int64     // number of clients that have such messages
-	Later   int64     // number of messages that are due later
+	Clients int64     // number of clients that have unknown messages
+	Later   int64     // number of pending messages that the restore did not make unknown
 
 	Linked  int64 // number of WhatsApp numbers that stay linked
 	LeftOut bool  // true: the backup contains linked numbers, and the restore skipped them

@@ -20,7 +20,7 @@ type ListPage struct {
 // RulePage is the page of one automation, with its log.
 type RulePage struct {
 	puntuale.Automation
-	Hook         string // the address of the automation's hook; it begins with the server's address if that is known; "": no hook
+	Hook         string // the address of the automation's hook, with the server's address if that is known; "": no hook
 	HookLost     bool   // true: this server cannot unseal the address
 	names        names
 	Firings      []puntuale.Firing

@@ -209,7 +209,7 @@ func exportRecipients(v *page.Request) error {
 			_ = out.Write(exportedRecipient(v, r))
 		}
 		if out.Flush(); out.Error() != nil || len(rows) < q.Limit {
-			return nil //nolint:nilerr // the reader closed the connection
+			return nil //nolint:nilerr // all rows are written, or the reader closed the connection
 		}
 		q.After = rows[len(rows)-1].N
 		if err := v.ReadOn(); err != nil {

@@ -32,11 +32,13 @@ func works(s puntuale.CampaignState) bool {
 // CampaignPage contains the progress of one campaign, and a page of its recipients.
 type CampaignPage struct {
 	puntuale.Campaign
-	Counts        puntuale.CampaignCounts
-	What, Session string // the names of the content and of the session; What is "" for a campaign of one message; Session is "" if no session is chosen yet
-	PerMinute     int    // how many messages ended per minute recently
-	Moving        bool   // true: PerMinute is known
-	Bill          *Bill  // nil: the network does not bill messages
+	Counts puntuale.CampaignCounts
+	// What is the name of the content, or "" for a campaign of one message. Session is the name of the session, or "" if no
+	// session is chosen yet.
+	What, Session string
+	PerMinute     int   // how many messages ended per minute recently
+	Moving        bool  // true: PerMinute is known
+	Bill          *Bill // nil: the network does not bill messages
 
 	Recipients     []puntuale.Recipient
 	Filter, Reason string

@@ -436,7 +436,7 @@ func checkCampaign(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Quiet = true // the method of control writes the audit log
+	v.Quiet = true // package control writes the entry in the audit log
 	step := "check"
 	if f.Value("step") == "start" {
 		step = "start"
@@ -557,7 +557,7 @@ func startCampaign(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Quiet = true // the method of control writes the audit log
+	v.Quiet = true // package control writes the entry in the audit log
 	started, _, err := v.Client.StartCampaign(v.Ctx(), v.Path("id"), f.Value("digest"))
 	if err != nil {
 		found, answered, failed := campaignDraft(v)

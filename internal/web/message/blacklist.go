@@ -188,7 +188,7 @@ func exportNumbers(v *page.Request) error {
 		if err := writeNumbers(w, all, func(e puntuale.BlacklistEntry) []string {
 			return []string{e.Phone, e.Reason, e.Added.In(v.Frame.Zone).Format("2006-01-02 15:04")}
 		}); err != nil || next == "" {
-			return nil //nolint:nilerr // the reader closed the connection
+			return nil //nolint:nilerr // all numbers are written, or the reader closed the connection
 		}
 		cursor = next
 		if err := v.ReadOn(); err != nil {

@@ -14,7 +14,7 @@ type Chapter struct {
 	At   time.Time // zero: the chapter has no time
 	Bare bool      // true: only sort by At and do not show it, because the exact time is not known
 	Icon string
-	Tone string // ok, bad, wait or quiet
+	Tone string // the look of the chapter: "ok", "bad", "wait" or "quiet"
 	What string
 	More string
 	Link puntuale.MessageID // the id of another message; 0: none

@@ -303,7 +303,7 @@ func exportMessages(v *page.Request) error {
 		}
 		out.Flush()
 		if next == "" || out.Error() != nil {
-			return nil //nolint:nilerr // the reader closed the connection, so nobody reads an answer
+			return nil //nolint:nilerr // all messages are written, or the reader closed the connection
 		}
 		_ = connection.Flush()
 		search.Cursor = next

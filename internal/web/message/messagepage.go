@@ -23,7 +23,7 @@ type Failure struct {
 // Story is one message and its history.
 type Story struct {
 	puntuale.MessageDetail
-	Events  []puntuale.MessageEvent  // oldest first
+	Events  []puntuale.MessageEvent  // the oldest event comes first
 	Resent  []puntuale.MessageID     // the new messages that resends of this message created
 	Earlier []puntuale.MessageDetail // if the message got a new time: the messages that it replaced, oldest first
 	Later   *puntuale.MessageDetail  // if the message got a new time: the message that replaced it; nil: it kept its time

@@ -40,7 +40,7 @@ func ServeForGood(v *Request, kind string, content []byte) error {
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection
+	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection or reads too slowly
 	return nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// RowsOfPage is the number of rows that a list shows at once.
+// RowsOfPage is the number of rows that one page of a list shows.
 const RowsOfPage = "50"
 
 // MostChoices is the largest number of entries that a choice offers.

@@ -35,13 +35,13 @@ type Request struct {
 	Visits  *scs.SessionManager
 	route   *Route
 	Person  *account.Person  // nil: nobody is signed in
-	Partner *account.Partner // set on the partner's side
-	Client  *control.Client  // set on the client's side
+	Partner *account.Partner // nil: the page is not on the partner's side
+	Client  *control.Client  // nil: the page is not on the client's side
 	Frame   *view.Frame
 	Pass    *admission.Permit
 	Memory  *admission.MemoryGrant // counts the memory that the request uses
 
-	target   string // the object of the action, for the audit log
+	target   string // the object that the audit log names for the action
 	Quiet    bool   // true: no entry in the audit log, because the handler changed nothing or wrote the entry itself
 	Answered bool
 	bare     bool // true: the request was refused before the visit was read
@@ -111,7 +111,7 @@ func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "tr
 // Bounds for readers who have not signed in: the size of a body, and the time in which the body must arrive. The last
 // bound is the number of a form's fields, for every reader.
 const (
-	anonymousBody   = 16 << 10 // bytes
+	anonymousBody   = 16 << 10 // the largest body, in bytes
 	anonymousWithin = 10 * time.Second
 	mostFields      = 10_000
 )
@@ -247,7 +247,7 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	v.Writer.WriteHeader(status)
-	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection
+	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection or reads too slowly
 	return nil
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 	Automations *automation.Automations
 	Logger      *slog.Logger
 	Now         func() time.Time                                   // the clock of the access log
-	Observe     func(route string, status int, took time.Duration) // called for every answer; may be nil
+	Observe     func(route string, status int, took time.Duration) // called for every answer; nil: not called
 	Proxies     httpkit.Proxies                                    // nil: httpkit.DefaultProxies
 	Admit       admission.Limits                                   // shared with the API and the webhooks
 }
@@ -135,7 +135,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // no route matches, or the mux would answer with a redirect that contains the whole address
-			_ = v.identify() // this only gives the error page the right look
+			_ = v.identify() // only the look of the error page depends on the person, so a failure does no harm
 			v.fail(s.unmatched(r))
 			return
 		}

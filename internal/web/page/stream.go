@@ -25,7 +25,7 @@ const streamAllows = 10 * time.Second
 const streamBytes = 64 << 10
 
 // Stream sends a part of a page each time that the client's messages have changed, compared with the version that the
-// browser shows. It sends nothing if the request does not accept events.
+// browser shows. If the request does not accept events, Stream redirects to the first page of the client's dashboard.
 func (v *Request) Stream(part func() (string, error)) error {
 	if !v.WantsEvents() {
 		return v.Redirect(v.Frame.Place.Base)

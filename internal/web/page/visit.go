@@ -85,7 +85,8 @@ func (v visitStore) Commit(token string, data []byte, expires time.Time) error {
 }
 func (v visitStore) Delete(token string) error { return v.DeleteCtx(context.Background(), token) }
 
-// identify finds the signed-in person, if there is one, and ends a visit whose time is over.
+// identify finds the signed-in person, if there is one. It ends a visit whose time is over, or whose
+// user or stamp is no longer valid.
 func (v *Request) identify() error {
 	m, ctx := v.Visits, v.Ctx()
 	id := m.GetInt64(ctx, keyUser)

@@ -212,7 +212,7 @@ func exportContacts(v *page.Request) error {
 			_ = w.Write(exportedContact(c, fields))
 		}
 		if w.Flush(); w.Error() != nil || next == "" {
-			return nil //nolint:nilerr // the reader closed the connection
+			return nil //nolint:nilerr // all rows are written, or the reader closed the connection
 		}
 		if err := v.ReadOn(); err != nil {
 			v.BreakOff(err)

@@ -23,7 +23,7 @@ var conversationRoutes = []page.Route{
 }
 
 const (
-	conversationRows = 40  // rows of each direction in one part
+	conversationRows = 40  // how many rows of each direction one part has
 	listEnd          = "-" // the cursor of a direction that has no older rows
 )
 

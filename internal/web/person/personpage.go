@@ -35,7 +35,7 @@ type PersonRun struct {
 	Name     string // the name of the sequence or the single send; "": no name
 	Origin   puntuale.Origin
 	Received time.Time
-	Messages []puntuale.MessageDetail // soonest first
+	Messages []puntuale.MessageDetail // in the order of their due times
 }
 
 // pending returns how many messages can still be stopped.

@@ -85,7 +85,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
 	if t.Offset.Amount == 0 {
 		direction, amount, unit = "at", "", firstText(unit, string(puntuale.Days))
-		if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // a time of day on the day of the start itself
+		if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // the step leaves on the day of the start, at a time of day
 			direction, amount = string(puntuale.After), "0"
 		} else if t.Anchor == puntuale.AnchorStart || t.Anchor == "" {
 			direction = "now"
@@ -98,7 +98,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	set(".timing.offset.unit", unit)
 	set(".timing.anchor", firstText(t.Anchor, puntuale.AnchorStart))
 	set(".timing.at", t.At)
-	if t.IfPast != puntuale.PastSkip { // the most usual setting is left out
+	if t.IfPast != puntuale.PastSkip { // for the most usual setting, the form contains no value
 		set(".timing.if_past", string(t.IfPast))
 	}
 	if w := t.Window; w != nil {

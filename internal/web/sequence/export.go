@@ -55,7 +55,7 @@ func exportSequence(v *page.Request) error {
 	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)
 	v.Answered = true
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = v.Writer.Write(append(text, '\n')) // this fails only if the reader closed the connection
+	_, _ = v.Writer.Write(append(text, '\n')) // this fails only if the reader closed the connection or reads too slowly
 	return nil
 }
 

@@ -376,7 +376,7 @@ func (e event) moved() bool {
 
 // note is one warning of the preview.
 type note struct {
-	tone string // bad, warn or info
+	tone string // the look of the warning: "bad", "warn" or "info"
 	step int    // the number of the step, from 0; -1: no step
 	text string
 }

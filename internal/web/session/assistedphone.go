@@ -196,6 +196,6 @@ func sendFile(v *page.Request, kind string, content []byte) error {
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection
+	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection or reads too slowly
 	return nil
 }

@@ -33,7 +33,7 @@ var signinRoutes = []page.Route{
 	page.Post("/leave", page.PartnerSide, puntuale.Reader, "client.leave", leave),
 }
 
-// front redirects each person to the right first page.
+// front redirects a signed-in person to the person's first page, and any other reader to a sign-in page.
 func front(v *page.Request) error {
 	if v.Person == nil {
 		return v.Redirect(v.SignInAddress())
@@ -138,7 +138,7 @@ func login(v *page.Request) error {
 }
 
 // notIn shows the sign-in page again. Its text is the same for every reason. More exact reasons are shown only after a
-// right password.
+// correct password.
 func notIn(v *page.Request, err error, f *view.Form) error {
 	part, page := LoginForm(f, v.Frame.Path, forgotAddress(v)), Login(f, v.Frame.Path, forgotAddress(v))
 	switch {
@@ -168,7 +168,7 @@ func await(v *page.Request, steps []puntuale.PendingStep) error {
 	return nil
 }
 
-// passed continues a sign-in after a right password. If the person has a second factor, it asks for a code.
+// passed continues a sign-in after a correct password. If the person has a second factor, it asks for a code.
 func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error {
 	if enabled, _ := p.Second(); !enabled {
 		return arrive(v, p)
@@ -188,7 +188,8 @@ func arrive(v *page.Request, p *account.Person) error {
 	return onward(v, p, next)
 }
 
-// onward redirects a signed-in person to the wanted page.
+// onward redirects a signed-in person to the address next. If next is not an address of this service, onward redirects
+// to the person's first page.
 func onward(v *page.Request, p *account.Person, next string) error {
 	keepLooks(v, p)
 	if !page.OwnAddress(next) {
@@ -197,7 +198,7 @@ func onward(v *page.Request, p *account.Person, next string) error {
 	return v.Redirect(next)
 }
 
-// awaited returns the people whose password was right and who can still continue, each with the pending step. Codes:
+// awaited returns the people whose password was correct and who can still continue, each with the pending step. Codes:
 // unauthorized, with [account.ErrOver] if the time of all pending steps is over.
 func awaited(v *page.Request) (people []*account.Person, steps []puntuale.PendingStep, err error) {
 	var kept []puntuale.PendingStep
@@ -338,8 +339,8 @@ func logout(v *page.Request) error {
 	return v.Redirect(v.SignInAddress())
 }
 
-// speak changes the language. For a signed-in reader, speak changes the account. For any other reader, it sets a
-// cookie.
+// speak changes the language. For a signed-in reader, speak stores the language in the account. For any other
+// reader, it sets a cookie.
 func speak(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {

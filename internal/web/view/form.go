@@ -109,8 +109,8 @@ func (f *Form) First(name string) bool {
 type Input struct {
 	Name     string
 	ID       string // the id of the element, needed if another form on the page has a field of the same name; "": the same as Name
-	Label    string // in the reader's language
-	Hint     string // shown below the field; may be ""
+	Label    string // the label, in the reader's language
+	Hint     string // the text below the field; "": none
 	Kind     string // the type of the input: text (default), email, password, tel, number, date, time, search, color or file
 	Need     bool
 	Mark     bool   // true: the label shows that the field is required, because readers of this form may not know it

@@ -79,7 +79,7 @@ type Item struct {
 
 // Toast is a short text about the last action. It is shown once.
 type Toast struct {
-	Text string `json:"text"`           // in the reader's language
+	Text string `json:"text"`           // the text, in the reader's language
 	Tone string `json:"tone"`           // "ok", "bad" or "info"
 	Undo string `json:"undo,omitempty"` // a POST to this address undoes the action; "": it cannot be undone
 }

@@ -150,7 +150,7 @@ func webhookPage(v *page.Request) (p WebhookDetail, err error) {
 		return p, err
 	}
 	if w.Session != 0 {
-		if s, err := v.Client.Session(v.Ctx(), w.Session.String()); err == nil { // without a name if the session was deleted
+		if s, err := v.Client.Session(v.Ctx(), w.Session.String()); err == nil { // a deleted session has no name, so the page shows none
 			p.Session = s.Name
 		}
 	}
