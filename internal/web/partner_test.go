@@ -142,8 +142,8 @@ func TestAccountFaults(t *testing.T) {
 	}
 }
 
-// TestAccountChange: a person saves a form while somebody else has changed other fields. The other person's changes are
-// not overwritten.
+// TestAccountChange: a person changes a client's account with its form. A value that the form does not contain, such as
+// the credits after a refill, does not change.
 func TestAccountChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -158,8 +158,9 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 	}
 }
 
-// TestNumberAfterFailover checks two failovers. The first failover lost commits. The lost commits may have contained
-// changes of encryption states, so all states are removed. The second failover lost nothing, so the states stay.
+// TestNumberAfterFailover checks two failovers. The first failover lost nothing, so the encryption states stay. The
+// second failover lost commits. The lost commits may have contained changes of encryption states, so all states are
+// removed.
 func TestNumberAfterFailover(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -318,8 +318,8 @@ func TestNoLoginByItself(t *testing.T) {
 	}
 }
 
-// After several messages that the network accepted and never acknowledged, the number sends nothing, although its
-// connection is open.
+// After several messages that the network accepted and never acknowledged, the number sends nothing for some minutes,
+// although its connection is open.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
