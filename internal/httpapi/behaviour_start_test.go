@@ -126,7 +126,7 @@ func behaviourFrozen(t *testing.T, s *service) {
 	}
 }
 
-// The details show a message in each of its states.
+// The details show a message in flight, in retry, uncertain, failed and sent.
 func behaviourDetails(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "test")
 	id := s.newSequence(a.Key, stepNow)

@@ -15,9 +15,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPostgresWithoutRoom uses a PostgreSQL that has no free disk space or memory. The store must refuse each call that
-// needs disk or memory, and the error must say that nothing was stored. Calls that need no disk or memory must still
-// work.
+// TestPostgresWithoutRoom makes PostgreSQL report that the disk is full. The store must refuse each call that needs
+// more disk space, and its error must not say that the result is in doubt. Calls that need no more disk space must
+// still work.
 func TestPostgresWithoutRoom(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -58,7 +58,7 @@ end $$`)
 	}
 }
 
-// TestCommitUnsure checks that only an answer of PostgreSQL proves a rollback.
+// TestCommitUnsure checks that only an error in PostgreSQL's own form proves a rollback, and not each of these errors.
 func TestCommitUnsure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -17,9 +17,8 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// TestFinalExportBesideCalls exports while another server is running. The other server only answers calls, so it holds
-// no lease and no dispatch lock. The exported file must contain all calls that the other server accepted. The other
-// server must refuse the remaining calls.
+// TestFinalExportBesideCalls checks that a final export and an import are refused while another server runs. This
+// server only answers calls, so it holds no lease and no dispatch lock. A copy can be exported meanwhile.
 func TestFinalExportBesideCalls(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
