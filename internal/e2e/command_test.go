@@ -101,8 +101,8 @@ func curlLine(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestPartnerCreatedBesideServer creates a partner while a server runs, and uses the printed key immediately. Then it
-// rotates the key and uses the new key. It runs on both databases.
+// TestPartnerCreatedBesideServer creates a partner while a server runs, and uses the printed key immediately. It also
+// checks that all passwords are stored as argon2id hashes. It runs on both databases.
 func TestPartnerCreatedBesideServer(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)

@@ -41,8 +41,8 @@ func binaryBefore(t *testing.T) string {
 }
 
 // TestUpgradeUnderLoad: a server of this version brings the tables up to date while a server of the previous version
-// runs. Both work side by side, and then the old server is stopped. No call fails, and the ledgers agree. After that, a
-// program of the previous version refuses to start on these tables.
+// runs. Both work side by side. A second program of the previous version refuses to start on the new tables. Then the
+// old server is stopped. No call fails, and the ledgers agree.
 func TestUpgradeUnderLoad(t *testing.T) {
 	database := postgres(t)
 	seed := rand.Uint64()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestMovingUp moves an installation from SQLite to PostgreSQL in the middle of a load. Every message that was
-// acknowledged before the move leaves exactly once, from one of the two installations.
+// TestMovingUp moves an installation from SQLite to PostgreSQL while many of its messages are due within seconds. Every
+// message that was acknowledged before the move leaves exactly once, from one of the two installations.
 func TestMovingUp(t *testing.T) {
 	up := postgres(t)
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, false)

@@ -71,7 +71,7 @@ func (a *asked) Now() time.Time {
 	return a.Clock.Now()
 }
 
-// TestLedgerMomentsAreOfTheCommit does the check of TestMomentsAreOfTheCommit for the credit ledger.
+// TestLedgerMomentsAreOfTheCommit does the check of TestMomentsAreOfTheCommit for the simulated network's ledger.
 func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {

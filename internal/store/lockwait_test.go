@@ -63,8 +63,8 @@ func TestPostgresLockWait(t *testing.T) {
 	}
 }
 
-// TestCallersDeadline checks the error of a call whose caller's deadline expired. The error must not say that the store
-// is unavailable.
+// TestCallersDeadline checks the error of a call whose caller's deadline expired. The error's reason must be that the
+// call ended early, and not that the database does not answer.
 func TestCallersDeadline(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {

@@ -408,8 +408,8 @@ func (i *interrupted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestInterruptedImport checks that an import that is interrupted anywhere leaves the database empty, and that the
-// import can be repeated.
+// TestInterruptedImport checks that an import that is interrupted at several places leaves the database empty, and that
+// the import can be repeated.
 func TestInterruptedImport(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, storetest.SQLite(t)).DB

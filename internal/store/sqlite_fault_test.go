@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestSQLiteFull fills the disk. Then calls must be refused, and no call that was answered may be lost. When the disk
-// has room again, calls must work again.
+// TestSQLiteFull limits the file's size, as if the disk were full. Then calls must be refused, and no call that was
+// answered may be lost. When there is room again, calls must work again.
 func TestSQLiteFull(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)

@@ -383,7 +383,7 @@ func (l *listener) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestNewerRefused checks that a program does not change tables that a newer program made.
+// TestNewerRefused checks that a program refuses tables that a newer program made.
 func TestNewerRefused(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, make func() *target) {
