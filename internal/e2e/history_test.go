@@ -15,8 +15,8 @@ import (
 
 // A history contains everything that was done about one message. Each event took effect at some time between the times
 // in its fields from and to. The history is right if the effects have an order that the state machine below allows. A
-// message exists after the answer to a start named it. The next stop or cancel must name the message. After an answer
-// named it as cancelled, it never leaves. It is sent at most once.
+// message exists at the latest when the answer to its start names it. The next stop or cancel must name the message.
+// After an answer named it as cancelled, it never leaves. It is sent at most once.
 //
 //	absent ──start──▶ open ──named by a stop or cancel──▶ cancelled
 //	                   └──sent──▶ sent

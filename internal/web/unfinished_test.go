@@ -260,7 +260,7 @@ func TestSecretIsSealed(t *testing.T) {
 	}
 }
 
-// TestPairingEnds: a pairing that nobody finishes ends at its deadline, whichever state its node wrote last.
+// TestPairingEnds: a pairing that nobody finishes ends at its deadline, even if its node has not ended it.
 func TestPairingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -304,8 +304,8 @@ func testSandbox(t *testing.T, w *World) {
 	}
 }
 
-// testOddText checks texts that a database cannot store. The error must say that the caller's text is invalid, and must
-// not be an internal error.
+// testOddText checks unusual texts. The store must store a text unchanged, or its error must say that the caller's text
+// is invalid.
 func testOddText(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

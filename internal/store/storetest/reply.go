@@ -345,8 +345,8 @@ func testKeepReplies(t *testing.T, w *World) {
 	}
 }
 
-// testForgetReplies checks that an erasure removes the person's replies. Blanking must remove texts but keep rows. If
-// the network reports a removed message again, the message must not be stored again.
+// testForgetReplies checks that an erasure removes the number and the texts from the person's replies. Blanking must
+// remove only the texts. If the network reports an erased message again, the message must not be stored again.
 func testForgetReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
