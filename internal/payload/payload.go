@@ -4,12 +4,14 @@ package payload
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -105,14 +107,12 @@ func readForm(text []byte) (Payload, error) {
 	if err != nil {
 		return Payload{}, errors.Join(ErrForm, err)
 	}
-	f := form{root: map[string]any{}}
 	for name, values := range fields {
 		if !utf8.ValidString(name + strings.Join(values, "")) {
 			return Payload{}, ErrEncoding
 		}
-		f.put(name, values)
 	}
-	return Payload{f.root}, f.err
+	return nest(fields)
 }
 
 // readMultipart reads the fields of a form. It ignores files.
@@ -120,7 +120,6 @@ func readMultipart(body []byte, boundary string) (Payload, error) {
 	if boundary == "" {
 		return Payload{}, ErrForm
 	}
-	f := form{root: map[string]any{}}
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
 	fields := url.Values{}
 	for n := 0; ; n++ {
@@ -146,46 +145,49 @@ func readMultipart(body []byte, boundary string) (Payload, error) {
 		}
 		fields.Add(part.FormName(), string(value))
 	}
-	for name, values := range fields {
-		f.put(name, values)
-	}
-	return Payload{f.root}, f.err
+	return nest(fields)
 }
 
-// form builds nested objects from the names of a form.
-type form struct {
-	root map[string]any
-	err  error
-}
-
-// put adds a field. Each part of the name except the last must be an object. If one of them already has another value,
-// the field is added to the root under its whole name.
-func (f *form) put(name string, values []string) {
-	keys := keysOf(name)
-	if len(keys) > MaxDepth {
-		f.err = ErrTooMany
-		return
+// nest builds nested objects from the names of a form. It adds the names with the most parts first. So if a form has both
+// a[b] and a, the result has the object a, and not the value of a.
+func nest(fields url.Values) (Payload, error) {
+	type field struct {
+		name string
+		keys []string
 	}
-	at := f.root
-	for _, key := range keys[:len(keys)-1] {
-		inner, found := at[key]
-		if !found {
-			made := map[string]any{}
-			at[key], at = made, made
-			continue
+	all := make([]field, 0, len(fields))
+	for name := range fields {
+		keys := keysOf(name)
+		if len(keys) > MaxDepth {
+			return Payload{}, ErrTooMany
 		}
-		deeper, ok := inner.(map[string]any)
+		all = append(all, field{name, keys})
+	}
+	slices.SortFunc(all, func(a, b field) int {
+		return cmp.Or(cmp.Compare(len(b.keys), len(a.keys)), strings.Compare(a.name, b.name))
+	})
+	root := map[string]any{}
+	for _, f := range all {
+		put(root, f.keys, valueOf(fields[f.name]))
+	}
+	return Payload{root}, nil
+}
+
+// put adds a value, unless an object has the same place: the object contains more information. Each part of the name except
+// the last is an object or is missing, because names with more parts were added before.
+func put(at map[string]any, keys []string, value any) {
+	last := len(keys) - 1
+	for _, key := range keys[:last] {
+		inner, ok := at[key].(map[string]any)
 		if !ok {
-			f.root[name] = valueOf(values)
-			return
+			inner = map[string]any{}
+			at[key] = inner
 		}
-		at = deeper
+		at = inner
 	}
-	last := keys[len(keys)-1]
-	if _, object := at[last].(map[string]any); object {
-		return // parts of this field were added before, and contain more information
+	if _, object := at[keys[last]].(map[string]any); !object {
+		at[keys[last]] = value
 	}
-	at[last] = valueOf(values)
 }
 
 // valueOf returns a field's value: a text, or a list of texts if the field occurred several times.

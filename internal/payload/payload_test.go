@@ -61,6 +61,7 @@ func TestForms(t *testing.T) {
 		{"", "a=1&a=2", "a[1]", "2"},
 		{"", "a[[b]]=1", "/a[[b]]", "1"},
 		{"", "a[b]=1&a=2", "a.b", "1"},
+		{"", "a=2&a[b]=1&a[b][c]=3", "a.b.c", "3"},
 		{"multipart/form-data; boundary=x", part("phone", "333") + part("fields[a]", "Anna") + "--x--\r\n", "fields.a", "Anna"},
 		{"multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.txt\"\r\n\r\nsecret\r\n" + part("phone", "333") + "--x--\r\n", "f", ""},
 	} {
