@@ -276,7 +276,8 @@ func TestAutomationRecipes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		soon := time.Now().AddDate(0, 1, 0).Format("2006-01-02") // 2035 is too far ahead, because sequences accept dates within five years
+		// The date 2035-05-25 is too far ahead, because sequences accept dates within five years.
+		soon := time.Now().AddDate(0, 1, 0).Format("2006-01-02")
 		body = bytes.ReplaceAll(body, []byte("2035-05-25"), []byte(soon))
 		a.hook(path, "application/json", body, c.key, http.StatusOK, `{"accepted":true}`)
 		a.hook(path, "application/json", body, c.key, http.StatusOK, `{"accepted":true,"repeated":true}`)

@@ -67,8 +67,8 @@
 //   - The race detector reports a race in exsync.Event.GetChan when a cut happens during two of a client's requests. The
 //     first message to a person causes such a request; [Network.AwaitToken] waits for it.
 //   - A client may encrypt for a person while it decrypts a message from that person. Then it may write an older
-//     encryption state over a newer one. The recipient treats the next message as a repeat: it acknowledges the message and never
-//     shows it. A [Phone] avoids this.
+//     encryption state over a newer one. The recipient treats the next message as a repeat: it acknowledges the message
+//     and never shows it. A [Phone] avoids this.
 //   - A cut in the middle of a handshake costs a client 20 seconds.
 //   - If a frame comes while a client disconnects, a goroutine stays in FrameSocket.frameComplete for ever.
 //   - When a client is linked, it makes 812 keys, with one insert each: see [Network.FewKeys].
