@@ -64,8 +64,7 @@ func FuzzDelivery(f *testing.F) {
 	})
 }
 
-// FuzzAnswer checks answers with a status other than 200. Each is a refusal in Meta's form, or leaves the outcome
-// uncertain.
+// FuzzAnswer: an answer with a status other than 200 is never taken for a success.
 func FuzzAnswer(f *testing.F) {
 	f.Add(400, `{"error":{"code":131026,"message":"x","error_data":{"details":"y"}}}`)
 	f.Add(500, `{"error":{}}`)
