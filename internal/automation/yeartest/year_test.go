@@ -157,8 +157,8 @@ func (p *practice) compare(want yeartest.Year) {
 	p.t.Logf("%d occurrences %v, %d messages, %d expired", len(want.Occurrences), count, len(want.Departures), want.Expired)
 }
 
-// differ reports entries that only one of the two lists contains. It also reports an entry of the list got if its time is
-// before the time of the same entry in the list want, or later by more than the duration late.
+// differ reports entries that only one of the two lists contains. It also compares the times of an entry that both lists
+// contain. The time in the list got must not be earlier than in the list want, and later by at most the duration late.
 func differ[T any](t *testing.T, where string, want, got []T, late time.Duration, key func(T) (string, time.Time)) {
 	t.Helper()
 	type two struct{ want, got []time.Time }

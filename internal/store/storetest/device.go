@@ -471,8 +471,8 @@ func testTakePace(t *testing.T, w *World) {
 	}
 }
 
-// testHeldIsBusy checks that neither the person nor the session can be removed while a device holds a message, because
-// the device may be sending the message now.
+// testHeldIsBusy checks that neither the person nor the session can be removed while a device holds a message. The
+// reason is that the device may be sending the message now.
 func testHeldIsBusy(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -503,8 +503,8 @@ func testHeldIsBusy(t *testing.T, w *World) {
 	}
 }
 
-// testTakeFence checks that after a failover no device can take messages before a node has joined, because the database
-// may have lost which messages devices took before.
+// testTakeFence checks that after a failover no device can take messages before a node has joined. The reason is that
+// the database may have lost which messages devices took.
 func testTakeFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
