@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -32,15 +33,30 @@ func (b *browser) visit(address string) {
 	b.waitFor(`document.readyState === "complete"`)
 }
 
-// waitFor waits until the script returns true.
+// becomesTrue is a script that waits in the page until a condition is true, but at most a second. If the browser goes to
+// another page meanwhile, the script ends with an error.
+const becomesTrue = `new Promise((done) => {
+	const end = performance.now() + 1000
+	const look = () => {
+		let met = false
+		try { met = Boolean(%s) } catch {}
+		if (met || performance.now() > end) done(met)
+		else setTimeout(look, 20)
+	}
+	look()
+})`
+
+// waitFor waits until the script returns true. If the browser goes to another page meanwhile, waitFor looks at that page.
 func (b *browser) waitFor(script string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // waits between two tries
-		done, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	for {
+		done, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(becomesTrue, script), chromedp.EvalAwaitPromise))
 		if err == nil && done {
 			return
 		}
-		if time.Now().After(deadline) {
+		if ctx.Err() != nil {
 			b.screenshot("failed")
 			words, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.pathname + " " + document.body.innerText`))
 			b.t.Fatalf("never came true: %s (%v); the page says %.900q; the console says %q", script, err, words, b.said)
