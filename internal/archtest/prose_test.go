@@ -43,9 +43,10 @@ type counts struct{ long, hard int }
 // word matches a text between blanks that contains a letter or a figure. Operators, dashes and bullets are not words.
 var word = regexp.MustCompile(`\S*[\pL\pN]\S*`)
 
-var sentenceEnd = regexp.MustCompile(`[.!?]["')\]*_]*\s+`)
+var sentenceEnd = regexp.MustCompile(`[.!?]["')\]_]*\s+`)
 
-// sentences splits a paragraph into sentences. A list after a colon counts as part of its sentence.
+// sentences splits a paragraph into sentences. A list after a colon counts as part of its sentence. Bold words count as
+// part of the sentence after them.
 func sentences(paragraph string) []string {
 	return sentenceEnd.Split(strings.TrimSpace(paragraph), -1)
 }
