@@ -17,8 +17,9 @@ import (
 //	$timeline             PostgreSQL's timeline, 0 if there is none (postgres.go)
 //
 // On SQLite, casts and row locks are removed, because SQLite's single writer locks the whole file. greatest and least
-// become max and min. A limit gets a plus sign before its parameter. If an argument is null, SQLite's max and min return null, but PostgreSQL ignores the argument. So
-// no statement passes a null. If these additions are not enough, there are two texts, and a comment gives the reason.
+// become max and min. A limit gets a plus sign before its parameter. If an argument is null, SQLite's max and min
+// return null, but PostgreSQL ignores the argument. So no statement passes a null. If these additions are not enough,
+// there are two texts, and a comment gives the reason.
 //
 // The rows of RETURNING come in no fixed order, so callers find each row by its key.
 type Dialect struct {
