@@ -160,9 +160,12 @@ func TestGroupManaged(t *testing.T) {
 	if err != nil || len(info.Participants) != 2 {
 		t.Fatalf("made %+v: %v", info, err)
 	}
+	before := shop.events()
 	if _, err := shop.UpdateGroupParticipants(t.Context(), info.JID, []types.JID{bruno.JID()}, whatsmeow.ParticipantChangeAdd); err != nil {
 		t.Fatal(err)
 	}
+	// Meanwhile the client changes its list of members, without a lock for messages to the group.
+	await(shop, before, func(e *events.GroupInfo) bool { return len(e.Join) == 1 })
 	if err := shop.SetGroupName(t.Context(), info.JID, "Soci e amici"); err != nil {
 		t.Fatal(err)
 	}
