@@ -302,6 +302,15 @@ func (b *browser) press(words string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
+// leaves runs the function act, which makes the browser go to another page. Then it waits until that page is ready. Without
+// this wait, a test could look at the former page, which still gets news from the server.
+func (b *browser) leaves(act func()) {
+	b.t.Helper()
+	evaluate[bool](b, `window.former = true`) // the next page does not have this variable
+	act()
+	b.until(`!window.former && document.readyState === "complete"`)
+}
+
 // fill types texts into fields. The argument pairs contains each field's name, followed by its text. fill looks for a
 // field first in the open dialog, then in the page.
 func (b *browser) fill(pairs ...string) {

@@ -38,7 +38,7 @@ func TestGateway(t *testing.T) {
 		b.check("unlinked")
 		page := evaluate[string](b, "location.pathname")
 		id := page[strings.LastIndex(page, "/")+1:]
-		b.press(says[0])
+		b.leaves(func() { b.press(says[0]) })
 		b.ticking(`document.querySelector(".pairing .qr path")`)
 		b.check("qr")
 		found, err := w.Client().Session(context.Background(), id)
@@ -52,7 +52,7 @@ func TestGateway(t *testing.T) {
 		b.until(`document.querySelector("[name=access_token]")`)
 		b.check("replace")
 		b.fill("access_token", "another")
-		b.click("main form .btn-primary")
+		b.leaves(func() { b.click("main form .btn-primary") })
 		b.ticking(`document.querySelector(".link-state .tag-bad")`)
 		b.reads(says[5])
 		b.check("refused")

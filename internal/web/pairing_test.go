@@ -69,7 +69,7 @@ func TestPairing(t *testing.T) {
 		b.signIn(w.clients[puntuale.Staff])
 		b.open(page)
 		b.check("unlinked")
-		b.press(says[0])
+		b.leaves(func() { b.press(says[0]) })
 		b.ticking(`document.querySelector(".pairing .qr path")`)
 		first := evaluate[string](b, shown)
 		if first != drawn(t, code()) {
@@ -109,7 +109,7 @@ func TestPairing(t *testing.T) {
 		b.do(chromedp.Navigate(w.base + page))
 		b.tap(".link-state details summary")
 		b.fill("phone", "+"+shopNumber)
-		b.press(says[4])
+		b.leaves(func() { b.press(says[4]) })
 		b.ticking(`/^[0-9A-Z]{4}-[0-9A-Z]{4}$/.test(document.querySelector(".pairing-code")?.innerText)`)
 		b.check("code")
 		if err := shop.EnterCode(t.Context(), b.text(".pairing-code")); err != nil {
