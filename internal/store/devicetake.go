@@ -90,7 +90,7 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, ho
 
 // takeCandidates are the messages that the device could take. They were read outside a transaction.
 type takeCandidates struct {
-	free    []puntuale.HeldMessage // messages that may leave now: first at most one new message for each person, then the repeats
+	free    []puntuale.HeldMessage // messages that may leave now, one for each person: first the new messages, then the repeats
 	outside []puntuale.Settlement  // messages outside their window; each is postponed until its window opens again
 }
 
@@ -156,7 +156,20 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 			found.outside = append(found.outside, puntuale.Settlement{MessageRef: puntuale.MessageRef{Client: m.Client, ID: m.ID}, State: puntuale.Pending, Next: next})
 		}
 	}
+	found.free = repeatsFirst(found.free)
 	return found, nil
+}
+
+// repeatsFirst removes a new message if the device may repeat an earlier message to the same person. The earlier message
+// must leave first, so the new one waits for the next take.
+func repeatsFirst(free []puntuale.HeldMessage) []puntuale.HeldMessage {
+	repeats := map[string]bool{}
+	for _, m := range free {
+		if m.Intent != 0 {
+			repeats[m.Phone] = true
+		}
+	}
+	return slices.DeleteFunc(free, func(m puntuale.HeldMessage) bool { return m.Intent == 0 && repeats[m.Phone] })
 }
 
 // opens reports whether the message may leave now. If it may not, next is the first time at which it may. A zero next

@@ -36,7 +36,7 @@ const manyContacts = 50
 
 func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, limit int, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
 	limit = max(1, min(limit, scanAtOnce))
-	err = s.db.FeedWriter.Do(ctx, engine.SingleTimestamped(s.work, func(ctx context.Context, a engine.Querier) error {
+	err = s.db.FeedWriter.Do(ctx, engine.SingleTimestamped(s.dates, func(ctx context.Context, a engine.Querier) error {
 		more = false
 		if err := lockClient(ctx, a, d.Client); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, tr
 	ids := engine.Column(triggers, func(t *puntuale.TakenTrigger) puntuale.ContactID { return puntuale.ContactID(t.Subject) })
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if err := s.db.FeedWriter.Do(ctx, engine.SingleTimestamped(s.work, func(ctx context.Context, a engine.Querier) error {
+	if err := s.db.FeedWriter.Do(ctx, engine.SingleTimestamped(s.dates, func(ctx context.Context, a engine.Querier) error {
 		if err := lockClient(ctx, a, client); err != nil {
 			return err
 		}

@@ -16,13 +16,16 @@ import (
 type Rules struct {
 	db      *engine.DB
 	work    *engine.Kind // the kind of the runners' transactions
+	dates   *engine.Kind // the kind of the transactions that update the dates of contacts; they give way to calls
 	blanked atomic.Int64 // Unix time in microseconds: this process has blanked the log's lines before this time
 }
 
 // New returns the rules of a database.
 func New(db *engine.DB) *Rules {
-	s := &Rules{db: db, work: engine.NewSingle("automation", engine.PriorityFeed)}
+	s := &Rules{db: db, work: engine.NewSingle("automation", engine.PriorityFeed), dates: engine.NewSingle("dates", engine.PriorityFeed)}
 	s.work.Check, s.work.Background = engine.RunAgain, true // a task may run twice, because its second run changes nothing more
+	s.dates.Check, s.dates.Background = engine.RunAgain, true
+	s.dates.Class, s.dates.GivesWay = engine.ClassFeed, true
 	return s
 }
 

@@ -25,10 +25,10 @@ type checkpointer struct {
 
 // Limits of SQLite's log, in pages. If CheckpointFrom were smaller, pages that change often would be copied more often.
 const (
-	CheckpointFrom  = 2000                  // if the log is longer, the checkpointer begins to copy
-	CheckpointLast  = 400                   // if at most this many pages are left to copy, the checkpointer stops and leaves them to the writer
-	CheckpointEnd   = 4000                  // if the log is longer, the writer copies the last pages
-	checkpointEach  = 20000                 // if the log is longer, every commit copies the log, because the checkpointer is too slow
+	CheckpointFrom  = 10000                 // if the log is longer, the checkpointer begins to copy
+	CheckpointLast  = 1000                  // if at most this many pages are left to copy, the checkpointer stops and leaves them to the writer
+	CheckpointEnd   = 12000                 // if the log is longer, the writer copies the last pages
+	checkpointEach  = 60000                 // if the log is longer, every commit copies the log, because the checkpointer is too slow
 	checkpointEvery = 20 * time.Millisecond // time between two checks of the log
 )
 

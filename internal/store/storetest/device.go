@@ -443,6 +443,16 @@ func testDedupingDevice(t *testing.T, w *World) {
 	}
 	p.wantState("sent", id, puntuale.Completed)
 
+	first := p.start(number(3), Begin)
+	p.take(a, Begin)
+	next := p.start(number(3), Begin.Add(time.Minute))
+	repeat := p.take(a, over)
+	p.wantTaken("the repeat before the person's next message", repeat, first)
+	if len(repeat) == 1 {
+		p.report(a, over, repeat[0], puntuale.Sent)
+	}
+	p.wantTaken("the person's next message", p.take(a, over), next)
+
 	asked := p.start(number(2), Begin, func(r *puntuale.StartRun) { r.Messages[0].Content.Resend = true })
 	c := p.link(false)
 	p.wantTaken("first", p.take(c, Begin), asked)
