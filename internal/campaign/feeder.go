@@ -66,7 +66,7 @@ func New(cfg Config) *Feeder {
 	return &Feeder{Config: cfg, plans: map[puntuale.CampaignID]*feedState{}}
 }
 
-// Run feeds until ctx ends.
+// Run feeds the campaigns until ctx ends.
 func (f *Feeder) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := idleEvery
