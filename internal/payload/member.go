@@ -16,7 +16,7 @@ type Member struct{ Path, Text string }
 // when other entries are missing.
 func (p Payload) Members(limit int) []Member {
 	l := memberList{payload: p, limit: limit}
-	l.add(place{}, p.root)
+	l.add(memberPath{}, p.root)
 	return l.all
 }
 
@@ -26,11 +26,11 @@ type memberList struct {
 	all     []Member
 }
 
-// place is where a value stands. path is the path for people. pointer is the same place as a JSON Pointer, which
-// identifies the entries of lists by their numbers. path equals pointer if a name on the way is not plain.
-type place struct{ path, pointer string }
+// memberPath contains two paths to one value. path is the path for people. pointer is a JSON Pointer, which identifies
+// the entries of lists by their numbers. If a name in the path contains dots or brackets, path is the same as pointer.
+type memberPath struct{ path, pointer string }
 
-func (l *memberList) add(at place, value any) {
+func (l *memberList) add(at memberPath, value any) {
 	if len(l.all) >= l.limit {
 		return
 	}
@@ -56,14 +56,14 @@ func (l *memberList) found(path, text string) {
 	}
 }
 
-func (l *memberList) list(at place, entries []any) {
+func (l *memberList) list(at memberPath, entries []any) {
 	if text := textOf(entries); text != "" && at.path != "" {
 		l.found(at.path, text)
 		return
 	}
 	telling := tellingMember(entries)
 	for i, entry := range entries {
-		next := place{path: fmt.Sprintf("%s[%d]", at.path, i), pointer: fmt.Sprintf("%s/%d", at.pointer, i)}
+		next := memberPath{path: fmt.Sprintf("%s[%d]", at.path, i), pointer: fmt.Sprintf("%s/%d", at.pointer, i)}
 		if strings.HasPrefix(at.path, "/") {
 			next.path = next.pointer
 		} else if telling != "" {
@@ -100,9 +100,9 @@ func tellingMember(entries []any) string {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// member returns the place of a member. If the name contains dots or brackets, its path is a JSON Pointer.
-func (at place) member(name string) place {
-	next := place{pointer: at.pointer + "/" + escape.Replace(name)}
+// member returns the path of a member. If the name contains dots or brackets, its path is a JSON Pointer.
+func (at memberPath) member(name string) memberPath {
+	next := memberPath{pointer: at.pointer + "/" + escape.Replace(name)}
 	switch plain := name != "" && name[0] != '/' && !strings.ContainsAny(name, ".[]") && strings.TrimSpace(name) == name; {
 	case strings.HasPrefix(at.path, "/") || !plain:
 		next.path = next.pointer
