@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,8 +64,8 @@ func testKnownRecipients(t *testing.T, w *World) {
 	}
 }
 
-// testDeparted checks that the store keeps each part of a session's pace. It also checks that Departed returns no times
-// while no message has left.
+// testDeparted checks that the store keeps each part of a session's pace. It also checks that Departed returns when the
+// session's messages left, latest first.
 func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -80,5 +81,22 @@ func testDeparted(t *testing.T, w *World) {
 	}
 	if all, err := w.Departed(ctx, c.ID, c.Session, Begin.Add(-24*time.Hour), 10); err != nil || len(all) != 0 {
 		t.Errorf("nothing left: %v, %v", all, err)
+	}
+	node, ids := w.MustJoin(), c.MustStart(phone, Begin, 4)
+	for i, id := range ids[:2] {
+		c.MustSend(node, Begin.Add(time.Duration(i)*time.Hour), id)
+	}
+	c.MustEnd(node, Begin.Add(2*time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Detail: puntuale.Quoted("x")}, ids[2])
+	for since, want := range map[time.Time][]time.Time{
+		Begin:                  {Begin.Add(time.Hour), Begin},
+		Begin.Add(time.Second): {Begin.Add(time.Hour)},
+	} {
+		all, err := w.Departed(ctx, c.ID, c.Session, since, 10)
+		if err != nil || !slices.EqualFunc(all, want, time.Time.Equal) {
+			t.Errorf("since %v: %v, %v, want %v", since, all, err, want)
+		}
+	}
+	if all, err := w.Departed(ctx, c.ID, c.Session, Begin, 1); err != nil || len(all) != 1 || !all[0].Equal(Begin.Add(time.Hour)) {
+		t.Errorf("the latest: %v, %v", all, err)
 	}
 }
