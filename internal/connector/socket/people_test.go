@@ -81,6 +81,10 @@ func TestAskedTooOften(t *testing.T) {
 	if queries, _ := w.asked(); queries > 2 {
 		t.Errorf("%d queries", queries)
 	}
+	_, err := w.send(w.text(w.net.Group("Clienti", w.shop, anna.Account).Code(), "al gruppo"))
+	if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.Deferred || e.After < 4*time.Minute {
+		t.Errorf("to the group of an invitation: %+v", e)
+	}
 	w.mustSend(w.text("+"+annaNumber, "intanto"))
 	anna.Await(t, whatsapptest.Text("intanto"))
 	remove()

@@ -137,13 +137,11 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 // wait waits for the network's answer whether a person has WhatsApp. It returns an error immediately if no query may be
 // sent now.
 func (p *personDirectory) wait(ctx context.Context, phone string) error {
-	now := p.n.c.cfg.Clock.Now()
-	p.mu.Lock()
-	if left := p.quiet.Sub(now); left > 0 {
-		p.mu.Unlock()
+	if left := p.quietFor(); left > 0 {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonCheckWaits), Detail: puntuale.Because(reasonChecksLimited), After: left}
 	}
 	done := make(chan error, 1)
+	p.mu.Lock()
 	p.waiting[phone] = append(p.waiting[phone], done)
 	if !p.asking {
 		p.asking = true
@@ -203,9 +201,7 @@ func (p *personDirectory) query(batch map[string][]chan error) error {
 	defer cancel()
 	found, err := cli.IsOnWhatsApp(ctx, phones)
 	if errors.Is(err, whatsmeow.ErrIQRateOverLimit) {
-		p.mu.Lock()
-		p.quiet = p.n.c.cfg.Clock.Now().Add(askAgain)
-		p.mu.Unlock()
+		p.beQuiet()
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonCheckWaits), Detail: puntuale.Quoted(overLimit), After: askAgain, Err: err}
 	}
 	if err != nil {
@@ -229,10 +225,27 @@ func (p *personDirectory) query(batch map[string][]chan error) error {
 	return nil
 }
 
+// beQuiet stops all queries for askAgain, because the network answered that there were too many.
+func (p *personDirectory) beQuiet() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.quiet = p.n.c.cfg.Clock.Now().Add(askAgain)
+}
+
+// quietFor returns how long no query may be sent. If it is 0 or less, a query may be sent now.
+func (p *personDirectory) quietFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.quiet.Sub(p.n.c.cfg.Clock.Now())
+}
+
 // findGroup returns the group of an invitation code.
 func (p *personDirectory) findGroup(ctx context.Context, cli *whatsmeow.Client, code string) (types.JID, error) {
 	if a, ok := p.validAnswer(code); ok {
 		return a.group, nil
+	}
+	if left := p.quietFor(); left > 0 {
+		return types.JID{}, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonGroupWaits), Detail: puntuale.Because(reasonChecksLimited), After: left}
 	}
 	group, err := cli.GetGroupInfoFromLink(ctx, code)
 	switch {
@@ -241,6 +254,7 @@ func (p *personDirectory) findGroup(ctx context.Context, cli *whatsmeow.Client, 
 	case errors.Is(err, whatsmeow.ErrInviteLinkInvalid), errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrIQBadRequest):
 		return types.JID{}, final(reasonInviteInvalid, puntuale.Quoted("406"))
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
+		p.beQuiet()
 		return types.JID{}, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonGroupWaits), Detail: puntuale.Quoted(overLimit), After: askAgain, Err: err}
 	case err != nil:
 		return types.JID{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonGroupFailed), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
