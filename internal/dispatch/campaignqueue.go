@@ -23,7 +23,8 @@ func (s *scheduler) campaignMost() int {
 }
 
 // recipientKey identifies a recipient of a session. Messages of campaigns to a phone have one key, and all other
-// messages to this phone have another key. Therefore, they do not wait for each other.
+// messages to this phone have another key. Therefore, messages of campaigns and other messages to one phone do not wait
+// for each other.
 type recipientKey struct {
 	phone    string
 	campaign bool

@@ -160,7 +160,8 @@ func (m *membership) keepLease(ctx context.Context) {
 			wait = 0 // the process may have been suspended for a while, so the next beat is due now
 			continue
 		case <-m.beat:
-			// The node joined again with a new lease. Renew it immediately, so that the count starts again.
+			// The node joined again with a new lease. Renew the lease immediately, because keepLease counts a lease
+			// from its last renewal.
 		case <-fired:
 		}
 		release()

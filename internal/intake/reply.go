@@ -27,7 +27,7 @@ type Confirmation struct {
 // the confirmation is sent. The store writes the message's keyed hash last. If the server crashes before this, the
 // network sends the message again, and takeMessages does the rest. Each part has its effect only once.
 //
-// Few messages change consent. Therefore, the store first gets all messages at once, and reads the settings in its
+// Few messages change consent. Therefore, the store first gets all messages in one call, and reads the settings in its
 // transaction. If a message may change consent, the store refuses them ([puntuale.ErrConsentFirst]). In this case,
 // consents handles the changes of consent first.
 func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLog, all []puntuale.InboundMessage) error {

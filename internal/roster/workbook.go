@@ -149,7 +149,7 @@ func isTrue(text string) bool { return text == "1" || text == "true" }
 const maxStyles = 1 << 16
 
 // dateStyles finds the styles that show a number as a day or a time. It reads token by token, because decoding all
-// styles at once would need much memory.
+// styles together would need much memory.
 func (a *archive) dateStyles(name string) ([]bool, error) {
 	p, err := a.part(name)
 	if p == nil {

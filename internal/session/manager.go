@@ -145,7 +145,7 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	}
 }
 
-// setOwned takes and releases sessions. It returns the sessions that the caller must open at once. Work for these
+// setOwned takes and releases sessions. It returns the sessions that the caller must open immediately. Work for these
 // sessions waits until they are open.
 func (m *Manager) setOwned(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*managedSession) {
 	m.mu.Lock()

@@ -41,7 +41,7 @@ create table if not exists socket_note (name text not null primary key, value te
 // tables at the same time.
 const upgradeTries = 5
 
-// devices stores the keys and states of linked numbers. Its methods may be called by many goroutines at once.
+// devices stores the keys and states of linked numbers. It is safe for concurrent use.
 type devices struct {
 	db     *sql.DB
 	shared *dbutil.Database // db, in the type that the library uses

@@ -22,7 +22,7 @@ const (
 	triesOfAccount = 50
 	triesOfAddress = 30
 	triesOfCode    = 5
-	triesOfHost    = 20 // not sign-ins, but DNS queries for a partner's host name
+	triesOfHost    = 20 // limits DNS queries for a partner's host name, not sign-ins
 )
 
 // If the partner is unknown, several logins may have the same e-mail. SignIn then compares at most mostChecks

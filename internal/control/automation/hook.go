@@ -185,7 +185,7 @@ func mapped(c *control.Client, m map[string]string, p payload.Payload) (phone st
 	for name, text := range m {
 		path, err := payload.ParsePath(text)
 		if err != nil {
-			continue // impossible: Check accepts only paths
+			continue // this cannot happen, because Check accepts only paths
 		}
 		value := strings.TrimSpace(p.Text(path))
 		switch {
