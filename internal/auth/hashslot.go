@@ -52,7 +52,7 @@ const (
 
 const faultSigninTooMany puntuale.ReasonCode = "signin.too_many"
 
-// errFull is the error if the queue is full.
+// errFull is the error for a caller that the queue refuses.
 var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooMany), RetryAfter: retryAfter}
 
 // Queue gives callers slots for hashing passwords. It is safe for concurrent use.
@@ -93,8 +93,8 @@ type waiter struct {
 	done chan error
 }
 
-// Enter waits for a slot. Call leave to release the slot. Codes: rate_limited, with the time to wait, if the queue is
-// full. Any other error comes from the context.
+// Enter waits for a slot. Call leave to release the slot. Codes: rate_limited, with the time to wait, if too many
+// callers wait, or too many calls of this caller. Any other error comes from the context.
 func (q *Queue) Enter(ctx context.Context, a HashCaller) (leave func(), err error) {
 	w, err := q.join(a)
 	if err != nil {

@@ -4,7 +4,7 @@ import "puntuale"
 
 // campaignQueue contains the messages that campaigns fed to one session. The dispatcher reads the campaign queue
 // separately from the session's other messages, always from the beginning. It keeps only a small part of the campaign
-// queue in memory. The session's other messages leave first, and never wait for a message of a campaign.
+// queue in memory. The session's other messages leave before all waiting messages of campaigns.
 type campaignQueue struct {
 	ready    fifo[*queuedMessage] // messages that are due and prepared
 	open     bool                 // at least one campaign may have messages to send

@@ -98,8 +98,9 @@ func (m *membership) rejoin(node puntuale.NodeID) {
 }
 
 // nudge starts a read of the roster, because the session has a due message or has changed. Session 0 means any free
-// session. If no node owns the session, only the node that should own it acts. If insist is true, this node always
-// takes the session, because it was created or changed here. Any goroutine may call nudge.
+// session. If no node owns the session, only the node that should own it acts. If insist is true, this node takes a
+// free session even if another node should own it, because the session was created or changed here. Any goroutine may
+// call nudge.
 func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
 	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
