@@ -11,7 +11,7 @@ import (
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
-	pairsMost = 10_000 // the most persons in memory; before one more is added, persons who need not wait are removed
+	pairsMost = 10_000 // with this number of persons in memory, persons who need not wait are removed before one more is added
 )
 
 // pairs contains what was recently sent to each person. It is safe for concurrent use.

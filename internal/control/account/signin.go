@@ -15,8 +15,9 @@ import (
 	"puntuale/internal/control"
 )
 
-// How many sign-in attempts are accepted without a wait. Each attempt is counted three times: for its account at its IP
-// address, for its account at all addresses, and for its IP address.
+// How many sign-in attempts are accepted without a wait. Usually each attempt is counted three times: for its account
+// at its IP address, for its account at all addresses, and for its IP address. An attempt from a known browser is
+// counted once.
 const (
 	triesOfPair    = 5
 	triesOfAccount = 50

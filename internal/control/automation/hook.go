@@ -124,7 +124,7 @@ type HookRequest struct {
 
 // HookResult is the result of a call.
 type HookResult struct {
-	Accepted bool             // the rule will decide about the call
+	Accepted bool             // the call has no faults, so the rule will decide about the call, unless Repeated is true
 	Repeated bool             // the call repeats an earlier one within [puntuale.HookRepeat], so it has no effect
 	Faults   []puntuale.Fault // why the rule will not act on the call
 }
