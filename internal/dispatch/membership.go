@@ -199,7 +199,7 @@ func (m *membership) keepLease(ctx context.Context) {
 const eagerly = 500 * time.Millisecond
 
 // keepSessions looks for dead nodes every Beat. It reads the roster every Poll, and immediately after nudge. Therefore,
-// a new session has an owner within a Poll, even if a wakeup is lost.
+// if the node that should own a new session is alive, the session has an owner within a Poll, even if a wakeup is lost.
 func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()

@@ -135,7 +135,7 @@ func (m *Manager) Wake(puntuale.SessionID) { ring(m.wake) }
 
 // Own sets the sessions that the node owns from now on. The manager opens the new ones, and closes those that are no
 // longer in the list. Sessions in the argument leaving do not change. Node 0 owns nothing. Own never blocks. When it
-// returns, all sessions are open, except sessions whose work still runs.
+// returns, all sessions with a linker are open, except sessions whose work still runs.
 func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	for _, p := range m.setOwned(node, sessions, leaving) {
 		m.open(p)

@@ -206,7 +206,7 @@ func (d *devices) noted(ctx context.Context, name string) (string, error) {
 	return value, err
 }
 
-// container stores the device of one session. The library's own table requires keys of the right length. So container
+// container stores the device of one session. The library's own table requires keys of a certain length. So container
 // writes zeros there, and the sealed keys into socket_device.
 type container struct {
 	*devices
