@@ -58,7 +58,7 @@ var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.B
 // Queue gives callers slots for hashing passwords. It is safe for concurrent use.
 type Queue struct {
 	mu     sync.Mutex
-	free   int // unused slots
+	free   int // number of unused slots
 	queues [2]hashQueue
 	next   int // index of the queue that is served next if both have waiters
 }

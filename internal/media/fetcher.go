@@ -56,7 +56,7 @@ type Fetcher struct {
 
 	mu     sync.Mutex
 	files  map[key]*file
-	stored int64 // bytes on disk
+	stored int64 // number of bytes on disk
 }
 
 // New returns a fetcher. If the system allows this, the fetcher removes a file's name as soon as the file is open. So no

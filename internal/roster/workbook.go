@@ -30,7 +30,7 @@ type workbook struct {
 	sheets  []string // names of the parts of sheets that are not read yet
 	sheet   *part    // the open sheet; nil: no sheet is open
 	content bool     // the open sheet has a row that is not blank
-	row     int      // number of the last row
+	row     int      // number of the last row that was read
 	record  record
 }
 
