@@ -199,7 +199,8 @@ func (m *membership) keepLease(ctx context.Context) {
 const eagerly = 500 * time.Millisecond
 
 // keepSessions looks for dead nodes every Beat. It reads the roster every Poll, and immediately after nudge. Therefore,
-// if the node that should own a new session is alive, the session has an owner within a Poll, even if a wakeup is lost.
+// a new session has an owner within a Poll, even if a wakeup is lost. Exception: if the node that should own the
+// session has just died, this takes about as long as a lease.
 func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()
