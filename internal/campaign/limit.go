@@ -19,7 +19,7 @@ func NewLimits(s puntuale.Session) Limits {
 	return Limits{Session: s, Official: s.Type == puntuale.Official && !s.Sandbox}
 }
 
-// HasLimits reports whether Load is needed.
+// HasLimits reports whether a limit counts the messages in Load.
 func (l *Limits) HasLimits() bool {
 	return l.Official || l.Session.Pace.PerDay > 0 || l.pacesColdContacts()
 }

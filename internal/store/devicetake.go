@@ -15,7 +15,7 @@ import (
 )
 
 // If devices send a session's messages, the dispatcher has no session queue for the session. Each take locks the
-// session's row, so two takes of one session never run at once. A take decides order, pace and window from rows of the
+// session's row, so two takes of one session never run together. A take decides order, pace and window from rows of the
 // database.
 //
 // While an attempt is open, next_at of its message is the end of the hold. After the end of the hold, the session's
@@ -415,8 +415,8 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	return nil
 }
 
-// refuseBeforeQuarantine refuses takes after a failover until a node has done the quarantine. The new database server
-// may have lost holds. The messages of lost holds must first become uncertain.
+// refuseBeforeQuarantine refuses takes after a failover until a node has done the quarantine. The reason is that the new
+// database server may have lost holds, and the messages of lost holds must first become uncertain.
 func (s *Store) refuseBeforeQuarantine(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil

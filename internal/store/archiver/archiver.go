@@ -131,7 +131,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	return t.done, engine.PublicError(err)
 }
 
-// ErrKilled is an error for tests: the work stops at once, as if the process was killed.
+// ErrKilled is an error for tests: the work stops immediately, as if the process was killed.
 var ErrKilled = errors.New("killed")
 
 func (t *archiveTerm) at(step string) error {
@@ -274,7 +274,7 @@ func (t *archiveTerm) begin(ctx context.Context) (leased bool, err error) {
 	return true, err
 }
 
-// end gives up the lease, so that another node can take it at once.
+// end gives up the lease, so that another node can take it immediately.
 func (t *archiveTerm) end(ctx context.Context) error {
 	return t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update archive set until = 0 where one = 1 and term = $1`, t.term)

@@ -161,7 +161,7 @@ func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error
 	return r.RowsAffected()
 }
 
-// Queue saves a round trip on PostgreSQL. On SQLite it runs the statement at once.
+// Queue saves a round trip on PostgreSQL. On SQLite it runs the statement immediately.
 func (l *Conn) Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error {
 	if !l.dialect.Postgres {
 		if scan != nil {

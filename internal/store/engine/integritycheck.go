@@ -15,7 +15,7 @@ import (
 
 // Damage to a SQLite file is found in four ways:
 //
-//   - A statement reads damaged data. After that, all calls of the store fail (noticed).
+//   - A statement reads damaged data. After that, all calls of the store fail (see noticed).
 //   - Verify checks the whole file, in the background or by command.
 //   - A start after an unclean end checks as much as it can in a few seconds.
 //   - Damage that was found once leaves a mark file beside the database. Then the next start checks the whole file,

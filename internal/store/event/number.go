@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
-// wait.
+// Limits of one transaction that numbers facts. On SQLite, all other tasks wait for this transaction. On PostgreSQL,
+// only other numberers wait.
 const (
 	numberedFacts   = 1000 // how many facts one transaction numbers; the last row may contain a few more
 	numberedClients = 50   // largest number of clients in one transaction

@@ -180,7 +180,7 @@ func (s *Fleet) Leave(ctx context.Context, node puntuale.NodeID) error {
 
 // LockDispatch prevents a second process from dispatching from the same SQLite file. Leases alone would notice the
 // second process too late. release frees the lock. No other process can have this lock, so the new holder deletes the
-// nodes of killed processes at once. On PostgreSQL nothing is locked, because nodes share the work. Codes: conflict
+// nodes of killed processes immediately. On PostgreSQL nothing is locked, because nodes share the work. Codes: conflict
 // (another process dispatches).
 func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err error) {
 	if s.File == "" {

@@ -61,7 +61,9 @@ type grantedRow struct {
 	attempt int // number of this attempt
 	purpose puntuale.Purpose
 	blocked bool
-	marked  bool // the blacklist contains the number's mark, so the number was blacklisted before the message was accepted
+	// marked says that the blacklist contains the number's mark. The erasure that wrote the mark stopped all open messages
+	// to the number. So the number was blacklisted before this message was accepted.
+	marked  bool
 	refused bool // the message is marketing, and the person did not agree to marketing
 	charged bool // the claim must take a credit for this message
 }
@@ -420,7 +422,7 @@ func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 
 // checkClaim finds out whether a claim is on disk, after the connection was lost during COMMIT. If the claim is on
 // disk, the rows of granted messages contain the claim's token. checkClaim locks one such row, and so waits for a
-// commit that is still running. A claim that granted nothing may simply run again.
+// commit that is still running. A claim that granted nothing can simply run again.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {
