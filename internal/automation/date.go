@@ -16,8 +16,8 @@ const (
 	// readPerDate: planning one date takes about as long as reading this many contacts.
 	readPerDate = 3
 
-	// datesRead is how many dates the runner reads and plans before it stores them. While calls arrive, it stores them in
-	// several small transactions.
+	// datesRead: before the runner stores dates, it reads and plans enough dates for at least this many messages. While
+	// calls arrive, it stores these dates in several small transactions.
 	datesRead = 64
 )
 
