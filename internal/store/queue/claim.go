@@ -61,8 +61,8 @@ type grantedRow struct {
 	attempt int // number of this attempt
 	purpose puntuale.Purpose
 	blocked bool
-	// marked says that the blacklist contains the number's mark. The erasure that wrote the mark stopped all open messages
-	// to the number. So the number was blacklisted before this message was accepted.
+	// marked says that the blacklist contains the number's mark. The erasure that wrote the mark closed or stopped all open
+	// messages to the number. So the number was blacklisted before this message was accepted.
 	marked  bool
 	refused bool // the message is marketing, and the person did not agree to marketing
 	charged bool // the claim must take a credit for this message
@@ -201,8 +201,8 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
 returning message.client_id, message.id, message.due_at, message.attempt,
  message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
-// MarkedMessages finds messages to numbers whose marks are in the blacklist. It runs only for clients that have erased
-// persons.
+// MarkedMessages finds messages to numbers whose marks are in the blacklist. It runs only if a message of the claim
+// contains a mark, because its client has erased persons.
 const MarkedMessages = `
 select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
 

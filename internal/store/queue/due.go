@@ -250,8 +250,8 @@ func (s *Queue) SendPermissions(ctx context.Context, clients []puntuale.ClientID
 const SendPermissionsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
-// erasures counts the erasures that replaced a blacklisted number by its mark. The database evaluates this expression
-// once in each statement.
+// erasures counts the erasures that replaced a number by its mark, in the blacklist or in the ledger of consent. The
+// database evaluates this expression once in each statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
 // sendPermissions returns the send permissions of clients. It leaves out clients that do not exist. erased is the
