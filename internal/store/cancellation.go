@@ -144,7 +144,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 	return nil
 }
 
-// CancelMessages reads and cancels the messages in one transaction. So it cancels all of them or none.
+// CancelMessages does all its work in one transaction. If one of the messages does not exist, it cancels none of them.
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage

@@ -359,7 +359,7 @@ func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntual
 	if p.PerMinute > 0 {
 		interval = time.Minute / time.Duration(p.PerMinute)
 	}
-	if p.Jitter > 0 { // one message at a time, because each message needs its own random delay
+	if p.Jitter > 0 { // the delay is computed from the time of the last take, so that trying again does not change the delay
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(last.String()))
 		interval += time.Duration(h.Sum64() % uint64(time.Duration(p.Jitter)*time.Second))
