@@ -22,8 +22,8 @@ import (
 //   - A new file gets the number after the last finished file. No number is used twice (archive.Folder).
 //   - Before a row is deleted, its file is on disk and was read back. A row is deleted only if it is byte for byte equal
 //     to the row in the file. If a row differs, its run is removed from the file.
-//   - Each transaction checks the term of the lease. So a node that was stopped for a while deletes nothing after it lost
-//     the lease.
+//   - Each transaction that deletes rows checks the term of the lease. So a node that was stopped for a while deletes
+//     nothing after it lost the lease.
 //   - Before a node begins a new file, it finishes the file that was begun before, even if another node began it. If
 //     rows of this file are missing in the database, they were already deleted.
 type Archiver struct {
