@@ -191,7 +191,7 @@ type ReadPool struct {
 	watch *Monitor
 	stmts statementCache
 
-	noticed func(error) // called after every statement, with its error or nil; the field may be nil
+	noticed func(error) // called with the error of each statement that fails; nil: errors are not reported
 
 	Timeout time.Duration // limits a statement, including the wait for a connection; 0: only the caller's context limits it
 

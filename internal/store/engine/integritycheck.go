@@ -26,7 +26,7 @@ const (
 	uncleanCheck = 3 * time.Second // how long a start checks a larger file after an unclean end
 )
 
-// noticed is called with the error of every statement. If a SQLite file is damaged, all later calls of the store fail.
+// noticed is called with the error of a statement that failed. If a SQLite file is damaged, all later calls of the store fail.
 // If PostgreSQL reports damage, perhaps only one page or index is bad. So this process continues, but reports that
 // it is not ready until it is started again.
 func (s *DB) noticed(err error) {

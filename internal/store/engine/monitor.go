@@ -16,8 +16,8 @@ import (
 )
 
 // Monitor notices when PostgreSQL no longer answers. If PostgreSQL stops, callers get an error immediately. But if
-// PostgreSQL hangs, or if the network loses everything, no answer comes. Without the monitor, each call would wait until its own
-// time limit, and all other calls would wait behind it.
+// PostgreSQL hangs, or if the network loses everything, no answer comes. Without the monitor, each call would wait until
+// its own time limit, and all other calls would wait behind it.
 //
 // The monitor sends small queries. If such a query waits for about a second and no connection gets an answer in this
 // time, the database is silent. Then the monitor ends the context of all statements. Calls that read or wait are
