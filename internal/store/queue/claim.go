@@ -404,8 +404,8 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	return b.release(ctx, returned)
 }
 
-// release undoes intents that this transaction wrote. It deletes intent_at of an earlier attempt, because the result of
-// that attempt is known.
+// release undoes intents that this transaction wrote. It sets intent_at to 0 only if the message had no earlier
+// attempt.
 func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
 	if len(refs) == 0 {
 		return nil
