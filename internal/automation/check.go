@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Codes of the faults that functions in this file return. Each comment says what is wrong, or what is required.
+// Codes of the faults that functions in this file return. Each comment names the mistake or the rule.
 const (
 	faultActionAlone    puntuale.ReasonCode = "automation.action_alone"   // a rule with a date must have only one action, and this action must be a start
 	faultFieldName      puntuale.ReasonCode = "automation.field_name"     // the text cannot be a field's name

@@ -144,8 +144,9 @@ func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by punt
 // perDate returns how many dates fit into a number of messages, but at least one.
 func perDate(messages, steps int) int { return max(1, messages/max(1, steps)) }
 
-// split separates the dates that are still correct from the dates that contacts have changed. For a changed date it returns a trigger, so that
-// the caller updates the contact's stored dates now, although no runner has taken the stored trigger of the change yet.
+// split separates the dates that are still correct from the dates that contacts have changed. For a changed date it
+// returns a trigger, so that the caller updates the contact's stored dates now. It does so because no runner may have
+// taken the stored trigger of the change yet.
 func split(due []puntuale.AutomationDate, field string) (now []puntuale.AutomationDate, former []puntuale.TakenTrigger) {
 	for i := range due {
 		d := &due[i]

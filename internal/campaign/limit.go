@@ -43,8 +43,8 @@ func (c *Check) address(built plan.Plan, k puntuale.KnownPerson) {
 }
 
 // limit finds the limit that determines when the last message leaves. It stores nothing if the campaign's own pace
-// determines this. Messages that left in the 24 hours before the check count for the first day, unless the first
-// message leaves a day or more after the check.
+// determines this. Messages that left in the 24 hours before the check count for the first day. If the first message
+// leaves a day or more after the check, they do not count.
 func (c *Check) limit() {
 	l, f := &c.Limits, &c.found
 	pace, own := l.Session.Pace, c.Plan.campaign.Draft.PerMinute

@@ -58,8 +58,8 @@ end $$`)
 	}
 }
 
-// TestCommitUnsure checks which errors of COMMIT prove a rollback: PostgreSQL itself sent the error, did not end the
-// connection, and did not report that the result is unknown.
+// TestCommitUnsure checks which errors of COMMIT prove a rollback. These are errors that PostgreSQL itself sent, if it
+// did not end the connection and did not report that the result is unknown.
 func TestCommitUnsure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -242,8 +242,8 @@ func (s *installation) setAside(ctx context.Context, a engine.Querier, r restore
 	return done, s.beginAnew(ctx, a)
 }
 
-// chargeAside takes a credit for each unknown message that got its attempt from this restore, in the order of due times,
-// as long as the client has credits.
+// chargeAside takes a credit for each unknown message that got its attempt from this restore. It follows the order of
+// due times, and stops when the client has no more credits.
 func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Time) error {
 	var clients []puntuale.ClientID
 	var amounts []int64
