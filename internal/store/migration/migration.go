@@ -26,7 +26,7 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// Database is the kind of database for which a step is written.
+// Database is the kind of database for which a migration is written.
 type Database string
 
 const (
