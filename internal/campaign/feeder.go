@@ -54,8 +54,8 @@ type feedState struct {
 
 const (
 	feedWithin = 100 * time.Millisecond // how long the feeder works on one campaign before it goes to the next
-	feedEvery  = 200 * time.Millisecond // time between two rounds, if a campaign has work left
-	idleEvery  = 500 * time.Millisecond // time between two searches for campaigns
+	feedEvery  = 200 * time.Millisecond // wait after a round in which the feeder worked on a campaign, but no work is ready now
+	idleEvery  = 500 * time.Millisecond // wait after a round in which there was no campaign, or all work failed
 	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second

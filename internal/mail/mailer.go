@@ -17,7 +17,7 @@ import (
 
 const (
 	claimed  = 16              // the most e-mails of one claim
-	atOnce   = 4               // the most connections to the mail server at once
+	atOnce   = 4               // the most connections to the mail server at the same time
 	endWrite = 5 * time.Second // the time limit for recording the result, also while the server stops
 
 	firstWait = time.Minute // the wait after the first failed attempt; it doubles after each further one

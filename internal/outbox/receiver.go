@@ -21,7 +21,7 @@ type receiver struct {
 	queue    fairQueue
 	begun    []time.Time // when the attempts in flight began, oldest first
 	proven   bool        // the receiver accepted an event, and has not failed failingAfter times in a row since then
-	failures int         // failures since the last success
+	failures int         // number of failures since the last success
 	resting  time.Time   // no attempt begins before this time
 	average  time.Duration
 	listed   bool // the last answer of OwnWebhooks contained this webhook

@@ -81,7 +81,8 @@ func TestTemplatesAreRead(t *testing.T) {
 	}
 }
 
-// TestTemplatesThatCannotBeRead: the number can still send. The session's detail explains the reason in plain words.
+// TestTemplatesThatCannotBeRead: if the templates cannot be read, the number can still send. The session's detail
+// explains the reason in plain words.
 func TestTemplatesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
