@@ -57,7 +57,7 @@ type ruled struct {
 
 	sequences map[string]string // ids of sequences, by the text of their only step
 	rules     map[string]string // ids of rules, by the text or the tag that a person gets from them
-	hooks     string            // the path of the rule's hook
+	hooks     string            // the path of the hook; only one rule has a hook
 	people    []*ruledPerson
 	passes    []time.Time // times at which the test made all silences long enough
 	kills     int
