@@ -9,8 +9,8 @@ import (
 // docs/decisions/0023-memory.md.
 const memoryBudget = 96 << 20
 
-// unknownCallerBurst times the rate is how many calls of an unknown caller may come at the same time. An office may
-// need this many, when everybody loads the sign-in page together.
+// unknownCallerBurst says how many calls an unknown caller may make at the same time: the calls of this many seconds. An
+// office may need so many, if all its people load the sign-in page together.
 const unknownCallerBurst = 10
 
 // newLimits makes the limits that the API, the dashboards and the webhooks share.
