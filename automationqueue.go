@@ -217,9 +217,10 @@ type DateRule struct {
 }
 
 // AutomationQueue gives runners their triggers and timers, and executes their acts. Any number of nodes may call its
-// methods at once.
+// methods at the same time.
 type AutomationQueue interface {
-	// TakeTriggers takes at most limit due triggers, except those of changed contacts, and returns them oldest first.
+	// TakeTriggers takes at most limit due triggers, and returns them oldest first. It leaves out the triggers of
+	// changed contacts, which [DateQueue.TakeContacts] takes.
 	TakeTriggers(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
 	// AutomatedClients returns those of the given clients that have active rules, with their rules.
 	AutomatedClients(ctx context.Context, ids []ClientID) (map[ClientID]*AutomatedClient, error)

@@ -33,7 +33,7 @@ type Campaign struct {
 	Reason    string    // the code that says why the campaign paused or failed
 	CreatedBy LoginID   // the user who created the campaign; 0: an API key did
 
-	Created, Started, Paused, Resumed, Ended time.Time // zero: not yet
+	Created, Started, Paused, Resumed, Ended time.Time // zero: this has not happened yet
 
 	Feed  CampaignFeed
 	Final CampaignCounts // the counts when the campaign last ended
@@ -101,7 +101,7 @@ func (s CampaignState) String() string {
 	return campaignStates[s]
 }
 
-// HoldsBack reports whether no message of the campaign may leave while it is in this state.
+// HoldsBack reports whether this state prevents the campaign's messages from leaving.
 func (s CampaignState) HoldsBack() bool { return s >= CampaignPaused && s <= CampaignCancelling }
 
 // Editable reports whether the campaign may still be changed in this state.

@@ -11,7 +11,7 @@ import (
 
 // callerKeys remembers which caller each recently used key belongs to. With this knowledge, the gate separates callers
 // before their keys are looked up. The knowledge decides only which calls wait together, because the store still checks
-// the key of each call. Many goroutines may call its methods at once.
+// the key of each call. Many goroutines may call its methods at the same time.
 type callerKeys struct {
 	mu    sync.Mutex
 	owner map[puntuale.KeyHash]admission.CallerKey

@@ -25,7 +25,7 @@ type HealthConfig struct {
 }
 
 // Health answers /healthz ("the process is alive: do not restart it") and /readyz ("the process does its work: send
-// calls"). Many goroutines may call its methods at once.
+// calls"). Many goroutines may call its methods at the same time.
 type Health struct {
 	cfg      HealthConfig
 	stopping atomic.Bool

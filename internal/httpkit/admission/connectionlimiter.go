@@ -15,7 +15,7 @@ import (
 //
 // When the server stops, [ConnectionLimiter.GiveUp] ends the connections that still wait for a request, or for the rest
 // of a request. All other connections may finish. This loses no accepted request, because a request is accepted only
-// when it has arrived completely. Many goroutines may call the methods at once.
+// when it has arrived completely. Many goroutines may call the methods at the same time.
 type ConnectionLimiter struct {
 	limit  int       // 0: no limit
 	closed func(int) // called with the number of connections that were closed because of the limit

@@ -41,8 +41,8 @@ type GateConfig struct {
 
 // Gate bounds how many calls are executed at the same time, so that each call is answered soon. The other calls wait
 // for a short time. A caller may not have more seats than are still free, so that the next caller always finds a free
-// seat. The gate admits waiting callers in rotation, one call of each. Many goroutines may call its methods at once. A
-// nil Gate admits all calls.
+// seat. The gate admits waiting callers in rotation, one call of each. Many goroutines may call its methods at the same
+// time. A nil Gate admits all calls.
 type Gate struct {
 	cfg     GateConfig
 	reserve int // additional seats for calls that prevent sends

@@ -10,8 +10,8 @@ import (
 )
 
 // RateLimiter bounds how many calls each caller makes in a second. It remembers only recent callers: it forgets a
-// caller that may again make a full burst. Many goroutines may call its methods at once. A nil RateLimiter refuses
-// nothing.
+// caller that may again make a full burst. Many goroutines may call its methods at the same time. A nil RateLimiter
+// refuses nothing.
 type RateLimiter[K comparable] struct {
 	limit rate.Limit
 	burst int
