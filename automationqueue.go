@@ -229,7 +229,8 @@ type AutomationQueue interface {
 	// Act executes the acts in one transaction, and sets Outcome in each act. Codes: not_found (the client was
 	// deleted).
 	Act(ctx context.Context, b *ActBatch) error
-	// SetTimers stores timers and removes the triggers. A timer replaces an earlier timer of the same rule and run.
+	// SetTimers stores timers and removes the triggers. If the rule and the run already have a timer, the later times
+	// are stored. No timer is stored if the rule already acted for the run, or if the person was erased.
 	SetTimers(ctx context.Context, all []AutomationTimer, triggers []TakenTrigger) error
 	// DropTimers removes timers. It keeps a timer if the stored due time is no longer the given Due.
 	DropTimers(ctx context.Context, all []AutomationTimer) error

@@ -368,10 +368,10 @@ type CampaignFeeder interface {
 	// MoveChunk delays messages and their deadlines by the length of the campaign's pause. If a message's due time
 	// comes from a date field, MoveChunk delays only the deadline. It begins after the given cursor, changes the
 	// messages of a limited number of recipients, and returns the next cursor. After the last recipient, it sets the
-	// campaign to running and returns done.
+	// campaign to running. The result done is true after this, and also if the campaign is not resuming any more.
 	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
-	// CancelChunk cancels a limited number of messages. When no message is left, it makes the campaign cancelled and
-	// returns done.
+	// CancelChunk cancels a limited number of messages. When no message is left, it makes the campaign cancelled. The
+	// result done is true after this, and also if the campaign is not being cancelled any more.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 	// FinishCampaign ends a running campaign if every recipient was fed or refused, and every message has ended or is
 	// uncertain.

@@ -32,7 +32,7 @@ type Health struct {
 
 	mu      sync.Mutex // locked during a probe; requests that wait for the lock get the same result
 	checked time.Time
-	problem *puntuale.Error // nil: the server is ready
+	problem *puntuale.Error // nil: the last probe found no problem, or there was no probe yet
 }
 
 // NewHealth returns a Health that has not made a probe yet.

@@ -76,7 +76,7 @@ func (p *RateLimiter[K]) limiter(caller K, now time.Time) *rate.Limiter {
 }
 
 // forget removes callers that may again make a full burst. If too many callers remain, it removes arbitrary callers
-// until half of mostCallers remain. It runs again when the number of callers has doubled.
+// until half of mostCallers remain. It runs again when the number of callers has doubled and has become leastCallers.
 func (p *RateLimiter[K]) forget(now time.Time) {
 	for caller, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {
