@@ -74,7 +74,8 @@ func (op operation) priority() admission.Priority {
 	return admission.PriorityWrite
 }
 
-// turnAway refuses a call before anything in it was checked. The call's line in the access log has level debug.
+// turnAway refuses a call before its body is read, because there are too many calls. The call's line in the access log
+// has level debug.
 func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	httpkit.Quieten(r.Context())
 	a.refuse(w, r, err)
