@@ -327,8 +327,8 @@ type HistoryStore interface {
 // OutlookStore reads facts about pending messages that the messages' state does not show.
 type OutlookStore interface {
 	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads only open messages whose Next
-	// is later than the argument after, and at most 20,000 of them. The result all reports whether the list is
-	// complete.
+	// is later than the argument after, and at most 20,000 of them. The result all reports whether the list
+	// contains all such attempts.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
 	// AmongBlacklisted returns which of the given words are entries of the blacklist. A word is a phone or a mark; see
