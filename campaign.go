@@ -31,7 +31,7 @@ type Campaign struct {
 	Checked   CampaignCheck
 	Alive     time.Time // when the running check last stored its progress
 	Reason    string    // the code that says why the campaign paused or failed
-	CreatedBy LoginID   // the user who created the campaign; 0: an API key did
+	CreatedBy UserID    // the user who created the campaign; 0: an API key did
 
 	Created, Started, Paused, Resumed, Ended time.Time // zero: this has not happened yet
 
@@ -138,7 +138,7 @@ const (
 
 // CampaignFeed is the progress of feeding. Waiting + Fed + Refused is always the size of the list.
 type CampaignFeed struct {
-	Place                 int64     // the last recipient that was fed or refused; feeding continues after this recipient
+	Cursor                int64     // the last recipient that was fed or refused; feeding continues after this recipient
 	Next                  time.Time // when the next recipient's first message is due
 	Waiting, Fed, Refused int
 }

@@ -76,7 +76,7 @@ type Consent struct {
 	Erased    bool   // the store has only a keyed hash of the number, and has deleted Words
 	Purpose   Purpose
 	Change    ConsentChange
-	Source    string // where the change came from: a form, an import, "reply"
+	Source    string // where the change came from: the caller's words, such as a form's name, or a constant such as ConsentSourceReply
 	Words     string // what the person said or signed
 	Message   string // the network's id of the person's message; "": the change came without a message
 	EnteredBy string // the user or key that entered the change; "": the person did

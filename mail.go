@@ -19,8 +19,8 @@ const (
 )
 
 const (
-	// MailPatience is how long the server tries to send an e-mail.
-	MailPatience = 24 * time.Hour
+	// MailDeadline is how long the server tries to send an e-mail.
+	MailDeadline = 24 * time.Hour
 	// MailClaimTime is how long a claimed e-mail belongs to the node that claimed it. One attempt takes less time.
 	MailClaimTime = 5 * time.Minute
 	// MaxResets is approximately the largest number of requests for a new password that may wait for one partner.
@@ -32,7 +32,7 @@ const (
 type Mail struct {
 	ID       MailID
 	Partner  PartnerID // 0: unknown
-	User     LoginID   // 0: not known yet
+	User     UserID    // 0: not known yet
 	Kind     MailKind
 	Sealed   []byte // data that the kind needs; sealed if the data contain a secret
 	Queued   time.Time

@@ -352,6 +352,6 @@ type QuarterCount struct {
 // MessageEvent is something unusual that happened to a message, such as a failed attempt or a late delivery receipt.
 type MessageEvent struct {
 	At     time.Time
-	Kind   string // a word such as retry, refused, uncertain, merge or late refused
+	Kind   string // such as "retry", "refused", "late refused", or "merge": a later report proved that the message was sent
 	Detail Reason // what the connector reported
 }

@@ -98,7 +98,7 @@ type Notice struct {
 	ID      NoticeID
 	Partner PartnerID
 	Client  ClientID // 0: the notice is for the partner's own users
-	User    LoginID  // 0: the notice is for all users of the partner or client
+	User    UserID   // 0: the notice is for all users of the partner or client
 	Kind    NoticeKind
 	Subject int64        // id of the session, campaign, webhook, key or client; 0: none
 	Name    string       // the subject's name, read together with the notice; "": the subject has no name, or was deleted
@@ -178,7 +178,7 @@ type NoticeStore interface {
 	ChooseNotices(ctx context.Context, u User, c NoticeChoice) error
 
 	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. QueueNotices
-	// returns how many notices it looked at. Notices older than MailPatience get no e-mail. Any number of nodes may
+	// returns how many notices it looked at. Notices older than MailDeadline get no e-mail. Any number of nodes may
 	// call it at the same time.
 	QueueNotices(ctx context.Context, now time.Time) (int, error)
 	// QueuedNotices returns at most MailedNotices notices for an e-mail, oldest first. It leaves out notices that the

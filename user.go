@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// LoginID names a user.
-type LoginID int64
+// UserID names a user.
+type UserID int64
 
-func (id LoginID) String() string { return fmt.Sprint(int64(id)) }
+func (id UserID) String() string { return fmt.Sprint(int64(id)) }
 
 // Role says what a user may do in a dashboard. A higher role may do all that a lower role may do. The database contains
 // the numbers.
@@ -43,7 +43,7 @@ func ParseRole(word string) (Role, error) {
 // User is a person who may sign in to the partner's dashboard, or to the dashboard of the client in Client. No two
 // users of a partner and its clients have the same e-mail.
 type User struct {
-	ID       LoginID
+	ID       UserID
 	Partner  PartnerID
 	Client   ClientID // 0: the user signs in to the partner's dashboard
 	Email    string
@@ -114,10 +114,10 @@ type Brand struct {
 
 // Actor says who did something, for the audit log. The zero Actor is the server itself.
 type Actor struct {
-	User    LoginID // the user who did it; 0: no user did it
-	Who     string  // the user's e-mail, or ActorKey
-	Entry   bool    // a user of the partner did it in the client's dashboard
-	Address string  // IP address of the person's browser; "": unknown
+	User    UserID // the user who did it; 0: no user did it
+	Who     string // the user's e-mail, or ActorKey
+	Entry   bool   // a user of the partner did it in the client's dashboard
+	Address string // IP address of the person's browser; "": unknown
 }
 
 // ActorKey is the Actor's Who if a program did something with an API key.
@@ -127,7 +127,7 @@ const ActorKey = "api"
 type AuditEntry struct {
 	ID     int64
 	Client ClientID // client whose dashboard it was; 0: the partner's dashboard
-	User   LoginID
+	User   UserID
 	Who    string // the user's e-mail at that time, or ActorKey
 	Entry  bool   // a user of the partner did it in the client's dashboard
 	Action string // what was done, such as "client.create"
@@ -188,7 +188,7 @@ type LoginStore interface {
 	// If partner is 0, it searches the users of all partners. UsersByEmail leaves out users of deleted clients.
 	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
 	// UserByID returns a user, and the user's partner without the logo. Codes: not_found.
-	UserByID(ctx context.Context, id LoginID) (User, Host, error)
+	UserByID(ctx context.Context, id UserID) (User, Host, error)
 	// HostNamed finds a partner by its confirmed host name, and HostSlug by its slug. Both return no logo. Codes:
 	// not_found.
 	HostNamed(ctx context.Context, name string) (Host, error)
@@ -208,10 +208,10 @@ type TicketStore interface {
 // InvitationStore finds invitations, and lets users accept them.
 type InvitationStore interface {
 	// Invited returns the user with this invitation, if the invitation is valid at the time now. Codes: not_found.
-	Invited(ctx context.Context, hash string, now time.Time) (LoginID, error)
+	Invited(ctx context.Context, hash string, now time.Time) (UserID, error)
 	// TakeInvitation accepts an invitation that is valid at the time now; this works only once. It stores the hash of
 	// the user's new password, and ends the user's visits and pending steps. Codes: not_found.
-	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (LoginID, error)
+	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (UserID, error)
 }
 
 // VisitStore stores visits.
@@ -242,20 +242,20 @@ type TryStore interface {
 // deleted client, is missing: not_found.
 type UserStore interface {
 	Users(ctx context.Context, client ClientID) ([]User, error) // sorted by id
-	User(ctx context.Context, client ClientID, id LoginID) (User, error)
+	User(ctx context.Context, client ClientID, id UserID) (User, error)
 	// CreateUser creates a user, with an invitation if i is not nil. Codes: conflict (another user of the partner or
 	// its clients has the e-mail; or the partner has MaxUsers), quota_reached.
-	CreateUser(ctx context.Context, u User, i *Invitation) (LoginID, error)
+	CreateUser(ctx context.Context, u User, i *Invitation) (UserID, error)
 	// Invite gives the user an invitation, and ends an earlier invitation of this user.
-	Invite(ctx context.Context, client ClientID, id LoginID, i Invitation) error
+	Invite(ctx context.Context, client ClientID, id UserID, i Invitation) error
 	// Uninvite deletes the user's invitation. Codes: not_found (also if the user has none).
-	Uninvite(ctx context.Context, client ClientID, id LoginID) error
+	Uninvite(ctx context.Context, client ClientID, id UserID) error
 	// UpdateUser makes the changes of the patch. A new password ends the user's invitation. The function allow may be
 	// nil. If it is not nil, UpdateUser calls it with the stored user while the row is locked. If allow returns an
 	// error, UpdateUser changes nothing and returns this error. Codes: conflict (no owner would be left).
-	UpdateUser(ctx context.Context, client ClientID, id LoginID, p UserPatch, allow func(User) error) (User, error)
+	UpdateUser(ctx context.Context, client ClientID, id UserID, p UserPatch, allow func(User) error) (User, error)
 	// DeleteUser deletes a user. Codes: conflict (no owner would be left).
-	DeleteUser(ctx context.Context, client ClientID, id LoginID) error
+	DeleteUser(ctx context.Context, client ClientID, id UserID) error
 }
 
 // MaxUsers is how many users a partner may have. It is also the largest quota of users for a client.
@@ -320,7 +320,7 @@ func (k PendingStepKind) Lifetime() time.Duration {
 // PendingStep is a step that a user began. It is stored sealed, in a visit, or in a row together with a link's hash.
 type PendingStep struct {
 	Kind  PendingStepKind `json:"kind"`
-	User  LoginID         `json:"user"`
+	User  UserID          `json:"user"`
 	Stamp int64           `json:"stamp"` // the user's [User.Stamp] at the beginning
 	Until time.Time       `json:"until"`
 }

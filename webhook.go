@@ -21,8 +21,8 @@ const (
 	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly gets
 	// twice this number.
 	WebhookAtOnce = 8
-	// WebhookPatience: a webhook is disabled if no attempt succeeded for this long.
-	WebhookPatience = 5 * 24 * time.Hour
+	// DisableWebhookAfter: a webhook is disabled if no attempt succeeded for this long.
+	DisableWebhookAfter = 5 * 24 * time.Hour
 	// MaxWebhookAnswer is how many bytes of a receiver's answer are stored.
 	MaxWebhookAnswer = 1 << 10
 )
@@ -185,7 +185,7 @@ type WebhookTarget struct {
 // Reasons why a webhook was disabled.
 const (
 	ReasonWebhookGone    ReasonCode = "webhook.gone"    // the receiver answered 410
-	ReasonWebhookFailing ReasonCode = "webhook.failing" // no attempt succeeded for [WebhookPatience]
+	ReasonWebhookFailing ReasonCode = "webhook.failing" // no attempt succeeded for [DisableWebhookAfter]
 )
 
 // FaultWebhookTooMany refuses a webhook beyond [MaxWebhooks].
@@ -259,7 +259,7 @@ type OutboxStore interface {
 	// delivery is running.
 	DueDeliveries(ctx context.Context, webhooks []WebhookID, now time.Time, limit int, skip func(Delivery) bool) ([]DueDelivery, error)
 
-	// EndAttempts records attempts. It disables a webhook that had no success for [WebhookPatience], or whose
+	// EndAttempts records attempts. It disables a webhook that had no success for [DisableWebhookAfter], or whose
 	// receiver answered 410, and emits an event about it.
 	EndAttempts(ctx context.Context, now time.Time, all []DeliveryResult) error
 

@@ -50,8 +50,8 @@ var (
 
 // lists contains the numbers of recipients in the measured campaigns.
 type lists struct {
-	fed      int // how many recipients each campaign has whose feeding or pause is measured
-	measured int // how many recipients the campaign has whose memory is measured
+	fed      int // the number of recipients of each campaign in the measurements of feeding and pausing
+	measured int // the number of recipients of the campaign in the measurement of memory
 }
 
 // campaignTargets returns the targets for campaigns.
@@ -77,7 +77,7 @@ func campaignTargets() (all []target) {
 	return all
 }
 
-// fedSteps says how many messages each of the sequences has whose feeding is measured.
+// fedSteps contains the lengths of the sequences, in messages, in the measurement of feeding.
 var fedSteps = []int{3, 1}
 
 // campaigns measures a running server through its API: lists, feeding beside start calls, pauses and memory.

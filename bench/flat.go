@@ -15,7 +15,7 @@ const flatMost = 2.0
 type flat struct {
 	name, engine string
 	cost         map[int]float64 // medians in milliseconds, by number of pending messages
-	ratio        float64         // cost with the most pending messages, divided by cost with the fewest: the median of the repeats
+	ratio        float64         // the cost with the most pending messages divided by the cost with the fewest; median of the repeats
 	met          bool
 }
 

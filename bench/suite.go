@@ -33,9 +33,9 @@ type bench struct {
 
 // sizes says how much the bench measures.
 type sizes struct {
-	inserted  int           // rows that we and River insert
-	rows      int           // rows that we and River dispatch
-	tasks     int           // tasks that asynq dispatches without fsync; with fsync, it dispatches a quarter of them
+	inserted  int           // how many rows we and River insert
+	rows      int           // how many rows we and River dispatch
+	tasks     int           // how many tasks asynq dispatches without fsync; with fsync, asynq dispatches a quarter of them
 	calls     int           // how many calls over HTTP are measured
 	workers   int           // how many callers call a store at the same time
 	late      time.Duration // the length of each measurement of lateness

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// target is a bound that the product must keep. It applies to the quotient of figure and divisor. If divisor is empty,
-// it applies to figure alone.
+// target is a bound that the product must keep. It applies to figure divided by divisor. If divisor is empty, it applies
+// to figure alone.
 type target struct {
 	figure, divisor string
 	lowest          float64 // 0: there is no lower bound
@@ -63,8 +63,8 @@ var targets = []target{
 type verdict struct {
 	target
 	median, lowest, highest float64
-	unit                    string  // "" for a ratio
-	effort                  float64 // with a divisor: the divisor's processor time divided by the figure's processor time; 0: not measured
+	unit                    string  // "": the value is a ratio
+	effort                  float64 // the divisor's processor time divided by the figure's processor time; 0: there is no divisor, or the times were not measured
 	met                     bool
 }
 

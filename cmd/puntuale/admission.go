@@ -9,14 +9,14 @@ import (
 // docs/decisions/0023-memory.md.
 const memoryBudget = 96 << 20
 
-// unknownCallerBurst times the rate is how many calls of an unknown caller may come at the same time. An office may
-// need this many, when everybody loads the sign-in page together.
+// unknownCallerBurst says how many calls an unknown caller may make at the same time: the calls of this many seconds. An
+// office may need so many, if all its people load the sign-in page together.
 const unknownCallerBurst = 10
 
 // newLimits makes the limits that the API, the dashboards and the webhooks share.
 func newLimits(cfg serverConfig, m *metrics.Meter) admission.Limits {
 	a := admission.Limits{
-		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
+		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), Deadline: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
 		Budget:         admission.NewMemoryBudget(memoryBudget, m.Refused),
 		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](cfg.AnonymousRate, int(unknownCallerBurst*cfg.AnonymousRate), cfg.Clock.Now),
 	}

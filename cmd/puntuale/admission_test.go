@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// unknownCallersArePaced calls a server with --anonymous-rate 0.2, which accepts two calls at once from an address. The
-// third call with a wrong key gets a Retry-After. The third request for a page also gets one. Calls with a valid key
-// are not counted.
+// unknownCallersArePaced calls a server with --anonymous-rate 0.2, which accepts two calls at the same time from an
+// address. The third call with a wrong key gets a Retry-After. The third request for a page also gets one. Calls with a
+// valid key are not counted.
 func unknownCallersArePaced(t *testing.T, base, key string) {
 	t.Helper()
 	for i, try := range []struct {

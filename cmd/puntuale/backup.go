@@ -65,7 +65,7 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// key reads the key file. The result said is a text that informs the operator whether the backup contains the key.
+// key reads the key file. The second result is a text that tells the operator whether the backup contains the key.
 func (c *backupCommand) key(p *program) (key []byte, said string, err error) {
 	name := c.KeyFile
 	if name == "" {

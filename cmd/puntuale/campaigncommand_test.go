@@ -19,8 +19,9 @@ import (
 	"puntuale/internal/clock"
 )
 
-// office is a server with one campaign. It has a list of answers for each kind of call. Each call gets the next answer.
-// When all answers were used, the last answer is repeated. The ledger contains the calls that change something.
+// office is a server with one campaign. For each kind of call, the server has a list of answers, and each call gets the
+// next one. When only one answer is left, every further call gets this answer. The ledger contains all calls except the
+// calls that read the campaign.
 type office struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -99,7 +100,7 @@ func campaigns(t *testing.T, says map[string][]string, args ...string) (code int
 	return code, term.out.String(), strings.ReplaceAll(term.errs.String(), server.URL, "URL"), o
 }
 
-// hasty is a clock whose waits end at once.
+// hasty is a clock whose waits end immediately.
 type hasty struct {
 	clock.Clock
 	mu    sync.Mutex
@@ -155,7 +156,7 @@ func TestCampaignInterrupted(t *testing.T) {
 }
 
 // TestCampaignChangedMeanwhile: if the campaign changed after the check, the command shows the change. It starts the
-// campaign only as it was last shown.
+// campaign only in the form that it showed last.
 func TestCampaignChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	code, out, errs, o := campaigns(t, map[string][]string{"POST/7/start": {

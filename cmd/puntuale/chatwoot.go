@@ -48,8 +48,8 @@ func (s *server) openReplyFile(ctx context.Context, client puntuale.ClientID, r 
 	return c.OpenMedia(ctx, r)
 }
 
-// contactName returns the name of a client's contact. It returns "" if there is no contact, or if it cannot be read
-// now.
+// contactName returns the name of a client's contact. It returns "" if there is no contact, or if the
+// server cannot read the contact now.
 func (s *server) contactName(ctx context.Context, client puntuale.ClientID, phone string) string {
 	found, _, err := s.store.Tenant(client).Contacts(ctx, puntuale.ContactFilter{Phone: phone}, puntuale.Page{Limit: 1})
 	if err != nil || len(found) == 0 || found[0].Phone != phone {

@@ -147,7 +147,7 @@ func (p *program) findFile(line *kong.Context, found *sources, known []string) [
 	return found.readFile(p, named, []string{"", data}, known)
 }
 
-// settingNames returns the keys that a configuration file may contain: all settings except the file's own name.
+// settingNames returns the keys that a configuration file may contain: all settings except config, which names the file.
 func settingNames(parser *kong.Kong) (names []string) {
 	for _, flag := range settingFlags(parser.Model.Node) {
 		if flag.Name != "config" {

@@ -143,7 +143,7 @@ func TestFileTakesEveryKind(t *testing.T) {
 	}
 }
 
-// TestAllFaultsAtOnce puts faults in every source. The program reports all of them at once.
+// TestAllFaultsAtOnce puts faults in every source. The program reports all of them together.
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, map[string]string{"PUNTUALE_DATABASE": "mysql://host/db", "PUNTUALE_SANDBOX": "perhaps"})

@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/logging"
 )
 
-// demoCommand shows the product at work: fresh data, one run whose first messages leave within seconds, and a curl line
-// to paste. After that the server keeps running. The demo reads neither the environment nor a configuration file, so
-// that it can never open real data.
+// demoCommand runs a server with new data. It starts one run whose first messages leave within seconds, and prints a
+// curl line to paste. After that the server keeps running. The demo reads neither the environment nor a configuration
+// file, so that it can never open real data.
 type demoCommand struct {
 	Addr     string     `local:"" placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. When the default is taken, a free port is found."`
 	Data     string     `local:"" placeholder:"FOLDER" default:"puntuale-demo" help:"The demo's own folder, made anew each time."`

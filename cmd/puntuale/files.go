@@ -20,8 +20,8 @@ func filesAsBuilt() media.Config {
 	return media.Config{Ports: []uint16{from.Port()}, Exempt: func(to netip.AddrPort) bool { return to == from }}
 }
 
-// files returns the source with which pages test whether an address has a file. It is nil if the server fetches no
-// files.
+// files returns the part with which pages test whether there is a file at an address. It returns nil if the server
+// fetches no files.
 func (s *server) files() puntuale.MediaSource {
 	if s.media == nil {
 		return nil

@@ -40,7 +40,7 @@ func (s *server) sendMails(ctx context.Context) error {
 	return errors.Join(s.accounts.QueueNotices(ctx), s.mailer.Round(ctx))
 }
 
-// openMailer makes the sender of e-mails. It does nothing if the settings name no mail server.
+// openMailer makes the sender of e-mails. It makes none if the settings name no mail server.
 func (s *server) openMailer(cfg *serverConfig, m *metrics.Meter) error {
 	if cfg.SMTP == "" {
 		return nil

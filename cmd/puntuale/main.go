@@ -53,7 +53,7 @@ type program struct {
 	lookupEnv       func(string) (string, bool)
 	dir             string // the folder for relative paths; "": the working folder
 	clock           clock.Clock
-	files           media.Config      // zero in releases; tests allow their own hosts
+	files           media.Config      // how the server fetches files; zero in releases, but tests add their own hosts
 	whatsApp        *http.Client      // how the connector reaches WhatsApp; nil: through the proxy in the environment
 	push            http.RoundTripper // how the server reaches push services; nil: only at public addresses
 

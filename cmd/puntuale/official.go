@@ -134,7 +134,7 @@ func (d *delivery) end() {
 func readDelivery(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
 	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
 	if d == nil {
-		d = &delivery{} // there are no limits
+		d = &delivery{} // begin did not admit this request, so there are no limits
 	}
 	release := admission.ReadWithin(w, r, deliveredWithin)
 	defer release()

@@ -38,8 +38,8 @@ func checkRoles(roles []string) string {
 
 const faultServerWithoutAPI puntuale.ReasonCode = "server.without_api"
 
-// withoutAPI refuses API calls on a server without the server role api. The refusal says that the caller has the wrong
-// server.
+// withoutAPI refuses API calls on a server without the server role api. The refusal says that the caller called the
+// wrong server.
 func withoutAPI(cfg httpkit.Config) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultServerWithoutAPI)}

@@ -15,10 +15,10 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// routes adds routes to the API: the operator's routes, the metrics, the pages, the webhooks and the hooks. A nil
-// argument adds no routes; m is nil if another address answers /metrics. All other paths go to the API unchanged.
-// routes uses no mux, because a mux redirects paths that are not clean. The redirect would repeat the key in the
-// address.
+// routes adds routes to the API: the operator's routes, the metrics, the pages, the webhooks and the hooks. If
+// a handler is nil, its routes are not added. m is nil if another address answers /metrics. All other paths go to the API
+// unchanged. routes uses no mux, because a mux redirects paths that are not clean. The redirect would repeat the key in
+// the address.
 func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {

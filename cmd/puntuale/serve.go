@@ -31,8 +31,8 @@ type serveCommand struct {
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	log.SetFlags(0)
-	// If a server sends data that nobody asked for, net/http reports this to the standard log. These lines get the level
-	// debug.
+	// If another server sends data that this process did not ask for, net/http reports this to the standard log. These
+	// lines get the level debug.
 	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
 	c.Data = p.path(c.Data)
 	if c.KeyFile != "" {

@@ -299,7 +299,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	return api, nil
 }
 
-// newPages makes the handler of the pages. It returns nil if it does not have the server role web.
+// newPages makes the handler of the pages. It returns nil if the server does not have the server role web.
 func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
@@ -311,7 +311,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	return pages, nil
 }
 
-// simulated makes the connector to the simulated network. It fetches media if the settings say so.
+// simulated makes the connector to the simulated network. The connector fetches media if the settings say so.
 func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
 	if cfg.SandboxMedia {
@@ -419,7 +419,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 	finished := make(chan struct{})
 	defer close(finished)
 	go func() {
-		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // this is repeated, because net/http also sets deadlines on these connections
+		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // GiveUp is called again and again, because net/http also sets deadlines on these connections
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:

@@ -25,7 +25,7 @@ const envPrefix = "PUNTUALE_"
 // configFile is the name of the configuration file that the program looks for if no flag names a file.
 const configFile = "puntuale.toml"
 
-// fault is one thing wrong with the configuration.
+// fault is one error in the configuration.
 type fault struct {
 	setting string // the flag's name without dashes; "" if the fault is not about one flag
 	text    string
@@ -219,7 +219,7 @@ func (r reader[T]) set(ctx *kong.DecodeContext, text string, target reflect.Valu
 	if err != nil {
 		r.p.faults = append(r.p.faults, fault{ctx.Value.Name, fmt.Sprintf("%q is not %s", text, r.form)})
 		if value, err = r.parse(ctx.Value.Default); err != nil {
-			return nil //nolint:nilerr // there is no default; the fault is noted
+			return nil //nolint:nilerr // the setting has no default, and the fault is already stored
 		}
 	}
 	target.Set(reflect.ValueOf(value).Convert(target.Type()))

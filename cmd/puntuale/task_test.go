@@ -74,7 +74,7 @@ func TestTaskThatWorksAgain(t *testing.T) {
 	}
 }
 
-// TestArchiveSays: a fault of the folder is logged at once as an error. A fault of the store is logged as a warning.
+// TestArchiveSays: a fault of the folder is logged immediately as an error. A fault of the store is logged as a warning.
 // Each fault is logged only once.
 func TestArchiveSays(t *testing.T) {
 	t.Parallel()

@@ -156,8 +156,8 @@ func (c *unknownReleaseCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// withClients opens the store for a command. It passes to verb the clients that must decide about messages after a
-// restore.
+// withClients opens the store for a command. Then it calls the function verb with the clients that must decide about
+// messages after a restore.
 func (p *program) withClients(ctx context.Context, s *baseSettings, verb func(*store.Store, *control.Control, []puntuale.RestoredClient) error) error {
 	if fresh := newFile(s, p.path(s.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s", fresh)

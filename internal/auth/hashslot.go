@@ -11,9 +11,9 @@ import (
 	"puntuale"
 )
 
-// Hashing a password needs 19 MiB, and one core for tens of milliseconds. Many passwords at once must neither exhaust
-// the memory nor delay messages, and unknown callers must not block known people. Therefore, only a few hashes run at
-// once. The others wait in a bounded queue that serves the callers in rotation.
+// Hashing a password needs 19 MiB, and one core for tens of milliseconds. Many sign-ins at the same time must neither
+// exhaust the memory nor delay messages, and unknown callers must not block known people. Therefore, only a few hashes
+// are made at the same time. Other callers wait in a bounded queue that serves the callers in rotation.
 
 // HashCaller is the caller that needs a hash. Callers are served in rotation, and known callers alternate with unknown
 // ones.
@@ -41,24 +41,24 @@ func Network(a netip.Addr) string {
 	return a.String()
 }
 
-// Limits of the queue. With these, all unknown callers together wait at most about two seconds.
+// Limits of the queue. With these limits, an unknown caller waits about two seconds at most.
 const (
-	mostUnknown   = 32 // waiting unknown callers
-	mostOfUnknown = 8  // waiting unknown callers from one address
+	mostUnknown   = 32 // the most waiting unknown callers
+	mostOfUnknown = 8  // the most waiting unknown callers from one address
 	mostKnown     = 1024
-	mostOfKnown   = 64 // waiting callers of one known identity
+	mostOfKnown   = 64 // the most waiting callers with one known identity
 	retryAfter    = 2 * time.Second
 )
 
 const faultSigninTooMany puntuale.ReasonCode = "signin.too_many"
 
-// errFull is the error if the queue is full.
+// errFull is the error for a caller that the queue refuses.
 var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooMany), RetryAfter: retryAfter}
 
 // Queue gives callers slots for hashing passwords. It is safe for concurrent use.
 type Queue struct {
 	mu     sync.Mutex
-	free   int // unused slots
+	free   int // number of unused slots
 	queues [2]hashQueue
 	next   int // index of the queue that is served next if both have waiters
 }
@@ -71,7 +71,7 @@ const (
 // hashing is the queue in which all callers of this process wait for a slot.
 var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
 
-// NewQueue returns a queue. The argument places is how many hashes may run at once.
+// NewQueue returns a queue. The argument places is how many hashes may be made at the same time.
 func NewQueue(places int) *Queue {
 	return &Queue{free: places, queues: [2]hashQueue{
 		unknownCallers: {limit: mostUnknown, limitOfOne: mostOfUnknown, waitersOf: map[string][]*waiter{}},
@@ -93,8 +93,8 @@ type waiter struct {
 	done chan error
 }
 
-// Enter waits for a slot. Call leave to release the slot. Codes: rate_limited, with the time to wait, if the queue is
-// full. Any other error comes from the context.
+// Enter waits for a slot. Call leave to release the slot. Codes: rate_limited, with the time to wait, if too many
+// callers wait, or too many calls of this caller. Any other error comes from the context.
 func (q *Queue) Enter(ctx context.Context, a HashCaller) (leave func(), err error) {
 	w, err := q.join(a)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // params are OWASP's parameters for argon2id with 19 MiB (Password Storage Cheat Sheet, read 2025). Each hash contains
-// its parameters, so older hashes remain valid if these change.
+// its parameters, so older hashes remain valid if a later version changes params.
 var params = &argon2id.Params{Memory: 19456, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 // CheapForTests makes all later hashes of this process very cheap, for tests that need hundreds of them. A TestMain
@@ -47,7 +47,7 @@ func CheckPassword(ctx context.Context, a HashCaller, plain, hash string) (bool,
 	return t.Check(plain, hash)
 }
 
-// HashSlot is the right to hash passwords. Only a few callers have one at once.
+// HashSlot is the right to hash passwords. Only a few callers have a slot at the same time.
 type HashSlot struct{ leave func() }
 
 // Enter waits for a slot. Call Leave to release the slot. Errors are as for [HashPassword].

@@ -16,8 +16,8 @@ import (
 // A second factor follows RFC 6238, in the variant that every authenticator app supports: SHA-1, six digits, 30
 // seconds.
 const (
-	totpSecret = 20 // bytes, as RFC 4226 recommends
-	totpStep   = 30 // seconds
+	totpSecret = 20 // the length of a secret in bytes, as RFC 4226 recommends
+	totpStep   = 30 // the length of a time step, in seconds
 	totpDigits = 1_000_000
 	totpDrift  = 1 // how many time steps before and after the present one are accepted, because clocks differ
 )

@@ -99,8 +99,8 @@ var ErrMasterKey = errors.New("the stored secrets are sealed under another key")
 
 // OpenVault returns the vault of the installation, and creates its data key at the first start. The argument master is
 // the master key, which wraps (encrypts) the data key. If master is nil, the data key is in the database unwrapped. If
-// a master key is given later, it wraps the existing data key. Any number of nodes may call OpenVault at once. The
-// error is [ErrMasterKey] if the master key is wrong or missing.
+// a master key is given later, it wraps the existing data key. Any number of nodes may call OpenVault at the same time.
+// The error is [ErrMasterKey] if the master key is wrong or missing.
 func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte) (*Vault, error) {
 	for {
 		kept, err := secrets.Secret(ctx, dataKeyName)

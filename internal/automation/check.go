@@ -12,9 +12,9 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Faults of this file.
+// Codes of the faults that functions in this file return. Each comment names the mistake or the rule.
 const (
-	faultActionAlone    puntuale.ReasonCode = "automation.action_alone"   // a rule with a date has one action, and the action is a start
+	faultActionAlone    puntuale.ReasonCode = "automation.action_alone"   // a rule with a date must have only one action, and this action must be a start
 	faultFieldName      puntuale.ReasonCode = "automation.field_name"     // the text cannot be a field's name
 	faultFirstWithWords puntuale.ReasonCode = "automation.first_words"    // if a trigger's member "first" is true, the trigger must have no words
 	faultLoop           puntuale.ReasonCode = "automation.loop"           // the rule would start the sequence that triggers the rule
@@ -100,7 +100,7 @@ func (c *checker) entries(at string, n, most int) bool {
 	return n <= most
 }
 
-// word reports whether a text is one of the words. If not, it adds a fault.
+// word reports whether a text is one of the given words. If it is not, word adds a fault.
 func word[T ~string](c *checker, at string, text T, words ...T) bool {
 	if slices.Contains(words, text) {
 		return true
@@ -185,7 +185,7 @@ func (c *checker) words(at string, words []string) {
 	}
 }
 
-// sequence checks that s is an id or one of the words.
+// sequence checks that s is an id or one of the given words.
 func (c *checker) sequence(at string, s puntuale.SequenceChoice, words ...puntuale.SequenceChoice) {
 	switch {
 	case s == "":

@@ -16,8 +16,8 @@ const (
 	// readPerDate: planning one date takes about as long as reading this many contacts.
 	readPerDate = 3
 
-	// datesRead is how many dates the runner reads and plans before it stores them. While calls arrive, it stores them in
-	// several small transactions.
+	// datesRead: before the runner stores dates, it reads and plans enough dates for at least this many messages. While
+	// calls arrive, it stores these dates in several small transactions.
 	datesRead = 64
 )
 
@@ -67,7 +67,7 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 	w := &clientWork{Runner: r, id: d.Client, now: now, client: clients[d.Client]}
 	if err := w.open(ctx); err != nil || w.refusal != "" {
-		return false, err // an error; or the client is suspended or expired, and its dates wait until the client may start runs again
+		return false, err // err is nil if the client is suspended or expired: then the dates wait until the client may start runs again
 	}
 	today := puntuale.DateOf(now.In(w.settings.Zone))
 	for more = !d.Scanned; more; {
@@ -144,8 +144,9 @@ func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by punt
 // perDate returns how many dates fit into a number of messages, but at least one.
 func perDate(messages, steps int) int { return max(1, messages/max(1, steps)) }
 
-// split separates the dates that are still correct from the dates that contacts have changed. For a changed date it returns a trigger, so that
-// the caller updates the contact's stored dates now. The stored trigger of the change was not taken yet.
+// split separates the dates that are still correct from the dates that contacts have changed. For a changed date it
+// returns a trigger, so that the caller updates the contact's stored dates now. It does so because no runner may have
+// taken the stored trigger of the change yet.
 func split(due []puntuale.AutomationDate, field string) (now []puntuale.AutomationDate, former []puntuale.TakenTrigger) {
 	for i := range due {
 		d := &due[i]

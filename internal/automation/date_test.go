@@ -239,7 +239,7 @@ func TestDatesWhileOff(t *testing.T) {
 	})
 }
 
-// A runner that reads a changed date late makes the same plan as a runner that reads the date at once. No runner plans a date that the contact
+// A runner that reads a changed date late makes the same plan as a runner that reads the date immediately. No runner plans a date that the contact
 // no longer has.
 func TestDatesReadLate(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {

@@ -33,7 +33,7 @@ type Config struct {
 	Logger     *slog.Logger
 }
 
-// Runner executes the rules of all clients. Runners of any number of nodes may work at once.
+// Runner executes the rules of all clients. Runners of any number of nodes may work at the same time.
 type Runner struct{ Config }
 
 // New returns a runner. The runner does nothing before Run.

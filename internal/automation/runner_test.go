@@ -369,7 +369,7 @@ func (w *world) sends(to string, place int, id puntuale.MessageID) {
 	}
 }
 
-// Several runners work at once, and their servers crash before or after some transactions. Still, the rule acts once for each person.
+// Several runners work at the same time, and their servers crash before or after some transactions. Still, the rule acts once for each person.
 func TestTogether(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(w.sequence("testo")))

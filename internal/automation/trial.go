@@ -10,8 +10,9 @@ import (
 
 // ActionTrial is what one start or send of a rule would do.
 type ActionTrial struct {
-	Action int                 // index among the rule's actions, from 0
-	Start  puntuale.StartRun   // zero: the action cannot be planned; without messages: all steps are in the past
+	Action int // index among the rule's actions, from 0
+	// Start is the planned run. It has no messages if all steps are in the past. It is zero if the action cannot be planned.
+	Start  puntuale.StartRun
 	Reason puntuale.ReasonCode // why the action cannot be planned, or would start nothing; "": it would start
 	Faults []puntuale.Fault    // what is wrong with the values; only if Reason is [puntuale.FiringRefused]
 }

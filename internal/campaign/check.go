@@ -139,7 +139,7 @@ type knownPhone struct {
 	contact               puntuale.KnownPerson
 }
 
-// decide finds the first reason to refuse a recipient. If there is none, it plans the recipient's messages.
+// decide finds the first reason to refuse a recipient. If there is none, it counts the recipient's messages.
 func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer) {
 	if r.Phone == "" {
 		r.Reason, r.Value = puntuale.RefusedPhone, shortened(c.Plan.cell(before, "phone"))

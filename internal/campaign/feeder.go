@@ -54,8 +54,8 @@ type feedState struct {
 
 const (
 	feedWithin = 100 * time.Millisecond // how long the feeder works on one campaign before it goes to the next
-	feedEvery  = 200 * time.Millisecond // time between two rounds, if a campaign has work left
-	idleEvery  = 500 * time.Millisecond // time between two searches for campaigns
+	feedEvery  = 200 * time.Millisecond // wait after a round in which the feeder worked on a campaign, but no work is ready now
+	idleEvery  = 500 * time.Millisecond // wait after a round in which there was no campaign, or all work failed
 	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
@@ -66,7 +66,7 @@ func New(cfg Config) *Feeder {
 	return &Feeder{Config: cfg, plans: map[puntuale.CampaignID]*feedState{}}
 }
 
-// Run feeds until ctx ends.
+// Run feeds the campaigns until ctx ends.
 func (f *Feeder) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := idleEvery
@@ -238,7 +238,7 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 	if room <= 0 {
 		return chunk, nil
 	}
-	rows, err := f.Tenant(c.Client).Recipients(ctx, c.List, puntuale.RecipientFilter{State: new(puntuale.RecipientWaiting)}, c.Feed.Place, room)
+	rows, err := f.Tenant(c.Client).Recipients(ctx, c.List, puntuale.RecipientFilter{State: new(puntuale.RecipientWaiting)}, c.Feed.Cursor, room)
 	if err != nil || len(rows) == 0 {
 		return chunk, err
 	}
@@ -259,7 +259,7 @@ func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.F
 			refused++
 		}
 	}
-	c.Feed.Place, c.Feed.Next = chunk.To.Place, chunk.To.Next
+	c.Feed.Cursor, c.Feed.Next = chunk.To.Cursor, chunk.To.Next
 	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
 	x.awaitsCanary = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // if true, nothing is fed until the canary's messages have ended
 }
@@ -300,7 +300,7 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 			pacer.Advance()
 		}
 		chunk.Rows = append(chunk.Rows, r)
-		chunk.To.Place = rows[i].N
+		chunk.To.Cursor = rows[i].N
 	}
 	chunk.To.Next = pacer.Position()
 	return chunk

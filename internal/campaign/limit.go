@@ -19,7 +19,7 @@ func NewLimits(s puntuale.Session) Limits {
 	return Limits{Session: s, Official: s.Type == puntuale.Official && !s.Sandbox}
 }
 
-// HasLimits reports whether Load is needed.
+// HasLimits reports whether a limit counts the messages in Load.
 func (l *Limits) HasLimits() bool {
 	return l.Official || l.Session.Pace.PerDay > 0 || l.pacesColdContacts()
 }
@@ -43,7 +43,8 @@ func (c *Check) address(built plan.Plan, k puntuale.KnownPerson) {
 }
 
 // limit finds the limit that determines when the last message leaves. It stores nothing if the campaign's own pace
-// determines this. Messages that left in the 24 hours before the check count for the first day.
+// determines this. Messages that left in the 24 hours before the check count for the first day. If the first message
+// leaves a day or more after the check, they do not count.
 func (c *Check) limit() {
 	l, f := &c.Limits, &c.found
 	pace, own := l.Session.Pace, c.Plan.campaign.Draft.PerMinute

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Add returns true from the second time on: in small and large sets, with near and distant numbers.
+// Add returns true if the phone was added before. The test uses small and large sets, with near and distant numbers.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -96,7 +96,7 @@ func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer
 	return campaignclient.New(server.URL, theKey, j), j, p
 }
 
-// jump is a clock whose sleeps end at once. It adds up the durations of the sleeps. The peer decides when the time
+// jump is a clock whose sleeps end immediately. It adds up the durations of the sleeps. The peer decides when the time
 // limit of a call ends.
 type jump struct {
 	clock.Clock

@@ -69,7 +69,7 @@ func short(text string) string {
 	return text
 }
 
-// visible removes characters with which a list could control a terminal.
+// visible replaces characters with which a list could control a terminal.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

@@ -37,8 +37,8 @@ const (
 	mostFile      = 40 << 20 // the largest reply's file that is sent, in bytes; Chatwoot accepts 40 MB
 )
 
-// Bridge sends events to Chatwoot. Its methods may be called by many goroutines at once. Each link has one attempt at a
-// time, because the sender of events never makes two attempts for a link at once.
+// Bridge sends events to Chatwoot. It is safe for concurrent use. Each link has one attempt at a time, because the
+// sender of events never makes two attempts for a link at the same time.
 type Bridge struct {
 	cfg   Config
 	files chan struct{} // limits how many files are in memory

@@ -19,7 +19,7 @@ const mostAnswer = 4 << 20
 // server is an account of a Chatwoot server, with its access token.
 type server struct {
 	http    http.RoundTripper
-	base    string // without a slash at the end
+	base    string // the server's address, without a slash at its end
 	account int64
 	token   string
 }

@@ -506,8 +506,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// Chat returns the messages that the simulated network received from a sandbox session. They are ordered newest first,
-// and at most one page of a list. Phone "" means all phones. The phone may have any usual form. Codes: not_found if the
+// Chat returns the messages that the simulated network received from a sandbox session. It returns at most one page of
+// a list, the newest first. Phone "" means all phones. The phone may have any usual form. Codes: not_found if the
 // session does not exist or is no sandbox; invalid.
 func (c *Client) Chat(ctx context.Context, session, phone string, limit int) (Session, []puntuale.SandboxMessage, error) {
 	s, err := c.Session(ctx, session)

@@ -41,7 +41,7 @@ type NewCampaign struct {
 	IfRunning string
 	Canary    *int
 	Timezone  string // "": the client's zone
-	CreatedBy puntuale.LoginID
+	CreatedBy puntuale.UserID
 	From      []string         // contacts that have one of these tags become recipients; nil: no contacts
 	Faults    []puntuale.Fault // the faults that the calling package already found in the request
 }

@@ -347,8 +347,8 @@ func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntua
 	return filter, f
 }
 
-// Contacts lists contacts by id. If the query contains a name or a number, Contacts lists them by name or number. A
-// page may have fewer rows than the caller asked for. Codes: invalid.
+// Contacts lists contacts in the order of their ids. If the query contains a name or a number, they are sorted by name
+// or number. A page may have fewer rows than the caller asked for. Codes: invalid.
 func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) ([]puntuale.Contact, string, error) {
 	filter, faults := c.contactFilter(q)
 	p.Unknown = append(slices.Clone(p.Unknown), faults...)

@@ -98,7 +98,8 @@ type deviceSettings struct {
 	uncertainAfter time.Duration
 }
 
-// listSettings bound how many lists of recipients are read at once, and say in which folder.
+// listSettings bound how many lists of recipients are read at the same time, and say which folder contains the lists
+// meanwhile.
 type listSettings struct {
 	uploads *upload.Uploads
 	scratch string

@@ -13,7 +13,7 @@ import (
 // FileFacts describes a file at an address.
 type FileFacts struct {
 	Kind string // the media type, such as "image/jpeg"
-	Size int64  // bytes
+	Size int64  // the size in bytes
 }
 
 // Limits of tries to fetch a file. A client may make fileTries tries in each fileSpan. Each try ends after fileWithin.

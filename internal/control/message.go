@@ -151,10 +151,10 @@ type OutcomeQuery struct {
 	Faults []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// Outcomes lists at most 1,000 outcomes of messages, with the cursor of the next page. They are in the order in which
-// they were recorded, oldest first. If the period is over, or another page follows, the answer is complete. To make
-// sure of this, the call may wait for up to two seconds. If the period has not ended, the call returns immediately,
-// with all outcomes recorded until now. Codes: invalid.
+// Outcomes lists at most 1,000 outcomes of messages, with the cursor of the next page. The order is that in which the
+// outcomes were recorded, oldest first. If the period is over, or another page follows, the answer is complete. To make
+// sure of this, the call may wait for up to two seconds. In all other cases, the call returns immediately, with the
+// outcomes recorded until now. Codes: invalid.
 func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.MessageOutcome, string, error) {
 	loc, err := c.zone()
 	if err != nil {

@@ -21,8 +21,8 @@ type NewKeys struct {
 }
 
 // SetKeys replaces the keys of an Official session. The session's node then reads the new keys. No call ever returns
-// the keys. Codes: forbidden, not_found, invalid (also for a blank member if no such key is stored), conflict (the
-// session is not Official, or is a sandbox).
+// the keys. Codes: forbidden, not_found, invalid (also if a key except BusinessAccountID is blank and not stored),
+// conflict (the session is not Official, or is a sandbox).
 func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err

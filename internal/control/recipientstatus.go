@@ -75,7 +75,7 @@ func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[st
 }
 
 // Unwanted returns the pending messages that will not leave, each with the reason. Either the number is in the
-// blacklist, or the person did not agree to marketing.
+// blacklist, or the message is marketing that the person must not get.
 func (c *Client) Unwanted(ctx context.Context, messages ...[]puntuale.MessageDetail) (map[puntuale.MessageID]puntuale.ReasonCode, error) {
 	var phones, marketing []string
 	waits := func(m *puntuale.MessageDetail) bool {

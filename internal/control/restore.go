@@ -37,10 +37,10 @@ type UnknownCall struct {
 }
 
 // ResendUnknown resends messages that may have left before a restore, and closes the old messages as FAILED. For each
-// old message, ResendUnknown schedules a new message, which leaves now. A repeat sends nothing, because the messages
-// are no longer unknown. If the call selects all messages, ResendUnknown resends 1,000 at a time, and omits messages
-// whose content was removed. Each 1,000 are resent completely or not at all. Codes: not_found and conflict, with each
-// message; cap_reached; forbidden.
+// old message, ResendUnknown schedules a new message, which leaves as soon as its window is open. A repeat sends
+// nothing, because the messages are no longer unknown. If the call selects all messages, ResendUnknown resends up to
+// 1,000 messages in one step, and omits messages whose content was removed. Each step resends all of its messages or
+// none. Codes: not_found and conflict, with each message; cap_reached; forbidden.
 func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []puntuale.MessageID, err error) {
 	said := func(m *puntuale.MessageDetail) bool { return !m.Blanked }
 	err = c.eachUnknown(ctx, call, said, func(texts []string) error {

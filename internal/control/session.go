@@ -12,7 +12,7 @@ import (
 // Session is a client's session with its current state.
 type Session struct {
 	puntuale.Session
-	State  puntuale.LinkState    // never LinkAsCreated
+	State  puntuale.LinkState    // the session's state, which is never LinkAsCreated
 	Number string                // the linked number, "+…"; "": unknown
 	Detail puntuale.Reason       // why the session is in this state; often the zero reason
 	Code   *puntuale.PairingCode // not nil while the session is pairing and a code can be shown

@@ -143,8 +143,11 @@ func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	if len(values) != len(places) {
 		return false
 	}
-	for _, v := range values {
-		if named != (v.Name != "") || named && !slices.Contains(places, v.Name) {
+	if !named {
+		return !slices.ContainsFunc(values, func(v puntuale.Parameter) bool { return v.Name != "" })
+	}
+	for _, place := range places {
+		if !slices.ContainsFunc(values, func(v puntuale.Parameter) bool { return v.Name == place }) {
 			return false
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// noop is a network that accepts every message at once.
+// noop is a network that accepts every message immediately.
 type noop struct{ sent atomic.Int64 }
 
 func (*noop) Capabilities() puntuale.Capabilities {
@@ -313,7 +313,7 @@ func BenchmarkLateness(b *testing.B) {
 }
 
 // BenchmarkStartToLedger prints the time from the start call until the message is in the sandbox's ledger. The message
-// is due at once, and nothing else is sent.
+// is due immediately, and nothing else is sent.
 func BenchmarkStartToLedger(b *testing.B) {
 	w := openBench(b)
 	arrived := make(chan time.Time, 1)

@@ -4,7 +4,7 @@ import "puntuale"
 
 // campaignQueue contains the messages that campaigns fed to one session. The dispatcher reads the campaign queue
 // separately from the session's other messages, always from the beginning. It keeps only a small part of the campaign
-// queue in memory. The session's other messages leave first, and never wait for a message of a campaign.
+// queue in memory. The session's other messages leave before all waiting messages of campaigns.
 type campaignQueue struct {
 	ready    fifo[*queuedMessage] // messages that are due and prepared
 	open     bool                 // at least one campaign may have messages to send
@@ -23,7 +23,8 @@ func (s *scheduler) campaignMost() int {
 }
 
 // recipientKey identifies a recipient of a session. Messages of campaigns to a phone have one key, and all other
-// messages to this phone have another key. Therefore, they do not wait for each other.
+// messages to this phone have another key. Therefore, messages of campaigns and other messages to one phone do not wait
+// for each other.
 type recipientKey struct {
 	phone    string
 	campaign bool

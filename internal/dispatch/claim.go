@@ -25,8 +25,8 @@ type claims struct {
 }
 
 // claim begins the attempts of messages that may leave now. Messages that become due while a claim commits are part of
-// the next claim. Several claims run at once only if there is a backlog. Without a backlog, two small claims at once
-// would take longer than the same claims one after the other.
+// the next claim. Several claims run at the same time only if there is a backlog. Without a backlog, two small claims
+// at the same time would take longer than the same claims one after the other.
 func (s *scheduler) claim(now time.Time) {
 	for s.claims.running == 0 || s.claims.full && s.claims.running < claimers {
 		if !s.mayClaim(now) {

@@ -36,8 +36,8 @@ func bubbleOn(t *testing.T, setup func(*dispatch.Config, *memory, *network), run
 
 var clockJumps = map[string]time.Duration{"back": -time.Hour, "forward": time.Hour}
 
-// TestClockJump sets the clock. After that, a message with a wakeup leaves at once, and the next message leaves within
-// the poll's interval.
+// TestClockJump sets the clock. After that, a message with a wakeup leaves immediately, and the next message leaves
+// within the poll's interval.
 func TestClockJump(t *testing.T) {
 	t.Parallel()
 	for name, step := range clockJumps {

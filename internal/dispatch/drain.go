@@ -49,8 +49,8 @@ func (s *scheduler) endDrain(q *sessionQueue) {
 	s.resume(q)
 }
 
-// notifyDrained closes the waiters' channels when nothing of the session is in flight. This includes messages that an
-// earlier session queue of the same session sent.
+// notifyDrained closes the waiters' channels when nothing of the session is in flight. Messages that an earlier session
+// queue of the same session sent count, too.
 func (s *scheduler) notifyDrained(q *sessionQueue) {
 	if len(q.drain.waiters) == 0 || q.unrecorded > 0 && !q.lost() {
 		return

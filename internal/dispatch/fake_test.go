@@ -399,8 +399,8 @@ func (m *memory) owner(id puntuale.SessionID) puntuale.NodeID {
 // network is a connector whose behaviour the test sets.
 type network struct {
 	capabilities puntuale.Capabilities
-	prepare      func(context.Context, puntuale.Envelope) error // nil: Prepare succeeds at once
-	send         func(context.Context, puntuale.Prepared) error // nil: Send succeeds at once
+	prepare      func(context.Context, puntuale.Envelope) error // nil: Prepare succeeds immediately
+	send         func(context.Context, puntuale.Prepared) error // nil: Send succeeds immediately
 	online       func(puntuale.SessionID) bool                  // nil: all sessions are always online
 	mu           sync.Mutex
 	seen         []sighting

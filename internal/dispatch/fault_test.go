@@ -335,7 +335,7 @@ func TestLeaseRunsLow(t *testing.T) {
 	})
 }
 
-// TestNewSession checks that a new session gets its owner at once after a wakeup, and at the next beat without a
+// TestNewSession checks that a new session gets its owner immediately after a wakeup, and at the next beat without a
 // wakeup.
 func TestNewSession(t *testing.T) {
 	t.Parallel()

@@ -98,8 +98,9 @@ func (m *membership) rejoin(node puntuale.NodeID) {
 }
 
 // nudge starts a read of the roster, because the session has a due message or has changed. Session 0 means any free
-// session. If no node owns the session, only the node that should own it acts. If insist is true, this node always
-// takes the session, because it was created or changed here. Any goroutine may call nudge.
+// session. If no node owns the session, only the node that should own it acts. If insist is true, this node takes a
+// free session even if another node should own it, because the session was created or changed here. Any goroutine may
+// call nudge.
 func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
 	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
@@ -160,7 +161,8 @@ func (m *membership) keepLease(ctx context.Context) {
 			wait = 0 // the process may have been suspended for a while, so the next beat is due now
 			continue
 		case <-m.beat:
-			// The node joined again with a new lease. Renew it immediately, so that the count starts again.
+			// The node joined again with a new lease. Renew the lease immediately, because keepLease counts a lease
+			// from its last renewal.
 		case <-fired:
 		}
 		release()
@@ -197,7 +199,8 @@ func (m *membership) keepLease(ctx context.Context) {
 const eagerly = 500 * time.Millisecond
 
 // keepSessions looks for dead nodes every Beat. It reads the roster every Poll, and immediately after nudge. Therefore,
-// a new session has an owner within a Poll, even if a wakeup is lost.
+// a new session has an owner within a Poll, even if a wakeup is lost. Exception: if the node that should own the
+// session has just died, this takes about as long as a lease.
 func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()

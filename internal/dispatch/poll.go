@@ -9,7 +9,7 @@ import (
 // polls contains the time of the next poll of all sessions, and counts the polls.
 type polls struct {
 	next     time.Time
-	count    int64 // number of polls so far; overdue measures time with it, because a person may set the clock
+	count    int64 // number of polls so far; overdue measures time in polls, because a person may set the clock
 	nextPart time.Time
 	part     int64 // the current part of the poll, from 0 to pollParts-1
 }
@@ -71,7 +71,7 @@ func (s *scheduler) poll(now time.Time) {
 }
 
 // pollParts is the number of parts of a poll's interval. A session with many messages in memory is read in one of these
-// parts. If all such sessions were read at once, messages that become due during these reads would wait for a
+// parts. If all such sessions were read at the same time, messages that become due during these reads would wait for a
 // processor.
 const pollParts = 32
 

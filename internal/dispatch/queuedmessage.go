@@ -38,8 +38,8 @@ type queuedMessage struct {
 
 	token    int64     // token of the message's attempt
 	begun    time.Time // when the current attempt was claimed
-	sentPoll int64     // number of polls until the connector got the message; overdue measures time with it
-	late     bool      // true: the attempt was given up without an answer, which may still come
+	sentPoll int64     // the number of polls so far when the connector got the message; overdue measures time in polls
+	late     bool      // true: the dispatcher gave up the attempt without an answer; the answer may still come
 }
 
 // repeat reports whether the next attempt repeats an attempt that got no answer.

@@ -16,8 +16,8 @@ const (
 )
 
 // recorder writes outcomes to the store. Each of its goroutines takes all outcomes that arrived while the goroutine's
-// last call committed. No outcome is ever dropped. While the store does not answer, outcomes wait and nothing new is
-// claimed.
+// last call committed. While the store does not answer, outcomes wait and nothing new is claimed. Outcomes are lost
+// only if a stop ends before they are recorded. Then the next owner finds attempts without an outcome.
 type recorder struct {
 	s    *scheduler
 	wake chan struct{}

@@ -124,8 +124,8 @@ func (s *scheduler) giveUpRepeat(m *queuedMessage) {
 	s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail})
 }
 
-// postpone moves a message that is not in flight to a later time. This time is never after the message's deadline, so
-// that the message expires on time.
+// postpone moves a message that is not in flight to a later time. If the message is a repeat, this time is never after
+// giveUpAt. Otherwise it is never after the message's deadline, so that the message expires on time.
 func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail puntuale.Reason) {
 	if m.repeat() {
 		giveUp := s.giveUpAt(&m.row)

@@ -115,7 +115,7 @@ var refusedRepeats = map[string]struct {
 	err           error
 	prepare, send time.Duration // wait until the next repeat; 0: there is none
 	sessionWait   time.Duration
-	failed        bool // true: Final from Send makes the message FAILED at once
+	failed        bool // true: Final from Send makes the message FAILED immediately
 }{
 	"final":        {err: refusal(puntuale.Final), failed: true},
 	"transient":    {err: refusal(puntuale.Transient), prepare: 40 * time.Second, send: 12 * time.Second},

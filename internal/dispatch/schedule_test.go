@@ -38,8 +38,8 @@ func TestOnTime(t *testing.T) {
 	})
 }
 
-// TestWakeup uses a message that is due at once. After a wakeup, it must leave at once. Without a wakeup, it must leave
-// within the poll's interval.
+// TestWakeup uses a message that is due immediately. After a wakeup, it must leave immediately. Without a wakeup, it
+// must leave within the poll's interval.
 func TestWakeup(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -109,7 +109,7 @@ func TestWakeupOfFirstStep(t *testing.T) {
 }
 
 // TestWakeupAmongMany first lets the dispatcher read thousands of messages with later due times. A new message that is
-// due at once must not wait behind these messages.
+// due immediately must not wait behind these messages.
 func TestWakeupAmongMany(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -355,8 +355,8 @@ func TestBacklogIsReadOnce(t *testing.T) {
 }
 
 // TestBacklogMissesNothing adds a message that is due earlier than messages that were already read. With a wakeup, the
-// scheduler finds this message at once, and without a wakeup within five seconds. The scheduler also finds a message in
-// retry.
+// scheduler finds this message immediately, and without a wakeup within five seconds. The scheduler also finds a
+// message in retry.
 func TestBacklogMissesNothing(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Bool

@@ -239,7 +239,8 @@ func (s *scheduler) forget(m *queuedMessage) {
 	s.refill(q)
 }
 
-// clear removes all messages of a session from memory, except messages in flight.
+// clear removes the waiting messages of a session queue from memory. Messages in flight do not wait in the queue any
+// more, so they stay in memory.
 func (s *scheduler) clear(q *sessionQueue) {
 	for _, m := range q.messages {
 		if m.stage == settling {

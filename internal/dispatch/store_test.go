@@ -199,8 +199,8 @@ func TestCancelledIsNeverSent(t *testing.T) {
 		d.Wake(w.session, due)
 		for i := range phones {
 			wait.Go(func() {
-				// One third of the cancellations happen after everything was read and prepared. Only the claim, which
-				// reads the disk, can notice these cancellations.
+				// All cancellations happen after the messages were read and prepared. Only the claim, which reads the
+				// disk, can notice them. One third happen 800 ms before the due time. The others race with the claims.
 				at := due.Add(-800 * time.Millisecond)
 				if i%3 > 0 {
 					at = due.Add(time.Duration(i-phones/2) * time.Millisecond / 2)

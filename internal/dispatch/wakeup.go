@@ -37,8 +37,8 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 	}
 	horizonEnd := latest(w.horizonEnd, now)
 	if len(q.messages) < queueMost/4 {
-		// One wakeup may be for several messages, but contains only the first due time. Therefore, the read goes a
-		// little further. The poll finds messages with later due times in time.
+		// One wakeup may be for several messages, but contains only the first due time. Therefore, the read looks a
+		// little further into the future. The poll finds messages with later due times in time.
 		horizonEnd = latest(horizonEnd, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
 	s.act(q, q.lookahead.Wakeup(horizonEnd, w.changed, s.cfg.Clock.Now()))

@@ -80,8 +80,8 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	return time.Since(began)
 }
 
-// TestWakeupReachesOtherNode checks that a call to one node makes the other node send the message at once. The poll's
-// interval is an hour, so only a wakeup can be the cause.
+// TestWakeupReachesOtherNode checks that a call to one node makes the other node send the message immediately. The
+// poll's interval is an hour, so only a wakeup can be the cause.
 func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Hour)
@@ -195,7 +195,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 		if looks == 0 || looks > len(taken) {
 			t.Errorf("%d looks at the roster for %d sessions", looks, len(taken))
 		}
-		// A session that is created here is taken at once, and the other nodes get a wakeup.
+		// A session that is created here is taken immediately, and the other nodes get a wakeup.
 		m.session(50, 3, 0)
 		d.Wake(50, time.Time{})
 		synctest.Wait()

@@ -106,7 +106,7 @@ const (
 	answersLater   = ".assisted-answers .btn:nth-child(4)"
 )
 
-// onPhoneCard returns a script that finds the card of a number, and in the card the element of the selector.
+// onPhoneCard returns a script that finds the card of a number, and then the selector's element in this card.
 func onPhoneCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }

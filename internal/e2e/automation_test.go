@@ -31,7 +31,7 @@ func newAutomated(t *testing.T, s *server, steps ...any) *automated {
 	return &automated{t, s.base, who.key, who.sequence}
 }
 
-// rule creates a rule from the JSON body. It returns the rule's id, and its hook's path if it has one.
+// rule creates a rule from the JSON body. It returns the rule's id, and the path of the rule's hook, or "".
 func (a *automated) rule(body string) (id, path string) {
 	a.t.Helper()
 	var made struct{ ID, Path string }

@@ -57,12 +57,12 @@ type ruled struct {
 
 	sequences map[string]string // ids of sequences, by the text of their only step
 	rules     map[string]string // ids of rules, by the text or the tag that a person gets from them
-	hooks     string            // the path of the rule's hook
+	hooks     string            // the path of the hook; only one rule has a hook
 	people    []*ruledPerson
 	passes    []time.Time // times at which the test made all silences long enough
 	kills     int
-	waiting   int // sum over all kills: triggers that waited when the server was killed
-	taken     int // sum over all kills: those of the waiting triggers that a runner had taken
+	waiting   int // how many triggers waited when a server was killed, summed over all kills
+	taken     int // how many of these triggers a runner had taken
 }
 
 // ruledPerson is one person, with the effects that the rules must have for the person.

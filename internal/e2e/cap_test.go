@@ -44,7 +44,7 @@ type capCallers struct {
 	bases []string
 
 	mu       sync.Mutex
-	used     map[int]int // how many accepted calls got each counter
+	used     map[int]int // for each value of daily_api_used in the answers: how many accepted calls got it
 	accepted int
 	refused  int
 	wrong    []string

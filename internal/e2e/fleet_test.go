@@ -45,8 +45,9 @@ type fleet struct {
 	lease    time.Duration
 }
 
-// newFleet starts servers, and runs a load on all servers except the last ones; spare is their number. It returns after
-// all servers own sessions. The simulated network answers slowly, so there are always messages in flight.
+// newFleet starts servers, and runs a load on the first ones. The last servers get no calls, and the argument spare is
+// their number. newFleet returns after all servers own sessions. The simulated network answers slowly, so there are
+// always messages in flight.
 func newFleet(t *testing.T, database string, nodes, spare int, lease time.Duration) *fleet {
 	t.Helper()
 	seed := rand.Uint64()

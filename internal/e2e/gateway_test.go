@@ -30,7 +30,7 @@ type killedGateway struct {
 	random   *rand.Rand
 
 	ids     map[string]string // ids of messages, by recipient
-	known   int               // how many of the recipients in asked the method settle has handled
+	known   int               // so many recipients of the field asked were already handled by the method settle
 	settled int               // how many uncertain messages an echo settled
 
 	mu    sync.Mutex

@@ -25,7 +25,7 @@ type proxy struct {
 	mu    sync.Mutex
 	heals chan struct{} // closed when the network works again; nil: the network works
 	gone  bool          // true: the proxy resets all connections
-	how   int           // what happens at the next COMMIT: one of the constants below
+	how   int           // if armed is true, what happens at the next COMMIT that stores a run: one of the constants below
 	armed bool
 	open  map[net.Conn]bool
 }

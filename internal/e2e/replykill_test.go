@@ -83,7 +83,7 @@ func TestRepliesKilled(t *testing.T) {
 // behaviour describes what a person does, and the effects that this must have.
 type behaviour struct {
 	name      string
-	words     []string // texts that the person writes; each is written after the one before it was answered
+	words     []string // the texts that the person writes; the person writes each text after the delivery of the previous text was answered
 	effects   []string // the effects of each reply, as the API names them; "": none
 	changes   []string // the changes of the person's consent
 	blacklist bool

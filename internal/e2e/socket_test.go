@@ -347,8 +347,8 @@ func (s *shop) outdated(t *testing.T, anna *whatsapptest.Phone) {
 	if len(logins) != 2 || logins[0].Failure != 405 || logins[1].Failure != 0 || logins[1].Version != later || logins[1].At.Sub(logins[0].At) > 10*time.Second {
 		t.Errorf("logins: %+v", logins)
 	}
-	// There were two logins, and the server read the version page between them. All requests went through the proxy,
-	// because there is no other way to the network.
+	// There were two logins. Between them, the server read the page with WhatsApp's present version. All requests went
+	// through the proxy, because there is no other way to the network.
 	if n := s.net.VersionReads() - reads; n != 1 {
 		t.Errorf("the page with the version was read %d times", n)
 	}

@@ -172,7 +172,8 @@ func (v *verifier) outcomes(since time.Time) {
 	}
 }
 
-// compare reports contradictions between the three records about one message.
+// compare reports contradictions about one message. It compares the answer to the caller, the message's row with its
+// outcomes, and the network's ledger. It also checks when the message arrived.
 func (v *verifier) compare(id string) {
 	v.t.Helper()
 	p, row := v.mine[id], v.rows[id]

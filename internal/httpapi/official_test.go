@@ -185,7 +185,9 @@ func TestNetworkTemplates(t *testing.T) {
 		promo.Components = append(promo.Components, map[string]any{"type": "BUTTONS", "buttons": []any{map[string]any{"type": "URL", "text": "Apri", "url": "https://x/{{1}}"}}})
 		paused := graphtest.NewTemplate("ferma", "Ciao")
 		paused.Status = "PAUSED"
-		s.owner.peer.SetTemplates("55101", promo, paused)
+		named := graphtest.NewTemplate("promo_nomi", "Ciao {{nome}}, alle {{ora}}")
+		named.Format = "NAMED"
+		s.owner.peer.SetTemplates("55101", promo, paused, named)
 		shows := func(method, path, body string, want ...string) {
 			t.Helper()
 			a := s.must(nil, method, path, key, body)
@@ -219,11 +221,11 @@ func TestNetworkTemplates(t *testing.T) {
 			Templates []struct{ Name string }
 			Next      string `json:"next_cursor"`
 		}
-		s.must(&page, "GET", path+"/templates?limit=1", key, "")
+		s.must(&page, "GET", path+"/templates?limit=2", key, "")
 		next := page.Next
 		page.Next = ""
-		s.must(&page, "GET", path+"/templates?limit=1&cursor="+next, key, "")
-		if len(page.Templates) != 1 || page.Templates[0].Name != "promo" || page.Next != "" {
+		s.must(&page, "GET", path+"/templates?limit=2&cursor="+next, key, "")
+		if len(page.Templates) != 1 || page.Templates[0].Name != "promo_nomi" || page.Next != "" {
 			t.Errorf("the second page: %+v", page)
 		}
 		shows("POST", "/api/sequences", unknown, `"message":"Template non esistente o non approvato in questa lingua"`)
@@ -234,6 +236,8 @@ func TestNetworkTemplates(t *testing.T) {
 			`{"name":"promo","language":"it","body":[{"text":"a"}],"buttons":[{"index":0,"type":"url","text":"c"}]}`:                                      false,
 			`{"name":"promo","language":"it","body":[{"name":"x","text":"a"},{"name":"y","text":"b"}],"buttons":[{"index":0,"type":"url","text":"c"}]}`:   false,
 			`{"name":"promo","language":"it","header":[{"text":"h"}],"body":[{"text":"a"},{"text":"b"}],"buttons":[{"index":0,"type":"url","text":"c"}]}`: false,
+			`{"name":"promo_nomi","language":"it","body":[{"name":"ora","text":"a"},{"name":"nome","text":"b"}]}`:                                         true,
+			`{"name":"promo_nomi","language":"it","body":[{"name":"ora","text":"a"},{"name":"ora","text":"b"}]}`:                                          false,
 		} {
 			body := sequence(official, `"on_uncertain":"resend",`)
 			var stored struct{ ID string }

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// BenchmarkReplies stores replies from 32 goroutines at once, one reply in each call. Half of the people got a message
-// before. The benchmark also reports the processor time of this process for each reply.
+// BenchmarkReplies stores replies from 32 goroutines at the same time, one reply in each call. Half of the people got a
+// message before. The benchmark also reports the processor time of this process for each reply.
 func BenchmarkReplies(b *testing.B) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) {

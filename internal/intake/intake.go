@@ -1,6 +1,6 @@
 // Package intake stores the reports of networks: delivery receipts, replies of people, and their consent. A network
-// gets its answer only after everything is on disk. After a failure, the network sends its report again. A report that
-// arrives twice has only one effect.
+// gets its answer only after everything is on disk. After a failure, Meta and WhatsApp send their report again, but
+// gateways do not. A report that arrives twice has only one effect.
 package intake
 
 import (

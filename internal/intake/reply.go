@@ -24,10 +24,10 @@ type Confirmation struct {
 
 // takeMessages stores messages that people wrote. It skips a message that an earlier call stored completely. If a
 // message changes consent, the ledger and the blacklist change first. After that, pending marketing is cancelled, and
-// the confirmation is sent. The store writes the message's keyed hash last. If the server crashes before this, the
-// network sends the message again, and takeMessages does the rest. Each part has its effect only once.
+// the confirmation is sent. The store writes the message's keyed hash last. If the server crashes before this, and the
+// network sends the message again, takeMessages does the rest. Each part has its effect only once.
 //
-// Few messages change consent. Therefore, the store first gets all messages at once, and reads the settings in its
+// Few messages change consent. Therefore, the store first gets all messages in one call, and reads the settings in its
 // transaction. If a message may change consent, the store refuses them ([puntuale.ErrConsentFirst]). In this case,
 // consents handles the changes of consent first.
 func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLog, all []puntuale.InboundMessage) error {

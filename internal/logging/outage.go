@@ -50,7 +50,7 @@ func (o *Outage) Answered(route string, status int) {
 	}
 }
 
-// Stopped writes the count of an outage that has not ended.
+// Stopped must be called when the server stops. If an outage has not ended, Stopped logs how many requests were refused.
 func (o *Outage) Stopped() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

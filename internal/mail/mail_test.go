@@ -32,7 +32,7 @@ type world struct {
 	logged *strings.Builder
 
 	mu      sync.Mutex
-	letters map[puntuale.LoginID]puntuale.Letter
+	letters map[puntuale.UserID]puntuale.Letter
 	results map[string]int
 }
 
@@ -44,7 +44,7 @@ func secure(scheme string) string {
 func newWorld(t *testing.T, address string, how mailtest.Options) *world {
 	t.Helper()
 	db := storetest.SQLite(t)
-	w := &world{t: t, Server: mailtest.New(t, how), queue: db.Open(t), clock: db.Clock, logged: &strings.Builder{}, letters: map[puntuale.LoginID]puntuale.Letter{}, results: map[string]int{}}
+	w := &world{t: t, Server: mailtest.New(t, how), queue: db.Open(t), clock: db.Clock, logged: &strings.Builder{}, letters: map[puntuale.UserID]puntuale.Letter{}, results: map[string]int{}}
 	server, err := mail.ParseServer(address)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func newWorld(t *testing.T, address string, how mailtest.Options) *world {
 }
 
 // write queues a letter to a user.
-func (w *world) write(user puntuale.LoginID, change ...func(*puntuale.Letter)) {
+func (w *world) write(user puntuale.UserID, change ...func(*puntuale.Letter)) {
 	w.t.Helper()
 	l := puntuale.Letter{
 		Kind: puntuale.MailReset, To: fmt.Sprintf("utente%d@example.com", user), Language: "it", Link: "https://app.example/reset?t=SEGRETO&x=1",
@@ -234,7 +234,7 @@ func TestRefused(t *testing.T) {
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
-	for user := range puntuale.LoginID(20) {
+	for user := range puntuale.UserID(20) {
 		w.write(user + 1)
 	}
 	w.Stop()

@@ -17,7 +17,7 @@ import (
 
 const (
 	claimed  = 16              // the most e-mails of one claim
-	atOnce   = 4               // the most connections to the mail server at once
+	atOnce   = 4               // the most connections to the mail server at the same time
 	endWrite = 5 * time.Second // the time limit for recording the result, also while the server stops
 
 	firstWait = time.Minute // the wait after the first failed attempt; it doubles after each further one
@@ -106,7 +106,7 @@ func (m *Mailer) attempt(ctx context.Context, one puntuale.Mail, away *atomic.Bo
 func (m *Mailer) failed(ctx context.Context, one puntuale.Mail, cause error) error {
 	retryAt := m.cfg.Clock.Now().Add(min(firstWait<<min(one.Attempts-1, 10), longWait))
 	answer, answered := errors.AsType[refusal](cause)
-	if final := answered && answer.final() && !errors.Is(cause, errAway); final || errors.Is(cause, errAddress) || retryAt.After(one.Queued.Add(puntuale.MailPatience)) {
+	if final := answered && answer.final() && !errors.Is(cause, errAway); final || errors.Is(cause, errAddress) || retryAt.After(one.Queued.Add(puntuale.MailDeadline)) {
 		m.cfg.Observe(GivenUp)
 		m.cfg.Logger.Warn("an e-mail is given up", "mail_id", int64(one.ID), "kind", int8(one.Kind), "partner_id", int64(one.Partner), "attempts", one.Attempts, "error", cause)
 		return m.end(ctx, one, time.Time{})

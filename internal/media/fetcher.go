@@ -23,12 +23,12 @@ type Config struct {
 
 	MaxBytes int64         // the most bytes of one file; default 100 MiB
 	Budget   int64         // the most bytes of all files, including files that are being fetched; default 1 GiB
-	Files    int           // the most files that are stored at once; default 500
+	Files    int           // the most files that are stored at the same time; default 500
 	Age      time.Duration // how long a file is stored after it was fetched; default 1 h
 
-	AtOnce    int      // the most fetches at once; default 32
-	PerHost   int      // the most fetches at once from one host; default 2
-	PerClient int      // the most fetches at once for one client; default 8
+	AtOnce    int      // the most fetches at the same time; default 32
+	PerHost   int      // the most fetches from one host at the same time; default 2
+	PerClient int      // the most fetches for one client at the same time; default 8
 	Ports     []uint16 // ports that may be reached; default 80 and 443
 
 	Connect time.Duration // time limit for resolving and connecting, and again for TLS; default 5 s
@@ -56,7 +56,7 @@ type Fetcher struct {
 
 	mu     sync.Mutex
 	files  map[key]*file
-	stored int64 // bytes on disk
+	stored int64 // number of bytes on disk
 }
 
 // New returns a fetcher. If the system allows this, the fetcher removes a file's name as soon as the file is open. So no

@@ -28,7 +28,7 @@ type file struct {
 	users     int           // callers that wait for the file or read it
 	done      chan struct{} // closed when the fetch has ended
 	failed    *puntuale.SendError
-	keptUntil time.Time // until when the file is stored
+	keptUntil time.Time // the file is stored until this time
 	listed    bool      // true: the file is in the fetcher's files
 	room      int64     // bytes of the budget that the file uses
 	dropped   bool      // true: the file was dropped

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// gate lets at most limit callers pass at once for each key. The order of waiting callers is not defined.
+// gate limits, separately for each key, how many callers have a slot at the same time. The field limit is this number.
+// The order of waiting callers is not defined.
 type gate[K comparable] struct {
 	limit int
 

@@ -31,14 +31,14 @@ type CallerConfig struct {
 	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
 	Roots    *x509.CertPool // nil: the system's certificates
 	Within   time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
-	AtOnce   int            // how many attempts [Caller.Call] makes at once; default 32
+	AtOnce   int            // how many attempts [Caller.Call] makes at the same time; default 32
 }
 
-// Caller makes attempts to deliver events. Its methods may be called by many goroutines at once.
+// Caller makes attempts to deliver events. It is safe for concurrent use.
 type Caller struct {
 	cfg   CallerConfig
 	http  http.RoundTripper
-	tests chan struct{} // limits how many attempts Call makes at once
+	tests chan struct{} // limits how many attempts Call makes at the same time
 }
 
 var _ puntuale.WebhookCaller = (*Caller)(nil)

@@ -258,7 +258,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRefuses: an address is refused at once if its text shows that no attempt is allowed. Refuses never refuses an
+// TestRefuses: an address is refused immediately if its text shows that no attempt is allowed. Refuses never refuses an
 // address that an attempt would accept.
 func TestRefuses(t *testing.T) {
 	t.Parallel()

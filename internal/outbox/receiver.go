@@ -20,8 +20,8 @@ type receiver struct {
 	account  *account
 	queue    fairQueue
 	begun    []time.Time // when the attempts in flight began, oldest first
-	proven   bool        // the receiver accepted an event, and has not failed patientFor times in a row since then
-	failures int         // failures since the last success
+	proven   bool        // the receiver accepted an event, and has not failed failingAfter times in a row since then
+	failures int         // number of failures since the last success
 	resting  time.Time   // no attempt begins before this time
 	average  time.Duration
 	listed   bool // the last answer of OwnWebhooks contained this webhook
@@ -30,13 +30,13 @@ type receiver struct {
 // slow reports whether the receiver may hang. Attempts of a slow receiver use the slow pool, so that they do not block
 // other receivers.
 func (r *receiver) slow(now time.Time) bool {
-	return !r.proven || r.failures >= patientFor || r.average > longAttempt || len(r.begun) > 0 && now.Sub(r.begun[0]) > longAttempt
+	return !r.proven || r.failures >= failingAfter || r.average > longAttempt || len(r.begun) > 0 && now.Sub(r.begun[0]) > longAttempt
 }
 
 // inFlightLimit returns how many attempts the receiver may have in flight.
 func (r *receiver) inFlightLimit() int {
 	switch {
-	case !r.proven || r.failures >= patientFor:
+	case !r.proven || r.failures >= failingAfter:
 		return 1
 	case r.target.Chatwoot.Inbox != 0: // so that messages of one conversation stay in order
 		return 1
@@ -51,7 +51,7 @@ func (r *receiver) capacity(now time.Time) int {
 	switch {
 	case !now.Before(r.resting) && !r.slow(now):
 		return fullQueue
-	case r.failures >= patientFor:
+	case r.failures >= failingAfter:
 		return 1
 	}
 	return slowQueue
@@ -70,11 +70,11 @@ func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64
 		}
 		r.average = (7*r.average + a.took) / 8
 	case a.isGone():
-		r.failures, r.proven = patientFor, false // the store disables this webhook
+		r.failures, r.proven = failingAfter, false // the store disables this webhook
 		r.resting = now.Add(retryWait(r.failures+2, 0, random))
 	default:
 		r.failures++
-		if r.failures >= patientFor {
+		if r.failures >= failingAfter {
 			r.proven = false
 		}
 		r.resting = now.Add(retryWait(r.failures, a.retryAfter, random))

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	jitter      = 0.2            // the longest random part of a wait, as a share of the wait
-	mostAsked   = 24 * time.Hour // the longest Retry-After that this server obeys
-	firstRest   = time.Second    // the first wait of a receiver that keeps failing, for all of its deliveries
-	longestRest = time.Minute
-	askedRest   = 10 * time.Minute // the longest Retry-After that delays all deliveries of a receiver
-	patientFor  = 3                // a receiver with this many failures in a row counts as one that keeps failing
+	jitter       = 0.2            // the longest random part of a wait, as a share of the wait
+	mostAsked    = 24 * time.Hour // the longest Retry-After that this server obeys
+	firstRest    = time.Second    // the first wait of a receiver that keeps failing, for all of its deliveries
+	longestRest  = time.Minute
+	askedRest    = 10 * time.Minute // the longest Retry-After that delays all deliveries of a receiver
+	failingAfter = 3                // a receiver with this many failures in a row counts as one that keeps failing
 )
 
 // ending returns the state of a delivery after an attempt, and the time of the next attempt. The argument attempts is
@@ -36,11 +36,11 @@ func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.De
 // the wait that the receiver requested.
 func retryWait(failures int, requested time.Duration, random float64) time.Duration {
 	requested = min(requested, askedRest)
-	if failures < patientFor {
+	if failures < failingAfter {
 		return requested
 	}
 	wait := longestRest
-	if doubled := failures - patientFor; doubled < 6 {
+	if doubled := failures - failingAfter; doubled < 6 {
 		wait = min(wait, firstRest<<doubled)
 	}
 	return max(requested, wait+time.Duration(float64(wait)*jitter*random))

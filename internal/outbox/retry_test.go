@@ -66,7 +66,7 @@ func TestRests(t *testing.T) {
 	var before time.Duration
 	for failures := range 20 {
 		got := retryWait(failures, 0, 0)
-		if failures < patientFor && got != 0 || failures >= patientFor && (got < firstRest || got > longestRest || got < before) {
+		if failures < failingAfter && got != 0 || failures >= failingAfter && (got < firstRest || got > longestRest || got < before) {
 			t.Errorf("%d failures: %v", failures, got)
 		}
 		before = got

@@ -32,13 +32,13 @@ type Meter interface {
 
 // Limits of one node.
 const (
-	poolSize       = 256  // attempts to receivers that answer; slow receivers have another pool of the same size
-	mostAtOnce     = 768  // all attempts; more than both pools, because receivers may become slow during their attempts
+	poolSize       = 256  // the most attempts in flight to receivers that answer; slow receivers have another pool of the same size
+	mostAtOnce     = 768  // the most attempts in flight; more than both pools together, because receivers may become slow during their attempts
 	perFree        = 16   // a receiver gets at most a sixteenth of the free attempts of its pool, but at least one
-	mostQueued     = 8192 // deliveries in memory
-	mostUnrecorded = 256  // results that are not on disk yet; after a crash their events are sent again
-	mostRead       = 256  // webhooks in one read
-	mostLook       = 512  // receivers that the method look marks in one call, if no new deliveries were made
+	mostQueued     = 8192 // the most deliveries in memory
+	mostUnrecorded = 256  // the most results that are not on disk yet; after a crash the events of these results are sent again
+	mostRead       = 256  // the most webhooks in one read
+	mostLook       = 512  // the most receivers that one call of the method look marks, if no new deliveries were made
 	perLook        = 200 * time.Microsecond
 	ownEvery       = time.Second
 	lookPoll       = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made

@@ -249,7 +249,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 // TestDown checks that a receiver that is down gets few attempts. Its waiting deliveries lose no retries. These
-// deliveries are sent at once when the receiver works again.
+// deliveries are sent immediately when the receiver works again.
 func TestDown(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)

@@ -178,7 +178,7 @@ func (l *receiver) ledger() map[string]int {
 	return maps.Clone(l.times)
 }
 
-// busiest returns the largest number of requests that the receiver had at once.
+// busiest returns the largest number of requests that the receiver had at the same time.
 func (l *receiver) busiest() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Member is one value of a payload, with its path.
@@ -16,49 +15,62 @@ type Member struct{ Path, Text string }
 // possible, the path of a list entry contains a value of the entry instead of its number. Such a path remains correct
 // when other entries are missing.
 func (p Payload) Members(limit int) []Member {
-	l := memberList{limit: limit}
-	l.add("", p.root)
+	l := memberList{payload: p, limit: limit}
+	l.add(memberPath{}, p.root)
 	return l.all
 }
 
 type memberList struct {
-	limit int
-	all   []Member
+	payload Payload
+	limit   int
+	all     []Member
 }
 
-func (l *memberList) add(path string, value any) {
+// memberPath contains two paths to one value. path is the path for people. pointer is a JSON Pointer, which identifies
+// the entries of lists by their numbers. If a name in the path contains dots or brackets, path is the same as pointer.
+type memberPath struct{ path, pointer string }
+
+func (l *memberList) add(at memberPath, value any) {
 	if len(l.all) >= l.limit {
 		return
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			l.add(memberPath(path, name), v[name])
+			l.add(at.member(name), v[name])
 		}
 	case []any:
-		l.list(path, v)
+		l.list(at, v)
 	case string, json.Number, bool:
-		if text := textOf(v); text != "" && utf8.RuneCountInString(path) <= MaxPath {
-			l.all = append(l.all, Member{path, text})
-		}
+		l.found(at.path, textOf(v))
 	}
 }
 
-func (l *memberList) list(path string, entries []any) {
-	if text := textOf(entries); text != "" && path != "" {
+// found adds a value, unless no path leads to it: its path may be too long, or a name may end with a space.
+func (l *memberList) found(path, text string) {
+	if text == "" {
+		return
+	}
+	if read, err := ParsePath(path); err == nil && l.payload.Text(read) == text {
 		l.all = append(l.all, Member{path, text})
+	}
+}
+
+func (l *memberList) list(at memberPath, entries []any) {
+	if text := textOf(entries); text != "" && at.path != "" {
+		l.found(at.path, text)
 		return
 	}
 	telling := tellingMember(entries)
 	for i, entry := range entries {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if strings.HasPrefix(path, "/") {
-			at = fmt.Sprintf("%s/%d", path, i)
+		next := memberPath{path: fmt.Sprintf("%s[%d]", at.path, i), pointer: fmt.Sprintf("%s/%d", at.pointer, i)}
+		if strings.HasPrefix(at.path, "/") {
+			next.path = next.pointer
 		} else if telling != "" {
 			within, _ := ParsePath(telling) // no error is possible: the list contains only valid paths
-			at = fmt.Sprintf("%s[%s=%s]", path, telling, textOf(within.lookUp(entry)))
+			next.path = fmt.Sprintf("%s[%s=%s]", at.path, telling, textOf(within.lookUp(entry)))
 		}
-		l.add(at, entry)
+		l.add(next, entry)
 	}
 }
 
@@ -88,32 +100,16 @@ func tellingMember(entries []any) string {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// memberPath returns the path of a member. If the name contains dots or brackets, the path is a JSON Pointer.
-func memberPath(path, name string) string {
-	switch {
-	case strings.HasPrefix(path, "/"):
-		return path + "/" + escape.Replace(name)
-	case name != "" && name[0] != '/' && !strings.ContainsAny(name, ".[]") && strings.TrimSpace(name) == name:
-		if path == "" {
-			return name
-		}
-		return path + "." + name
-	case path == "":
-		return "/" + escape.Replace(name)
+// member returns the path of a member. If the name contains dots or brackets, its path is a JSON Pointer.
+func (at memberPath) member(name string) memberPath {
+	next := memberPath{pointer: at.pointer + "/" + escape.Replace(name)}
+	switch plain := name != "" && name[0] != '/' && !strings.ContainsAny(name, ".[]") && strings.TrimSpace(name) == name; {
+	case strings.HasPrefix(at.path, "/") || !plain:
+		next.path = next.pointer
+	case at.path == "":
+		next.path = name
+	default:
+		next.path = at.path + "." + name
 	}
-	return asPointer(path) + "/" + escape.Replace(name)
-}
-
-// asPointer converts a path into a JSON Pointer. A JSON Pointer cannot identify an entry by one of its values. In this
-// case, the pointer finds nothing, and Members leaves the member out.
-func asPointer(path string) string {
-	p, err := ParsePath(path)
-	if err != nil {
-		return path
-	}
-	var b strings.Builder
-	for _, s := range p.steps {
-		b.WriteString("/" + escape.Replace(s.name))
-	}
-	return b.String()
+	return next
 }

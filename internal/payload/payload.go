@@ -74,7 +74,7 @@ func readJSON(text []byte) (Payload, error) {
 	return Payload{root}, nil
 }
 
-// tooMany reports whether a JSON text exceeds the limits. It needs no memory.
+// tooMany reports whether a JSON text exceeds the limits. It allocates no memory.
 func tooMany(text []byte) bool {
 	values, depth, quoted := 1, 0, false
 	for i := 0; i < len(text); i++ {

@@ -7,7 +7,7 @@ import (
 )
 
 const order = `{"id": 727, "billing": {"phone": "333 1234567", "first_name": "Anna"}, "paid": true, "note": null,
-	"meta_data": [{"key": "_vat", "value": "1"}, {"key": "_birth", "value": "1990-02-28"}],
+	"meta_data": [{"key": "_vat", "value": "1", "odd.name": 2}, {"key": "_birth", "value": "1990-02-28"}],
 	"tags": ["a", "b"], "odd.name": {"x": 1.50}, "lists": [[1], [2]], "empty": ""}`
 
 func TestText(t *testing.T) {
@@ -118,7 +118,7 @@ func TestMembers(t *testing.T) {
 		}
 		found[m.Path] = m.Text
 	}
-	for path, want := range map[string]string{"billing.phone": "333 1234567", "meta_data[key=_birth].value": "1990-02-28", "tags": "a, b", "/odd.name/x": "1.50", "lists[0]": "1"} {
+	for path, want := range map[string]string{"billing.phone": "333 1234567", "meta_data[key=_birth].value": "1990-02-28", "tags": "a, b", "/odd.name/x": "1.50", "lists[0]": "1", "/meta_data/0/odd.name": "2"} {
 		if found[path] != want {
 			t.Errorf("%s: %q among %v", path, found[path], all)
 		}

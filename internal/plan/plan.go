@@ -54,10 +54,10 @@ const (
 	ReasonAnchorPast puntuale.ReasonCode = "sequence.after_anchor"
 )
 
-// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that contains all faults at once. After an
-// error, the caller must schedule nothing. Faults of fields are at "body.<field>". Other faults are at "steps[2].text"
-// or "steps[2].timing", where steps count from 0. Build does not change its input. But the plan and the input share
-// the windows and coordinates of the steps.
+// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that contains all faults. After an error,
+// the caller must schedule nothing. Faults of fields are at "body.<field>". Other faults are at "steps[2].text" or
+// "steps[2].timing", where steps count from 0. Build does not change its input. But the plan and the input share the
+// windows and coordinates of the steps.
 func Build(in Input) (Plan, error) {
 	b := newBuilder(&in)
 	p := Plan{Messages: make([]puntuale.PlannedMessage, 0, len(in.Sequence.Steps))}

@@ -28,7 +28,7 @@ type timing struct {
 	at     time.Duration // value of At; set only if the step has At
 	before bool          // true: the step must leave before its anchor
 	own    time.Duration // the step's own time of day: At, or the time of day of the desired time; set only if keeps is true
-	keeps  bool          // true: the time of day stays the same when the window moves the step back; false for hours and shorter units without At
+	keeps  bool          // true: the step keeps its own time of day when the window moves the step back; see the method ownTime
 }
 
 // place computes the times of a step before jitter, or the reason why the step is left out. DueMax is the latest time

@@ -19,12 +19,12 @@ import (
 // Limits for reading a workbook. Usual spreadsheets are far below these limits.
 const (
 	maxUnpacked  = 1 << 30 // largest number of unpacked bytes, of all parts together
-	maxRatio     = 200     // unpacked bytes for one packed byte, in a part larger than freeUnpacked; deflate could reach about 1,000
-	freeUnpacked = 1 << 20 // bytes; a part up to this size may have any ratio
-	maxDirectory = 2 << 20 // bytes of the archive's list of parts; each part in the list needs about 300 bytes of memory
+	maxRatio     = 200     // the most unpacked bytes for one packed byte, in a part larger than freeUnpacked; deflate could reach about 1,000
+	freeUnpacked = 1 << 20 // the largest size of a part that may have any ratio, in unpacked bytes
+	maxDirectory = 2 << 20 // largest size of the archive's list of parts, in bytes; each part in the list needs about 300 bytes of memory
 	maxPart      = 2 << 20 // largest size of a part that is read in one piece, in bytes
-	maxToken     = 1 << 19 // bytes of one tag or text; Excel's longest text has half of this size
-	maxAttrs     = 256     // attributes of one tag; the decoder stores attributes that declare a namespace until the tag is closed
+	maxToken     = 1 << 19 // largest size of one tag or text, in bytes; Excel's longest text has half of this size
+	maxAttrs     = 256     // largest number of attributes of one tag; the decoder stores attributes that declare a namespace until the tag is closed
 	maxDepth     = 64      // how deeply tags may be nested
 )
 

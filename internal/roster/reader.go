@@ -14,11 +14,11 @@ import (
 
 // Limits of one list.
 const (
-	MaxBytes   = 100 << 20 // bytes of the upload
-	MaxRows    = 1_000_000 // rows with content, including faulty rows, not including the header
+	MaxBytes   = 100 << 20 // largest size of the upload, in bytes
+	MaxRows    = 1_000_000 // largest number of rows with content; faulty rows count, and the header does not
 	MaxColumns = 200
-	MaxCell    = 4096     // bytes of one cell, as UTF-8
-	MaxLine    = 64 << 10 // bytes of one row
+	MaxCell    = 4096     // largest size of one cell, in bytes of UTF-8
+	MaxLine    = 64 << 10 // largest size of one row, in bytes
 )
 
 // Row is one row that has content.

@@ -14,7 +14,7 @@ import (
 const (
 	maxShared  = 10_000_000 // largest number of shared texts; each needs four bytes of memory
 	endsPage   = 64 << 10
-	windowSize = 16 << 10 // bytes of texts that are read from the file at once; every text is shorter
+	windowSize = 16 << 10 // how many bytes one read of the file returns; every text is shorter
 )
 
 // sharedTexts contains the texts that cells refer to by number. The texts are in a file, because a large list has

@@ -30,7 +30,7 @@ type workbook struct {
 	sheets  []string // names of the parts of sheets that are not read yet
 	sheet   *part    // the open sheet; nil: no sheet is open
 	content bool     // the open sheet has a row that is not blank
-	row     int      // number of the last row
+	row     int      // number of the last row that was read
 	record  record
 }
 
@@ -149,7 +149,7 @@ func isTrue(text string) bool { return text == "1" || text == "true" }
 const maxStyles = 1 << 16
 
 // dateStyles finds the styles that show a number as a day or a time. It reads token by token, because decoding all
-// styles at once would need much memory.
+// styles together would need much memory.
 func (a *archive) dateStyles(name string) ([]bool, error) {
 	p, err := a.part(name)
 	if p == nil {

@@ -284,7 +284,7 @@ func (m *Manager) test(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// reconnect makes a session's connector connect the session at once, and waits until the result is stored.
+// reconnect makes a session's connector connect the session immediately, and waits until the result is stored.
 func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open

@@ -42,7 +42,7 @@ const (
 	answerKept = time.Minute      // how long a caller can read an answer, and how long a new owner can find an unanswered command
 	callWait   = 15 * time.Second // the longest time for one call of the store
 	closeWait  = 5 * time.Second  // the longest time in which a connector must close a session
-	writeMost  = 500              // links in one transaction
+	writeMost  = 500              // the most links that one transaction stores
 	writeRetry = time.Second
 )
 
@@ -135,7 +135,7 @@ func (m *Manager) Wake(puntuale.SessionID) { ring(m.wake) }
 
 // Own sets the sessions that the node owns from now on. The manager opens the new ones, and closes those that are no
 // longer in the list. Sessions in the argument leaving do not change. Node 0 owns nothing. Own never blocks. When it
-// returns, all sessions are open, except sessions whose work still runs.
+// returns, all sessions with a linker are open, except sessions whose work still runs.
 func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	for _, p := range m.setOwned(node, sessions, leaving) {
 		m.open(p)
@@ -145,7 +145,7 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	}
 }
 
-// setOwned takes and releases sessions. It returns the sessions that the caller must open at once. Work for these
+// setOwned takes and releases sessions. It returns the sessions that the caller must open immediately. Work for these
 // sessions waits until they are open.
 func (m *Manager) setOwned(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*managedSession) {
 	m.mu.Lock()

@@ -26,7 +26,7 @@ func scanCampaign(rows engine.Row, c *puntuale.Campaign) error {
 func campaignFields(c *puntuale.Campaign) []any {
 	return []any{&c.ID, &c.Client, &c.Session, &c.Sequence, &c.State, &c.Name, engine.ScanJSON(&c.Draft), optionalJSON{&c.Frozen}, &c.List, optionalJSON{&c.Checked}, engine.ScanTime(&c.Alive),
 		&c.Reason, &c.CreatedBy, engine.ScanTime(&c.Created), engine.ScanTime(&c.Started), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Ended), optionalJSON{&c.Final},
-		&c.Feed.Place, engine.ScanTime(&c.Feed.Next), &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
+		&c.Feed.Cursor, engine.ScanTime(&c.Feed.Next), &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
 }
 
 // optionalJSON scans a column that contains JSON or an empty text.

@@ -144,7 +144,7 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	}
 	n := int64(len(refused))
 	if _, err := f.a.Exec(ctx, `update campaign_feed set place = $3, next_at = $4, waiting = waiting - $5::bigint, fed = fed + $6::bigint, refused = refused + $7::bigint
- where client_id = $1 and campaign_id = $2`, f.Client, f.Campaign, f.To.Place, engine.Micros(f.To.Next), int64(fed)+n, int64(fed), n); err != nil {
+ where client_id = $1 and campaign_id = $2`, f.Client, f.Campaign, f.To.Cursor, engine.Micros(f.To.Next), int64(fed)+n, int64(fed), n); err != nil {
 		return fmt.Errorf("note how far a campaign is fed: %w", err)
 	}
 	f.done = true
@@ -163,7 +163,7 @@ func (f *feedChunk) lock(ctx context.Context) (bool, error) {
 	}
 	var place int64
 	_, err := engine.QueryOne(ctx, f.a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{f.Client, f.Campaign}, &place)
-	return state == puntuale.CampaignRunning && list == f.List && place == f.From.Place, err
+	return state == puntuale.CampaignRunning && list == f.List && place == f.From.Cursor, err
 }
 
 const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c bigint, l bigint, n bigint, p text, r bigint)

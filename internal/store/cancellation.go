@@ -13,7 +13,7 @@ import (
 )
 
 // A stop or a cancellation reads the ids of its messages before its first transaction. It may ignore messages that are
-// scheduled after this read, because they were scheduled after the call.
+// scheduled after this read, because they were scheduled after the call began.
 //
 // The ids of a run's planned messages follow the id of the run without gaps. Resent messages have other ids, and an
 // index of their own. A cross join makes SQLite read the tables in the written order. Otherwise SQLite may choose a
@@ -73,8 +73,8 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, r
 const cancelRound = 50_000
 
 // CancelPending works in rounds. The last round reads every message that is open at that time. So the call cancels all
-// messages that were accepted before it, and perhaps some that are accepted while it runs. The "+ 0" prevents the use
-// of an index that is sorted by id.
+// messages that were accepted before it, except messages in flight. It may also cancel messages that are accepted while
+// it runs. The "+ 0" prevents the use of an index that is sorted by id.
 func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
 	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{target.Phones}}
 	switch {
@@ -101,8 +101,8 @@ func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget,
 }
 
 // cancellation is a call that cancels messages, one chunk in each transaction. After each chunk, it passes the cancelled
-// messages to the function in the field took. If a later chunk fails, the messages of earlier chunks stay cancelled. The caller gets the error and may
-// repeat the call.
+// messages to the function in the field took. If a later chunk fails, the messages of earlier chunks stay cancelled.
+// The caller gets the error and may repeat the call.
 type cancellation struct {
 	t       tenant
 	kind    *engine.Kind
@@ -144,7 +144,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 	return nil
 }
 
-// CancelMessages reads and cancels the messages in one transaction. So it cancels all of them or none.
+// CancelMessages does all its work in one transaction. If one of the messages does not exist, it cancels none of them.
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage

@@ -118,8 +118,9 @@ type openMessage struct {
 }
 
 // DeleteSession first handles the messages that are not in flight, one chunk in each transaction. It cancels them, or
-// gives them to the session moveTo. The last transaction handles the remaining messages and deletes the session. If an
-// earlier transaction fails, the session still exists, with fewer messages. The caller may repeat the call.
+// gives them to the session moveTo. Then it handles the remaining messages, also in chunks. The last transaction also
+// deletes the session. If an earlier transaction fails, the session still exists, with fewer messages. Then the caller
+// may repeat the call.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.ClockAt(now)
@@ -137,7 +138,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 	return nil
 }
 
-// GiveUp ends attempts that have no outcome, one chunk in each transaction.
+// GiveUp ends the attempts that began until the time now and have no outcome, one chunk in each transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id}
 	present := t.s.ClockAt(now)

@@ -111,7 +111,7 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 }
 
 // setDeviceLink deletes the session's linking code. It also makes the session online if the session has a device, and
-// offline otherwise.
+// not linked otherwise.
 func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	var n int64
 	count, err := engine.QueryOne(ctx, a, `select d.id from device d where d.client_id = $1 and d.session_id = $2 limit 1`, []any{t.id, session}, &n)

@@ -15,7 +15,7 @@ import (
 )
 
 // If devices send a session's messages, the dispatcher has no session queue for the session. Each take locks the
-// session's row, so two takes of one session never run at once. A take decides order, pace and window from rows of the
+// session's row, so two takes of one session never run together. A take decides order, pace and window from rows of the
 // database.
 //
 // While an attempt is open, next_at of its message is the end of the hold. After the end of the hold, the session's
@@ -359,7 +359,7 @@ func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntual
 	if p.PerMinute > 0 {
 		interval = time.Minute / time.Duration(p.PerMinute)
 	}
-	if p.Jitter > 0 { // one message at a time, because each message needs its own random delay
+	if p.Jitter > 0 { // the delay is computed from the time of the last take, so that trying again does not change the delay
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(last.String()))
 		interval += time.Duration(h.Sum64() % uint64(time.Duration(p.Jitter)*time.Second))
@@ -415,8 +415,8 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	return nil
 }
 
-// refuseBeforeQuarantine refuses takes after a failover until a node has done the quarantine. The new database server
-// may have lost holds. The messages of lost holds must first become uncertain.
+// refuseBeforeQuarantine refuses takes after a failover until a node has done the quarantine. The reason is that the new
+// database server may have lost holds, and the messages of lost holds must first become uncertain.
 func (s *Store) refuseBeforeQuarantine(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil

@@ -58,7 +58,8 @@ end $$`)
 	}
 }
 
-// TestCommitUnsure checks that only an error in PostgreSQL's own form proves a rollback, and not each of these errors.
+// TestCommitUnsure checks which errors of COMMIT prove a rollback. These are errors that PostgreSQL itself sent, if it
+// did not end the connection and did not report that the result is unknown.
 func TestCommitUnsure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -96,7 +96,7 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 }
 
 // firstIDSince returns the id of the first call that was received at the given moment (in µs) or later. If last is
-// smaller than this id, it returns last. All messages of earlier calls have smaller ids, both planned and resent
+// smaller than this id, it returns last. All messages that were stored earlier have smaller ids, both planned and resent
 // messages.
 func (t tenant) firstIDSince(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64

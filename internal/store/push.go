@@ -15,7 +15,7 @@ import (
 const pushMargin = 2 * time.Second
 
 // claimPushes picks the devices that may get a push. A device may get a push if an open message of its session came due
-// since the device's last push. Two nodes may run the statement at once. The second node waits for the rows that the
+// since the device's last push. Two nodes can run the statement together. The second node waits for the rows that the
 // first node has locked. Then the second node finds that these devices may not get another push yet.
 const claimPushes = `
 update device set pushed_at = $2::bigint, push_after = $3::bigint

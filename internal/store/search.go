@@ -85,7 +85,7 @@ func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, fl
 	return found, last, nil
 }
 
-// candidates returns the newest messages of the filter. Their texts are not compared yet.
+// candidates returns the newest messages that match all other conditions of the filter. It does not compare texts.
 func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (all []candidate, err error) {
 	l := t.listing(last, floor, limit)
 	return all, t.lists().Query(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step

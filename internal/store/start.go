@@ -111,7 +111,7 @@ type startBatch struct {
 	days       []queue.UsageDay
 	counts     map[queue.UsageDay]queue.UsageCount
 	calls      map[queue.UsageDay][]*engine.Task // the calls of each client and day, in the order of the batch
-	waiting    map[queue.UsageDay][]*engine.Task // calls that were counted
+	waiting    map[queue.UsageDay][]*engine.Task // calls that the cap allows
 	beyondCap  map[queue.UsageDay][]*engine.Task // calls beyond the cap; some are accepted if calls before them are refused for another reason
 	capRefused int
 }

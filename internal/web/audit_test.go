@@ -19,7 +19,7 @@ func TestAuditNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	has := w.everything(w.client)
-	note := func(user puntuale.LoginID, client puntuale.ClientID, action, target string) {
+	note := func(user puntuale.UserID, client puntuale.ClientID, action, target string) {
 		p := w.person(user)
 		w.must(p.Note(context.Background(), client, action, target, netip.Addr{}))
 	}
@@ -112,7 +112,7 @@ func TestAuditOfDeleted(t *testing.T) {
 	}
 }
 
-func mailOf(w *world, user puntuale.LoginID) string {
+func mailOf(w *world, user puntuale.UserID) string {
 	p := w.person(user)
 	return p.User().Email
 }

@@ -252,7 +252,7 @@ func (b *browser) open(path string) {
 }
 
 // signIn signs a user in. The browser then shows the user's first page.
-func (b *browser) signIn(user puntuale.LoginID) {
+func (b *browser) signIn(user puntuale.UserID) {
 	b.t.Helper()
 	b.open("/ticket?t=" + b.w.ticket(user))
 	b.until(`location.pathname !== "/ticket" && document.readyState === "complete"`)

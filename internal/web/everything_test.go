@@ -105,7 +105,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 }
 
 // ownerOf returns a user with the role owner in the client's dashboard.
-func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
+func (w *world) ownerOf(client puntuale.ClientID) puntuale.UserID {
 	switch client {
 	case w.client:
 		return w.clients[puntuale.Owner]

@@ -38,7 +38,7 @@ func shownSecret(t *testing.T, page string) []byte {
 }
 
 // newPassword sets a user's password, as an operator may do.
-func (w *world) newPassword(user puntuale.LoginID) {
+func (w *world) newPassword(user puntuale.UserID) {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
 	w.must(err)
@@ -143,7 +143,7 @@ func TestChoosingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := context.Background()
-	var ids []puntuale.LoginID
+	var ids []puntuale.UserID
 	for _, p := range []*account.Partner{w.newPartner("Terza Agenzia", "terza@example.com"), w.newPartnerHandle()} {
 		made, err := p.CreateClient(ctx, account.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: password, Phone: "1"}, control.Once[account.CreatedClient]{})
 		w.must(err)

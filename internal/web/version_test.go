@@ -142,7 +142,7 @@ func TestTwoTabsOfSmallForms(t *testing.T) {
 	user := w.pages + "/users/" + w.clients[puntuale.Reader].String()
 	account := "/partner/clients/" + w.client.String() + "/edit"
 	for _, c := range []struct {
-		who           puntuale.LoginID
+		who           puntuale.UserID
 		page, address string
 		name          string
 	}{

@@ -87,7 +87,7 @@ func newScriptedReceiver(t *testing.T) *scriptedReceiver {
 func TestWebhookWorks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for base, user := range map[string]puntuale.LoginID{w.pages + "/webhooks": w.clients[puntuale.Owner], "/partner/webhooks": w.partners[puntuale.Owner]} {
+	for base, user := range map[string]puntuale.UserID{w.pages + "/webhooks": w.clients[puntuale.Owner], "/partner/webhooks": w.partners[puntuale.Owner]} {
 		v, r := w.visitor(user), newScriptedReceiver(t)
 		made := v.post(base, url.Values{"url": {r.url}, "which": {"some"}, "types": {"message.sent", "message.failed"}, "description": {"CRM"}})
 		first := webhookSecret.FindString(made.body)

@@ -78,8 +78,8 @@ type cast struct {
 	foreignClient puntuale.ClientID  // a client of another partner
 
 	// Users of the partner and of the client, by role.
-	partners, clients map[puntuale.Role]puntuale.LoginID
-	foreignOwner      puntuale.LoginID // the user with the role owner in foreignClient
+	partners, clients map[puntuale.Role]puntuale.UserID
+	foreignOwner      puntuale.UserID // the user with the role owner in foreignClient
 }
 
 // pushKey is the installation's public key for Web Push: 65 bytes. No test signs with the key.
@@ -226,7 +226,7 @@ func (w *world) newPartner(name, email string) *account.Partner {
 }
 
 // users adds users to a team, and returns all the team's users by role.
-func (w *world) users(team *account.Team, more map[string]string) map[puntuale.Role]puntuale.LoginID {
+func (w *world) users(team *account.Team, more map[string]string) map[puntuale.Role]puntuale.UserID {
 	w.t.Helper()
 	for _, role := range slices.Sorted(maps.Keys(more)) {
 		name := more[role]
@@ -234,7 +234,7 @@ func (w *world) users(team *account.Team, more map[string]string) map[puntuale.R
 	}
 	all, err := team.Users(context.Background())
 	w.must(err)
-	by := map[puntuale.Role]puntuale.LoginID{}
+	by := map[puntuale.Role]puntuale.UserID{}
 	for _, u := range all {
 		by[u.Role] = u.ID
 	}
@@ -298,7 +298,7 @@ func (w *world) Client() *control.Client {
 }
 
 // person returns a user as a signed-in person of package account.
-func (w *world) person(user puntuale.LoginID) *account.Person {
+func (w *world) person(user puntuale.UserID) *account.Person {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
 	w.must(err)
@@ -308,7 +308,7 @@ func (w *world) person(user puntuale.LoginID) *account.Person {
 }
 
 // ticket returns an address that signs a user in, once.
-func (w *world) ticket(user puntuale.LoginID) string {
+func (w *world) ticket(user puntuale.UserID) string {
 	w.t.Helper()
 	text, err := w.accounts.Ticket(context.Background(), puntuale.UnfinishedTicket, user)
 	w.must(err)
@@ -328,7 +328,7 @@ type visitor struct {
 var uncompressed = &http.Transport{DisableCompression: true}
 
 // visitor signs a user in. For the user 0 it returns a visitor without a sign-in. The pages are in Italian.
-func (w *world) visitor(user puntuale.LoginID) *visitor {
+func (w *world) visitor(user puntuale.UserID) *visitor {
 	w.t.Helper()
 	jar, err := cookiejar.New(nil)
 	w.must(err)

@@ -11,7 +11,7 @@ import (
 const (
 	Birthday   = iota // each year: Auguri on the day
 	Instalment        // each month: Rata on the day of the month
-	Keyword           // a reply "info": Info at once, and again a day later
+	Keyword           // a reply "info": Info immediately, and again a day later
 	Silence           // no reply within 48 hours after Info: Sollecito
 	Renewal           // once: Rinnovo seven days before the date, and on the date
 	Reminded          // a message of Sollecito is COMPLETED: the rule adds a tag and sends nothing

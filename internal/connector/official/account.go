@@ -179,8 +179,8 @@ func (a *account) reconsider(key string, valid bool) {
 	}
 }
 
-// slowDown runs after Meta refused a message, because the number sends too fast. It pauses the number and returns the
-// length of the pause. The first pause is one second. Each further refusal doubles the pause, up to slowMost.
+// slowDown runs after Meta refused a message, because the number sends too fast. It returns how long the number must
+// send nothing. The first pause is one second. Each further refusal doubles the pause, up to slowMost.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

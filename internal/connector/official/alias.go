@@ -15,7 +15,7 @@ const (
 	aliasesFor  = time.Hour
 )
 
-// aliases contains those aliases that are already on disk. Its methods may be called by many goroutines at once.
+// aliases contains those aliases that are already on disk. It is safe for concurrent use.
 type aliases struct {
 	mu    sync.Mutex
 	all   map[puntuale.Alias]struct{}

@@ -282,12 +282,12 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	case row.action == pauseNumber:
 		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
 	case row.action == pausePerson:
-		if phone, ok := phoneOf(s.To); ok {
-			a.unreachable.note(phone, e.At, final(row.reason, puntuale.Quoted(refusal.detail())), r.now)
+		if name, ok := r.nameOf(s.To, s.ToID); ok {
+			a.unreachable.note(name, e.At, final(row.reason, puntuale.Quoted(refusal.detail())), r.now)
 		}
 	case row.action == noMarketing:
-		if phone, ok := phoneOf(s.To); ok {
-			a.marketingPauses.pauseFor(phone, e.At.Add(tomorrowWait), r.now)
+		if name, ok := r.nameOf(s.To, s.ToID); ok {
+			a.marketingPauses.pauseFor(name, e.At.Add(tomorrowWait), r.now)
 		}
 	case row.action == pauseStep:
 		a.reconsider("", false)

@@ -11,18 +11,18 @@ import (
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
-	pairsMost = 10_000 // the most persons in memory; before one more is added, persons who need not wait are removed
+	pairsMost = 10_000 // with this number of persons in memory, persons who need not wait are removed before one more is added
 )
 
-// pairs contains what was recently sent to each person. Its methods may be called by many goroutines at once.
+// pairs contains what was recently sent to each person. It is safe for concurrent use.
 type pairs struct {
 	mu  sync.Mutex
 	all map[string]*pair
 }
 
 // pair limits the messages to one person. The time paid shows whether one more message may leave. Each message moves
-// paid forward by pairEvery. If paid is in the past, it is first set to the present time. While paid is in the past, a
-// whole burst may leave.
+// paid forward by pairEvery. If paid is in the past, it is first set to the present time. While paid is in the past,
+// pairBurst messages may leave without a wait.
 type pair struct {
 	paid        time.Time
 	refused     int       // how many times in a row Meta refused a message because the person got too many
@@ -92,7 +92,7 @@ func (p *pairs) pairFor(to string, now time.Time) *pair {
 	return x
 }
 
-// sweep removes the persons who may get a whole burst again.
+// sweep removes the persons who may get pairBurst messages without a wait again.
 func (p *pairs) sweep(now time.Time) {
 	for to, x := range p.all {
 		if !x.paid.After(now) && now.Sub(x.pausedUntil) > time.Hour {
@@ -101,8 +101,7 @@ func (p *pairs) sweep(now time.Time) {
 	}
 }
 
-// marketingPause contains the persons to which Meta sends no marketing for some time. Its methods may be called by many
-// goroutines at once.
+// marketingPause contains the persons to which Meta sends no marketing for some time. It is safe for concurrent use.
 type marketingPause struct {
 	mu  sync.Mutex
 	all map[string]time.Time
@@ -131,7 +130,7 @@ func (w *marketingPause) wait(to string, now time.Time) time.Duration {
 }
 
 // recipientCount counts the persons that were addressed without an open 24-hour window, by a number or by all numbers
-// of a business. Meta limits this count for any 24 hours. Its methods may be called by many goroutines at once.
+// of a business. Meta limits this count for any 24 hours. It is safe for concurrent use.
 type recipientCount struct {
 	mu    sync.Mutex
 	limit int // 0: no limit

@@ -32,7 +32,7 @@ func TestPair(t *testing.T) {
 		w.clock.Advance(6 * time.Second)
 		w.must(phone, text("x"))
 	}
-	w.clock.Advance(24*time.Hour - time.Minute) // after this time a whole burst may leave again
+	w.clock.Advance(24*time.Hour - time.Minute) // after this time 45 messages may leave without a wait again
 	for range 45 {
 		w.must(phone, text("x"))
 	}

@@ -14,7 +14,7 @@ import (
 	"puntuale"
 )
 
-// The times between status checks of a number.
+// The times between status checks of a number, and the limit for one check.
 const (
 	lookAgain = time.Hour        // while the number can send
 	lookSoon  = 10 * time.Second // while Meta or the database cannot be reached

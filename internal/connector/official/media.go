@@ -50,7 +50,8 @@ var mediaKinds = map[string]mediaKind{
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": documentKind,
 }
 
-// kindsByExtension limits how many bytes are fetched before the file's type is known.
+// kindsByExtension gives the kind of a file by the extension in its address. Until the file's content type is known,
+// this kind limits how many bytes are fetched.
 var kindsByExtension = map[string]mediaKind{
 	".jpg": imageKind, ".jpeg": imageKind, ".png": imageKind, ".mp4": videoKind, ".3gp": videoKind,
 	".mp3": audioKind, ".ogg": audioKind, ".aac": audioKind, ".amr": audioKind, ".m4a": audioKind,

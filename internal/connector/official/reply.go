@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// inboundMessage is a message that a person wrote, a call, or an echo. An echo is a message that the business wrote in
+// inboundMessage is a message that a person wrote, a phone call, or an echo. An echo is a message that the business wrote in
 // its own app. The content is in the member with the name of the type. (Meta, webhooks/reference/messages and
 // smb_message_echoes.)
 type inboundMessage struct {
@@ -20,7 +20,7 @@ type inboundMessage struct {
 	ToID      string  `json:"to_user_id"`
 	At        seconds `json:"timestamp"`
 	Group     string  `json:"group_id"`
-	Direction string  `json:"direction"` // set only in a call
+	Direction string  `json:"direction"` // set only in a phone call: who called
 	Callback  string  `json:"biz_opaque_callback_data"`
 	shownMessage
 }

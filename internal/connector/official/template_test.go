@@ -81,7 +81,8 @@ func TestTemplatesAreRead(t *testing.T) {
 	}
 }
 
-// TestTemplatesThatCannotBeRead: the number can still send. The session's detail explains the reason in plain words.
+// TestTemplatesThatCannotBeRead: if the templates cannot be read, the number can still send. The session's detail
+// explains the reason in plain words.
 func TestTemplatesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -222,31 +223,34 @@ func (w *world) refusedBy(to string, c puntuale.Content, kind puntuale.SendError
 // messages still leave.
 func TestMarketingRests(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"an answer", "a webhook"} {
+	for how, to := range map[string]string{"an answer": person, "a webhook": person, "a webhook about a hidden number": "US.ENT.11815799212886844830"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, setup{})
+			if to != person {
+				w.peer.Know(to, graphtest.Name{ID: to})
+			}
 			promo, other := graphtest.NewTemplate("promo", "x"), graphtest.NewTemplate("altra", "x")
 			promo.Category, other.Category = "MARKETING", "MARKETING"
 			w.peer.SetTemplates(w.number.Account, promo, other, graphtest.NewTemplate("utile", "x"))
 			w.test()
 			if how == "an answer" {
 				w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Code: 131049} })
-				w.refusedBy(person, approved("promo"), puntuale.Deferred)
+				w.refusedBy(to, approved("promo"), puntuale.Deferred)
 				w.peer.Answer(nil)
 			} else {
-				w.deliver(w.peer.Status(w.must(person, approved("promo")), "failed", w.clock.Now(), 131049))
+				w.deliver(w.peer.Status(w.must(to, approved("promo")), "failed", w.clock.Now(), 131049))
 			}
 			asked := w.peer.Asked()
-			_, err := w.send(person, approved("altra"))
+			_, err := w.send(to, approved("altra"))
 			if e := w.refused(err, puntuale.Deferred); e.After != 24*time.Hour || w.peer.Asked() != asked {
 				t.Errorf("%+v, %d asked", e, w.peer.Asked()-asked)
 			}
-			w.must(person, approved("utile"))
+			w.must(to, approved("utile"))
 			w.must("+393339999999", approved("altra"))
 			w.clock.Advance(24 * time.Hour)
 			w.until("online again", func() bool { return w.conn.Online(w.session) })
-			w.must(person, approved("altra"))
+			w.must(to, approved("altra"))
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 // if the person writes.
 const unreachableFor = 24 * time.Hour
 
-// unreachable contains the persons that Meta could not reach. Its methods may be called by many goroutines at once.
+// unreachable contains the persons that Meta could not reach. It is safe for concurrent use.
 type unreachable struct {
 	mu  sync.Mutex
 	all map[string]refusedSend

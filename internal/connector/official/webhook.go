@@ -65,7 +65,7 @@ func (c *Connector) NewWebhook() *Webhook {
 }
 
 // Expects reports whether a request may be from Meta. The request must name a session that has keys. A POST must also
-// have a signature of the right form. Expects does not read the body, so it does not check the signature.
+// have a signature in the correct form. Expects does not read the body, so it does not check the signature.
 func (h *Webhook) Expects(r *http.Request) bool {
 	_, keys, err := h.session(r.Context(), r.URL.Path)
 	_, shown := signatureOf(r.Header.Get(signatureHeader))

@@ -29,8 +29,8 @@ func tooLarge() error {
 	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultMediaTooLarge)}
 }
 
-// spool is a fetched file on disk. The file's name is removed as soon as the file is open, so a crash leaves no file
-// behind.
+// spool is a fetched file on disk. If the system allows it, the file's name is removed while the file is open, so that
+// a crash leaves no file behind.
 type spool struct {
 	*os.File
 	named bool // the file still has its name, because this system cannot remove the name of an open file

@@ -58,8 +58,8 @@ func New(ledger puntuale.SandboxLedger, clock clock.Clock, latency time.Duration
 	return &Connector{ledger: ledger, clock: clock, latency: max(0, latency)}
 }
 
-// WithMedia returns a connector like c. It fetches each message's media from source in Prepare, as the connectors of
-// real networks do. With a nil source it fetches nothing.
+// WithMedia returns a connector like c. In Prepare, the new connector fetches each message's media from source, as the
+// connectors of real networks do. If source is nil, the new connector fetches nothing.
 func (c *Connector) WithMedia(source puntuale.MediaSource) *Connector {
 	with := *c
 	with.media = source

@@ -40,8 +40,7 @@ type Config struct {
 // with slow answers would become uncertain.
 const sendTimeout = 90 * time.Second
 
-// Connector sends the messages of all gateway sessions of this node. Its methods may be called by many goroutines at
-// once.
+// Connector sends the messages of all gateway sessions of this node. It is safe for concurrent use.
 type Connector struct {
 	cfg  Config
 	http *http.Client

@@ -22,8 +22,8 @@ const (
 )
 
 // Webhook is the handler of [puntuale.GatewayWebhooks]. Every node can run it. A gateway signs nothing, and it does not
-// repeat a report after an error. A request to a session's secret address gets status 200 after its content is stored.
-// Every other address gets 404.
+// repeat a report after an error. A request to a session's secret address gets status 200 after its content is stored,
+// or if the content is useless. Every other address gets 404.
 type Webhook struct{ c *Connector }
 
 // NewWebhook returns the handler. The handler also serves sessions that are not open on this node.

@@ -25,7 +25,7 @@ func (w *world) state(f flying, want puntuale.State) puntuale.MessageDetail {
 
 // TestEcho: after a lost answer the message is uncertain. An echo with the same chat and text proves that the message
 // was sent. But the echo must come soon after the attempt, and must fit no other attempt. If the answer came, an echo
-// with the answer's id proves it, too. No other echo proves it.
+// with the answer's id proves this, too. No other echo is a proof.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {

@@ -30,7 +30,7 @@ const (
 	oneDay       = 24 * time.Hour
 )
 
-// coldContactLimiter is the cold-contact limiter of one number. Its methods may be called by many goroutines at once.
+// coldContactLimiter is the cold-contact limiter of one number. It is safe for concurrent use.
 type coldContactLimiter struct {
 	c       *Connector
 	client  puntuale.ClientID

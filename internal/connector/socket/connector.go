@@ -32,7 +32,7 @@ type Config struct {
 	// says where the data are stored.
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
-	IDKey  []byte // encrypts message ids for WhatsApp; the same on every node, and unchanged while receipts may still come
+	IDKey  []byte // encrypts message ids for WhatsApp; every node needs the same key, which must not change while receipts may still come
 
 	Known puntuale.KnownPersons
 	Media puntuale.MediaSource // nil: messages with media are refused

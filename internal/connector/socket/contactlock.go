@@ -44,7 +44,7 @@ var errBusy = errors.New("another has the turn")
 // when the device requests it.
 const loanLasts = 2 * time.Second
 
-// contactLocks contains the contact locks of one number. Its methods may be called by many goroutines at once.
+// contactLocks contains the contact locks of one number. It is safe for concurrent use.
 type contactLocks struct {
 	clock clock.Clock
 	mu    sync.Mutex

@@ -41,7 +41,7 @@ create table if not exists socket_note (name text not null primary key, value te
 // tables at the same time.
 const upgradeTries = 5
 
-// devices stores the keys and states of linked numbers. Its methods may be called by many goroutines at once.
+// devices stores the keys and states of linked numbers. It is safe for concurrent use.
 type devices struct {
 	db     *sql.DB
 	shared *dbutil.Database // db, in the type that the library uses
@@ -206,7 +206,7 @@ func (d *devices) noted(ctx context.Context, name string) (string, error) {
 	return value, err
 }
 
-// container stores the device of one session. The library's own table requires keys of the right length. So container
+// container stores the device of one session. The library's own table requires keys of a certain length. So container
 // writes zeros there, and the sealed keys into socket_device.
 type container struct {
 	*devices

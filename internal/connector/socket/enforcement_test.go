@@ -105,7 +105,7 @@ func TestTimelockKept(t *testing.T) {
 	w.mustSend(w.text("+"+bertNumber, "ciao"))
 }
 
-// Each answer of the network to a message gives the right outcome.
+// Each answer of the network to a message leads to the correct outcome.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -57,7 +57,8 @@ func kindOf(contentType string) whatsmeow.MediaType {
 	return whatsmeow.MediaDocument
 }
 
-// kindsByExtension limits how many bytes are fetched before the file's type is known.
+// kindsByExtension gives the kind of a file by the extension in its address. Until the file's content type is known,
+// this kind limits how many bytes are fetched.
 var kindsByExtension = map[string]whatsmeow.MediaType{
 	".jpg": whatsmeow.MediaImage, ".jpeg": whatsmeow.MediaImage, ".png": whatsmeow.MediaImage, ".webp": whatsmeow.MediaImage,
 	".mp4": whatsmeow.MediaVideo, ".3gp": whatsmeow.MediaVideo,

@@ -140,8 +140,8 @@ func (n *number) begin(do func(ctx context.Context, epoch int)) {
 	})
 }
 
-// quit ends a client's connection. If a goroutine is sending through the client, that goroutine gets an error at once,
-// and quit waits for it.
+// quit ends a client's connection. If a goroutine is sending through the client, that goroutine gets an error
+// immediately, and quit waits until this send has ended.
 func (n *number) quit(old *whatsmeow.Client) {
 	if old == nil {
 		return

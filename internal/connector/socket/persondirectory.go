@@ -54,8 +54,8 @@ const (
 // overLimit is the network's error text for too many queries.
 const overLimit = "429 rate-overlimit"
 
-// personDirectory stores which people have WhatsApp. It contains the answers to one number's queries. Its methods may
-// be called by many goroutines at once.
+// personDirectory stores which people have WhatsApp. It contains the answers to one number's queries. It is safe for
+// concurrent use.
 type personDirectory struct {
 	n     *number
 	limit *rate.Limiter

@@ -17,7 +17,7 @@ import (
 const (
 	thumbnailSide  = 96
 	thumbnailMost  = 24_000_000 // the most pixels of an image that is decoded
-	thumbnailLevel = 60         // JPEG quality, 1 to 100
+	thumbnailLevel = 60         // the JPEG quality of a thumbnail, from 1 to 100
 	oggLook        = 512        // bytes at the start of a file, which contain the codec's name
 	oggTail        = 64 << 10   // bytes at the end of a file; longer than any Ogg page
 	opusRate       = 48_000     // the granule position of Ogg pages grows by this number in a second, at any sampling rate

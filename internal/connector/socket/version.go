@@ -33,8 +33,8 @@ const (
 // errOutdated says that the network already refused the version that this login would announce.
 var errOutdated = errors.New("the network refuses this version")
 
-// versions contains the latest version that the network refused, and searches for a later one. Its methods may be
-// called by many goroutines at once.
+// versions contains the latest version that the network refused, and searches for a later one. It is safe for
+// concurrent use.
 type versions struct {
 	mu         sync.Mutex
 	loaded     bool

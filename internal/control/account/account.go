@@ -44,8 +44,8 @@ type CreatedClient struct {
 	Invitation Invitation // set only if the request asked for an invitation
 }
 
-// CreateClient creates a client with its login, its default session and its first key, all or nothing. Codes: invalid;
-// conflict if a user of the partner already has the login's e-mail.
+// CreateClient creates a client with its login, its default session and its first key. After an error, nothing of this
+// is stored. Codes: invalid; conflict if a user of the partner already has the login's e-mail.
 func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[CreatedClient]) (CreatedClient, error) {
 	f := request.Faults(r.Faults)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)

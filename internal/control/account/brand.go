@@ -17,8 +17,8 @@ import (
 
 // Limits of a logo.
 const (
-	MaxLogo     = 256 << 10 // bytes
-	maxLogoSide = 2000      // pixels
+	MaxLogo     = 256 << 10 // the largest file, in bytes
+	maxLogoSide = 2000      // the largest width and height, in pixels
 )
 
 // BrandChange is a request to change a partner's brand.

@@ -114,7 +114,7 @@ func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, 
 	return c.userOf(ctx, id)
 }
 
-func (c *Accounts) userOf(ctx context.Context, id puntuale.LoginID) (*Person, error) {
+func (c *Accounts) userOf(ctx context.Context, id puntuale.UserID) (*Person, error) {
 	user, host, err := c.signIns.Users.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:

@@ -15,9 +15,9 @@ import (
 
 // visitor is one entry of the cookie: a user who signed in at the browser.
 type visitor struct {
-	User  puntuale.LoginID `json:"u"`
-	Stamp int64            `json:"s"` // the user's stamp at the time of the sign-in
-	ID    string           `json:"d"` // a random name of this entry
+	User  puntuale.UserID `json:"u"`
+	Stamp int64           `json:"s"` // the user's stamp at the time of the sign-in
+	ID    string          `json:"d"` // a random name of this entry
 }
 
 const (

@@ -230,7 +230,7 @@ func (c *Accounts) Reset(ctx context.Context, secret, password string) (*Person,
 	if err != nil {
 		return nil, err
 	}
-	read := p.user.Stamp // the stamp when the link was found valid; if several callers use the link at once, only one succeeds
+	read := p.user.Stamp // the stamp when the link was found valid; if several callers use the link at the same time, only one succeeds
 	err = p.change(ctx, puntuale.UserPatch{Password: puntuale.ChangeTo(hash), EndVisits: true}, func(u puntuale.User) error {
 		if u.Stamp != read {
 			return stepOver(faultSigninTooLate)

@@ -37,7 +37,8 @@ func (p *Person) ReadNotices(ctx context.Context, readAt time.Time) error {
 	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, 0, readAt)
 }
 
-// MailedNotices returns which kinds of notices the person gets by e-mail, and all kinds that the person gets at all.
+// MailedNotices returns which kinds of notices the person gets by e-mail, and all kinds of notices that the person may
+// get.
 func (p *Person) MailedNotices(ctx context.Context) (mailed, all puntuale.NoticeSet, err error) {
 	c, err := p.accounts.signIns.Notices.NoticeChoice(ctx, p.user)
 	return c.Mailed(p.user), p.user.Notices(), err

@@ -28,7 +28,7 @@ type ClientChange struct {
 	Phone    puntuale.Change[string]
 	Profile  puntuale.Change[string] // one of the words for profiles in [Snapshot]
 	Refill   puntuale.Change[string] // one of the words for refills in [Snapshot]
-	RefillTo puntuale.Change[int64]  // credits after a refill; if not set: the credits of the account type baby, or the credits that were granted last
+	RefillTo puntuale.Change[int64]  // credits after a refill; if this member is not set, see the method refillTo
 	Zone     puntuale.Change[string]
 	Region   puntuale.Change[string]
 	Expires  puntuale.Change[string] // YYYY-MM-DD, the last day of service; "": the service never ends

@@ -44,7 +44,7 @@ func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s 
 // Ticket creates the secret of a link. A person with the link continues as the user, until the deadline of the link's
 // kind. A link of kind UnfinishedTicket signs in without a second factor. A link of kind UnfinishedInvitation sets a
 // new user's password. Codes: not_found.
-func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, user puntuale.LoginID) (string, error) {
+func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, user puntuale.UserID) (string, error) {
 	u, _, err := c.signIns.Users.UserByID(ctx, user)
 	if err != nil {
 		return "", fmt.Errorf("read a user: %w", err)

@@ -25,7 +25,7 @@ type Person struct {
 
 // Person returns the user with the id. It refuses if the user's stamp differs from the argument stamp, because a new
 // stamp means that all earlier visits were ended. Codes: unauthorized.
-func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
+func (c *Accounts) Person(ctx context.Context, id puntuale.UserID, stamp int64) (*Person, error) {
 	user, host, err := c.signIns.Users.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Stamp != stamp:

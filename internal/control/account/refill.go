@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// Refill refills the credits of all clients whose refill is due. Any number of nodes may call Refill at any time. Each
-// refill takes place exactly once, even if it is late.
+// Refill refills the credits of all clients whose refill is due. Any number of nodes may call Refill at any time. No
+// refill takes place twice. If several refills of a client are late, one refill replaces them.
 func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	now := c.clock.Now()
 	n, err := c.partners.Refill(ctx, now, func(account puntuale.Client) time.Time {

@@ -21,7 +21,7 @@ func TestNextRefill(t *testing.T) {
 		{puntuale.RefillYearly, "Europe/Rome", "2026-11-20T09:30:00Z", "2027-11-19T23:00:00Z", "2028-11-19T23:00:00Z"},
 		{puntuale.RefillYearly, "Europe/Rome", "2026-11-20T09:30:00Z", "2041-01-01T00:00:00Z", "2041-11-19T23:00:00Z"},
 		{puntuale.RefillYearly, "Europe/Rome", "2026-12-31T23:30:00Z", "2026-12-31T23:30:00Z", "2027-12-31T23:00:00Z"}, // in local time, the client was created on 1 January
-		{puntuale.RefillYearly, "Europe/Rome", "2028-02-29T09:00:00Z", "2028-02-29T09:00:00Z", "2029-02-27T23:00:00Z"}, // created on 29 February: the refill is on 28 February
+		{puntuale.RefillYearly, "Europe/Rome", "2028-02-29T09:00:00Z", "2028-02-29T09:00:00Z", "2029-02-27T23:00:00Z"}, // the client was created on 29 February, so in other years the refill is on 28 February
 		{puntuale.RefillYearly, "Europe/Rome", "2028-02-29T09:00:00Z", "2031-03-01T09:00:00Z", "2032-02-28T23:00:00Z"}, // in a leap year the refill is on 29 February
 		{puntuale.RefillYearly, "America/New_York", "2026-11-20T02:00:00Z", "2026-11-20T02:00:00Z", "2027-11-19T05:00:00Z"},
 		{puntuale.RefillMonthly, "Europe/Rome", "2026-12-31T09:00:00Z", "2026-12-31T09:00:00Z", "2027-01-30T23:00:00Z"},

@@ -15,14 +15,15 @@ import (
 	"puntuale/internal/control"
 )
 
-// How many sign-in attempts are accepted without a wait. Each attempt is counted three times: for its account at its IP
-// address, for its account at all addresses, and for its IP address.
+// How many sign-in attempts are accepted without a wait. Usually each attempt is counted three times: for its account
+// at its IP address, for its account at all addresses, and for its IP address. An attempt from a known browser is
+// counted once.
 const (
 	triesOfPair    = 5
 	triesOfAccount = 50
 	triesOfAddress = 30
 	triesOfCode    = 5
-	triesOfHost    = 20 // not sign-ins, but DNS queries for a partner's host name
+	triesOfHost    = 20 // limits DNS queries for a partner's host name, not sign-ins
 )
 
 // If the partner is unknown, several logins may have the same e-mail. SignIn then compares at most mostChecks

@@ -157,8 +157,8 @@ func (t *Team) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-func loginID(text string) (puntuale.LoginID, error) {
-	id, err := puntuale.ParseID[puntuale.LoginID](text)
+func loginID(text string) (puntuale.UserID, error) {
+	id, err := puntuale.ParseID[puntuale.UserID](text)
 	if err != nil {
 		return 0, puntuale.NotFound(puntuale.NoUser)
 	}

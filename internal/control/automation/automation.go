@@ -174,7 +174,7 @@ func size(a puntuale.Automation) (bytes int) {
 	for _, part := range []any{a.Trigger, a.Conditions, a.Actions} {
 		text, err := json.Marshal(part)
 		if err != nil {
-			continue // impossible: the part contains only texts and numbers
+			continue // this cannot happen, because the part contains only texts and numbers
 		}
 		bytes += len(text)
 	}

@@ -124,7 +124,7 @@ type HookRequest struct {
 
 // HookResult is the result of a call.
 type HookResult struct {
-	Accepted bool             // the rule will decide about the call
+	Accepted bool             // the call has no faults, so the rule will decide about the call, unless Repeated is true
 	Repeated bool             // the call repeats an earlier one within [puntuale.HookRepeat], so it has no effect
 	Faults   []puntuale.Fault // why the rule will not act on the call
 }
@@ -185,7 +185,7 @@ func mapped(c *control.Client, m map[string]string, p payload.Payload) (phone st
 	for name, text := range m {
 		path, err := payload.ParsePath(text)
 		if err != nil {
-			continue // impossible: Check accepts only paths
+			continue // this cannot happen, because Check accepts only paths
 		}
 		value := strings.TrimSpace(p.Text(path))
 		switch {

@@ -28,7 +28,7 @@ type Verdict struct {
 	Phone    string
 	Fields   map[string]string // values that a hook's mapping found in the payload
 	Why      []Condition
-	Actions  []puntuale.Action // in the order in which they would be executed: stops first
+	Actions  []puntuale.Action // in the order in which the rule would execute them: stops come first
 	Plans    []ActionPlan      // plans of the actions that start or send something
 }
 
@@ -127,7 +127,7 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	}
 	planner, err := r.all.cfg.Control.PlannerOf(ctx, r.client.ID())
 	if puntuale.CodeOf(err) == puntuale.CodeForbidden {
-		planner = nil // a suspended or expired client: nothing can be planned
+		planner = nil // the client is suspended or expired, so nothing can be planned
 	} else if err != nil {
 		return v, fmt.Errorf("read a client: %w", err)
 	}

@@ -96,7 +96,8 @@ func phoneDigits(text string) (digits string, withCountry bool) {
 }
 
 // isPossible reports whether the country has numbers of this length. Mexico removed the 1 from its mobile numbers (+52
-// 1 …) in 2019. But people still write it, and the network still uses it for old numbers.
+// 1 …) in 2019. But people still write this 1, and the network still uses it for old numbers. Therefore, such numbers
+// are possible, too.
 func isPossible(number *phonenumbers.PhoneNumber) bool {
 	if number == nil {
 		return false

@@ -78,9 +78,9 @@ type SentDelivery struct {
 	Replaced bool // true: the secret was replaced after the last attempt
 }
 
-// Delivery returns a delivery. name is the webhook-id in each of its attempts. The body is made from the current event.
-// Therefore, if a person was erased after the last attempt, the body no longer contains the person's data. Codes:
-// not_found.
+// Delivery returns a delivery. The argument name is the header webhook-id in each attempt of the delivery. The body is
+// made from the current event. Therefore, if a person was erased after the last attempt, the body no longer contains
+// the person's data. Codes: not_found.
 func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, err error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {

@@ -57,7 +57,8 @@ func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	return feed, f.Err()
 }
 
-// wholeNumber parses a whole number of a query, from least to maximum. If the text is "", it returns the argument none.
+// wholeNumber parses a whole number of a query, from least to maximum. If the text is "" or has a fault, it returns the
+// argument none.
 func wholeNumber(f *request.Faults, name, text string, least, maximum, none int) int {
 	if text == "" {
 		return none

@@ -16,8 +16,8 @@ type backlog struct {
 // More reports whether the database has more messages that are due soon, not counting campaigns.
 func (l *Lookahead) More() bool { return l.backlog.more }
 
-// FoundMore records that the database has more messages that are due soon, because there was no room in memory for a
-// row.
+// FoundMore records that memory had no room for a row that was read. Therefore, the database has more messages that are
+// due soon.
 func (l *Lookahead) FoundMore() { l.backlog.more = true }
 
 // MoreOfCampaigns reports whether the database has more messages in the session's campaign queue.
@@ -111,7 +111,7 @@ func latest(a, b time.Time) time.Time {
 // takeover is what is known about the messages that were in retry under the session's former owner.
 type takeover struct {
 	known   bool // true: these messages are known, and hold back later messages to their recipients
-	crowded bool // true: there are too many for a read together with other sessions, so this session is read alone
+	crowded bool // true: there are too many of these messages for a read together with other sessions, so this session is read alone
 }
 
 // TakeoverKnown reports whether the messages in retry under the former owner are known.

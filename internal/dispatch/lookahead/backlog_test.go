@@ -43,8 +43,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// TestExpiry checks when a session that cannot send is read: every ten seconds, earlier if a known message expires,
-// and at once after a change.
+// TestExpiry checks when a session that cannot send is read: every ten seconds, earlier if a known message expires, and
+// immediately after a change.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -219,7 +219,7 @@ func TestNothingWantedIsForgotten(t *testing.T) {
 }
 
 // TestWantedIsReadInTime checks that a wanted read begins within the poll's interval, whatever came before. The
-// scheduler of this test serves lists and timers at once.
+// scheduler of this test serves lists and timers immediately.
 func TestWantedIsReadInTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

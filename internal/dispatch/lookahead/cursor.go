@@ -30,7 +30,7 @@ func (c *cursor) end(r Result, now time.Time) {
 	switch {
 	case !r.Cut && !r.NoRoom, c.fromStart, !r.CanSend:
 		c.cursor = puntuale.QueueCursor{}
-	case r.Last == (puntuale.QueueCursor{}): // the read added no row to memory, so the cursor does not move
+	case r.Last == (puntuale.QueueCursor{}): // the read handled no row, so the cursor does not move
 	case c.cursor == (puntuale.QueueCursor{}):
 		c.cursor, c.validUntil = r.Last, now.Add(cursorFor)
 	default:

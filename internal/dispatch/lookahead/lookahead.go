@@ -158,7 +158,7 @@ type Result struct {
 	Took    time.Duration        // how long the read took
 	Poll    time.Duration        // interval of the poll
 	Alone   bool                 // no other session was read together with this one
-	Last    puntuale.QueueCursor // the last row that was added to memory, without its session; zero: no row was added
+	Last    puntuale.QueueCursor // the position of the last row that was handled; its Session is 0; zero: no row was handled
 	Cut     bool                 // the read returned as many rows as it may, so there may be more
 	NoRoom  bool                 // memory was full, so some rows were not added
 	CanSend bool                 // the session may send

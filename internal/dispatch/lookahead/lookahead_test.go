@@ -165,7 +165,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestEndInNoTime requests a second read during a read that takes no time. The second read must begin at once.
+// TestEndInNoTime requests a second read during a read that takes no time. The second read must begin immediately.
 func TestEndInNoTime(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead

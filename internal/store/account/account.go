@@ -40,7 +40,7 @@ func (s *Accounts) CreatePartner(ctx context.Context, p puntuale.Partner, l punt
 }
 
 // insertLogin inserts the first user of a partner or of a client. This user has the role owner.
-func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) (puntuale.LoginID, error) {
+func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) (puntuale.UserID, error) {
 	return insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
 }
 

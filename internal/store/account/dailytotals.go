@@ -15,7 +15,7 @@ import (
 
 // A background task counts outcomes by day. A page adds the outcomes that came after the last count. A corrected
 // outcome counts twice: at the time of the first outcome and at the time of the correction. This is rare, because it
-// happens only if a receipt arrives after its message was given up.
+// happens only if a late receipt corrects an outcome that was already counted.
 
 // tallyLag is how old an outcome must be before it is counted. By then, all rows with the same timestamp are committed.
 const tallyLag = time.Minute

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func storeInvitation(ctx context.Context, a engine.Querier, partner puntuale.PartnerID, id puntuale.LoginID, i puntuale.Invitation) error {
+func storeInvitation(ctx context.Context, a engine.Querier, partner puntuale.PartnerID, id puntuale.UserID, i puntuale.Invitation) error {
 	if _, err := a.Exec(ctx, `insert into invitation (login_id, hash, expires_at) values ($1, $2, $3)
  on conflict (login_id) do update set hash = excluded.hash, expires_at = excluded.expires_at`, id, i.Hash, engine.Micros(i.Expires)); err != nil {
 		return fmt.Errorf("store an invitation: %w", err)
@@ -22,14 +22,14 @@ func storeInvitation(ctx context.Context, a engine.Querier, partner puntuale.Par
 	return queueMail(ctx, a, m)
 }
 
-func endInvitation(ctx context.Context, a engine.Querier, id puntuale.LoginID) error {
+func endInvitation(ctx context.Context, a engine.Querier, id puntuale.UserID) error {
 	if _, err := a.Exec(ctx, `delete from invitation where login_id = $1`, id); err != nil {
 		return fmt.Errorf("end an invitation: %w", err)
 	}
 	return dropMails(ctx, a, id, puntuale.MailInvitation)
 }
 
-func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, i puntuale.Invitation) error {
+func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntuale.UserID, i puntuale.Invitation) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
@@ -42,7 +42,7 @@ func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntua
 	})
 }
 
-func (p Partner) Uninvite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
+func (p Partner) Uninvite(ctx context.Context, client puntuale.ClientID, id puntuale.UserID) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
@@ -55,14 +55,14 @@ func (p Partner) Uninvite(ctx context.Context, client puntuale.ClientID, id punt
 	})
 }
 
-func (s *Accounts) Invited(ctx context.Context, hash string, now time.Time) (user puntuale.LoginID, err error) {
+func (s *Accounts) Invited(ctx context.Context, hash string, now time.Time) (user puntuale.UserID, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select login_id from invitation where hash = $1 and expires_at > $2`, []any{hash, engine.Micros(now)}, &user)
 	return user, engine.FoundOr(found, err, puntuale.NoInvitation)
 }
 
 // TakeInvitation takes the same locks as other changes of the user. Otherwise another change could overwrite the new
 // password.
-func (s *Accounts) TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (user puntuale.LoginID, err error) {
+func (s *Accounts) TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (user puntuale.UserID, err error) {
 	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		var p Partner
 		var client puntuale.ClientID

@@ -167,8 +167,9 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	return id, Changed(ctx, a, client)
 }
 
-// checkKeyQuota returns an error if too many keys are not revoked and fulfil the argument condition. The limit is the client's quota, or
-// [puntuale.MaxPartnerKeys] for the partner itself. The caller has locked the owner's row.
+// checkKeyQuota counts the keys that are not revoked and for which the SQL text in condition is true. It returns an
+// error if this count has reached the limit. The limit is the client's quota, or [puntuale.MaxPartnerKeys] for the
+// partner itself. The caller has locked the owner's row.
 func (p Partner) checkKeyQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, condition string, args ...any) error {
 	var count int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+condition,

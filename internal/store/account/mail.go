@@ -65,7 +65,7 @@ func queueMail(ctx context.Context, a engine.Querier, m puntuale.Mail) error {
 }
 
 // dropMails deletes the user's e-mails of a kind from the queue. An attempt that is running continues.
-func dropMails(ctx context.Context, a engine.Querier, user puntuale.LoginID, kind puntuale.MailKind) error {
+func dropMails(ctx context.Context, a engine.Querier, user puntuale.UserID, kind puntuale.MailKind) error {
 	if _, err := a.Exec(ctx, `delete from mail where login_id = $1 and kind = $2`, user, int64(kind)); err != nil {
 		return fmt.Errorf("take e-mails out of the queue: %w", err)
 	}

@@ -27,7 +27,7 @@ func hostFields(h *puntuale.Host) []any {
 		&h.Brand.Host, &h.Brand.Mark, engine.ScanBool(&h.Brand.Confirmed)}
 }
 
-func (s *Accounts) UserByID(ctx context.Context, id puntuale.LoginID) (u puntuale.User, h puntuale.Host, err error) {
+func (s *Accounts) UserByID(ctx context.Context, id puntuale.UserID) (u puntuale.User, h puntuale.Host, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select `+userColumns+`, `+hostColumns+` from login l join partner p on p.id = l.partner_id
  left join brand b on b.partner_id = p.id where l.id = $1`, []any{id}, append(userFields(&u), hostFields(&h)...)...)
 	return u, h, engine.FoundOr(found, err, puntuale.NoUser)

@@ -43,7 +43,7 @@ func (p Partner) Users(ctx context.Context, client puntuale.ClientID) ([]puntual
 	return users, nil
 }
 
-func (p Partner) User(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) (puntuale.User, error) {
+func (p Partner) User(ctx context.Context, client puntuale.ClientID, id puntuale.UserID) (puntuale.User, error) {
 	if err := p.ofClient(ctx, client); err != nil {
 		return puntuale.User{}, err
 	}
@@ -51,7 +51,7 @@ func (p Partner) User(ctx context.Context, client puntuale.ClientID, id puntuale
 	return u, engine.FoundOr(found, err, puntuale.NoUser)
 }
 
-func (p Partner) user(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.LoginID) (u puntuale.User, found bool, err error) {
+func (p Partner) user(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.UserID) (u puntuale.User, found bool, err error) {
 	found, err = engine.QueryOne(ctx, a, `select `+userColumns+` from login l where l.partner_id = $1 and l.client_id = $2 and l.id = $3`,
 		[]any{p.id, client, id}, userFields(&u)...)
 	return u, found, err
@@ -68,7 +68,7 @@ func (p Partner) lockUsers(ctx context.Context, a engine.Querier, client puntual
 	return engine.ThereOr(found, err, puntuale.NoPartner)
 }
 
-func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.Invitation) (id puntuale.LoginID, err error) {
+func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.Invitation) (id puntuale.UserID, err error) {
 	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, u.Client); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (p Partner) checkUserQuota(ctx context.Context, a engine.Querier, client pu
 	return nil
 }
 
-func insertUser(ctx context.Context, a engine.Querier, p puntuale.PartnerID, u puntuale.User) (puntuale.LoginID, error) {
+func insertUser(ctx context.Context, a engine.Querier, p puntuale.PartnerID, u puntuale.User) (puntuale.UserID, error) {
 	id, err := engine.NextNumber(ctx, a, "login")
 	if err != nil {
 		return 0, err
@@ -119,10 +119,10 @@ func insertUser(ctx context.Context, a engine.Querier, p puntuale.PartnerID, u p
 		}
 		return 0, fmt.Errorf("insert a login: %w", err)
 	}
-	return puntuale.LoginID(id), nil
+	return puntuale.UserID(id), nil
 }
 
-func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, patch puntuale.UserPatch, allow func(puntuale.User) error) (u puntuale.User, err error) {
+func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.UserID, patch puntuale.UserPatch, allow func(puntuale.User) error) (u puntuale.User, err error) {
 	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
@@ -212,7 +212,7 @@ func (p Partner) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.
 	return nil
 }
 
-func (p Partner) DeleteUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
+func (p Partner) DeleteUser(ctx context.Context, client puntuale.ClientID, id puntuale.UserID) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err

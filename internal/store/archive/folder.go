@@ -156,7 +156,7 @@ func (f *Folder) Put(file File, write func(io.Writer) error) error {
 	return nil
 }
 
-// Sweep removes replaced versions of files. It also removes unfinished files that killed writers left.
+// Sweep removes replaced versions of files. It does not remove unfinished files of killed writers: Put does.
 func (f *Folder) Sweep() error {
 	_, replaced, err := f.list()
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 //   - A new file gets the number after the last finished file. No number is used twice (archive.Folder).
 //   - Before a row is deleted, its file is on disk and was read back. A row is deleted only if it is byte for byte equal
 //     to the row in the file. If a row differs, its run is removed from the file.
-//   - Each transaction checks the term of the lease. So a node that was stopped for a while deletes nothing after it lost
-//     the lease.
+//   - Each transaction that deletes rows checks the term of the lease. So a node that was stopped for a while deletes
+//     nothing after it lost the lease.
 //   - Before a node begins a new file, it finishes the file that was begun before, even if another node began it. If
 //     rows of this file are missing in the database, they were already deleted.
 type Archiver struct {
@@ -131,7 +131,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	return t.done, engine.PublicError(err)
 }
 
-// ErrKilled is an error for tests: the work stops at once, as if the process was killed.
+// ErrKilled is an error for tests: the work stops immediately, as if the process was killed.
 var ErrKilled = errors.New("killed")
 
 func (t *archiveTerm) at(step string) error {
@@ -274,7 +274,7 @@ func (t *archiveTerm) begin(ctx context.Context) (leased bool, err error) {
 	return true, err
 }
 
-// end gives up the lease, so that another node can take it at once.
+// end gives up the lease, so that another node can take it immediately.
 func (t *archiveTerm) end(ctx context.Context) error {
 	return t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update archive set until = 0 where one = 1 and term = $1`, t.term)

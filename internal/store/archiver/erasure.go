@@ -24,7 +24,7 @@ type pendingErasure struct {
 const forgetAtMost = 1000
 
 // forget removes erased persons from the files of the archive. An erasure is done when no file contains data of its
-// person. If a file is damaged, the erasures of all clients in this file stay pending.
+// person. If a file is damaged, forget still changes the other files, but all erasures stay pending.
 func (t *archiveTerm) forget(ctx context.Context) error {
 	all, err := engine.QueryAll(ctx, t.s.ArchiveReads, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
 		func(rows engine.Row, f *pendingErasure) error { return rows.Scan(&f.client, &f.mark, &f.times) })

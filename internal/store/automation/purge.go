@@ -155,7 +155,7 @@ func (s *Rules) forgetOrphans(ctx context.Context) error {
 	return nil
 }
 
-// forgetClients deletes the rules of deleted clients.
+// forgetClients deletes the rules and triggers of deleted clients. Then forgetOrphans can delete the rows of these rules.
 func (s *Rules) forgetClients(ctx context.Context) error {
 	var n int64
 	there, err := engine.QueryOne(ctx, s.db.MaintenanceReads, `select w.client_id from automation_client w join client c on c.id = w.client_id where c.deleted_at <> 0 limit 1`, nil, &n)

@@ -83,7 +83,7 @@ func ruleTexts(a puntuale.Automation) (trigger, conditions, actions string, err 
 	return trigger, conditions, actions, nil
 }
 
-// lock locks the client, so that two changes of its rules never run at once. It also locks the client's row in automation_client. Acting
+// lock locks the client, so that changes of the client's rules run one after another. It also locks the client's row in automation_client. Acting
 // transactions lock that row before they write to rules.
 func (s RuleStore) lock(ctx context.Context, a engine.Querier) error {
 	var n int64

@@ -161,7 +161,7 @@ func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error
 	return r.RowsAffected()
 }
 
-// Queue saves a round trip on PostgreSQL. On SQLite it runs the statement at once.
+// Queue saves a round trip on PostgreSQL. On SQLite it runs the statement immediately.
 func (l *Conn) Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error {
 	if !l.dialect.Postgres {
 		if scan != nil {
@@ -191,7 +191,7 @@ type ReadPool struct {
 	watch *Monitor
 	stmts statementCache
 
-	noticed func(error) // called after every statement, with its error or nil; the field may be nil
+	noticed func(error) // called with the error of each statement that fails; nil: errors are not reported
 
 	Timeout time.Duration // limits a statement, including the wait for a connection; 0: only the caller's context limits it
 

@@ -61,7 +61,7 @@ type DB struct {
 	dbs     []*sql.DB
 
 	readPools
-	ListSlots listSlots // limits how many lists each client may read at once
+	ListSlots listSlots // let each client read only one list at a time
 
 	LocalClock clock.Clock // this machine's clock, even if Config.Clock is another clock
 

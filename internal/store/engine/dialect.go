@@ -102,8 +102,8 @@ func (d *Dialect) source(first int, columns []string) string {
 	return fmt.Sprintf("(select %s from batch($%d)) as u", strings.Join(values, ", "), first)
 }
 
-// begin returns the statement that begins a transaction for writing. On SQLite this statement takes the write lock at
-// once. Otherwise the transaction could fail later, when it first writes.
+// begin returns the statement that begins a transaction for writing. On SQLite this statement takes the write lock
+// immediately. Otherwise the transaction could fail later, when it first writes.
 func (d *Dialect) begin() string {
 	if d.Postgres {
 		return "begin"

@@ -15,7 +15,7 @@ import (
 
 // Damage to a SQLite file is found in four ways:
 //
-//   - A statement reads damaged data. After that, all calls of the store fail (noticed).
+//   - A statement reads damaged data. After that, all calls of the store fail (see noticed).
 //   - Verify checks the whole file, in the background or by command.
 //   - A start after an unclean end checks as much as it can in a few seconds.
 //   - Damage that was found once leaves a mark file beside the database. Then the next start checks the whole file,
@@ -26,7 +26,7 @@ const (
 	uncleanCheck = 3 * time.Second // how long a start checks a larger file after an unclean end
 )
 
-// noticed is called with the error of every statement. If a SQLite file is damaged, all later calls of the store fail.
+// noticed is called with the error of a statement that failed. If a SQLite file is damaged, all later calls of the store fail.
 // If PostgreSQL reports damage, perhaps only one page or index is bad. So this process continues, but reports that
 // it is not ready until it is started again.
 func (s *DB) noticed(err error) {

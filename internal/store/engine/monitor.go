@@ -15,9 +15,9 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Monitor notices when PostgreSQL no longer answers. If PostgreSQL stops, callers get an error at once. But if it
-// hangs, or if the network loses everything, no answer comes. Without the monitor, each call would wait until its own
-// time limit, and all other calls would wait behind it.
+// Monitor notices when PostgreSQL no longer answers. If PostgreSQL stops, callers get an error immediately. But if
+// PostgreSQL hangs, or if the network loses everything, no answer comes. Without the monitor, each call would wait until
+// its own time limit, and all other calls would wait behind it.
 //
 // The monitor sends small queries. If such a query waits for about a second and no connection gets an answer in this
 // time, the database is silent. Then the monitor ends the context of all statements. Calls that read or wait are
@@ -35,7 +35,7 @@ type Monitor struct {
 	done     chan struct{}
 }
 
-// connLife is a period in which the database answers. When the database stops answering, its context ends with errAway.
+// connLife is a period in which the database answers. It is a context that ends with errAway when the answers stop.
 type connLife struct {
 	context.Context
 	end context.CancelCauseFunc

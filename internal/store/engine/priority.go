@@ -15,7 +15,7 @@ const (
 	PrioritySend    Priority = iota // tasks that send messages or keep the node in the fleet; they do not wait for calls
 	PriorityPrevent                 // calls that prevent messages from being sent, such as a stop
 	PriorityCall                    // all other calls
-	PriorityFeed                    // tasks that feed campaigns
+	PriorityFeed                    // background work, such as chunks of campaigns, acts of automations, and events
 )
 
 // priorityOf returns the priority of a task. p is the admission deadline of its call, or nil.

@@ -24,7 +24,7 @@ import (
 const (
 	sqliteReaders = 4 // connections for reading single rows that a call needs
 	sqliteListers = 2
-	sqliteLookers = 1 // one connection for DispatchReads: several reads at once would leave the writer too little processor time
+	sqliteLookers = 1 // one connection for DispatchReads, because parallel reads would leave the writer too little processor time
 	sqliteWorkers = 1 // one connection for maintenance
 )
 

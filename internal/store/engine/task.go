@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is a task kind. If its tasks can be joined, one set of statements does all its waiting tasks together.
+// Kind is a task kind. If its tasks can be joined, one set of statements does several waiting tasks together.
 type Kind struct {
 	Name     string
 	Limit    int // largest total weight of joined tasks; 0: tasks of this kind are not joined

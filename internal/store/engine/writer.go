@@ -13,7 +13,7 @@ import (
 
 // Writer commits the tasks of many callers together. While one transaction is being written to disk, new tasks queue.
 // They share the next transaction. The writer delays no task on purpose, except if the task's kind sets Linger. A
-// writer is one goroutine. All tasks of a client go to the same writer, so that the writers of a node do not wait for
+// writer is one goroutine. All calls of a client go to the same writer, so that the writers for calls do not wait for
 // each other.
 type Writer struct {
 	DB   *DB
@@ -32,7 +32,7 @@ type Writer struct {
 }
 
 const (
-	queueBound = 4096 // if so many tasks are in the queue, the writer refuses further calls of PriorityCall
+	queueBound = 4096 // if so many tasks are in the queue, the writer refuses further tasks of PriorityCall
 	roundBound = 1024 // largest number of tasks in one round
 	maxTries   = 10   // how often a transaction is tried if it fails for a reason that may pass
 )
@@ -179,6 +179,7 @@ func (w *Writer) putLast(t *Task) {
 
 // commit writes the units to disk in one transaction, and sends the results to their callers. If the transaction fails,
 // each unit is tried alone. Then each task of a failing unit is tried alone. So a bad task does not affect the others.
+// Nothing is tried again after an error that all other tasks would get, too.
 func (w *Writer) commit(all []*taskGroup) {
 	begun := w.DB.Config.Clock.Now()
 	err := w.persist(all)

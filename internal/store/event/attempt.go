@@ -140,7 +140,7 @@ func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
 		return ""
 	case w.receiverGone:
 		return puntuale.ReasonWebhookGone
-	case !w.FailingFrom.IsZero() && now.Sub(w.FailingFrom) >= puntuale.WebhookPatience:
+	case !w.FailingFrom.IsZero() && now.Sub(w.FailingFrom) >= puntuale.DisableWebhookAfter:
 		return puntuale.ReasonWebhookFailing
 	}
 	return ""

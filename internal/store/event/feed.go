@@ -22,7 +22,7 @@ select x.seq, x.type, x.at, x.subject, x.detail from (
 where $5::bigint & (1::bigint << x.type) <> 0 order by x.seq limit $6`
 
 // Events first reads the client's last number. All lower numbers are committed by then. So if a number is
-// missing in the result, the event with this number has a type that the caller does not want.
+// missing in the result, the caller does not want this event's type, or the event was old and was deleted.
 func (s ClientEvents) Events(ctx context.Context, after int64, types puntuale.EventSet, limit int, now time.Time) (all []puntuale.Event, next int64, err error) {
 	last, err := s.turnOn(ctx, now)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
-// wait.
+// Limits of one transaction that numbers facts. On SQLite, all other tasks wait for this transaction. On PostgreSQL,
+// only other numberers wait.
 const (
 	numberedFacts   = 1000 // how many facts one transaction numbers; the last row may contain a few more
 	numberedClients = 50   // largest number of clients in one transaction
@@ -41,8 +41,8 @@ where f.client_id = $1 and f.id > $2 order by f.client_id, f.id limit $3`
 // still needs facts reads twice as many rows each time.
 const firstRows = 16
 
-// NumberEvents numbers waiting facts in one transaction, client after client. It begins after the client that was served
-// last. So a client with many facts does not delay others.
+// NumberEvents numbers waiting facts in one transaction. On PostgreSQL it goes from client to client, and begins after
+// the client that was served last. So a client with many facts does not delay others.
 func (s *Events) NumberEvents(ctx context.Context, now time.Time) (int, error) {
 	clients, err := s.waiting(ctx)
 	if err != nil || len(clients) == 0 {
@@ -56,7 +56,8 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (int, error) {
 	return len(n.facts), nil
 }
 
-// waiting returns clients that have facts. It begins after the client that was served last.
+// waiting returns clients that have facts. On PostgreSQL it begins after the client that was served last. On SQLite it
+// returns the clients of the oldest facts.
 func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 	if !s.db.Dialect.Postgres {
 		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, numberedFacts}, engine.ScanOne[puntuale.ClientID])
@@ -86,7 +87,7 @@ func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 // numberTask is the work of one transaction that numbers facts.
 type numberTask struct {
 	s       *Events
-	clients []puntuale.ClientID // the clients, in the order in which their facts are numbered
+	clients []puntuale.ClientID // the clients whose facts the task numbers; on PostgreSQL in this order
 	now     func() time.Time
 
 	a engine.Querier
@@ -95,7 +96,7 @@ type numberTask struct {
 	seqs, before map[puntuale.ClientID]int64
 	facts        []fact
 	rows         []factRow
-	last         puntuale.ClientID // the last client whose facts were read
+	last         puntuale.ClientID // only on PostgreSQL: the last client whose facts were read
 	taken        int64             // only on SQLite: id of the last fact that was read and may be deleted
 }
 

@@ -9,10 +9,10 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// BenchmarkRecord records outcomes in two kinds of rounds that alternate. In one kind, no subscription wants events. In
-// the other kind, a webhook wants all events and a numberer works, but nothing is sent. "without" and "with" are
-// outcomes per second. "ratio" is the rate with events divided by the rate without. "ratio-with-claim" also includes
-// the time of the claims.
+// BenchmarkRecord records outcomes in two kinds of rounds that alternate. In one kind, the client has no subscription
+// that wants events. In the other kind, a webhook wants all events. A numberer works in both kinds, and no event is sent
+// to the webhook. "without" and "with" are outcomes per second, until all facts have numbers. "ratio" is the rate with
+// events divided by the rate without. "ratio-with-claim" also includes the time of the claims.
 func BenchmarkRecord(b *testing.B) {
 	for name, open := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) { benchRecord(b, storetest.NewWorld(b, open(b))) })

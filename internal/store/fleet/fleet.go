@@ -14,8 +14,8 @@ import (
 
 // This package decides which node sends for which session. A lease is only the row of the node. Every claim locks this
 // row FOR KEY SHARE until the claim commits. So nobody can delete the row while a claim is open, and a node without a
-// row can claim nothing. The owner of a session is only an assignment. Leases are measured by the database's clock. The
-// clocks of nodes are never compared.
+// row can claim nothing. The owner of a session is only an assignment. Leases are measured by the database's clock. So
+// differences between the clocks of nodes do not matter here.
 //
 // The transactions of this package have their own writer and connection. On SQLite there is one queue for all writes,
 // and these transactions come first in it. So a node does not lose its lease because many other writes wait.
@@ -127,8 +127,8 @@ func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// sendsCampaigns is 1 for a session s whose campaign queue must be read. It is 0 if campaigns hold back all messages of
-// the queue.
+// sendsCampaigns is 1 for a session s whose campaign queue must be read. It is 0 if no campaign of the session has
+// messages that may leave.
 const sendsCampaigns = `case when exists (select 1 from campaign c where c.session_id = s.id and c.state in (3, 7, 8, 9)
  and (c.state = 3 or exists (select 1 from message m where m.campaign_id = c.id and m.state = 0))) then 1 else 0 end`
 
@@ -180,7 +180,7 @@ func (s *Fleet) Leave(ctx context.Context, node puntuale.NodeID) error {
 
 // LockDispatch prevents a second process from dispatching from the same SQLite file. Leases alone would notice the
 // second process too late. release frees the lock. No other process can have this lock, so the new holder deletes the
-// nodes of killed processes at once. On PostgreSQL nothing is locked, because nodes share the work. Codes: conflict
+// nodes of killed processes immediately. On PostgreSQL nothing is locked, because nodes share the work. Codes: conflict
 // (another process dispatches).
 func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err error) {
 	if s.File == "" {

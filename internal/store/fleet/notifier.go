@@ -113,7 +113,7 @@ func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// close sends the waiting wakeups, and ends the goroutine. It takes at most lastWait.
+// close sends the waiting wakeups, closes the connection, and ends the goroutine. Each of these takes at most lastWait.
 func (t *notifier) close() {
 	if t == nil {
 		return
@@ -230,10 +230,10 @@ func (t *notifier) take() (payloads []string) {
 	return payloads
 }
 
-// A payload is the sender's origin followed by words, separated by blanks. A word is a session, optionally followed by
-// "." and the time at which a message is due. If the session also changed, the word has "!" instead of ".". If a
-// session has several due times, there is one word for the latest and one word for the earliest. Numbers have base 36.
-// Times are in microseconds of the Unix epoch.
+// A payload is the sender's origin followed by words, separated by blanks. A word is the id of a session, usually
+// followed by "." and the time at which a message is due. If the session also changed, the word has "!" instead of ".".
+// A word without a time means that the session changed. If a session has several due times, there is one word for the
+// latest and one word for the earliest. Numbers have base 36. Times are in microseconds of the Unix epoch.
 const numerals = 36
 
 func (n pendingWakeup) word(session puntuale.SessionID) string {
@@ -249,7 +249,8 @@ func (n pendingWakeup) word(session puntuale.SessionID) string {
 	return word + strconv.FormatInt(n.horizonEnd.UnixMicro(), numerals)
 }
 
-// readPayload calls wakeup for each word of a payload, and ignores words that it cannot read.
+// readPayload calls wakeup for each word of a payload. For a word with "!", it calls wakeup twice: once for the change,
+// and once for the due time. It ignores words that it cannot read.
 func readPayload(words string, wakeup puntuale.Wakeup) {
 	for word := range strings.FieldsSeq(words) {
 		id, moment := word, ""

@@ -26,7 +26,7 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// Database is the kind of database for which a step is written.
+// Database is the kind of database for which a migration is written.
 type Database string
 
 const (
@@ -78,8 +78,8 @@ const (
 	rest   = 3 * time.Second  // how long a node waits between two tries
 	held   = 10 * time.Second // how long other nodes wait for a node that died during a step
 	glance = 500 * time.Millisecond
-	// A node checks the lock this many times, and waits for one glance after each check. Together this takes 15 minutes,
-	// which is longer than all tries of another node.
+	// glances is how often a node checks whether the lock is free. After each check, the node waits for the time in
+	// glance. Together this takes 15 minutes, which is longer than all tries of another node.
 	glances = 1800
 )
 

@@ -70,7 +70,7 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	return insert(ctx, a, n, 0)
 }
 
-// Add writes a notice that is due at once. If the notice has a client, the notice's partner is the client's partner.
+// Add writes a notice that is due immediately. If the notice has a client, the notice's partner is the client's partner.
 func Add(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 	if n.Client == 0 {
 		return insertOfPartner(ctx, a, n)

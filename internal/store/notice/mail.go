@@ -58,7 +58,7 @@ func (s *Notices) QueueNotices(ctx context.Context, now time.Time) (looked int, 
 			engine.Columns{engine.Column(all, func(n *dueNotice) int64 { return int64(n.ID) })}); err != nil {
 			return fmt.Errorf("mark notices: %w", err)
 		}
-		wanted, err := wantedBy(ctx, a, slices.DeleteFunc(all, func(n dueNotice) bool { return !n.due.After(now.Add(-puntuale.MailPatience)) }))
+		wanted, err := wantedBy(ctx, a, slices.DeleteFunc(all, func(n dueNotice) bool { return !n.due.After(now.Add(-puntuale.MailDeadline)) }))
 		if err != nil {
 			return err
 		}
@@ -82,12 +82,12 @@ type wantedNotices struct {
 }
 
 // wantedBy returns which notices each user gets by e-mail.
-func wantedBy(ctx context.Context, a engine.Querier, all []dueNotice) (map[puntuale.LoginID]*wantedNotices, error) {
+func wantedBy(ctx context.Context, a engine.Querier, all []dueNotice) (map[puntuale.UserID]*wantedNotices, error) {
 	type side struct {
 		partner puntuale.PartnerID
 		client  puntuale.ClientID
 	}
-	readers, wanted := map[side][]readerChoice{}, map[puntuale.LoginID]*wantedNotices{}
+	readers, wanted := map[side][]readerChoice{}, map[puntuale.UserID]*wantedNotices{}
 	for _, n := range all {
 		of := side{n.Partner, n.Client}
 		if _, known := readers[of]; !known {
@@ -127,7 +127,7 @@ func readersOf(ctx context.Context, a engine.Querier, partner puntuale.PartnerID
 
 // queue adds notices to the user's waiting e-mail, or queues a new e-mail. It first locks the user's choice, so that
 // two transactions do not queue two e-mails for the user.
-func queue(ctx context.Context, a engine.Querier, user puntuale.LoginID, w *wantedNotices, now time.Time) error {
+func queue(ctx context.Context, a engine.Querier, user puntuale.UserID, w *wantedNotices, now time.Time) error {
 	var sent int
 	var from time.Time
 	if _, err := engine.QueryOne(ctx, a, `insert into notice_choice (login_id) values ($1) on conflict (login_id) do update set mails = notice_choice.mails returning mails, mails_from`,

@@ -55,7 +55,7 @@ type runReader struct {
 }
 
 // step handles some runs, and reports whether there may be more. It takes the lock of lockPeople before it reads the
-// runs. An erasure first empties the runs and then deletes the contact, under the same lock. So step never adds an
+// runs. An erasure first empties the runs, and later deletes the contact under the same lock. So step never adds an
 // erased person again.
 func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err error) {
 	people, err := f.lockPeople(ctx, a)

@@ -306,7 +306,7 @@ func (w *writtenContacts) change(old, c puntuale.Contact) {
 	w.fresh = append(w.fresh, slices.DeleteFunc(slices.Clone(after), func(t term) bool { return slices.Contains(before, t) })...)
 }
 
-// date stores that a contact's date was added, changed or removed.
+// date adds the contact to the field dated if one of the contact's dates was added, changed or removed.
 func (w *writtenContacts) date(old, c puntuale.Contact) {
 	for _, pair := range [][2]puntuale.Contact{{old, c}, {c, old}} {
 		for name, field := range pair[0].Fields {

@@ -98,7 +98,8 @@ func (x *search) drives(c cursor) bool {
 	return false
 }
 
-// choose chooses the rarest condition. If every condition holds for many contacts, it chooses the first one.
+// choose chooses the condition by which the list is read. If the filter contains a whole phone number or several tags,
+// choose takes that condition. Otherwise it takes the rarest condition, or the first one if all hold for many contacts.
 func (x *search) choose(ctx context.Context) error {
 	switch {
 	case x.f.Phone != "":

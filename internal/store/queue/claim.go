@@ -61,7 +61,9 @@ type grantedRow struct {
 	attempt int // number of this attempt
 	purpose puntuale.Purpose
 	blocked bool
-	marked  bool // the blacklist contains the number's mark, so the number was blacklisted before the message was accepted
+	// marked says that the blacklist contains the number's mark. The erasure that wrote the mark closed or stopped all open
+	// messages to the number. So the number was blacklisted before this message was accepted.
+	marked  bool
 	refused bool // the message is marketing, and the person did not agree to marketing
 	charged bool // the claim must take a credit for this message
 }
@@ -199,8 +201,8 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
 returning message.client_id, message.id, message.due_at, message.attempt,
  message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
-// MarkedMessages finds messages to numbers whose marks are in the blacklist. It runs only for clients that have erased
-// persons.
+// MarkedMessages finds messages to numbers whose marks are in the blacklist. It runs only if a message of the claim
+// contains a mark, because its client has erased persons.
 const MarkedMessages = `
 select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
 
@@ -402,8 +404,8 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	return b.release(ctx, returned)
 }
 
-// release undoes intents that this transaction wrote. It deletes intent_at of an earlier attempt, because the result of
-// that attempt is known.
+// release undoes intents that this transaction wrote. It sets intent_at to 0 only if the message had no earlier
+// attempt.
 func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -420,7 +422,7 @@ func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 
 // checkClaim finds out whether a claim is on disk, after the connection was lost during COMMIT. If the claim is on
 // disk, the rows of granted messages contain the claim's token. checkClaim locks one such row, and so waits for a
-// commit that is still running. A claim that granted nothing may simply run again.
+// commit that is still running. A claim that granted nothing can simply run again.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {

@@ -40,9 +40,9 @@ func (c UsageCount) Usage(i int64) puntuale.Usage {
 	return u
 }
 
-// CountCalls counts many calls at once. Of each client's calls, used - prev are accepted. Accepted call number i gets
-// the answer prev + i. Calls of a client without a cap are counted and always accepted. The batch is sorted, so rows
-// are locked in order.
+// CountCalls counts the calls of many clients with one statement. It accepts as many calls of a client as the result of
+// used - prev (two columns of its result). Accepted call number i gets the answer prev + i. Calls of a client without a
+// cap are counted and always accepted. The batch is sorted, so rows are locked in order.
 const CountCalls = `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, u.d, k.cap, u.n, 0, case when k.cap is null or k.cap > u.n then u.n else k.cap end

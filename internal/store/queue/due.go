@@ -55,7 +55,8 @@ const BothQueues = `m.priority in (0, 1)`
 const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
 
 // These statements read the open messages of queues in the order of the index, and stop at the limit. PostgreSQL reads
-// all queues with one statement, in one round trip. SQLite has no lateral join, and its statements need no round trips.
+// all queues with one statement, in one round trip. SQLite has no lateral join, so each queue is read with its own
+// statement. This costs little, because statements on SQLite need no round trips.
 const (
 	DueOfSessions = `
 select ` + DueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
@@ -249,8 +250,8 @@ func (s *Queue) SendPermissions(ctx context.Context, clients []puntuale.ClientID
 const SendPermissionsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
-// erasures counts the erasures that replaced a blacklisted number by its mark. The database evaluates this expression
-// once in each statement.
+// erasures counts the erasures that replaced a number by its mark, in the blacklist or in the ledger of consent. The
+// database evaluates this expression once in each statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
 // sendPermissions returns the send permissions of clients. It leaves out clients that do not exist. erased is the

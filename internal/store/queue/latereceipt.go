@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// StoredMessage contains the stored columns of a message that gets a late outcome. An outcome is late if its attempt is
-// not the message's present attempt.
+// StoredMessage contains the stored columns of a message that gets a late outcome or a delivery receipt. An outcome is
+// late if its attempt is not the message's present attempt.
 type StoredMessage struct {
 	puntuale.MessageRef
 	intent int64

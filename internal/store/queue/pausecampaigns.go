@@ -72,7 +72,7 @@ func campaignDetail(c puntuale.CampaignChange, m *puntuale.Campaign, final *punt
 	switch {
 	case c.To == puntuale.CampaignRunning:
 		members.Resumed = !m.Started.Equal(c.Now)
-	case c.To.Ended() && c.Reason == "": // if the campaign ended for a reason, its messages were not counted
+	case c.To.Ended() && c.Reason == "": // a Reason means that the session was deleted, and then the messages are not counted
 		members.Counts = final
 	}
 	return outbox.Detail(members)

@@ -119,7 +119,7 @@ func (q *quarantine) accepted() int64 {
 
 // numbered returns the largest identifier that a message may have got on the old timeline. received_at would not be
 // enough: for a resent message, it is the time of the first call. Identifiers grow with the clock. They may be ahead of
-// the clock by the blocks that several writers took at once. For an hour after a failover, they may also be ahead by
+// the clock by the blocks that several writers took together. For an hour after a failover, they may also be ahead by
 // [IDJump].
 func (q *quarantine) numbered() int64 {
 	if q.Since.IsZero() {
@@ -262,7 +262,7 @@ func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]gran
 }
 
 // finish renews the record of the timeline. It removes the nodes of the old timeline, so that other nodes can take
-// their sessions at once. It also raises counters, so that no number that may have been used is used again.
+// their sessions immediately. It also raises counters, so that no number that may have been used is used again.
 func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if still, err := q.isOpen(ctx, a); err != nil || !still {
 		return err

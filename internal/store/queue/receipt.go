@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// KeepReceipts handles the receipts of one client in one transaction. A network's webhook request contains receipts of
-// only one client.
+// KeepReceipts handles up to [engine.Chunk] receipts of one client in each transaction. Usually one transaction is
+// enough, because a network's webhook request contains receipts of only one client.
 func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b puntuale.DeliveryReceipt) int { return CompareRefs(a.MessageRef, b.MessageRef) })

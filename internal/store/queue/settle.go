@@ -52,9 +52,9 @@ func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	return nil
 }
 
-// Settle closes messages, or changes the time of their next check, without making an attempt. It works inside the caller's
-// transaction. It checks the lease of the node. Node 0 means that no dispatcher settles the messages, so no lease is needed. Errors:
-// puntuale.ErrFenced.
+// Settle closes messages, or changes the time of their next check, without making an attempt. It works inside the
+// caller's transaction. It checks the lease of the node. Node 0 means that no dispatcher settles the messages, so no
+// lease is needed. Errors: puntuale.ErrFenced.
 func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
 		if err := fleet.Fence(ctx, a, node); err != nil {

@@ -54,7 +54,7 @@ union
 select u.i, a.alias from $u(i bigint, c bigint, s bigint, n text) cross join alias a where a.client_id = u.c and a.phone = u.n and a.session_id = u.s
 order by 1, 2`
 
-// findNames finds all names of the given people and adds them to names.
+// findNames finds the names of the given people, within the limits above, and adds them to the field names.
 func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error {
 	for range namesSteps {
 		type asked struct {

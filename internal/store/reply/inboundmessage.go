@@ -301,7 +301,7 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	}
 	read := b.a.Queue
 	if len(people) == 0 {
-		read = b.a.Query // a statement that is sent at once also returns the results of the queued statements about marks
+		read = b.a.Query // a statement that is sent immediately also returns the results of the queued statements about marks
 	}
 	if err := read(ctx, `select `+account.SettingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
 		engine.Column(slices.Sorted(maps.Keys(b.set)), func(id *puntuale.ClientID) int64 { return int64(*id) }),

@@ -89,7 +89,8 @@ select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_
 where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
 
 // purgeContacts deletes old rows of the table contact. Such a row only says that a person wrote long ago.
-// purgeContacts keeps the rows of known persons. It reads in the order of the primary key, because there is no index by time.
+// purgeContacts keeps the rows of known persons and of persons who set a preference. It reads in the order of the
+// primary key, because there is no index by time.
 func (s *Replies) purgeContacts(ctx context.Context, now time.Time) error {
 	var last contactKey
 	if p := s.lastContact.Load(); p != nil {

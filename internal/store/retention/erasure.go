@@ -391,7 +391,8 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 // mark replaces the number by its keyed hash (the mark) in the blacklist and in the ledger of consent. It does this
 // even while a message is in flight, because a claim searches for both the number and the mark. The same transaction
 // raises the counter of erasures. By this counter, a claim notices that its send permissions are out of date
-// (queue/claim.go). Locks: the entries, the client, the counter.
+// (queue/claim.go). mark also deletes the person's aliases, and what networks reported about the person. Locks: the
+// entries, the client, the counter.
 func (x *erasureTransaction) mark(ctx context.Context) error {
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
 		agreed, err := x.markConsent(ctx, a)

@@ -79,7 +79,7 @@ func (f *fed) chunk(n int, at time.Time) puntuale.FeedChunk {
 	f.w.t.Helper()
 	ctx := context.Background()
 	stored := f.campaign()
-	rows, err := f.Recipients(ctx, f.list, puntuale.RecipientFilter{State: new(puntuale.RecipientWaiting)}, stored.Feed.Place, n)
+	rows, err := f.Recipients(ctx, f.list, puntuale.RecipientFilter{State: new(puntuale.RecipientWaiting)}, stored.Feed.Cursor, n)
 	if err != nil {
 		f.w.t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func (f *fed) chunk(n int, at time.Time) puntuale.FeedChunk {
 		run := f.Run(r.Phone, at, 1)
 		run.Run.Origin, run.Run.Campaign, run.Run.Sequence = puntuale.OriginMassive, f.id, 0
 		k.Rows = append(k.Rows, puntuale.FedRecipient{Recipient: r, Start: run})
-		k.To.Place = r.N
+		k.To.Cursor = r.N
 	}
 	k.To.Next = at
 	return k

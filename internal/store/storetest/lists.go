@@ -38,7 +38,7 @@ func testPages(t *testing.T, w *World) {
 			break
 		}
 		page.Cursor = next
-		if pages == 1 { // rows that are inserted now must not move rows that were not read yet
+		if pages == 1 { // a row that is inserted now must not hide rows that were not read yet
 			if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "nuova"}, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -185,7 +185,7 @@ func testPushesTogether(t *testing.T, w *World) {
 }
 
 // claimMails claims e-mails at the time Begin + after. It also returns the users of these e-mails, sorted.
-func claimMails(t *testing.T, w *World, after time.Duration, limit int) (all []puntuale.Mail, users []puntuale.LoginID) {
+func claimMails(t *testing.T, w *World, after time.Duration, limit int) (all []puntuale.Mail, users []puntuale.UserID) {
 	t.Helper()
 	all, err := w.ClaimMails(context.Background(), Begin.Add(after), limit)
 	if err != nil {
@@ -209,10 +209,10 @@ func testMails(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 	}
-	mail := func(p puntuale.PartnerID, u puntuale.LoginID) puntuale.Mail {
+	mail := func(p puntuale.PartnerID, u puntuale.UserID) puntuale.Mail {
 		return puntuale.Mail{Partner: p, User: u, Kind: puntuale.MailReset, Sealed: []byte{byte(u)}, Queued: Begin}
 	}
-	want := func(after time.Duration, users ...puntuale.LoginID) []puntuale.Mail {
+	want := func(after time.Duration, users ...puntuale.UserID) []puntuale.Mail {
 		t.Helper()
 		all, got := claimMails(t, w, after, 100)
 		if !slices.Equal(got, users) {
@@ -246,7 +246,7 @@ func testMails(t *testing.T, w *World) {
 		end(again[0], time.Time{})
 	}
 	var many []puntuale.Mail
-	for u := range puntuale.LoginID(50) {
+	for u := range puntuale.UserID(50) {
 		many = append(many, mail(1, 100+u))
 	}
 	queue(0, append(many, mail(2, 200), mail(3, 300))...)
@@ -328,7 +328,7 @@ func testInvitationMails(t *testing.T, w *World) {
 func testMailsTogether(t *testing.T, w *World) {
 	const mails = 60
 	var all []puntuale.Mail
-	for u := range puntuale.LoginID(mails) {
+	for u := range puntuale.UserID(mails) {
 		all = append(all, puntuale.Mail{Partner: puntuale.PartnerID(u % 9), User: u + 1, Kind: puntuale.MailReset, Queued: Begin})
 	}
 	if err := w.QueueMails(context.Background(), all, 0); err != nil {

@@ -576,6 +576,6 @@ func (c *Client) template() puntuale.TemplateID {
 }
 
 // login returns the id of the client's first user.
-func (c *Client) login() puntuale.LoginID {
-	return puntuale.LoginID(c.w.Int("select id from login where client_id = $1", c.ID))
+func (c *Client) login() puntuale.UserID {
+	return puntuale.UserID(c.w.Int("select id from login where client_id = $1", c.ID))
 }

@@ -20,11 +20,12 @@ import (
 // with these differences:
 //
 //   - Every due message becomes uncertain, even if it could not leave when the backup was made. Credits, suspensions and
-//     the blacklist may have changed since then. Each message takes a credit, as long as its client has credits.
+//     the blacklist may have changed since then.
 //   - The message is marked as stopped (queue.CancelMessages), so that the server never sends it again by itself, not
 //     even if the network recognises repeats.
 //   - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
-//   - The message gets an attempt at the time at which it was due, because it may have left then.
+//   - If the message has no attempt in the backup, it gets an attempt at the time at which it was due, because it may
+//     have left then. This attempt takes a credit, as long as the client has credits.
 //
 // No server uses the database during a restore. So one transaction is enough.
 
@@ -241,7 +242,8 @@ func (s *installation) setAside(ctx context.Context, a engine.Querier, r restore
 	return done, s.beginAnew(ctx, a)
 }
 
-// chargeAside takes a credit for each unknown message, in the order of due times, as long as the client has credits.
+// chargeAside takes a credit for each unknown message that got its attempt from this restore. It follows the order of
+// due times, and stops when the client has no more credits.
 func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Time) error {
 	var clients []puntuale.ClientID
 	var amounts []int64

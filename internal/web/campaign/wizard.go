@@ -139,7 +139,7 @@ func whatErr(err error, f *view.Form) error {
 }
 
 // draftCall returns the call that would create the stored draft.
-func draftCall(c puntuale.Campaign, author puntuale.LoginID) control.NewCampaign {
+func draftCall(c puntuale.Campaign, author puntuale.UserID) control.NewCampaign {
 	d := c.Draft
 	call := control.NewCampaign{
 		Name: c.Name, Purpose: d.Purpose, Step: d.Step, Fields: d.Fields, PerMinute: d.PerMinute, Window: d.Window, IfRunning: string(d.IfRunning),

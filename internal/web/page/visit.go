@@ -98,7 +98,7 @@ func (v *Request) identify() error {
 	if now.Sub(begun) >= wholeLife || now.Sub(seen) >= idleLife {
 		return m.Destroy(ctx)
 	}
-	p, err := v.Site.Accounts.Person(ctx, puntuale.LoginID(id), m.GetInt64(ctx, keyStamp))
+	p, err := v.Site.Accounts.Person(ctx, puntuale.UserID(id), m.GetInt64(ctx, keyStamp))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
 		return m.Destroy(ctx)
 	}

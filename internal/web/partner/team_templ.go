@@ -19,7 +19,7 @@ type Crew struct {
 	Base   string           // the beginning of the addresses of the team's pages
 	Client *puntuale.Client // set if the partner looks at a client's team; nil: the page belongs to the team's own dashboard
 	Users  []puntuale.User
-	Me     puntuale.LoginID
+	Me     puntuale.UserID
 }
 
 func userURL(c Crew, u puntuale.User) string { return c.Base + "/" + u.ID.String() }

@@ -1,7 +1,7 @@
-// Package graphtest simulates Meta's Cloud API for tests. Its server on loopback accepts only requests of the right
-// form, and has a ledger of the accepted messages. Tests can make the server refuse a message with any code, or delay
-// an answer. They can also make it accept a message and break the connection. The server posts to webhooks. Tests can
-// make it post a body more than once, out of order, late or with a forged signature.
+// Package graphtest simulates Meta's Cloud API for tests. Its server on loopback accepts only correct requests, and has
+// a ledger of the accepted messages. Tests can make the server refuse a message with any code, or delay an answer. They
+// can also make it accept a message and break the connection. The server posts to webhooks. Tests can make it post a
+// body more than once, out of order, late or with a forged signature.
 package graphtest
 
 import (

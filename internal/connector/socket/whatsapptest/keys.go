@@ -16,7 +16,7 @@ import (
 type keyBundle struct {
 	registration []byte
 	identity     []byte
-	signed       keys.PreKey // without its private key
+	signed       keys.PreKey // the signed key, without its private key
 	once         []stanza    // one-time keys, as the device uploaded them
 }
 

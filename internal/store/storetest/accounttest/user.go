@@ -73,7 +73,7 @@ func testOwnerStays(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	for _, client := range []puntuale.ClientID{0, w.Client(puntuale.AccountFull).ID} {
-		var owners []puntuale.LoginID
+		var owners []puntuale.UserID
 		for range 4 {
 			if _, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: storetest.Unique("o") + "@example.com", Role: puntuale.Owner}, nil); err != nil {
 				t.Fatal(err)
@@ -116,7 +116,7 @@ func testUsersByEmail(t *testing.T, w *storetest.World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	find := func(partner puntuale.PartnerID, limit int) (ids []puntuale.LoginID) {
+	find := func(partner puntuale.PartnerID, limit int) (ids []puntuale.UserID) {
 		t.Helper()
 		users, err := w.UsersByEmail(ctx, "STESSA@example.com", partner, limit)
 		if err != nil {
