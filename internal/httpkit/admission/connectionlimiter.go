@@ -56,7 +56,7 @@ func (e *exchange) mark(complete bool) {
 
 // NewConnectionLimiter allows limit open connections, and beyond more while no connection waits. The limit 0 means no
 // limit. When the limiter closes a connection because of the limit, it calls closed with the number of closed
-// connections, and holds its lock during the call. closed may be nil.
+// connections. The limiter holds its lock during this call. closed may be nil.
 func NewConnectionLimiter(limit int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
