@@ -14,7 +14,8 @@ type Partner struct {
 	Created time.Time
 }
 
-// Login is an e-mail and a password that may enter a dashboard. The e-mail is unique among a partner's logins.
+// Login is an e-mail and a password with which a person signs in to a dashboard. No two logins of a partner and its
+// clients have the same e-mail.
 type Login struct {
 	Email    string
 	Password string // an argon2id hash, never the password itself
@@ -216,8 +217,8 @@ type OverviewStore interface {
 type ClientFilter struct {
 	Text  string // part of the name, the e-mail or the phone, in upper or lower case
 	State ClientState
-	Today Date // used with StateExpired and StateExpiring
-	Until Date // only with StateExpiring: accounts whose last day of service is later are left out
+	Today Date // today's date, which StateExpired and StateExpiring need
+	Until Date // only with StateExpiring: the latest last day of service that a listed client may have
 }
 
 // ClientState selects clients in a list by their status.
@@ -239,7 +240,7 @@ type ClientDay struct {
 
 // ClientStatus is the present status of a client.
 type ClientStatus struct {
-	Used     int64 // number of calls that were counted on the day
+	Used     int64 // number of calls that were counted on the day of the [ClientDay]
 	Sessions int
 	Online   int // number of sessions that can send
 	Pairing  int // number of sessions that are being linked

@@ -254,12 +254,13 @@ func (a Action) CountsForLimit() bool { return a.Kind == ActionStart || a.Kind =
 // AutomationStore stores the rules of a client. Every method may return not_found.
 type AutomationStore interface {
 	// CreateAutomation stores a rule, which must pass the function Check of package automation. The argument o may be
-	// nil; its function Answer gets the AutomationID. If the rule is active, facts that are committed after the rule
-	// trigger it. The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault
-	// at each sequence, session or template that does not exist.
+	// nil; its function Answer gets the AutomationID. If the rule is active, facts that are stored later can trigger
+	// it. The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault at each
+	// sequence, session or template that does not exist.
 	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
 	// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule already planned for
-	// dates do not change. Codes: invalid, as for CreateAutomation, and at body.trigger.kind; precondition_failed.
+	// dates do not change. Codes: invalid (as for CreateAutomation; also at body.trigger.kind, if the kind is
+	// different); precondition_failed.
 	UpdateAutomation(ctx context.Context, a Automation, known ...Version) error
 	Automation(ctx context.Context, id AutomationID) (Automation, error)
 	Automations(ctx context.Context) ([]Automation, error) // sorted by id; at most MaxAutomations
@@ -287,8 +288,8 @@ type Firing struct {
 
 // Reasons why a rule did not act, or left an action out.
 const (
-	FiringTags       ReasonCode = "automation.tags"       // a tag is missing
-	FiringField      ReasonCode = "automation.field"      // a comparison is not true
+	FiringTags       ReasonCode = "automation.tags"       // the contact lacks a tag
+	FiringField      ReasonCode = "automation.field"      // a comparison of a field is not true
 	FiringSession    ReasonCode = "automation.session"    // the trigger came through another session
 	FiringWindow     ReasonCode = "automation.window"     // the time is outside the window
 	FiringNotIn      ReasonCode = "automation.not_in"     // messages of the sequence are pending
@@ -318,7 +319,7 @@ type AutomationFacts struct {
 	Answered time.Time                  // when the client's people last wrote to the person; zero: never
 	Assigned bool                       // in Chatwoot, an agent is assigned to the conversation
 	First    ReplyID                    // the first stored reply of the person; 0: none
-	Replied  bool                       // only for a timer: the person wrote after the timer was set
+	Replied  bool                       // only for a timer: the person wrote after the timer's Since
 	Reached  int                        // number of starts and sends for the person within AutomatedWithin
 	Acted    map[AutomationID]time.Time // when each rule last acted for the person, within MaxCooldownHours
 	Running  map[SequenceID]bool        // messages of the sequence are pending for the person
@@ -353,8 +354,8 @@ type HookCall struct {
 	At         time.Time
 }
 
-// HookTenant shows a client its hooks, and changes their secrets. Codes: not_found (no rule, or its trigger is not a
-// hook).
+// HookTenant shows a client its hooks, and changes their secrets. Codes: not_found (there is no such rule, or its
+// trigger is not a hook).
 type HookTenant interface {
 	Hook(ctx context.Context, id AutomationID) (Hook, error)
 	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the old address stops working immediately

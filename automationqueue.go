@@ -217,9 +217,10 @@ type DateRule struct {
 }
 
 // AutomationQueue gives runners their triggers and timers, and executes their acts. Any number of nodes may call its
-// methods at once.
+// methods at the same time.
 type AutomationQueue interface {
-	// TakeTriggers takes at most limit due triggers, except those of changed contacts, and returns them oldest first.
+	// TakeTriggers takes at most limit due triggers, and returns them oldest first. It leaves out the triggers of
+	// changed contacts, which [DateQueue.TakeContacts] takes.
 	TakeTriggers(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
 	// AutomatedClients returns those of the given clients that have active rules, with their rules.
 	AutomatedClients(ctx context.Context, ids []ClientID) (map[ClientID]*AutomatedClient, error)
@@ -228,7 +229,8 @@ type AutomationQueue interface {
 	// Act executes the acts in one transaction, and sets Outcome in each act. Codes: not_found (the client was
 	// deleted).
 	Act(ctx context.Context, b *ActBatch) error
-	// SetTimers stores timers and removes the triggers. A timer replaces an earlier timer of the same rule and run.
+	// SetTimers stores timers and removes the triggers. If the rule and the run already have a timer, the later times
+	// are stored. No timer is stored if the rule already acted for the run, or if the person was erased.
 	SetTimers(ctx context.Context, all []AutomationTimer, triggers []TakenTrigger) error
 	// DropTimers removes timers. It keeps a timer if the stored due time is no longer the given Due.
 	DropTimers(ctx context.Context, all []AutomationTimer) error

@@ -33,7 +33,7 @@ type Campaign struct {
 	Reason    string    // the code that says why the campaign paused or failed
 	CreatedBy UserID    // the user who created the campaign; 0: an API key did
 
-	Created, Started, Paused, Resumed, Ended time.Time // zero: not yet
+	Created, Started, Paused, Resumed, Ended time.Time // zero: this has not happened yet
 
 	Feed  CampaignFeed
 	Final CampaignCounts // the counts when the campaign last ended
@@ -101,7 +101,7 @@ func (s CampaignState) String() string {
 	return campaignStates[s]
 }
 
-// HoldsBack reports whether no message of the campaign may leave while it is in this state.
+// HoldsBack reports whether this state prevents the campaign's messages from leaving.
 func (s CampaignState) HoldsBack() bool { return s >= CampaignPaused && s <= CampaignCancelling }
 
 // Editable reports whether the campaign may still be changed in this state.
@@ -368,10 +368,10 @@ type CampaignFeeder interface {
 	// MoveChunk delays messages and their deadlines by the length of the campaign's pause. If a message's due time
 	// comes from a date field, MoveChunk delays only the deadline. It begins after the given cursor, changes the
 	// messages of a limited number of recipients, and returns the next cursor. After the last recipient, it sets the
-	// campaign to running and returns done.
+	// campaign to running. The result done is true after this, and also if the campaign is not resuming any more.
 	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
-	// CancelChunk cancels a limited number of messages. When no message is left, it makes the campaign cancelled and
-	// returns done.
+	// CancelChunk cancels a limited number of messages. When no message is left, it makes the campaign cancelled. The
+	// result done is true after this, and also if the campaign is not being cancelled any more.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 	// FinishCampaign ends a running campaign if every recipient was fed or refused, and every message has ended or is
 	// uncertain.

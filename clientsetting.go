@@ -36,7 +36,7 @@ type ClientSettings struct {
 	KeepReplies   KeepReplies
 	Consent       ConsentRule
 	OptOutWords   []string // nil: [DefaultOptOutWords]
-	OptOutAnswer  string   // "": no answer is sent
+	OptOutAnswer  string   // the text of the confirmation; "": no confirmation is sent
 	TakeoverHours int
 	AutomatedMost int // how many starts and sends of automations a person gets in 24 hours; 0: none
 }

@@ -16,7 +16,7 @@ const (
 	CommandPair   CommandVerb = "pair"   // the detail is a [PairOrder]
 	CommandUnlink CommandVerb = "unlink" // no detail
 	CommandDrain  CommandVerb = "drain"  // the detail is a [DrainOrder]; the node answers when no message of the session is in flight
-	CommandResume CommandVerb = "resume" // no detail; ends a drain before its deadline
+	CommandResume CommandVerb = "resume" // no detail; the node ends a drain before the drain's deadline
 	CommandTest   CommandVerb = "test"   // no detail; the connector tests again whether the session could send
 
 	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session immediately

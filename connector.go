@@ -9,7 +9,7 @@ import (
 )
 
 // Connector sends messages to one network. One value serves all sessions of that network. Many goroutines use it at
-// once.
+// the same time.
 //
 // A connector reports a failure as a [*SendError]. Any other error from Send means that nobody knows whether the
 // network accepted the message. Any other error from Prepare counts as a [Transient] one.
@@ -40,7 +40,7 @@ type DeliveryChecker interface {
 // Capabilities say what a connector and its network can do.
 type Capabilities struct {
 	Name        string        // shown in logs and metrics
-	Slots       int           // messages a session may have in flight at once, at least 1
+	Slots       int           // how many messages a session may have in flight at the same time, at least 1
 	SendTimeout time.Duration // after this time an attempt counts as unanswered
 	PerSecond   float64       // most messages that a session may give to the network in a second; 0: no limit
 	Recovery    Recovery
@@ -91,12 +91,12 @@ func (p Prepared) Unsure(err error) error {
 
 // Acceptance is the network's answer that it accepted a message.
 type Acceptance struct {
-	Detail Reason // what the network answered, with its ids; shown as dettaglio_risposta
+	Detail Reason // what the network answered, including the network's ids; shown as dettaglio_risposta
 }
 
 // SendErrorKind says what is certain about a failed attempt. Every kind means that this attempt did not reach the
-// network. Final also means that no earlier attempt under this connector id reached it. If a connector cannot know
-// this about a repeat ([Envelope.Repeat]), it returns an error that is not a [SendError].
+// network. Final also means that no earlier attempt under this connector id reached the network. If a connector cannot
+// know this about a repeat ([Envelope.Repeat]), it returns an error that is not a [SendError].
 type SendErrorKind int8
 
 const (
@@ -170,8 +170,8 @@ type SandboxMessage struct {
 // SandboxLedger is the simulated network's own record of what it received. It is separate from the message rows.
 type SandboxLedger interface {
 	// Receive stores the message on disk before it returns. If the client's ledger already contains the connector id,
-	// Receive only counts one more copy. Many goroutines may call Receive at once; the store commits their writes
-	// together.
+	// Receive only counts one more copy. Many goroutines may call Receive at the same time; the store commits their
+	// writes together.
 	Receive(ctx context.Context, m SandboxMessage) error
 	// Received reports whether the client's ledger contains a message under a connector id.
 	Received(ctx context.Context, client ClientID, connectorID string) (bool, error)

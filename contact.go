@@ -137,7 +137,7 @@ type ContactBatch struct {
 	Now time.Time
 
 	// Day is the day on which one call is counted. The cap never refuses the call. Zero: no call is counted. If Day
-	// is set, one refused contact refuses the whole batch.
+	// is set and one contact is refused, the store refuses the whole batch.
 	Day Date
 	Key *Idempotency // may be nil; its function Answer gets the MergedContacts
 }

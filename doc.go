@@ -38,7 +38,7 @@
 //
 //	PENDING ──claim──▶ (in flight; callers see PENDING) ──▶ COMPLETED | FAILED | PENDING again (retry) | uncertain
 //	PENDING ──▶ CANCELLED (stop, cancel) | BLACKLISTED (at the due moment) | FAILED (never left: expired, refused)
-//	FAILED, CANCELLED, BLACKLISTED ──re-send──▶ RESCHEDULED, and a new PENDING message
+//	PENDING, FAILED, CANCELLED, BLACKLISTED ──resend──▶ RESCHEDULED, and a new PENDING message
 //	uncertain ──receipt or a person──▶ COMPLETED | FAILED
 //
 // Instants are [time.Time] in UTC with microseconds; the database contains them as integer microseconds of the Unix

@@ -18,11 +18,11 @@ const (
 	CodeGone         Code = "gone"          // the thing existed before, such as a file that the network has deleted
 	CodeInvalid      Code = "invalid"       // the call is readable, but a value is not allowed
 	CodeConflict     Code = "conflict"      // the call contradicts stored data
-	CodeBusy         Code = "busy"          // an equal call is still running; try again
+	CodeBusy         Code = "busy"          // something that still runs prevents the call, such as an equal call; try again later
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up
 	CodeQuotaReached Code = "quota_reached" // the client already has as many things of this kind as its partner allows
 	CodeRateLimited  Code = "rate_limited"  // the caller made too many calls or attempts; try again later
-	CodeUnavailable  Code = "unavailable"   // the store cannot be reached
+	CodeUnavailable  Code = "unavailable"   // the store, or another server that the call needs, cannot be reached
 	CodeStoreFull    Code = "store_full"    // the disk under the store is full
 	CodeStoreDamaged Code = "store_damaged" // the store's data on the disk are damaged
 	CodeOverloaded   Code = "overloaded"    // more calls came than the server can answer in time; the call did nothing
@@ -43,14 +43,14 @@ type Fault struct {
 // Reason returns the fault without its location.
 func (f Fault) Reason() Reason { return Reason{Code: f.Code, Args: f.Args} }
 
-// Error is the only error type that packages return to their callers on purpose. Reason is for the caller and reveals
-// no internals. internal/catalogue makes the sentence for a Reason. Err is for logs and says what was tried.
+// Error is an error that callers of the API and readers of the pages may see. Reason says why the call failed, and
+// reveals no internals. internal/catalogue makes the sentence for a Reason. Err is for logs and says what was tried.
 type Error struct {
 	Code       Code
 	Reason     Reason
 	Faults     []Fault
 	Usage      *Usage        // only with CodeCapReached: the present counters
-	RetryAfter time.Duration // how long the caller must wait before the next try; 0: unknown, or a repeat does not help
+	RetryAfter time.Duration // how long the caller must wait before the next try; 0: no such time is known, or another try does not help
 	Err        error
 }
 
@@ -123,7 +123,7 @@ func StoreDamaged(err error) *Error {
 	return &Error{Code: CodeStoreDamaged, Reason: Because(FaultStoreDamaged), RetryAfter: fullRetry, Err: err}
 }
 
-// fullRetry is when callers should try again if an operator must act first.
+// fullRetry is how long callers should wait before the next try if an operator must act first.
 const fullRetry = 30 * time.Second
 
 // StoreAway reports whether err says that the store cannot be reached, is full or is damaged. Then other writes would

@@ -21,7 +21,8 @@ type SessionUsage struct {
 
 // EstimateStore has the methods that estimate a campaign's cost and duration. Codes: not_found.
 type EstimateStore interface {
-	// KnownPersons returns what the session knows about the phones. It leaves out unknown phones.
+	// KnownPersons returns what the session knows about the phones. It leaves out phones that the session does not
+	// know.
 	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
 	// Charges counts the delivered messages of a campaign, by what the network billed.
 	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)

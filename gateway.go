@@ -74,7 +74,8 @@ type GatewayTenant interface {
 	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 }
 
-// GatewayStore has the methods that the connector of gateway sessions uses. Many goroutines may call them at once.
+// GatewayStore has the methods that the connector of gateway sessions uses. Many goroutines may call them at the same
+// time.
 type GatewayStore interface {
 	// SealedGateway returns the session's client and its sealed keys. The keys are nil if the session has none.
 	// Codes: not_found (also if the session is not of type Send_app, or is a sandbox).

@@ -2,10 +2,10 @@ package puntuale
 
 import "context"
 
-// Idempotency makes sure that a call which creates or sends has its effect only once. The transaction that stores the
-// effect also stores the call's answer, under the tenant, the scope and the key. If a later call has the same key and
-// hash, it gets the stored answer as a [*Replayed] and does nothing else. If the hash differs, the later call gets
-// CodeConflict. If an equal call is still running, the later call waits for it.
+// Idempotency makes sure that a call which creates or sends something has its effect only once. The transaction that
+// stores the effect also stores the call's answer, under the tenant, the scope and the key. If a later call has the
+// same key and hash, it gets the stored answer as a [*Replayed] and does nothing else. If the hash differs, the later
+// call gets CodeConflict. If an equal call is still running, the later call waits for it.
 type Idempotency struct {
 	Scope string // method and path: "POST /api/sequences"
 	Key   string // the caller's key, 1 to 255 bytes

@@ -23,7 +23,7 @@ const (
 	MailDeadline = 24 * time.Hour
 	// MailClaimTime is how long a claimed e-mail belongs to the node that claimed it. One attempt takes less time.
 	MailClaimTime = 5 * time.Minute
-	// MaxResets is the approximate number of requests for a new password that may wait for one partner.
+	// MaxResets is approximately the largest number of requests for a new password that may wait for one partner.
 	MaxResets = 1000
 )
 

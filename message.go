@@ -75,7 +75,7 @@ type PlannedMessage struct {
 	Due        time.Time // the promised time, after window and jitter
 	DueMax     time.Time // only in a dry run: the latest time that jitter may give; otherwise equal to Due
 	ValidUntil time.Time // after this time the message is never sent
-	Dated      bool      // the due time comes from a date field, so a pause of the campaign does not move it
+	Dated      bool      // the due time comes from a date field, so a pause of the campaign does not delay it
 	Limit      time.Time // latest value of ValidUntil, if the message gets a new due time; zero: no limit
 	Purpose    Purpose
 }
@@ -124,8 +124,8 @@ func (m *Message) Planned() time.Time {
 	return m.Next
 }
 
-// Uncertain reports whether nobody knows if the last attempt reached the network. At Next the dispatcher looks at the
-// message again, but does not send it as a new message.
+// Uncertain reports whether the message is uncertain: nobody knows whether the last attempt reached the network. At
+// Next the dispatcher looks at the message again, but does not send it as a new message.
 func (m *Message) Uncertain() bool {
 	return m.State == Pending && m.Intent > 0 && m.Next.After(m.IntentAt) && !m.Held()
 }
@@ -249,7 +249,7 @@ type MessageFilter struct {
 }
 
 // MediaSource fetches files from the media addresses of messages. Connectors use it in Prepare. Many goroutines may
-// call its methods at once.
+// call its methods at the same time.
 type MediaSource interface {
 	// Fetch returns the file. While the source keeps the file of an address, all steps and retries of a run share one
 	// download. When ctx ends, Fetch returns immediately. The download continues if other callers wait for the same
@@ -294,8 +294,8 @@ func MediaKind(name string) string {
 // AgendaStore shows a client the messages that left, and the messages that are to leave.
 type AgendaStore interface {
 	// Ended lists at most limit messages, newest first. Their outcome was recorded between the arguments from
-	// (inclusive) and to (exclusive). With failed, Ended lists only messages that did not leave, and searches only the
-	// latest 5,000 outcomes.
+	// (inclusive) and to (exclusive). If the argument failed is true, Ended lists only messages that did not leave,
+	// and searches only the latest 5,000 outcomes.
 	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
 
 	// Upcoming lists at most limit PENDING messages, soonest first. Their Next is between the arguments from
@@ -327,8 +327,8 @@ type HistoryStore interface {
 // OutlookStore reads facts about pending messages that the messages' state does not show.
 type OutlookStore interface {
 	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads only open messages whose Next
-	// is later than the argument after, and at most 20,000 of them. The result all reports whether the list is
-	// complete.
+	// is later than the argument after, and at most 20,000 of them. The result all reports whether the list
+	// contains all such attempts.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
 	// AmongBlacklisted returns which of the given words are entries of the blacklist. A word is a phone or a mark; see

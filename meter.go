@@ -2,7 +2,7 @@ package puntuale
 
 import "time"
 
-// Meter collects the figures that operators see. Its methods are quick. Many goroutines may call them at once.
+// Meter collects the figures that operators see. Its methods are quick. Many goroutines may call them at the same time.
 type Meter interface {
 	DispatchMeter
 	StoreMeter

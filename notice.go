@@ -28,7 +28,7 @@ const (
 	NoticeWebhookDisabled
 	NoticeKeyCreated
 	NoticeSignIn         // the user signed in with a browser that is new to the user
-	NoticeClientExpiring // NoticeExpiring of a client, for its partner's users
+	NoticeClientExpiring // tells the partner's users what NoticeExpiring tells the client's users
 	lastNotice
 )
 
@@ -179,7 +179,7 @@ type NoticeStore interface {
 
 	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. QueueNotices
 	// returns how many notices it looked at. Notices older than MailDeadline get no e-mail. Any number of nodes may
-	// call it at once.
+	// call it at the same time.
 	QueueNotices(ctx context.Context, now time.Time) (int, error)
 	// QueuedNotices returns at most MailedNotices notices for an e-mail, oldest first. It leaves out notices that the
 	// user has read, or no longer wants by e-mail. The result more is the number of notices that did not fit.

@@ -60,9 +60,9 @@ type OfficialTenant interface {
 	ReplyWindowOf(ctx context.Context, session SessionID, phone string) (time.Time, error)
 }
 
-// KeyChange makes a session's new sealed keys from the old ones; old is nil if there are none. The store may call it
-// more than once. The result mark is [GatewayKeys.Mark] of the new keys; keys that are not a gateway's have the mark
-// "".
+// KeyChange makes a session's new sealed keys from the old ones. The argument old is nil if the session has no keys.
+// The store may call KeyChange more than once. The result mark is [GatewayKeys.Mark] of the new keys. Keys that are not
+// a gateway's have the mark "".
 type KeyChange func(old []byte) (sealed []byte, mark string, err error)
 
 // OfficialStore has the methods that the connector of Official sessions uses.

@@ -54,7 +54,7 @@ type Attempt struct {
 const (
 	MaxRepeats  = 3
 	MaxResends  = 1                // how often [UncertainResend] sends a message again
-	ResendAfter = 10 * time.Minute // wait for a receipt after a lost answer, before [UncertainResend] sends the message again
+	ResendAfter = 10 * time.Minute // how long the dispatcher waits for a receipt after a lost answer, before [UncertainResend] sends the message again
 	retryFirst  = 5 * time.Second
 	retryLast   = 10 * time.Minute
 	repeatFirst = 3 * time.Second

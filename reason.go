@@ -75,8 +75,8 @@ const (
 
 // Codes of texts that combine two reasons.
 const (
-	ReasonColon    ReasonCode = "form.colon"    // {1}: {2}
-	ReasonBrackets ReasonCode = "form.brackets" // {1} ({2})
+	ReasonColon    ReasonCode = "form.colon"    // the text is "{1}: {2}"
+	ReasonBrackets ReasonCode = "form.brackets" // the text is "{1} ({2})"
 )
 
 // Stored forms of an uncertain outcome. Rows of an earlier version contain the sentence FormerUncertain. A statement
@@ -125,7 +125,7 @@ func (r Reason) Equal(other Reason) bool {
 const storedMark = `["`
 
 // Stored returns the form that the store writes: a JSON array of the code and the arguments. A quoted text stays a
-// plain text; only bytes that no database accepts are replaced or removed.
+// plain text, unless it begins like such an array. Bytes that no database accepts are replaced or removed.
 func (r Reason) Stored() string {
 	if r.Code == "" {
 		words := strings.ReplaceAll(strings.ToValidUTF8(strings.Join(r.Args, " "), "\uFFFD"), "\x00", "")

@@ -56,7 +56,7 @@ type ReplyMedia struct {
 	Ref   []byte    `json:"ref,omitempty"`  // what the session's connector needs to fetch the file
 }
 
-// ReplyFile is a fetched file of a reply. The file is complete. The caller must close it.
+// ReplyFile is a file of a reply, fetched to its end. The caller must close the file.
 type ReplyFile struct {
 	io.ReadCloser
 	Size int64 // size of the file in bytes

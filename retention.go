@@ -17,8 +17,8 @@ type Retention struct {
 // keepNever is the setting's word for: never remove the texts.
 const keepNever = "never"
 
-// maxKeep is the largest number of any unit. It is longer than any useful time, and small enough that no sum
-// overflows.
+// maxKeep is the largest number that [ParseKeep] accepts. With each unit it gives a longer time than anybody needs, and
+// no sum overflows.
 const maxKeep = 36_500
 
 // ParseKeep reads a whole number with a unit, or the word never. The units are d, w, mo and y: 90d, 12w, 24mo, 2y.
@@ -85,7 +85,7 @@ type ErasureResult struct {
 	Cancelled   int  // pending messages that will never be sent
 	Messages    int  // messages whose number and texts were removed, including cancelled ones
 	Sandbox     int  // entries of the sandbox's ledger whose number and text were removed
-	Answers     int  // stored answers for repeated calls whose numbers were removed
+	Answers     int  // stored answers for repeated calls; the number was removed from these answers
 	Blacklisted bool // the blacklist had the number, and now has a keyed hash of it
 }
 

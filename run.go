@@ -80,9 +80,12 @@ type StartRun struct {
 	Messages []PlannedMessage // in the order of the steps; if empty, nothing is stored, but the call counts
 	Skipped  []SkippedStep    // stored with the answer, so that a repeat of the call returns the same
 
-	Day         Date // today in the client's time zone; the call is counted on this day
-	Now         time.Time
-	IfRunning   IfRunning    // if Run has a reference, only runs with the same reference count as running; for a campaign all runs count
+	Day Date // today in the client's time zone; the call is counted on this day
+	Now time.Time
+
+	// IfRunning says what happens if runs of the sequence are already running for the recipient. If Run has a
+	// reference, only runs with the same reference count. For a campaign, all runs count.
+	IfRunning   IfRunning
 	Idempotency *Idempotency // nil: none; Answer gets the [StartedRun] and returns its JSON form
 
 	// Revision is the client revision at which the caller read the data for the start. 0: the caller read the data

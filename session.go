@@ -140,8 +140,8 @@ type Link struct {
 	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
 	Condition
 	Limited time.Time // until this time the session sends nothing to cold contacts; zero: no limit
-	// Restricted is true if the network refuses everything that the number sends, with LinkLinked. The server informs
-	// the client, and does not store this flag.
+	// Restricted is true if the network refuses everything that the number sends, although State is LinkLinked. The
+	// server informs the client, and does not store this flag.
 	Restricted bool
 }
 
@@ -163,8 +163,8 @@ type PairingCode struct {
 	Text   string     `json:"text"`
 }
 
-// Linker is a [Connector] whose sessions people link to a number and unlink. For one session, the caller makes one
-// call at a time. Calls for different sessions may run at once.
+// Linker is a [Connector] whose sessions people link to a number and unlink. For one session, the caller makes one call
+// at a time. Calls for different sessions may run at the same time.
 //
 // A Linker reports each change of a session as a [LinkReport]. The constructor of the Linker gets a function for these
 // reports. Reports may begin before Open returns, and end when Close returns. The function never blocks, any goroutine

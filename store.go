@@ -11,7 +11,7 @@ import (
 //
 // Unless a comment says otherwise, the following is true. A method that changes something returns nil only after its
 // changes are on disk. If the method returns an error, nothing has changed. CodeUnavailable means that the database
-// could not be reached. Many goroutines may call all methods at once.
+// could not be reached. Many goroutines may call all methods at the same time.
 
 // Tenant is all that a client's key can reach. Everything in it belongs to this client. Data of another client count
 // as missing: CodeNotFound.
@@ -58,8 +58,8 @@ type RunStore interface {
 	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction. The store may
 	// put several waiting calls into the same transaction. If Start returns one of these codes, nothing is stored or
 	// counted. cap_reached: the cap is used up; the counters in the error are exact under any concurrency. conflict:
-	// if_running is reject, or an earlier call with the same idempotency key had a different body. not_found: the
-	// sequence or session is gone.
+	// the sequence is already running and if_running is reject, or an earlier call with the same idempotency key had a
+	// different body. not_found: the sequence or session is gone.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
 
 	// LastStarted lists at most limit sequences. The sequence that was started last comes first. LastStarted reads only
@@ -171,7 +171,7 @@ type SessionStore interface {
 
 	// GiveUp ends the session's attempts that have no outcome: their messages become FAILED with an uncertain
 	// outcome. The caller must know that no message of the session is in flight. Attempts without an outcome remain
-	// after a server stopped, or after a failover. Codes: not_found.
+	// after a server stopped, or after a failover. Codes: not_found; busy (a device holds messages of the session).
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
 
 	// UpdateSession changes the session's name, its pace, or both. If the argument known is not empty, the stored
@@ -318,15 +318,15 @@ type PartnerStore interface {
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill refills the clients whose RefillAt is not later than now. It raises their credits to RefillTo, and sets
 	// RefillAt to the result of the function next (zero: no more refills). Refill returns how many clients it refilled.
-	// Any number of nodes may call it at once. If one client cannot be refilled, the others still are; the error names
-	// the client.
+	// Any number of nodes may call it at the same time. If one client cannot be refilled, the others still are; the
+	// error names the client.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
 }
 
 // MaintenanceStore does the regular clean-up of the store.
 type MaintenanceStore interface {
-	// Maintain does a bounded amount of work in one call. Any number of nodes may call it at once. The next call
-	// repeats work that failed. Maintain does the following.
+	// Maintain does a bounded amount of work in one call. Any number of nodes may call it at the same time. The next
+	// call repeats work that failed. Maintain does the following.
 	//
 	// It ends the unfinished messages of deleted clients and sessions, and deletes the contacts of deleted clients. It
 	// deletes idempotency records older than two days, counts of calls older than 400 days, and windows that are
@@ -336,7 +336,7 @@ type MaintenanceStore interface {
 	// Remember adds the recipients of runs to the contacts of clients whose settings ask for it
 	// ([ClientSettings].Remember). It also updates the fields of these contacts. It skips runs that are younger than
 	// the duration settle. The pure function read makes a contact from a run, or returns false if the run gives none.
-	// One call does a bounded amount of work. Any number of nodes may call it at once.
+	// One call does a bounded amount of work. Any number of nodes may call it at the same time.
 	Remember(ctx context.Context, settle time.Duration, now time.Time, read func(CalledRun) (Contact, bool)) error
 	// Check writes something to the disk, and returns an error if the store does not answer.
 	Check(ctx context.Context) error
@@ -450,7 +450,9 @@ type Claim struct {
 // one to Repeats.
 type ClaimItem struct {
 	MessageRef
-	Session  SessionID  // the message's session when the dispatcher read it; a message that is on another session now is not claimed; 0: any session
+	// Session is the message's session when the dispatcher read the message. If the message has another session now,
+	// the answer is ClaimStale. 0: any session.
+	Session  SessionID
 	Campaign CampaignID // the message's campaign when the dispatcher read it
 	Phone    string
 	Mark     string // mark of the phone, which is needed if the client erased persons; "": none

@@ -61,7 +61,8 @@ type User struct {
 	Invited time.Time
 }
 
-// Invitation is a link with which a user sets a password. It works once, until it expires. A user has at most one.
+// Invitation is a link with which a user sets a password. The link works only once, and only until it expires. A user
+// has at most one invitation.
 type Invitation struct {
 	Hash    string // hash of the link's secret; the secret itself is not stored
 	Expires time.Time
@@ -113,7 +114,7 @@ type Brand struct {
 
 // Actor says who did something, for the audit log. The zero Actor is the server itself.
 type Actor struct {
-	User    UserID // 0: not a person
+	User    UserID // the user who did it; 0: no user did it
 	Who     string // the user's e-mail, or ActorKey
 	Entry   bool   // a user of the partner did it in the client's dashboard
 	Address string // IP address of the person's browser; "": unknown
@@ -147,7 +148,7 @@ type SignInFailure struct {
 	Address string // IP address of the browser; "": unknown
 }
 
-// MaxFailures is the approximate number of audit entries that the failed sign-ins of one user make in a day.
+// MaxFailures is approximately the largest number of audit entries that the failed sign-ins of one user make in a day.
 const MaxFailures = 20
 
 // Visit is the data that the server stores for one browser while a user signs in, and while the user is signed in.
@@ -183,8 +184,8 @@ type SignInStores interface {
 
 // LoginStore finds users of all partners and clients.
 type LoginStore interface {
-	// UsersByEmail returns at most limit users with the e-mail, sorted by id. It ignores upper and lower case. If
-	// partner is 0, it searches the users of all partners. UsersByEmail leaves out users of deleted clients.
+	// UsersByEmail returns at most limit users with the e-mail, sorted by id. Upper and lower case make no difference.
+	// If partner is 0, it searches the users of all partners. UsersByEmail leaves out users of deleted clients.
 	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
 	// UserByID returns a user, and the user's partner without the logo. Codes: not_found.
 	UserByID(ctx context.Context, id UserID) (User, Host, error)
@@ -231,7 +232,8 @@ type TryStore interface {
 	// subtracts one from the counts under the hashes in the argument others.
 	Forget(ctx context.Context, marks, others []string) error
 	// Fail notes that an attempt failed. The argument mark is the hash under which Try counted the attempt. Fail adds
-	// the failures to the audit log. Within an hour, a repeat from the same address only raises Times of the entry.
+	// the failures to the audit log. Within an hour, a further failure from the same address only raises Times of the
+	// entry.
 	// After [MaxFailures] in a day, all further failures share one entry without an address.
 	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
 }
@@ -277,7 +279,7 @@ type BrandStore interface {
 	// stored version must be in it. Codes: conflict (the name is confirmed for another partner); precondition_failed.
 	SetBrand(ctx context.Context, b Brand, known ...Version) error
 	// ConfirmHost confirms the host name that the partner asks for. If several partners confirm the same name at
-	// once, only one call succeeds. Codes: not_found (the partner does not ask for this name); conflict (the name is
+	// the same time, only one call succeeds. Codes: not_found (the partner does not ask for this name); conflict (the name is
 	// confirmed for another partner).
 	ConfirmHost(ctx context.Context, name string) error
 	// WithdrawHost ends the confirmation, so the name waits to be confirmed again. Codes: not_found (no name is
@@ -296,7 +298,7 @@ const (
 	UnfinishedTicket     PendingStepKind = "ticket"     // a link that signs its user in (checked by control.Redeem)
 	UnfinishedInvitation PendingStepKind = "invitation" // a link with which a user sets a first password (checked by control.Join)
 	UnfinishedReset      PendingStepKind = "reset"      // a link with which a user sets a new password (checked by [account.Accounts.Reset])
-	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; beginning anew sets a new deadline (checked by control when it reads the session's state)
+	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; each new beginning sets a new deadline (checked by control when it reads the session's state)
 	UnfinishedDraft      PendingStepKind = "draft"      // a form was changed and not saved; the browser's tab keeps it for its user
 )
 

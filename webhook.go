@@ -45,7 +45,7 @@ type Webhook struct {
 	Disabled    time.Time // when it was disabled, because it kept failing or answered 410; zero: it is not disabled
 	Reason      Reason    // why the webhook was disabled
 	Created     time.Time
-	LastSuccess time.Time // zero: none yet
+	LastSuccess time.Time // when an attempt last succeeded; zero: no attempt succeeded yet
 	FailingFrom time.Time // when the first failure since the last success happened; zero: the last attempt did not fail
 }
 
@@ -131,7 +131,8 @@ type DeliveryFilter struct {
 	State *DeliveryState // nil: deliveries in every state
 }
 
-// Replay chooses the deliveries of a webhook that start again with a first attempt. The events keep their ids.
+// Replay chooses deliveries of a webhook. The chosen deliveries start again with a first attempt, and their events keep
+// their ids.
 type Replay struct {
 	From, To time.Time // range of the events' times; a zero time sets no limit
 	Failed   bool      // only deliveries that were given up
@@ -207,7 +208,7 @@ const (
 	FaultWebhookPrivate  ReasonCode = "webhook.private"
 )
 
-// WebhookCaller makes attempts and stores nothing. Many goroutines may use it at once.
+// WebhookCaller makes attempts and stores nothing. Many goroutines may use it at the same time.
 type WebhookCaller interface {
 	// Call makes one attempt. It never fails: the result says what went wrong.
 	Call(ctx context.Context, t WebhookTarget, e Event) DeliveryResult
@@ -246,7 +247,7 @@ type DeliveryResult struct {
 type OutboxStore interface {
 	// NumberEvents gives numbers to about a thousand events that have no number yet. In the same transaction it makes
 	// the deliveries of these events. NumberEvents returns how many events got a number. Any number of nodes may call
-	// it at once.
+	// it at the same time.
 	NumberEvents(ctx context.Context, now time.Time) (int, error)
 
 	// OwnWebhooks makes the node the owner of active webhooks that have due deliveries and no living owner. It returns

@@ -15,7 +15,7 @@ import (
 // outside. If a clock change skips an hour, the window is shorter. A window that crosses midnight belongs to the day on
 // which it began. So Friday's night continues into Saturday, and the night before a holiday continues into the holiday.
 //
-// A nil Window is always open. The methods only read. Many goroutines may call them at once.
+// A nil Window is always open. The methods only read. Many goroutines may call them at the same time.
 type Window struct {
 	Weekdays []int  `json:"weekdays,omitempty"` // 1 Monday to 7 Sunday; empty: every day
 	From     string `json:"from,omitempty"`     // "HH:MM", inclusive; if From and To are "": the whole day

@@ -37,7 +37,7 @@ type Config struct {
 	Scratch     string                                             // the folder for answers that are too long for memory, created at its first use; "": the system's temporary folder
 }
 
-// pacedKey identifies a key. The server limits how many calls one key may make in a second.
+// pacedKey identifies a key, so that the server can limit how many calls the key makes in a second.
 type pacedKey struct {
 	side puntuale.Side
 	id   puntuale.KeyID

@@ -33,7 +33,7 @@ type call struct {
 	scope   string           // method and path; an idempotency key is valid only for these
 	body    []byte           // without byte order mark; nil: the request had no body
 	query   url.Values       // the query, as [api.edge] rewrote it
-	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and parameters with two values
+	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and parameters with two different values
 	header  http.Header      // the header of the answer
 	match   []string         // the request's header If-Match, unchanged
 	file    io.Reader        // the body of an upload

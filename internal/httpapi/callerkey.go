@@ -11,7 +11,7 @@ import (
 
 // callerKeys remembers which caller each recently used key belongs to. With this knowledge, the gate separates callers
 // before their keys are looked up. The knowledge decides only which calls wait together, because the store still checks
-// the key of each call. Many goroutines may call its methods at once.
+// the key of each call. Many goroutines may call its methods at the same time.
 type callerKeys struct {
 	mu    sync.Mutex
 	owner map[puntuale.KeyHash]admission.CallerKey
@@ -74,7 +74,8 @@ func (op operation) priority() admission.Priority {
 	return admission.PriorityWrite
 }
 
-// turnAway refuses a call before anything in it was checked. The call's line in the access log has level debug.
+// turnAway refuses a call before its body is read, because there are too many calls. The call's line in the access log
+// has level debug.
 func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	httpkit.Quieten(r.Context())
 	a.refuse(w, r, err)

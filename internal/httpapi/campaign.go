@@ -499,8 +499,8 @@ func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *r
 // pageWriteTime is the longest time in which the caller must receive one page of an export.
 const pageWriteTime = 30 * time.Second
 
-// inert changes a cell so that a spreadsheet does not run it as a formula. A plus sign at the beginning does no harm
-// and stays, because phone numbers begin with it.
+// inert changes a cell that begins like a formula, so that a spreadsheet does not run the cell. A plus sign at the
+// beginning stays, because phone numbers begin with it.
 func inert(cell string) string {
 	if cell != "" && strings.ContainsRune("=-@\t\r", rune(cell[0])) {
 		return "'" + cell

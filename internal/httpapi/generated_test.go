@@ -29,7 +29,7 @@ func TestGeneratedRequests(t *testing.T) {
 		}
 		seed := uint64(time.Now().UnixNano()) //nolint:gosec // any value is good enough
 		t.Logf("seed %d", seed)
-		g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), s: s, ids: documented(t)} //nolint:gosec // a test
+		g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), s: s, ids: documented(t)} //nolint:gosec // a test needs no secure random numbers
 		g.other = newTenant(s, "other@x", "+393331234567")
 		statuses := map[int]int{}
 		worn := true

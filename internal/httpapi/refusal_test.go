@@ -203,8 +203,8 @@ func TestStoreFails(t *testing.T) {
 		if log := s.log.String(); c.err != nil && !strings.Contains(log, "10.1.2.3") || strings.Contains(log, s.partner) {
 			t.Errorf("log: %s", log)
 		}
-		// The server does not ask the store about a key with a wrong checksum. If the partner's key has a 0 at this place, the
-		// checksum stays right, so any status is allowed.
+		// The server does not ask the store about a key with a wrong checksum. If the partner's key already has a 0 at
+		// this place, the key does not change, so any status is allowed.
 		if a := s.call("GET", "/api/sequences", s.partner[:60]+"0", ""); a.status != 401 && s.partner[60] != '0' {
 			t.Errorf("%d %s", a.status, a.body)
 		}

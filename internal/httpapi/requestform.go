@@ -31,7 +31,7 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 		tidied := r.WithContext(r.Context())
 		tidied.URL = &u
 		tidied.Header = r.Header.Clone()
-		tidied.Header.Del("Accept") // a caller's Accept does not matter, because every answer is JSON
+		tidied.Header.Del("Accept") // a caller's Accept has no effect, because the operation decides the form of its answer
 		defer func() {
 			if tidied.Pattern != "/" { // "/" is the pattern of paths that belong to no operation
 				httpkit.Matched(r.Context(), tidied.Pattern)

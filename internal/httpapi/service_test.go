@@ -265,7 +265,7 @@ func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // part of the source
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // everybody may read this file, because it is part of the source
 			t.Fatal(err)
 		}
 		return

@@ -55,8 +55,8 @@ const faultCallBadIfMatch puntuale.ReasonCode = "call.bad_if_match"
 
 var badMatch = []puntuale.Fault{{Location: "header.If-Match", Code: faultCallBadIfMatch}}
 
-// opaque reads a quoted tag at the beginning of a text. A comma or a space must follow the tag, unless the text ends
-// there.
+// opaque reads a quoted tag at the beginning of a text. After the tag, perhaps with spaces between, only a comma or the
+// end of the text may follow.
 func opaque(text string) (tag, after string, ok bool) {
 	inside, begins := strings.CutPrefix(text, `"`)
 	tag, after, ends := strings.Cut(inside, `"`)

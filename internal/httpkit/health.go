@@ -25,14 +25,14 @@ type HealthConfig struct {
 }
 
 // Health answers /healthz ("the process is alive: do not restart it") and /readyz ("the process does its work: send
-// calls"). Many goroutines may call its methods at once.
+// calls"). Many goroutines may call its methods at the same time.
 type Health struct {
 	cfg      HealthConfig
 	stopping atomic.Bool
 
 	mu      sync.Mutex // locked during a probe; requests that wait for the lock get the same result
 	checked time.Time
-	problem *puntuale.Error // nil: the server is ready
+	problem *puntuale.Error // nil: the last probe found no problem, or there was no probe yet
 }
 
 // NewHealth returns a Health that has not made a probe yet.

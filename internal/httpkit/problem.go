@@ -59,7 +59,7 @@ type Fault struct {
 }
 
 // NewProblem returns the answer for an error. The errors of all handlers pass through this function. It logs an error
-// if the operator must act. The answer shows no internal details.
+// with status 500 or 503, because the operator may have to act. The answer shows no internal details.
 func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	var e *puntuale.Error
 	switch {

@@ -26,8 +26,8 @@ type Config struct {
 	Observe func(route string, status int, took time.Duration)
 }
 
-// Wrap adds to a handler: a request id, security headers, one line in the access log, and recovery. A panic is logged,
-// and the caller gets an internal error.
+// Wrap adds to a handler: a request id, security headers, one line in the access log, and recovery. A panic is logged.
+// If the answer has not begun, the caller then gets an internal error.
 func Wrap(h http.Handler, cfg Config) http.Handler {
 	if cfg.Proxies == nil {
 		cfg.Proxies = DefaultProxies
@@ -142,9 +142,9 @@ func (b *noticedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteHeader makes the connection end after the answer if a part of the body was not read. Otherwise net/http would
-// read the rest of the body before it sends the answer. A caller that sends byte by byte could delay the answer for
-// half a minute.
+// WriteHeader makes the connection end after a refusal or a redirect if a part of the body was not read. Otherwise
+// net/http would read the rest of the body before it sends the answer. A caller that sends byte by byte could delay the
+// answer for half a minute.
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {
 		w.status = status
@@ -155,8 +155,8 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// A long answer is written in parts. The caller must receive each part within takenWithin, so that a caller that reads
-// nothing does not occupy memory for long.
+// A long answer is written in parts. The caller must receive each part except the last within takenWithin, so that a
+// caller that reads nothing does not occupy memory for long.
 const (
 	writtenAtOnce = 64 << 10 // how many bytes one part has at most
 	takenWithin   = 10 * time.Second

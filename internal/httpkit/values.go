@@ -1,7 +1,7 @@
 package httpkit
 
-// MaxValues is the largest number of values in a JSON body, including the values inside arrays and objects. A value
-// that takes two bytes of JSON takes far more memory after decoding.
+// MaxValues is the largest number of values in a JSON body, including the values inside arrays and objects. The limit
+// is necessary because a value of two bytes of JSON takes far more memory after decoding.
 const MaxValues = 20_000
 
 // TooManyValues reports whether a text has more than [MaxValues] values. The text need not be valid JSON. The function

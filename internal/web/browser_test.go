@@ -302,8 +302,8 @@ func (b *browser) press(words string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// leaves runs the function act, which makes the browser go to another page. Then it waits until that page is ready. Without
-// this wait, a test could look at the former page, which still gets news from the server.
+// leaves runs the function act, which makes the browser go to another page. Then it waits until that page is ready.
+// Without this wait, a test could look at the former page, which still gets updates from the server.
 func (b *browser) leaves(act func()) {
 	b.t.Helper()
 	evaluate[bool](b, `window.former = true`) // the next page does not have this variable

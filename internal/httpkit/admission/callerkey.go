@@ -21,6 +21,6 @@ func AddressKey(from netip.Addr) CallerKey {
 	if from.Is6() {
 		bits = 64
 	}
-	network, _ := from.Prefix(bits) // this fails only for the zero address, and then the zero prefix is right
+	network, _ := from.Prefix(bits) // this fails only for the zero address, which then gets the zero prefix
 	return CallerKey{Address: network}
 }

@@ -15,7 +15,7 @@ import (
 //
 // When the server stops, [ConnectionLimiter.GiveUp] ends the connections that still wait for a request, or for the rest
 // of a request. All other connections may finish. This loses no accepted request, because a request is accepted only
-// when it has arrived completely. Many goroutines may call the methods at once.
+// when it has arrived completely. Many goroutines may call the methods at the same time.
 type ConnectionLimiter struct {
 	limit  int       // 0: no limit
 	closed func(int) // called with the number of connections that were closed because of the limit
@@ -54,9 +54,9 @@ func (e *exchange) mark(complete bool) {
 	}
 }
 
-// NewConnectionLimiter allows at most limit open connections; 0 means no limit. When it closes a connection because of
-// the limit, it calls closed with the number of closed connections, and holds its lock during the call. closed may be
-// nil.
+// NewConnectionLimiter allows limit open connections, and beyond more while no connection waits. The limit 0 means no
+// limit. When the limiter closes a connection because of the limit, it calls closed with the number of closed
+// connections. The limiter holds its lock during this call. closed may be nil.
 func NewConnectionLimiter(limit int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
@@ -79,7 +79,8 @@ func (c *ConnectionLimiter) Began(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, exchangeKey{}, e)
 }
 
-// makeRoom closes the connection that has waited longest. If no connection waits, it closes the new connection.
+// makeRoom closes the connection that has waited longest. If no connection waits, it closes the new connection, but
+// only if there are more than beyond connections above the limit.
 func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
 	oldest := c.waiting.Front()
 	switch {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Deadlines of a connection. Bodies are small ([MaxBody]) and answers are quick. So only a slow or a hostile peer
-// reaches a deadline.
+// Deadlines of a connection. Bodies are small ([MaxBody]) and answers are quick. So a deadline
+// ends only the connections of slow or hostile peers.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second

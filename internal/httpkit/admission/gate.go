@@ -40,9 +40,9 @@ type GateConfig struct {
 }
 
 // Gate bounds how many calls are executed at the same time, so that each call is answered soon. The other calls wait
-// for a short time. A caller may not have more seats than are still free, so that the next caller always finds a free
-// seat. The gate admits waiting callers in rotation, one call of each. Many goroutines may call its methods at once. A
-// nil Gate admits all calls.
+// for a short time. A caller that has as many seats as are still free gets no further seat, so that a busy caller leaves
+// seats for others. The gate admits waiting callers in rotation, one call of each. Many goroutines may call its methods
+// at the same time. A nil Gate admits all calls.
 type Gate struct {
 	cfg     GateConfig
 	reserve int // additional seats for calls that prevent sends
@@ -330,8 +330,8 @@ func (g *Gate) release(p *Permit) {
 	}
 }
 
-// letIn admits one of the waiting calls. Calls that prevent sends come first. After them, three calls that write are
-// admitted for each call that reads.
+// letIn admits one of the waiting calls. It returns false if no waiting call may have a seat. Calls that prevent sends
+// come first. After them, about three calls that write are admitted for each call that reads.
 func (g *Gate) letIn() bool {
 	g.rounds++
 	order := [...]Priority{PriorityPrevent, PriorityWrite, PriorityRead}

@@ -75,7 +75,7 @@ func (h *testGate) queue(name string, who admission.CallerKey, priority admissio
 	}
 }
 
-// A caller never has more seats than are free for other callers. Calls that prevent sends have additional seats.
+// A caller that has as many seats as are free gets no further seat. Calls that prevent sends have additional seats.
 func TestGateLeavesRoom(t *testing.T) {
 	t.Parallel()
 	h := newTestGate(t, 8)

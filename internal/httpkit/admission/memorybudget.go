@@ -15,8 +15,9 @@ const (
 )
 
 // MemoryBudget bounds the memory of bodies and answers for all callers of the API, the dashboards and the webhooks
-// together. A caller may not use more memory than is free for others. Many goroutines may call its methods at once. A
-// nil MemoryBudget has no limit.
+// together. A caller may use up to [MaxBody] as long as memory is free. It may use more only up to the amount that is
+// still free, so that other callers also get memory. Many goroutines may call its methods at the same time. A nil
+// MemoryBudget has no limit.
 type MemoryBudget struct {
 	limit   int64
 	refused func(reason string)
@@ -42,7 +43,7 @@ func (b *MemoryBudget) Taken() int64 {
 }
 
 // MemoryGrant is one request's part of the budget. It implements [puntuale.MemoryGrant]. Many goroutines may call its
-// methods at once. A nil MemoryBudget returns a nil MemoryGrant, and all methods accept a nil MemoryGrant.
+// methods at the same time. A nil MemoryBudget returns a nil MemoryGrant, and all methods accept a nil MemoryGrant.
 type MemoryGrant struct {
 	budget     *MemoryBudget
 	caller     CallerKey

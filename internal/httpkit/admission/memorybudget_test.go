@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// All grants together use at most the budget. A caller never uses more memory than is free for other callers. At the
+// All grants together use at most the budget. A caller that uses much memory leaves memory for other callers. At the
 // end all memory is returned.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()

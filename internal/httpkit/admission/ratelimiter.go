@@ -10,8 +10,8 @@ import (
 )
 
 // RateLimiter bounds how many calls each caller makes in a second. It remembers only recent callers: it forgets a
-// caller that may again make a full burst. Many goroutines may call its methods at once. A nil RateLimiter refuses
-// nothing.
+// caller that may again make a full burst. Many goroutines may call its methods at the same time. A nil RateLimiter
+// refuses nothing.
 type RateLimiter[K comparable] struct {
 	limit rate.Limit
 	burst int
@@ -76,7 +76,7 @@ func (p *RateLimiter[K]) limiter(caller K, now time.Time) *rate.Limiter {
 }
 
 // forget removes callers that may again make a full burst. If too many callers remain, it removes arbitrary callers
-// until half of mostCallers remain. It runs again when the number of callers has doubled.
+// until half of mostCallers remain. It runs again when the number of callers has doubled and has become leastCallers.
 func (p *RateLimiter[K]) forget(now time.Time) {
 	for caller, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {

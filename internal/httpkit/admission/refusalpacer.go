@@ -8,8 +8,8 @@ import (
 
 // RefusalPacer delays refusals. Without the delay, a caller that calls again right after each refusal could keep all
 // processors busy. If there are more refusals a second than the pacer's rate, each further refusal waits, at most one
-// second. A waiting refusal uses only memory. Many goroutines may call its methods at once. A nil RefusalPacer delays
-// nothing.
+// second. A waiting refusal uses only memory. Many goroutines may call its methods at the same time. A nil RefusalPacer
+// delays nothing.
 type RefusalPacer struct {
 	rate float64 // how many refusals are sent in a second without a delay
 	now  func() time.Time
@@ -19,7 +19,7 @@ type RefusalPacer struct {
 }
 
 const (
-	pacerBurst   = 250 * time.Millisecond // after a quiet time, the pacer sends at once as many refusals as the rate allows in this time
+	pacerBurst   = 250 * time.Millisecond // after a quiet time, the pacer delays none of the next refusals, as many as the rate allows in this time
 	longestDelay = time.Second
 )
 

@@ -17,7 +17,7 @@ import (
 //go:embed text/*.toml
 var texts embed.FS
 
-// Language is a language of the pages. Many goroutines may use it at once.
+// Language is a language of the pages. Many goroutines may use it at the same time.
 type Language struct {
 	Code  string // "it" or "en", the value of the attribute lang
 	words func() *words

@@ -178,7 +178,7 @@ func (v *Request) File(name string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// clean normalizes line ends, and removes bytes that are not text.
+// clean normalizes line ends, and replaces bytes that are not text.
 func clean(values url.Values) url.Values {
 	for name, all := range values {
 		for i, text := range all {

@@ -61,7 +61,8 @@ func (s *Site) serve(r *Route) http.Handler {
 	})
 }
 
-// admit checks a route's side and role.
+// admit identifies the person, limits the requests of callers who have not signed in, and checks the route's side and
+// role.
 func (s *Site) admit(v *Request) error {
 	if err := v.identify(); err != nil {
 		return err

@@ -114,7 +114,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		priority = admission.PriorityRead
 	}
-	// Within a page, waiting for the store has no deadline. Only waiting for a seat has a deadline.
+	// A page request may wait for the store as long as necessary. Only its wait for a seat has a deadline.
 	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.UnknownCaller(r), priority)
 	if err != nil {
 		httpkit.Quieten(r.Context())
