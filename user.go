@@ -298,7 +298,7 @@ const (
 	UnfinishedTicket     PendingStepKind = "ticket"     // a link that signs its user in (checked by control.Redeem)
 	UnfinishedInvitation PendingStepKind = "invitation" // a link with which a user sets a first password (checked by control.Join)
 	UnfinishedReset      PendingStepKind = "reset"      // a link with which a user sets a new password (checked by [account.Accounts.Reset])
-	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; each new beginning sets a new deadline (checked by control when it reads the session's state)
+	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; beginning again sets a new deadline (checked by control in reads of the session)
 	UnfinishedDraft      PendingStepKind = "draft"      // a form was changed and not saved; the browser's tab keeps it for its user
 )
 
