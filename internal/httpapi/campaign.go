@@ -15,6 +15,7 @@ import (
 	"puntuale"
 	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
 )
 
 // Bounds of files and bodies with recipients.
@@ -499,13 +500,13 @@ func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *r
 // pageWriteTime is the longest time in which the caller must receive one page of an export.
 const pageWriteTime = 30 * time.Second
 
-// inert changes a cell that begins like a formula, so that a spreadsheet does not run the cell. A plus sign at the
-// beginning stays, because phone numbers begin with it.
+// inert changes a CSV cell so that no spreadsheet runs it as a formula. A cell that contains only a phone number stays,
+// because programs read it.
 func inert(cell string) string {
-	if cell != "" && strings.ContainsRune("=-@\t\r", rune(cell[0])) {
-		return "'" + cell
+	if digits, ok := strings.CutPrefix(cell, "+"); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
+		return cell
 	}
-	return cell
+	return httpkit.InertCell(cell)
 }
 
 func campaignOf(c control.Campaign) CampaignAnswer {

@@ -33,7 +33,7 @@ const (
 	manyRows   = 2000 // counting the contacts of one condition stops at this number
 	mostWords  = 10
 	scanBound  = 3000   // largest number of contacts that are read for one page
-	countBound = 20_000 // largest number of contacts that are read for one call of CountContacts
+	countBound = 20_000 // largest number of contacts that one read of CountContacts counts
 )
 
 // cursor is the place where a list continues.

@@ -10,6 +10,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
 )
 
@@ -229,5 +230,5 @@ func exportedRecipient(v *page.Request, r puntuale.Recipient) []string {
 	if r.Run != 0 {
 		message = puntuale.MessageID(r.Run).String()
 	}
-	return []string{strconv.Itoa(r.Line), page.Inert(r.Phone), v.T("campaign.recipient." + r.State.String()), reason, page.Inert(v.Frame.Language.Reason(r.Refused())), message}
+	return []string{strconv.Itoa(r.Line), httpkit.InertCell(r.Phone), v.T("campaign.recipient." + r.State.String()), reason, httpkit.InertCell(v.Frame.Language.Reason(r.Refused())), message}
 }

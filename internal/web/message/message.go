@@ -12,6 +12,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -334,7 +335,7 @@ func exportedMessage(v *page.Request, m *puntuale.MessageDetail) []string {
 		moment(m.Received), moment(m.Planned()), moment(m.LeftAt()), moment(m.Delivered), moment(m.Read),
 		view.Reason(ctx, m.Response()), view.Says(ctx, m.Detail), c.Text, c.MediaURL}
 	for i, cell := range row {
-		row[i] = page.Inert(cell)
+		row[i] = httpkit.InertCell(cell)
 	}
 	return row
 }

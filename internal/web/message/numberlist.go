@@ -13,7 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
-	"puntuale/internal/web/page"
+	"puntuale/internal/httpkit"
 )
 
 // Codes of the faults that this file reports.
@@ -150,7 +150,7 @@ func writeNumbers(w *csv.Writer, all []puntuale.BlacklistEntry, row func(puntual
 		}
 		cells := row(e)
 		for i := range cells {
-			cells[i] = page.Inert(cells[i])
+			cells[i] = httpkit.InertCell(cells[i])
 		}
 		if err := w.Write(cells); err != nil {
 			return err

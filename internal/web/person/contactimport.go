@@ -17,6 +17,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
@@ -147,7 +148,7 @@ func refusedFile(v *page.Request, lines []control.RefusedContact) string {
 	w := sheet(v, &b)
 	_ = w.Write([]string{v.T("blacklist.line"), v.T("contact.phone"), v.T("contact.why"), v.T("contact.value")})
 	for _, l := range lines {
-		_ = w.Write([]string{strconv.Itoa(l.Line), page.Inert(l.Phone), v.T("contact.refused." + l.Reason), page.Inert(v.Frame.Language.Reason(l.Value))})
+		_ = w.Write([]string{strconv.Itoa(l.Line), httpkit.InertCell(l.Phone), v.T("contact.refused." + l.Reason), httpkit.InertCell(v.Frame.Language.Reason(l.Value))})
 	}
 	w.Flush() // writing to memory cannot fail
 	return "data:text/csv;charset=utf-8," + url.PathEscape(b.String())
@@ -229,9 +230,9 @@ const (
 )
 
 func exportedContact(c puntuale.Contact, fields []string) []string {
-	cells := []string{page.Inert(c.Phone), page.Inert(c.Name), c.Language, page.Inert(c.Source), page.Inert(strings.Join(c.Tags, ", "))}
+	cells := []string{httpkit.InertCell(c.Phone), httpkit.InertCell(c.Name), c.Language, httpkit.InertCell(c.Source), httpkit.InertCell(strings.Join(c.Tags, ", "))}
 	for _, name := range fields {
-		cells = append(cells, page.Inert(c.Fields[name].Value))
+		cells = append(cells, httpkit.InertCell(c.Fields[name].Value))
 	}
 	return cells
 }

@@ -1,10 +1,10 @@
-package page
+package httpkit
 
 import "testing"
 
-// TestInert: a spreadsheet runs no line of a cell as a formula, even if the line begins with white space. Other texts
+// TestInertCell: a spreadsheet runs no line of a cell as a formula, even if the line begins with white space. Other texts
 // do not change.
-func TestInert(t *testing.T) {
+func TestInertCell(t *testing.T) {
 	t.Parallel()
 	for cell, want := range map[string]string{
 		"":                  "",
@@ -23,7 +23,7 @@ func TestInert(t *testing.T) {
 		"%0A|calc":          "'%0A|calc",
 		"https://x.it/?a=1": "https://x.it/?a=1",
 	} {
-		if got := Inert(cell); got != want {
+		if got := InertCell(cell); got != want {
 			t.Errorf("%q becomes %q, want %q", cell, got, want)
 		}
 	}
