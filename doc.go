@@ -17,7 +17,7 @@
 //	                        ▼  due soon
 //	                  Connector.Prepare        repeatable, nothing visible happens
 //	                        │
-//	                        ▼  a slot, a pace token
+//	                        ▼  a slot, and the pace allows it
 //	                  claim with intent        one transaction: still open, due and valid, not blacklisted,
 //	                        │                  client may send, credit reserved, attempt counted
 //	                        ▼
@@ -34,12 +34,14 @@
 //   - The attempt's token: the network may have the message.
 //   - -1: the message is closed.
 //
+// If it is uncertain whether the network has a message, the attempt's token stays, and callers see PENDING.
+//
 // The changes of state:
 //
 //	PENDING ──claim──▶ (in flight; callers see PENDING) ──▶ COMPLETED | FAILED | PENDING again (retry) | uncertain
 //	PENDING ──▶ CANCELLED (stop, cancel) | BLACKLISTED (at the due moment) | FAILED (never left: expired, refused)
 //	PENDING, FAILED, CANCELLED, BLACKLISTED ──resend──▶ RESCHEDULED, and a new PENDING message
-//	uncertain ──receipt or a person──▶ COMPLETED | FAILED
+//	uncertain ──receipt, repeat, person, or end of the time──▶ COMPLETED | FAILED
 //
 // Instants are [time.Time] in UTC with microseconds; the database contains them as integer microseconds of the Unix
 // epoch.

@@ -221,7 +221,7 @@ type NetworkTemplateStore interface {
 	// of the list. If account is not the business of the session, nothing is stored.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
-	// TellNetworkTemplate stores an event of a template. It does nothing if the store has a later event, or if the
+	// TellNetworkTemplate stores an event of a template. It does nothing if the store has later data about it, or if the
 	// client has no session of the business.
 	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error
 

@@ -19,7 +19,7 @@ import (
 type StartCall struct {
 	Sequence  string                     // the sequence's id, as in the path
 	Phone     string                     // a number or a group id
-	Fields    map[string]json.RawMessage // the body's members; members that no step contains are ignored
+	Fields    map[string]json.RawMessage // the body's members; members that no step uses are ignored
 	Timezone  string                     // from the query; "": the body's zone
 	BodyZone  string                     // from the body; "": the client's zone
 	IfRunning string                     // "": the sequence's own setting

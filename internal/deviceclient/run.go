@@ -67,7 +67,8 @@ type runner struct {
 	returned int  // how many messages the command returned since the last message that it sent or refused
 }
 
-// start finishes the attempts of an earlier run.
+// start reports the attempts that the program left without an outcome when it stopped. Their outcome is [Unknown]. It
+// also reads whether the device dedupes.
 func (r *runner) start(ctx context.Context) error {
 	var device Device
 	err := r.persist(ctx, func() (err error) { device, err = r.Client.Device(ctx); return err })

@@ -149,7 +149,8 @@ func (p *proxy) copy(to, from net.Conn, last func([]byte) bool) []byte {
 	}
 }
 
-// cuts reports whether the network fails at this COMMIT.
+// cuts is called at each COMMIT of a run. It reports whether the network must fail now, and disarms the proxy, so that
+// later COMMITs succeed.
 func (p *proxy) cuts() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

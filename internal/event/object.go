@@ -60,8 +60,8 @@ func parse(text string) (all object) {
 	return all
 }
 
-// bounded returns the JSON of the object that wrap makes from data. It cuts the longest texts of data until the JSON is
-// at most [puntuale.MaxEvent] bytes long.
+// bounded returns the JSON of the object that wrap makes from data. It cuts the longest texts of data, and sets
+// other long values to null, until the JSON is at most [puntuale.MaxEvent] bytes long.
 func bounded(data object, wrap func(object) object) []byte {
 	for cut := false; ; cut = true {
 		shown := data

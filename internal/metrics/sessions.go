@@ -13,8 +13,8 @@ type SessionState struct {
 	Sandbox bool
 }
 
-// numbers is a collector of how many sessions this server owns in each state. It counts at each request for the
-// figures. The states are those of the API.
+// numbers counts the sessions of this server in each state, at each request for the metrics. The states are those of the
+// API.
 type numbers struct {
 	count           func(report func(state SessionState, n int))
 	real, sandboxes *prometheus.Desc

@@ -174,8 +174,9 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 	return q, s, engine.TakeMemory(ctx, 0, lengthOf(q.Steps))
 }
 
-// DeleteSequence cancels pending messages, one chunk in each transaction, unless keep is true. The last transaction
-// deletes the sequence. If both keep and cancel are false, DeleteSequence returns an error while messages are pending.
+// DeleteSequence deletes a sequence. If keep is true, its pending messages stay. If cancel is true, DeleteSequence first
+// cancels them, a limited number in each transaction. If both are false, it returns an error if messages are pending or a
+// campaign of the sequence is under way.
 func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
 	for done := false; !done; {
 		if err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {

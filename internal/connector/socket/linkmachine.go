@@ -53,8 +53,8 @@ const (
 // calls a method for each event, and then reads next. API, metrics and pages all show this state.
 type linkMachine struct {
 	link  puntuale.LinkReport
-	next  time.Time // when the next login begins without a person; zero: never
-	moved bool      // the state changed; the type number acts on the change, and then sets this field to false
+	next  time.Time // when the server begins the next login by itself; zero: no time is planned
+	moved bool      // true: the state changed, and [number] has not reacted to the change yet
 	since time.Time // when the number came online
 
 	failures    int // how many logins in a row failed or ended early

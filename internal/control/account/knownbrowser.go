@@ -16,7 +16,7 @@ import (
 // visitor is one entry of the cookie: a user who signed in at the browser.
 type visitor struct {
 	User  puntuale.UserID `json:"u"`
-	Stamp int64           `json:"s"` // the user's stamp at the time of the sign-in
+	Stamp int64           `json:"s"` // [puntuale.User.Stamp] at the sign-in; if the user's stamp has changed since then, the entry is invalid
 	ID    string          `json:"d"` // a random name of this entry
 }
 

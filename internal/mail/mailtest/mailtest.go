@@ -179,7 +179,7 @@ func (s *Server) Asked() int {
 	return s.asked
 }
 
-// Refuse returns an answer with a code. Its text contains the recipient, as in the answers of real servers.
+// Refuse returns a function that makes an answer with this code. The text contains the recipient, as in the answers of real servers.
 func Refuse(code int, enhanced ...int) func(to string) error {
 	return func(to string) error {
 		e := smtp.EnhancedCode{code / 100, 0, 0}

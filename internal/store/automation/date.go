@@ -345,9 +345,9 @@ const RunsOfDates = `
 select u.n, o.id, o.request from $u(n bigint, i bigint) cross join run r cross join run o
 where r.client_id = $1 and r.id = u.i and o.client_id = r.client_id and o.phone = r.phone and o.origin = 4 and o.phone <> ''`
 
-// runs returns the runs that were started for the dates in f.ended, with the index of each run's date. It always
-// returns the last run of a date. It finds earlier runs by the person's phone, so it does not find earlier runs of an
-// erased person.
+// runs returns the runs that were started for the dates in f.ended. The map's value is the index of the run's date in
+// f.ended. A date may have several runs. Its row contains the last one, so runs always returns this one. It finds the
+// earlier ones by the person's phone. So it does not find the earlier runs of an erased person.
 func (f *dateFollower) runs(ctx context.Context) (map[puntuale.RunID]int, error) {
 	all := map[puntuale.RunID]int{}
 	places := make([]int64, len(f.ended))

@@ -60,7 +60,7 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 	}
 	at := engine.Micros(c.At)
 	sum := sha256.Sum256([]byte(c.Key))
-	hashed := hex.EncodeToString(sum[:]) // a hash, because a key may contain a person's data, and an erasure cannot find rows without a phone
+	hashed := hex.EncodeToString(sum[:]) // for rows without a phone: a key may contain a person's data, which an erasure could not find there
 	occurrence := hookOccurrence(c.Key, at)
 	if c.Phone == "" {
 		occurrence = hookOccurrence(hashed, at)

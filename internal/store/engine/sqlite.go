@@ -256,7 +256,7 @@ func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) err
 	return inspect(ctx, db, path, unclean)
 }
 
-// damaged returns the error for a damaged file. If the file merely cannot be read now, it returns err.
+// damaged returns the error for a damaged file. If the file merely cannot be read now, it returns an error with err inside.
 func damaged(path string, err error) error {
 	if _, own := errors.AsType[integrityResult](err); own || broken(err) {
 		return untrusted(path, fmt.Sprintf("is damaged (%v); restore it from a backup, or save what is left of it with sqlite3's .recover", err))

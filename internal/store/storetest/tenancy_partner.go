@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// foreignClientCalls contains every method of a partner. Another partner makes the calls.
+// foreignClientCalls contains every method of a partner. Another partner makes the calls. nil: the method is not tried.
 var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
 	"CreateClient": nil,
 	"Client": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -97,7 +97,7 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
-	"Host":         nil, // no argument belongs to another partner; ConfirmHost and WithdrawHost have no such argument, either
+	"Host":         nil, // this method and the next two concern only the caller's own host
 	"ConfirmHost":  nil,
 	"WithdrawHost": nil,
 	"Quotas": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
