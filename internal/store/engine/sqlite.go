@@ -184,7 +184,7 @@ func sqliteThere(path string) (bool, error) {
 	}
 	switch {
 	case n == 0 && errors.Is(err, io.EOF):
-		return false, untrusted(path, "is empty, and a store never was; restore it from a backup, or remove it to begin with nothing")
+		return false, untrusted(path, "is empty, and a store's file is never empty; restore it from a backup, or remove it to begin with nothing")
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return false, fmt.Errorf("read the database file: %w", err)
 	case n < len(head), !bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
