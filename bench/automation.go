@@ -145,7 +145,7 @@ func (c *campaigner) contacts(ctx context.Context, n int) error {
 	if _, err := c.db.ExecContext(ctx, `insert into person_count (client_id, people) values ($1, $2)`, int64(c.client.id), n); err != nil {
 		return fmt.Errorf("count contacts: %w", err)
 	}
-	return gatherStatistics(ctx, c.db, c.engine)
+	return collectStatistics(ctx, c.db, c.engine)
 }
 
 // reaches waits until the number that the query returns is at least n.

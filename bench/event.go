@@ -367,7 +367,7 @@ func (b *bench) eventsOutOf(ctx context.Context, t *webhookFixture, backlog int)
 	if _, err := t.db.ExecContext(ctx, `update event_stream set last_seq = $1 where client_id = $2`, backlog, int64(receiver.id)); err != nil {
 		return fmt.Errorf("make a backlog: %w", err)
 	}
-	if err := gatherStatistics(ctx, t.db, t.engine); err != nil {
+	if err := collectStatistics(ctx, t.db, t.engine); err != nil {
 		return err
 	}
 	b.calm(t.engine)

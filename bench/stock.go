@@ -80,10 +80,10 @@ func (s *stocked) fill(ctx context.Context, pending int) error {
 	return s.tidy(ctx, db)
 }
 
-// gatherStatistics makes PostgreSQL collect statistics about new rows, as its autovacuum would do later. SQLite collects
+// collectStatistics makes PostgreSQL collect statistics about new rows, as its autovacuum would do later. SQLite collects
 // statistics only on demand. The service never asks for statistics, because with statistics SQLite parses many prepared
 // statements again at each execution.
-func gatherStatistics(ctx context.Context, db *sql.DB, engine string) error {
+func collectStatistics(ctx context.Context, db *sql.DB, engine string) error {
 	if engine == sqlite {
 		return nil
 	}

@@ -139,15 +139,15 @@ func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
 
 // fills reports whether values fit the placeholders. Each placeholder needs exactly one value. Named placeholders need
 // values with the same names.
-func fills(values []puntuale.Parameter, places []string, named bool) bool {
-	if len(values) != len(places) {
+func fills(values []puntuale.Parameter, placeholders []string, named bool) bool {
+	if len(values) != len(placeholders) {
 		return false
 	}
 	if !named {
 		return !slices.ContainsFunc(values, func(v puntuale.Parameter) bool { return v.Name != "" })
 	}
-	for _, place := range places {
-		if !slices.ContainsFunc(values, func(v puntuale.Parameter) bool { return v.Name == place }) {
+	for _, name := range placeholders {
+		if !slices.ContainsFunc(values, func(v puntuale.Parameter) bool { return v.Name == name }) {
 			return false
 		}
 	}

@@ -42,23 +42,26 @@ func (l *memberList) add(at memberPath, value any) {
 	case []any:
 		l.list(at, v)
 	case string, json.Number, bool:
-		l.found(at.path, textOf(v))
+		l.found(at, textOf(v))
 	}
 }
 
-// found adds a value, unless no path leads to it: its path may be too long, or a name may end with a space.
-func (l *memberList) found(path, text string) {
+// found adds a value, unless no path leads to it: both paths may be too long, or a name may end with a space.
+func (l *memberList) found(at memberPath, text string) {
 	if text == "" {
 		return
 	}
-	if read, err := ParsePath(path); err == nil && l.payload.Text(read) == text {
-		l.all = append(l.all, Member{path, text})
+	for _, path := range []string{at.path, at.pointer} {
+		if read, err := ParsePath(path); err == nil && l.payload.Text(read) == text {
+			l.all = append(l.all, Member{path, text})
+			return
+		}
 	}
 }
 
 func (l *memberList) list(at memberPath, entries []any) {
 	if text := textOf(entries); text != "" && at.path != "" {
-		l.found(at.path, text)
+		l.found(at, text)
 		return
 	}
 	telling := tellingMember(entries)

@@ -161,9 +161,9 @@ func (f *feedChunk) lock(ctx context.Context) (bool, error) {
 	}); err != nil {
 		return false, fmt.Errorf("lock a campaign: %w", err)
 	}
-	var place int64
-	_, err := engine.QueryOne(ctx, f.a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{f.Client, f.Campaign}, &place)
-	return state == puntuale.CampaignRunning && list == f.List && place == f.From.Cursor, err
+	var cursor int64
+	_, err := engine.QueryOne(ctx, f.a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{f.Client, f.Campaign}, &cursor)
+	return state == puntuale.CampaignRunning && list == f.List && cursor == f.From.Cursor, err
 }
 
 const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c bigint, l bigint, n bigint, p text, r bigint)

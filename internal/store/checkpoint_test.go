@@ -64,8 +64,9 @@ func TestLogWaitsForReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := w.DB.SQL
+	snapshot, _ := logPages(t, other)
 	fillLog(t, c, other, store.CheckpointEnd+500)
-	if size, copied := logPages(t, other); copied >= store.CheckpointFrom {
+	if size, copied := logPages(t, other); copied > snapshot {
 		t.Errorf("%d of %d pages were copied beside a reader", copied, size)
 	}
 	if err := tx.Rollback(); err != nil {

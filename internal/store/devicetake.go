@@ -90,7 +90,7 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, ho
 
 // takeCandidates are the messages that the device could take. They were read outside a transaction.
 type takeCandidates struct {
-	free    []puntuale.HeldMessage // messages that may leave now, one for each person: first the new messages, then the repeats
+	free    []puntuale.HeldMessage // messages that may leave now, at most one for each person: first the repeats, then the new messages
 	outside []puntuale.Settlement  // messages outside their window; each is postponed until its window opens again
 }
 
@@ -160,16 +160,29 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	return found, nil
 }
 
-// repeatsFirst removes a new message if the device may repeat an earlier message to the same person. The earlier message
-// must leave first, so the new one waits for the next take.
+// repeatsFirst puts the messages that the device may repeat before the new messages. It keeps one message for each
+// person, the first repeat if there is one. The person's other messages wait for the next takes.
 func repeatsFirst(free []puntuale.HeldMessage) []puntuale.HeldMessage {
-	repeats := map[string]bool{}
-	for _, m := range free {
-		if m.Intent != 0 {
-			repeats[m.Phone] = true
+	slices.SortStableFunc(free, func(x, y puntuale.HeldMessage) int {
+		switch repeats := x.Intent != 0; {
+		case repeats != (y.Intent != 0):
+			if repeats {
+				return -1
+			}
+			return 1
+		case repeats && x.Before(y.DueMessage):
+			return -1
+		case repeats && y.Before(x.DueMessage):
+			return 1
 		}
-	}
-	return slices.DeleteFunc(free, func(m puntuale.HeldMessage) bool { return m.Intent == 0 && repeats[m.Phone] })
+		return 0
+	})
+	seen := map[string]bool{}
+	return slices.DeleteFunc(free, func(m puntuale.HeldMessage) bool {
+		known := seen[m.Phone]
+		seen[m.Phone] = true
+		return known
+	})
 }
 
 // opens reports whether the message may leave now. If it may not, next is the first time at which it may. A zero next

@@ -282,11 +282,11 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	case row.action == pauseNumber:
 		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
 	case row.action == pausePerson:
-		if name, ok := r.nameOf(s.To, s.ToID); ok {
+		for _, name := range namesOf(s.To, s.ToID) {
 			a.unreachable.note(name, e.At, final(row.reason, puntuale.Quoted(refusal.detail())), r.now)
 		}
 	case row.action == noMarketing:
-		if name, ok := r.nameOf(s.To, s.ToID); ok {
+		for _, name := range namesOf(s.To, s.ToID) {
 			a.marketingPauses.pauseFor(name, e.At.Add(tomorrowWait), r.now)
 		}
 	case row.action == pauseStep:
@@ -327,6 +327,17 @@ func (r *reader) nameOf(number, id string) (string, bool) {
 		return id, known
 	}
 	return phone, ok
+}
+
+// namesOf returns the names under which messages to a person may be sent: the number, the id, or both.
+func namesOf(number, id string) (names []string) {
+	if phone, ok := phoneOf(number); ok {
+		names = append(names, phone)
+	}
+	if puntuale.IsPersonID(id) {
+		names = append(names, id)
+	}
+	return names
 }
 
 // alias records that name and phone are two names of one person, unless this was recorded a short time ago.

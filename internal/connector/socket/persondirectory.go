@@ -138,7 +138,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 // sent now.
 func (p *personDirectory) wait(ctx context.Context, phone string) error {
 	if left := p.quietFor(); left > 0 {
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonCheckWaits), Detail: puntuale.Because(reasonChecksLimited), After: left}
+		return checksWait(left)
 	}
 	done := make(chan error, 1)
 	p.mu.Lock()
@@ -176,6 +176,9 @@ func (p *personDirectory) ask() {
 			delete(p.waiting, phone)
 		}
 		p.mu.Unlock()
+		if left := p.quietFor(); err == nil && left > 0 {
+			err = checksWait(left)
+		}
 		if err == nil {
 			err = p.query(batch)
 		}
@@ -223,6 +226,11 @@ func (p *personDirectory) query(batch map[string][]chan error) error {
 		}
 	}
 	return nil
+}
+
+// checksWait is the answer while no query may be sent.
+func checksWait(left time.Duration) *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonCheckWaits), Detail: puntuale.Because(reasonChecksLimited), After: left}
 }
 
 // beQuiet stops all queries for askAgain, because the network answered that there were too many.

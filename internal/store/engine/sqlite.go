@@ -33,10 +33,11 @@ const (
 const applicationID = 0x50554e54
 
 // With synchronous=FULL, SQLite syncs the log at each commit. So a transaction is on disk when its commit returns. The
-// checkpointer copies the log into the file. wal_autocheckpoint takes effect only if the checkpointer is too slow.
+// checkpointer copies the log into the file. wal_autocheckpoint takes effect only if the checkpointer is too slow. If a
+// long reader made the log longer than journal_size_limit, in bytes, SQLite shortens it afterwards.
 var sqliteSettings = map[string]string{
 	"busy_timeout": "5000", "foreign_keys": "1", "journal_mode": "WAL", "synchronous": "FULL",
-	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": strconv.Itoa(checkpointEach),
+	"temp_store": "MEMORY", "cache_size": "-65536", "journal_size_limit": "100000000", "wal_autocheckpoint": strconv.Itoa(checkpointEach),
 }
 
 // sqliteReaderCache is the cache_size of each read-only connection. There are eight such connections.
