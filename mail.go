@@ -19,8 +19,8 @@ const (
 )
 
 const (
-	// MailDeadline is how long the server tries to send an e-mail.
-	MailDeadline = 24 * time.Hour
+	// GiveUpMailAfter is how long the server tries to send an e-mail.
+	GiveUpMailAfter = 24 * time.Hour
 	// MailClaimTime is how long a claimed e-mail belongs to the node that claimed it. One attempt takes less time.
 	MailClaimTime = 5 * time.Minute
 	// MaxResets is approximately the largest number of requests for a new password that may wait for one partner.

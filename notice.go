@@ -178,7 +178,7 @@ type NoticeStore interface {
 	ChooseNotices(ctx context.Context, u User, c NoticeChoice) error
 
 	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. QueueNotices
-	// returns how many notices it looked at. Notices older than MailDeadline get no e-mail. Any number of nodes may
+	// returns how many notices it looked at. Notices older than GiveUpMailAfter get no e-mail. Any number of nodes may
 	// call it at the same time.
 	QueueNotices(ctx context.Context, now time.Time) (int, error)
 	// QueuedNotices returns at most MailedNotices notices for an e-mail, oldest first. It leaves out notices that the

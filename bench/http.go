@@ -145,7 +145,7 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 func serve(operator puntuale.Operator, deadline time.Duration) (address string, stop func(), err error) {
 	api, err := httpapi.New(httpapi.Config{
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a real server logs each call, so this one does too
-		Admit:   admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, Deadline: deadline, Now: clock.System().Now})},
+		Admit:   admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, LongestWait: deadline, Now: clock.System().Now})},
 		Control: control.New(control.Config{Tenants: operator, Devices: operator, Maintenance: operator, Clock: clock.System(), Sandbox: true}),
 	})
 	if err != nil {

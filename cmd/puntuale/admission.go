@@ -16,7 +16,7 @@ const unknownCallerBurst = 10
 // newLimits makes the limits that the API, the dashboards and the webhooks share.
 func newLimits(cfg serverConfig, m *metrics.Meter) admission.Limits {
 	a := admission.Limits{
-		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), Deadline: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
+		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), LongestWait: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
 		Budget:         admission.NewMemoryBudget(memoryBudget, m.Refused),
 		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](cfg.AnonymousRate, int(unknownCallerBurst*cfg.AnonymousRate), cfg.Clock.Now),
 	}

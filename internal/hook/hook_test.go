@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	all := automation.New(automation.Config{Control: desk, Tenants: st, Hooks: st, Vault: vault, Clock: db.Clock})
 	w.rules = all.OfClient(client, "")
 	w.handler = hook.New(hook.Config{Automations: all, Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: db.Clock.Now, Admit: admission.Limits{
-		Gate: admission.NewGate(admission.GateConfig{Seats: 4, Deadline: time.Second, Now: db.Clock.Now}), Budget: admission.NewMemoryBudget(1<<20, func(string) {}),
+		Gate: admission.NewGate(admission.GateConfig{Seats: 4, LongestWait: time.Second, Now: db.Clock.Now}), Budget: admission.NewMemoryBudget(1<<20, func(string) {}),
 		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](1, 3, db.Clock.Now)}})
 	return w
 }

@@ -46,7 +46,7 @@ func TestSlowBody(t *testing.T) {
 		key := s.newClient("a@x", "full")
 		sequence := s.newSequence(key, stepLater)
 		const waitMost = time.Second
-		h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 1, Deadline: waitMost, Now: time.Now}), nil)
+		h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: waitMost, Now: time.Now}), nil)
 		var last string
 		for n := range 5 { // on a slow machine, one call alone may exceed its admission deadline
 			from := make(chan time.Time)
@@ -76,7 +76,7 @@ func TestHeldRefusalsHoldNoSeats(t *testing.T) {
 		held.Add(1)
 		return time.Now()
 	})
-	h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 2, Deadline: 50 * time.Millisecond, Now: time.Now}), refuse)
+	h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 2, LongestWait: 50 * time.Millisecond, Now: time.Now}), refuse)
 	call := func(key string) int {
 		r := httptest.NewRequest(http.MethodGet, "/api/sequences", nil)
 		r.Header.Set("Authorization", "Bearer "+key)

@@ -44,7 +44,7 @@ func (s *service) act(r *automation.Runner) {
 func (s *service) callHook(path, body string, header ...string) string {
 	s.t.Helper()
 	h := hook.New(hook.Config{Automations: s.rules, Logger: slog.New(slog.DiscardHandler), Now: s.clock.Now, Admit: admission.Limits{
-		Gate: admission.NewGate(admission.GateConfig{Seats: 1, Deadline: time.Second, Now: s.clock.Now}), Budget: admission.NewMemoryBudget(1<<20, func(string) {}),
+		Gate: admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: time.Second, Now: s.clock.Now}), Budget: admission.NewMemoryBudget(1<<20, func(string) {}),
 		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](1, 3, s.clock.Now),
 	}})
 	r := httptest.NewRequestWithContext(s.t.Context(), "POST", path, strings.NewReader(body))

@@ -112,7 +112,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 			t.Fatal(r)
 		}
 		s.checkCampaign(key, made.ID)
-		gate := admission.NewGate(admission.GateConfig{Seats: 1, Deadline: 100 * time.Millisecond, Now: time.Now})
+		gate := admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: 100 * time.Millisecond, Now: time.Now})
 		h, err := httpapi.New(httpapi.Config{Control: s.control, Accounts: s.accounts, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Admit: admission.Limits{Gate: gate}})
 		if err != nil {
 			t.Fatal(err)

@@ -104,7 +104,7 @@ func TestSlowChatwootHoldsNoSeat(t *testing.T) {
 	const patience = 50 * time.Millisecond
 	h, err := httpapi.New(httpapi.Config{
 		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooksWith(slow, s.tenants, testVault(t), s.clock, false), Now: s.clock.Now,
-		Logger: slog.New(slog.DiscardHandler), Admit: admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 1, Deadline: patience, Now: time.Now})},
+		Logger: slog.New(slog.DiscardHandler), Admit: admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: patience, Now: time.Now})},
 	})
 	if err != nil {
 		t.Fatal(err)

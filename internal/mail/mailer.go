@@ -106,7 +106,7 @@ func (m *Mailer) attempt(ctx context.Context, one puntuale.Mail, away *atomic.Bo
 func (m *Mailer) failed(ctx context.Context, one puntuale.Mail, cause error) error {
 	retryAt := m.cfg.Clock.Now().Add(min(firstWait<<min(one.Attempts-1, 10), longWait))
 	answer, answered := errors.AsType[refusal](cause)
-	if final := answered && answer.final() && !errors.Is(cause, errAway); final || errors.Is(cause, errAddress) || retryAt.After(one.Queued.Add(puntuale.MailDeadline)) {
+	if final := answered && answer.final() && !errors.Is(cause, errAway); final || errors.Is(cause, errAddress) || retryAt.After(one.Queued.Add(puntuale.GiveUpMailAfter)) {
 		m.cfg.Observe(GivenUp)
 		m.cfg.Logger.Warn("an e-mail is given up", "mail_id", int64(one.ID), "kind", int8(one.Kind), "partner_id", int64(one.Partner), "attempts", one.Attempts, "error", cause)
 		return m.end(ctx, one, time.Time{})

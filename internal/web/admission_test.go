@@ -23,7 +23,7 @@ import (
 func TestPagesKeepToTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	gate := admission.NewGate(admission.GateConfig{Seats: 1, Deadline: 20 * time.Millisecond, Now: w.clock.Now})
+	gate := admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: 20 * time.Millisecond, Now: w.clock.Now})
 	w.serveAs(page.Config{Admit: admission.Limits{Gate: gate}})
 	v := w.visitor(w.clients[puntuale.Staff])
 	here := admission.AddressKey(netip.MustParseAddr("127.0.0.1"))

@@ -48,25 +48,25 @@ func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation
 // InviteAgain replaces a user's invitation by a new one. It also helps a user who lost the password. In this case, the
 // old password remains valid until the user sets a new one. spoken is the inviter's language. Codes: not_found.
 func (t *Team) InviteAgain(ctx context.Context, id, spoken string) (Invitation, error) {
-	login, err := loginID(id)
+	user, err := userID(id)
 	if err != nil {
 		return Invitation{}, err
 	}
 	invitation, stored := t.accounts.newInvitation(spoken)
-	if err := t.tenant.Invite(ctx, t.client, login, *stored); err != nil {
-		return Invitation{}, fmt.Errorf("invite user %d: %w", login, err)
+	if err := t.tenant.Invite(ctx, t.client, user, *stored); err != nil {
+		return Invitation{}, fmt.Errorf("invite user %d: %w", user, err)
 	}
 	return invitation, nil
 }
 
 // Uninvite withdraws a user's invitation. Codes: not_found.
 func (t *Team) Uninvite(ctx context.Context, id string) error {
-	login, err := loginID(id)
+	user, err := userID(id)
 	if err != nil {
 		return err
 	}
-	if err := t.tenant.Uninvite(ctx, t.client, login); err != nil {
-		return fmt.Errorf("take back the invitation of user %d: %w", login, err)
+	if err := t.tenant.Uninvite(ctx, t.client, user); err != nil {
+		return fmt.Errorf("take back the invitation of user %d: %w", user, err)
 	}
 	return nil
 }

@@ -107,11 +107,11 @@ func role(f *request.Faults, text string) puntuale.Role {
 
 // User returns one user. Codes: not_found.
 func (t *Team) User(ctx context.Context, id string) (puntuale.User, error) {
-	login, err := loginID(id)
+	user, err := userID(id)
 	if err != nil {
 		return puntuale.User{}, err
 	}
-	u, err := t.tenant.User(ctx, t.client, login)
+	u, err := t.tenant.User(ctx, t.client, user)
 	if err != nil {
 		return puntuale.User{}, fmt.Errorf("read a user: %w", err)
 	}
@@ -120,7 +120,7 @@ func (t *Team) User(ctx context.Context, id string) (puntuale.User, error) {
 
 // Change changes a user. Codes: not_found; invalid; conflict if no owner would remain.
 func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.User, error) {
-	login, err := loginID(id)
+	user, err := userID(id)
 	if err != nil {
 		return puntuale.User{}, err
 	}
@@ -138,7 +138,7 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 	if r.NoSecond {
 		patch.Second = puntuale.ChangeTo(puntuale.SecondFactor{})
 	}
-	u, err := t.tenant.UpdateUser(ctx, t.client, login, patch, func(u puntuale.User) error { return puntuale.CheckVersion(u.Version(), r.Known) })
+	u, err := t.tenant.UpdateUser(ctx, t.client, user, patch, func(u puntuale.User) error { return puntuale.CheckVersion(u.Version(), r.Known) })
 	if err != nil {
 		return puntuale.User{}, fmt.Errorf("change a user: %w", err)
 	}
@@ -147,17 +147,17 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 
 // Delete removes a user and ends the user's visits immediately. Codes: not_found; conflict if no owner would remain.
 func (t *Team) Delete(ctx context.Context, id string) error {
-	login, err := loginID(id)
+	user, err := userID(id)
 	if err != nil {
 		return err
 	}
-	if err := t.tenant.DeleteUser(ctx, t.client, login); err != nil {
+	if err := t.tenant.DeleteUser(ctx, t.client, user); err != nil {
 		return fmt.Errorf("delete a user: %w", err)
 	}
 	return nil
 }
 
-func loginID(text string) (puntuale.UserID, error) {
+func userID(text string) (puntuale.UserID, error) {
 	id, err := puntuale.ParseID[puntuale.UserID](text)
 	if err != nil {
 		return 0, puntuale.NotFound(puntuale.NoUser)

@@ -32,11 +32,11 @@ const (
 
 // GateConfig configures [NewGate].
 type GateConfig struct {
-	Seats    int           // how many calls may be executed at the same time
-	Deadline time.Duration // the longest wait of a call; 0: 2 s. A call that prevents sends may wait five times as long.
-	Now      func() time.Time
-	Refused  func(reason string)   // called for each refusal; may be nil
-	Waited   func(d time.Duration) // called for each call that had to wait, with the time that it waited; may be nil
+	Seats       int           // how many calls may be executed at the same time
+	LongestWait time.Duration // the longest wait of a call; 0: 2 s. A call that prevents sends may wait five times as long.
+	Now         func() time.Time
+	Refused     func(reason string)   // called for each refusal; may be nil
+	Waited      func(d time.Duration) // called for each call that had to wait, with the time that it waited; may be nil
 }
 
 // Gate bounds how many calls are executed at the same time, so that each call is answered soon. The other calls wait
@@ -76,8 +76,8 @@ func NewGate(cfg GateConfig) *Gate {
 	if cfg.Refused == nil {
 		cfg.Refused = func(string) {}
 	}
-	if cfg.Deadline <= 0 {
-		cfg.Deadline = usualDeadline
+	if cfg.LongestWait <= 0 {
+		cfg.LongestWait = usualDeadline
 	}
 	if cfg.Waited == nil {
 		cfg.Waited = func(time.Duration) {}
@@ -120,7 +120,7 @@ func (g *Gate) Enter(ctx context.Context, who CallerKey, priority Priority) (*Pe
 
 // begin starts the time until the call's admission deadline.
 func (p *Permit) begin(ctx context.Context) {
-	within := p.gate.cfg.Deadline
+	within := p.gate.cfg.LongestWait
 	if p.priority == PriorityPrevent {
 		within *= preventTimes
 	}
@@ -275,7 +275,7 @@ func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
 	if priority == PriorityPrevent {
 		return len(q) >= limit
 	}
-	return c.waiting >= max(leastWaiters, limit-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Deadline/earlyRefusalPart
+	return c.waiting >= max(leastWaiters, limit-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.LongestWait/earlyRefusalPart
 }
 
 func (g *Gate) queue(p *Permit, w *waiter, first bool) {

@@ -58,7 +58,7 @@ func (s *Notices) QueueNotices(ctx context.Context, now time.Time) (looked int, 
 			engine.Columns{engine.Column(all, func(n *dueNotice) int64 { return int64(n.ID) })}); err != nil {
 			return fmt.Errorf("mark notices: %w", err)
 		}
-		wanted, err := wantedBy(ctx, a, slices.DeleteFunc(all, func(n dueNotice) bool { return !n.due.After(now.Add(-puntuale.MailDeadline)) }))
+		wanted, err := wantedBy(ctx, a, slices.DeleteFunc(all, func(n dueNotice) bool { return !n.due.After(now.Add(-puntuale.GiveUpMailAfter)) }))
 		if err != nil {
 			return err
 		}
