@@ -181,8 +181,8 @@ func placeholdersOf(text string) (all []string) {
 
 // TemplateEvent is a change of one template that Meta reported by webhook.
 type TemplateEvent struct {
-	Client   ClientID // a client with a session of the business Account
-	Account  string
+	Client   ClientID // a client that has a session of this business
+	Account  string   // Meta's id of the business
 	Name     string
 	Language string
 	ID       string

@@ -65,7 +65,7 @@ func (s *sheet) ratio(numerator, per string) (median, least, highest float64, ok
 	return spread(all)
 }
 
-// The name of a figure about processor time ends with one of these texts. It says whether this process or the
+// The name of a figure about processor time ends with one of these texts. This text says whether this process or the
 // database's processes used the time.
 const (
 	ownEffort = ": CPU of this process"

@@ -9,8 +9,8 @@ import (
 // Largest numbers of fields and methods of a type. An embedded type counts as one field. Methods of embedded interfaces
 // do not count.
 const (
-	maxFields  = 20 // a struct with more fields hides a state machine, or a second noun
-	maxMethods = 7  // an interface is one role; only the type that implements it may join several roles
+	maxFields  = 20 // a struct with more fields probably describes two things
+	maxMethods = 7  // an interface describes one role; a type may implement several interfaces
 )
 
 // narrow lists the folders whose structs must have at most maxFields fields. It includes the folders below them.

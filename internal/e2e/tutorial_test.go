@@ -72,7 +72,8 @@ func (r tutorial) press(label string) {
 	r.waitFor(`document.readyState === "complete" && ((e) => e && (e.scrollIntoView({block: "center"}), e.click(), true))(` + find + `)`)
 }
 
-// TestTutorial follows docs/tutorial.md: it presses each button that the page names, and pastes its calls.
+// TestTutorial follows docs/tutorial.md: it presses the tutorial's buttons, checks that the page names each of them, and
+// runs the page's shell examples.
 func TestTutorial(t *testing.T) {
 	text, err := os.ReadFile("../../docs/tutorial.md")
 	if err != nil {

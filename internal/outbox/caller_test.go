@@ -263,11 +263,12 @@ func TestAddresses(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	plain, allowing := newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")} })
+	// For each address: the results without an allowed network, and with the network 10.1.2.0/24.
 	for address, want := range map[string][2]puntuale.ReasonCode{
 		"https://crm.example/hook":        {},
 		"https://93.184.215.14/hook":      {},
 		"https://[2606:4700:4700::1111]/": {},
-		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, ""}, // Refuses cannot know whether the name leads into an allowed network
+		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, ""}, // if a network is allowed, the name may lead there
 		"http://93.184.215.14/hook":       {puntuale.FaultWebhookNotHTTPS, puntuale.FaultWebhookNotHTTPS},
 		"https://10.1.2.3/hook":           {puntuale.FaultWebhookPrivate, ""},
 		"http://10.1.2.3:8080/hook":       {puntuale.FaultWebhookPrivate, ""},

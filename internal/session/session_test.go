@@ -478,7 +478,7 @@ func TestOddReports(t *testing.T) {
 	})
 }
 
-// TestStop checks that Stop does not wait forever for a connector that does not close a session.
+// TestStop checks that Stop does not wait forever for a connector's call that does not return, here an unlink.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {

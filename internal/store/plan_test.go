@@ -10,14 +10,14 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// access lists how each statement must reach a table: by an index, or by the key. avoids is an index that the statement
-// must not use.
+// access lists how each statement must reach a table: by an index, or by the key. avoids is a part of a plan, such as an index
+// or a scan, that the statement's plan must not contain.
 var access = map[string]struct {
 	reads  bool
 	wants  []string // names of indexes on both databases; "key" is the key of table message
 	avoids string
 	scans  string // a scan that the statement must not do, as SQLite names it in the plan
-	allows string // a part of the plan that is allowed, although it is a scan
+	allows string // a part of the plan that is allowed here, although the test forbids it for other statements
 }{
 	"persons":         {reads: true, wants: []string{"person_phone"}},
 	"answered":        {reads: true, avoids: "Seq Scan on conversation", scans: "SCAN g\n"},

@@ -63,8 +63,8 @@ func newContactLocks(c clock.Clock) *contactLocks {
 	return &contactLocks{clock: c, held: map[string]*contactLock{}}
 }
 
-// contactOf returns the contact of a library's address: the number or the LID without the device. All devices of a
-// contact share one lock.
+// contactOf returns the contact to which an encryption address of the library belongs: the number or the LID, without
+// the device. All devices of a contact share one lock.
 func contactOf(address string) string {
 	if end := strings.IndexAny(address, ":_"); end >= 0 {
 		return address[:end]

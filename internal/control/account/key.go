@@ -188,7 +188,7 @@ func (o owned) key(ctx context.Context, key string) (puntuale.Key, error) {
 }
 
 // The methods below are for a partner's own keys, in the dashboard. No API call with a key can create another key of
-// the same owner. Therefore, a program loses access when its key becomes invalid.
+// the same owner. Otherwise a program could create a spare key, and keep its access after its first key becomes invalid.
 
 // OwnKeys lists the partner's own valid keys, ordered by id.
 func (p *Partner) OwnKeys(ctx context.Context) ([]puntuale.Key, error) { return p.owned().keys(ctx) }

@@ -143,7 +143,7 @@ func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 	if puntuale.DateOf(local) == m.Date && TimeOfDay(local) == m.Time {
 		return t, false
 	}
-	change, _ := local.ZoneBounds() // At moved t past the change, by the length of the gap
+	change, _ := local.ZoneBounds() // clocks skip m, so At returned a time after the change, at which the zone's present period begins
 	return change, true
 }
 

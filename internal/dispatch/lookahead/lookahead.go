@@ -117,8 +117,8 @@ func (l *Lookahead) want(urgent bool, now time.Time) Action {
 	return Action{}
 }
 
-// enlist lists the session now, or sets a timer that lists it later. A session in the list of the poll stays in this
-// list.
+// enlist puts the session into a list now, or sets a timer that does so later. If the session is already in the list of
+// the poll, it also stays there.
 func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 	switch {
 	case now.Before(l.notBefore):

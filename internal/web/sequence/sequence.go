@@ -109,8 +109,8 @@ func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	return t, nil
 }
 
-// example fills the person's fields with good example values, if the form does not contain them yet. A field that the
-// person left empty stays empty.
+// example gives example values to the recipient's fields in the form. It does not change a field that the form already
+// contains, even if the user left it empty.
 func example(v *page.Request, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
