@@ -43,10 +43,10 @@ func Network(a netip.Addr) string {
 
 // Limits of the queue. With these limits, an unknown caller waits about two seconds at most.
 const (
-	mostUnknown   = 32 // how many calls of unknown callers may wait
-	mostOfUnknown = 8  // how many of these may come from one address
+	mostUnknown   = 32   // how many calls of unknown callers may wait
+	mostOfUnknown = 8    // how many of these may come from one address
 	mostKnown     = 1024 // how many calls of known callers may wait
-	mostOfKnown   = 64 // how many of these may come from one known caller
+	mostOfKnown   = 64   // how many of these may come from one known caller
 	retryAfter    = 2 * time.Second
 )
 

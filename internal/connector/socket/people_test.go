@@ -89,3 +89,24 @@ func TestAskedTooOften(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("intanto"))
 	remove()
 }
+
+// If the network refuses a query because there were too many, no query about other waiting people leaves either.
+func TestWaitingPeopleAreNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link()
+	w.net.InjectQuery(whatsapptest.QueryFault{From: shopNumber, Group: "usync", Code: 429, Text: "rate-overlimit", Delay: 200 * time.Millisecond})
+	var wg sync.WaitGroup
+	for i := range 120 {
+		wg.Go(func() {
+			_, err := w.send(w.text(fmt.Sprintf("+3934700%05d", i), "ciao"))
+			if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.Deferred {
+				t.Errorf("asked too often: %+v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if queries, _ := w.asked(); queries != 1 {
+		t.Errorf("%d queries", queries)
+	}
+}

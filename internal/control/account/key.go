@@ -220,7 +220,7 @@ func (p *Partner) RevokeOwnKey(ctx context.Context, key string) error {
 }
 
 // ClientKeys gives access to a client's own keys, in the dashboard. No API call with a key can create another key of
-// the same owner. Therefore, a program loses access when its key becomes invalid.
+// the same owner. Otherwise a program could create a spare key, and keep its access after its first key becomes invalid.
 type ClientKeys struct {
 	partner *Partner
 	client  string
