@@ -136,9 +136,12 @@ func (b *browser) windows() func() string {
 	}
 }
 
-// offline disconnects the page and its service worker from the network if away is true. Otherwise it reconnects them.
+// offline disconnects the page and its service worker from the network if away is true. Otherwise it reconnects them. The
+// server is disconnected too: in a page that was just opened, Chromium may send a first request before it learns that the
+// page is offline.
 func (b *browser) offline(away bool) {
 	b.t.Helper()
+	b.w.away.Store(away)
 	rules := []*network.Conditions{{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}}
 	command(b, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{EmulateOfflineServiceWorker: &away, MatchedNetworkConditions: rules})
 	command(b, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: away, DownloadThroughput: -1, UploadThroughput: -1})

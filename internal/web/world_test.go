@@ -65,6 +65,7 @@ type world struct {
 	owner atomic.Pointer[owner] // owns the sessions; nil: no node owns them
 	media []byte                // the content of every reply's file; nil: the networks no longer have the file
 	calls http.Handler          // the API, served at the address of the pages; nil: no API
+	away  atomic.Bool           // the server closes each connection at its next request, and does not carry out the request
 }
 
 // cast contains the accounts and users in a world's database, and the key that seals its secrets.
@@ -269,6 +270,9 @@ func (w *world) serveAs(cfg page.Config) {
 	pages, err := web.New(cfg)
 	w.must(err)
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if w.away.Load() {
+			panic(http.ErrAbortHandler)
+		}
 		if w.calls != nil && !page.Takes(r) {
 			w.calls.ServeHTTP(rw, r)
 			return
