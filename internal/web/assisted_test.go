@@ -136,9 +136,8 @@ func (b *browser) windows() func() string {
 	}
 }
 
-// offline disconnects the page and its service worker from the network if away is true. Otherwise it reconnects them. The
-// server is disconnected too: in a page that was just opened, Chromium may send a first request before it learns that the
-// page is offline.
+// offline disconnects the page and its service worker from the network if away is true. Otherwise it reconnects them. It
+// also disconnects the server. The reason: in a new page, Chromium may send a request before it disconnects the page.
 func (b *browser) offline(away bool) {
 	b.t.Helper()
 	b.w.away.Store(away)
