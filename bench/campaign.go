@@ -29,7 +29,7 @@ func callsBeside(steps int, quantile, engine string) string {
 	return onEngine(fmt.Sprintf("start calls, %d a second, while sequences of %d are fed, %s", callRate, steps, quantile), engine)
 }
 
-func mostMemory(n int, stage, engine string) string {
+func peakMemory(n int, stage, engine string) string {
 	return onEngine("memory of the server at most, "+count(n)+" recipients "+stage, engine)
 }
 
@@ -63,7 +63,7 @@ func campaignTargets() (all []target) {
 				all = append(all, target{figure: planned(n.fed, steps, engine), lowest: 20_000})
 			}
 			all = append(all,
-				target{figure: mostMemory(n.measured, "being fed", engine), highest: 286}, // the target is 300 MB, which are 286 MiB
+				target{figure: peakMemory(n.measured, "being fed", engine), highest: 286}, // the target is 300 MB, which are 286 MiB
 				target{figure: paused(n.fed, answered, engine), highest: 2},
 				target{figure: paused(n.fed, lastGrown, engine), highest: 2},
 			)
@@ -217,7 +217,7 @@ func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
 	note := func(stage string) error {
 		highest, err := c.server.memory("VmHWM")
 		if err == nil {
-			b.sheet.note(mostMemory(n, stage, c.engine), mebibytes, highest)
+			b.sheet.note(peakMemory(n, stage, c.engine), mebibytes, highest)
 		}
 		return err
 	}

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	receiverTakes   = 10 * time.Millisecond
-	manyReceivers   = 100
-	hangingOfMany   = 30
-	eventsOfEach    = 5 // how many events each receiver gets in a second
-	eventLease      = 24 * time.Hour
-	eventsAtOnce    = 10 // how many events one statement processes
-	shortBacklog    = 10_000
-	fromBacklog     = 5_000 // how many events of each backlog are measured
-	leastEventsRate = 1000
+	receiverTakes = 10 * time.Millisecond
+	manyReceivers = 100
+	hangingOfMany = 30
+	eventsOfEach  = 5 // how many events each receiver gets in a second
+	eventLease    = 24 * time.Hour
+	eventsAtOnce  = 10 // how many events one statement processes
+	shortBacklog  = 10_000
+	fromBacklog   = 5_000 // how many events of each backlog are measured
+	minEventsRate = 1000
 )
 
 // The functions below return the names of figures about events.
@@ -58,7 +58,7 @@ func numbersLate(engine string) string {
 // eventTargets returns the targets for the delivery of events to webhooks.
 func eventTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
-		all = append(all, target{figure: eventsToOne(engine), lowest: leastEventsRate}, target{figure: eventLate("p99", engine), highest: 1000})
+		all = append(all, target{figure: eventsToOne(engine), lowest: minEventsRate}, target{figure: eventLate("p99", engine), highest: 1000})
 		all = append(all, target{figure: outcomesWithWebhooks(engine), divisor: outcomesWithoutWebhooks(engine), lowest: 0.7})
 		for _, long := range []int{quickPending, 1_000_000} {
 			all = append(all, target{figure: eventsOutOf(long, engine), divisor: eventsOutOf(shortBacklog, engine), lowest: 0.85})
@@ -267,7 +267,7 @@ func latest(all map[string]time.Time) (last time.Time) {
 
 // eventsToOne measures the time from the commit of the facts to the arrival of the last event.
 func (b *bench) eventsToOne(ctx context.Context, t *webhookFixture) error {
-	n := int(b.idle.Seconds()) * leastEventsRate
+	n := int(b.idle.Seconds()) * minEventsRate
 	receiver := t.clients[0]
 	if _, err := t.receiver(ctx, receiver, false); err != nil {
 		return err

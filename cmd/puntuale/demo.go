@@ -110,7 +110,7 @@ func freshFolder(folder string) (release func(), err error) {
 	case err != nil:
 		return nil, fmt.Errorf("look at the demo's folder: %w", err)
 	default:
-		if err := removable(folder, mark); err != nil {
+		if err := removeOldDemo(folder, mark); err != nil {
 			return nil, err
 		}
 	}
@@ -128,9 +128,9 @@ func freshFolder(folder string) (release func(), err error) {
 	return release, nil
 }
 
-// removable removes the folder of an earlier demo. It does nothing to an empty folder. It returns an error if a demo
+// removeOldDemo removes the folder of an earlier demo. It does nothing to an empty folder. It returns an error if a demo
 // uses the folder, or if no demo made the folder and the folder is not empty.
-func removable(folder, mark string) error {
+func removeOldDemo(folder, mark string) error {
 	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {
 		entries, err := os.ReadDir(folder)
 		if err == nil && len(entries) == 0 {

@@ -148,14 +148,14 @@ func (s *serveSettings) check() []fault {
 	case s.Key != "" && s.KeyFile != "":
 		faults = append(faults, fault{"key", "cannot go with key-file"})
 	}
-	if s.Rate != 0 && !(s.Rate >= leastRate && s.Rate <= mostRate) {
-		faults = append(faults, fault{"rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.Rate)})
+	if s.Rate != 0 && !(s.Rate >= minRate && s.Rate <= maxRate) {
+		faults = append(faults, fault{"rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", minRate, maxRate, s.Rate)})
 	}
 	if _, err := httpkit.ParseProxies(s.TrustedProxies); err != nil {
 		faults = append(faults, fault{"trusted-proxies", err.Error()})
 	}
-	if s.AnonymousRate != 0 && !(s.AnonymousRate >= leastRate && s.AnonymousRate <= mostRate) {
-		faults = append(faults, fault{"anonymous-rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.AnonymousRate)})
+	if s.AnonymousRate != 0 && !(s.AnonymousRate >= minRate && s.AnonymousRate <= maxRate) {
+		faults = append(faults, fault{"anonymous-rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", minRate, maxRate, s.AnonymousRate)})
 	}
 	faults = append(faults, s.publicSettings.check()...)
 	faults = append(faults, s.mailSettings.check(s.PublicURL)...)
@@ -165,11 +165,11 @@ func (s *serveSettings) check() []fault {
 			faults = append(faults, fault{name, err.Error()})
 		}
 	}
-	if s.Calls != 0 && (s.Calls < leastCalls || s.Calls > mostCalls) {
-		faults = append(faults, fault{"calls", fmt.Sprintf("must be 0, or from %d to %d (it is %d)", leastCalls, mostCalls, s.Calls)})
+	if s.Calls != 0 && (s.Calls < minCalls || s.Calls > maxCalls) {
+		faults = append(faults, fault{"calls", fmt.Sprintf("must be 0, or from %d to %d (it is %d)", minCalls, maxCalls, s.Calls)})
 	}
-	if s.Connections < leastConnections || s.Connections > mostConnections {
-		faults = append(faults, fault{"connections", fmt.Sprintf("must be from %d to %d (it is %d)", leastConnections, mostConnections, s.Connections)})
+	if s.Connections < minConnections || s.Connections > maxConnections {
+		faults = append(faults, fault{"connections", fmt.Sprintf("must be from %d to %d (it is %d)", minConnections, maxConnections, s.Connections)})
 	}
 	for _, d := range []struct {
 		name       string
@@ -242,14 +242,14 @@ func (s *serveSettings) checkArchive() []fault {
 
 // Bounds of rates, in calls a second.
 const (
-	leastRate = 0.001
-	mostRate  = 1_000_000
+	minRate = 0.001
+	maxRate = 1_000_000
 )
 
 // Bounds of two numbers: the calls that the server works on at the same time, and the connections.
 const (
-	leastCalls, mostCalls             = 8, 100_000
-	leastConnections, mostConnections = 16, 1_000_000
+	minCalls, maxCalls             = 8, 100_000
+	minConnections, maxConnections = 16, 1_000_000
 )
 
 // calls returns how many calls the server works on at the same time.

@@ -17,8 +17,8 @@ import (
 
 var renewProse = flag.Bool("renew-prose", false, "write how much of the prose is hard to read, where it became less")
 
-// mostWords is how many words a sentence may have.
-const mostWords = 25
+// maxWords is how many words a sentence may have.
+const maxWords = 25
 
 // hard matches words and phrases that a reader whose English is a second language must read twice.
 var hard = regexp.MustCompile(`(?i)\b(whoever|whomever|whom|whosoever|wherefore|thereby|therein|thereof|hereby|whereby|wherein|that of|those of which|nobody( \w+)? who|no one who|what (is|was|are)( \S+){0,5} (is|was|are))\b`)
@@ -29,7 +29,7 @@ type prose struct{ long, hard []string }
 func (p *prose) add(paragraph string) {
 	p.hard = append(p.hard, hard.FindAllString(paragraph, -1)...)
 	for _, sentence := range sentences(paragraph) {
-		if len(word.FindAllString(sentence, -1)) > mostWords {
+		if len(word.FindAllString(sentence, -1)) > maxWords {
 			p.long = append(p.long, sentence)
 		}
 	}
@@ -178,7 +178,7 @@ func TestProse(t *testing.T) {
 			limit = found
 		}
 		if found.long > limit.long {
-			t.Errorf("%s: %d sentences have more than %d words, %d are allowed:%s", place, found.long, mostWords, limit.long, shown(now[place].long))
+			t.Errorf("%s: %d sentences have more than %d words, %d are allowed:%s", place, found.long, maxWords, limit.long, shown(now[place].long))
 		}
 		if found.hard > limit.hard {
 			t.Errorf("%s: %d words to avoid, %d are allowed:%s", place, found.hard, limit.hard, shown(now[place].hard))

@@ -43,11 +43,11 @@ func Network(a netip.Addr) string {
 
 // Limits of the queue. With these limits, an unknown caller waits about two seconds at most.
 const (
-	mostUnknown   = 32   // how many calls of unknown callers may wait
-	mostOfUnknown = 8    // how many of these may come from one address
-	mostKnown     = 1024 // how many calls of known callers may wait
-	mostOfKnown   = 64   // how many of these may come from one known caller
-	retryAfter    = 2 * time.Second
+	maxUnknown   = 32   // how many calls of unknown callers may wait
+	maxOfUnknown = 8    // how many of these may come from one address
+	maxKnown     = 1024 // how many calls of known callers may wait
+	maxOfKnown   = 64   // how many of these may come from one known caller
+	retryAfter   = 2 * time.Second
 )
 
 const faultSigninTooMany puntuale.ReasonCode = "signin.too_many"
@@ -71,11 +71,11 @@ const (
 // hashing is the queue in which all callers of this process wait for a slot.
 var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
 
-// NewQueue returns a queue. The argument places is how many hashes may be made at the same time.
-func NewQueue(places int) *Queue {
-	return &Queue{free: places, queues: [2]hashQueue{
-		unknownCallers: {limit: mostUnknown, limitOfOne: mostOfUnknown, waitersOf: map[string][]*waiter{}},
-		knownCallers:   {limit: mostKnown, limitOfOne: mostOfKnown, waitersOf: map[string][]*waiter{}},
+// NewQueue returns a queue. The argument slots is how many hashes may be made at the same time.
+func NewQueue(slots int) *Queue {
+	return &Queue{free: slots, queues: [2]hashQueue{
+		unknownCallers: {limit: maxUnknown, limitOfOne: maxOfUnknown, waitersOf: map[string][]*waiter{}},
+		knownCallers:   {limit: maxKnown, limitOfOne: maxOfKnown, waitersOf: map[string][]*waiter{}},
 	}}
 }
 

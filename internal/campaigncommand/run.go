@@ -151,7 +151,7 @@ func (r *run) send(ctx context.Context) error {
 // command has ended without a start, make creates a new draft.
 func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign, err error) {
 	order := r.cfg.Order
-	for try := range mostDropped {
+	for try := range maxDropped {
 		once, err := list.createOnce(order, try)
 		if err != nil {
 			return now, err
@@ -168,8 +168,8 @@ func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign
 	return now, errors.New("the same command was dropped too often; give another --name")
 }
 
-// mostDropped bounds how many drafts of one command may end without a start in a day.
-const mostDropped = 50
+// maxDropped bounds how many drafts of one command may end without a start in a day.
+const maxDropped = 50
 
 // continueCampaign continues with an existing campaign.
 func (r *run) continueCampaign(ctx context.Context) error {
@@ -239,7 +239,7 @@ func (r *run) launch(ctx context.Context) error {
 		if refusal, refused := errors.AsType[*campaignclient.Refusal](err); ok || refused && refusal.Status/100 == 4 {
 			r.starting = false
 		}
-		if !ok || changes == mostChanges {
+		if !ok || changes == maxChanges {
 			if err != nil {
 				return fmt.Errorf("start campaign %s: %w", r.id, err)
 			}
@@ -257,8 +257,8 @@ func (r *run) launch(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// mostChanges bounds how many checks may become invalid before the start.
-const mostChanges = 5
+// maxChanges bounds how many checks may become invalid before the start.
+const maxChanges = 5
 
 // check starts the check of the campaign on the server, and waits for its result.
 func (r *run) check(ctx context.Context) (campaignclient.Check, error) {

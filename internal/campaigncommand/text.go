@@ -58,13 +58,13 @@ func momentOf(at *time.Time) string {
 	return at.Local().Format("Mon 2 Jan 2006 15:04:05 MST")
 }
 
-// mostShown bounds the printed characters of a list's cell.
-const mostShown = 28
+// maxShown bounds the printed characters of a list's cell.
+const maxShown = 28
 
 // short returns the printed part of a cell.
 func short(text string) string {
-	if text = visible(text); utf8.RuneCountInString(text) > mostShown {
-		return string([]rune(text)[:mostShown-1]) + "…"
+	if text = visible(text); utf8.RuneCountInString(text) > maxShown {
+		return string([]rune(text)[:maxShown-1]) + "…"
 	}
 	return text
 }
@@ -82,8 +82,8 @@ func visible(text string) string {
 	}, text)
 }
 
-// mostPreview bounds how many of the list's first rows are printed beside each column.
-const mostPreview = 3
+// maxPreview bounds how many of the list's first rows are printed beside each column.
+const maxPreview = 3
 
 // writeList prints a list's columns, the fields that they fill, and the first rows.
 func writeList(out io.Writer, l campaignclient.List) error {
@@ -92,7 +92,7 @@ func writeList(out io.Writer, l campaignclient.List) error {
 	fmt.Fprint(w, "  COLUMN\tFIELD\tFIRST ROWS\n")
 	for i, column := range l.Columns {
 		fmt.Fprintf(w, "  %s\t%s", cmp.Or(short(column.Name), fmt.Sprintf("(%d)", i+1)), cmp.Or(visible(column.Field), "-"))
-		for _, row := range l.Preview[:min(len(l.Preview), mostPreview)] {
+		for _, row := range l.Preview[:min(len(l.Preview), maxPreview)] {
 			if i < len(row) {
 				fmt.Fprintf(w, "\t%s", short(row[i]))
 			}

@@ -34,7 +34,7 @@ type Config struct {
 const (
 	defaultWithin = 30 * time.Second
 	filesAtOnce   = 2
-	mostFile      = 40 << 20 // the largest reply's file that is sent, in bytes; Chatwoot accepts 40 MB
+	maxFile       = 40 << 20 // the largest reply's file that is sent, in bytes; Chatwoot accepts 40 MB
 )
 
 // Bridge sends events to Chatwoot. It is safe for concurrent use. Each link has one attempt at a time, because the
@@ -216,7 +216,7 @@ func (w *eventAttempt) reply(ctx context.Context, y *puntuale.Reply) error {
 // open fetches the file of a reply. It returns nil if the file no longer exists or is too large. Then Chatwoot gets
 // only the file's name.
 func (w *eventAttempt) open(ctx context.Context, y *puntuale.Reply) (*puntuale.ReplyFile, error) {
-	if w.b.cfg.Open == nil || y.Media.Size > mostFile {
+	if w.b.cfg.Open == nil || y.Media.Size > maxFile {
 		return nil, nil
 	}
 	f, err := w.b.cfg.Open(ctx, w.e.Client, *y)
@@ -227,7 +227,7 @@ func (w *eventAttempt) open(ctx context.Context, y *puntuale.Reply) (*puntuale.R
 	default:
 		return nil, err
 	}
-	if f.Size > mostFile {
+	if f.Size > maxFile {
 		_ = f.Close()
 		return nil, nil
 	}
@@ -389,7 +389,7 @@ func (w *eventAttempt) arrived(ctx context.Context, at, name string) (bool, erro
 	return false, nil
 }
 
-// form returns a message with its file as an HTML form. It reads the file, at most [mostFile] bytes, into memory.
+// form returns a message with its file as an HTML form. It reads the file, at most [maxFile] bytes, into memory.
 func form(p chatMessage, name string) (body, error) {
 	var b bytes.Buffer
 	f := multipart.NewWriter(&b)
@@ -400,7 +400,7 @@ func form(p chatMessage, name string) (body, error) {
 	}
 	part, err := f.CreatePart(fileHeader(p.name, p.media))
 	if err == nil {
-		_, err = io.Copy(part, io.LimitReader(p.file, mostFile))
+		_, err = io.Copy(part, io.LimitReader(p.file, maxFile))
 	}
 	if err == nil {
 		err = f.Close()

@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// mostAnswer is how many bytes of an answer are read. A list of conversations may be long.
-const mostAnswer = 4 << 20
+// maxAnswer is how many bytes of an answer are read. A list of conversations may be long.
+const maxAnswer = 4 << 20
 
 // server is an account of a Chatwoot server, with its access token.
 type server struct {
@@ -75,7 +75,7 @@ func (s *server) send(ctx context.Context, method, path string, in body, out any
 		return err //nolint:wrapcheck // the caller reads its kind
 	}
 	defer got.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(got.Body, mostAnswer))
+	text, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer))
 	if got.StatusCode < 200 || got.StatusCode > 299 {
 		return &refusal{puntuale.ChatwootAnswer{Status: got.StatusCode, Text: string(text[:min(len(text), puntuale.MaxWebhookAnswer)]), RetryAfter: got.Header.Get("Retry-After")}}
 	}

@@ -118,7 +118,7 @@ func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAtte
 			more++
 		}
 	}
-	found, err := c.tenant.Upcoming(ctx, from, to, limit+min(more, mostAside))
+	found, err := c.tenant.Upcoming(ctx, from, to, limit+min(more, maxAside))
 	if err != nil {
 		return nil, err
 	}
@@ -126,16 +126,16 @@ func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAtte
 	return found[:min(limit, len(found))], nil
 }
 
-// mostAside bounds how many uncertain messages [Client.leaving] reads in addition to its limit.
-const mostAside = 400
+// maxAside bounds how many uncertain messages [Client.leaving] reads in addition to its limit.
+const maxAside = 400
 
-// mostSessionPages bounds how many pages of sessions everySession reads.
-const mostSessionPages = 100
+// maxSessionPages bounds how many pages of sessions everySession reads.
+const maxSessionPages = 100
 
 // everySession returns all the client's sessions, in the order of their ids.
 func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 	p := request.Page{Limit: strconv.Itoa(request.MaxPageRows)}
-	for range mostSessionPages {
+	for range maxSessionPages {
 		var rows []Session
 		if rows, p.Cursor, err = c.Sessions(ctx, p); err != nil {
 			return nil, err
@@ -220,13 +220,13 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 	return s, nil
 }
 
-// mostMoves bounds how many changes of the due time a Story contains.
-const mostMoves = 50
+// maxMoves bounds how many changes of the due time a Story contains.
+const maxMoves = 50
 
 // moves sets Earlier and Later in the story. It reads the messages that this message replaced when its due time
 // changed, and the message that replaced this message.
 func (c *Client) moves(ctx context.Context, s *Story) error {
-	for at := s.ResentFrom; at != 0 && len(s.Earlier) < mostMoves; at = s.Earlier[len(s.Earlier)-1].ResentFrom {
+	for at := s.ResentFrom; at != 0 && len(s.Earlier) < maxMoves; at = s.Earlier[len(s.Earlier)-1].ResentFrom {
 		found, err := c.Before(ctx, at)
 		if err != nil {
 			return err
@@ -394,18 +394,18 @@ const (
 	agendaAhead = 366 * (puntuale.HorizonYears + 1)
 )
 
-// MostAgendaDays bounds the days that [Client.Agenda] returns.
-const MostAgendaDays = 42
+// MaxAgendaDays bounds the days that [Client.Agenda] returns.
+const MaxAgendaDays = 42
 
 // Agenda returns the messages that are due on each of several days. from is the first day. days is the number of days,
-// at most MostAgendaDays. Each day lists at most limit messages, and never more than one page of a list. Days beyond
+// at most MaxAgendaDays. Each day lists at most limit messages, and never more than one page of a list. Days beyond
 // the horizon are empty.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, limit int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {
 		return Agenda{}, err
 	}
-	days, limit = max(1, min(days, MostAgendaDays)), max(0, min(limit, request.MaxPageRows))
+	days, limit = max(1, min(days, MaxAgendaDays)), max(0, min(limit, request.MaxPageRows))
 	today := puntuale.DateOf(c.control.clock.Now().In(loc))
 	if first := today.AddDays(-agendaBack); from.Before(first) {
 		from = first

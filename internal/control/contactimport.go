@@ -87,9 +87,9 @@ var contactHeaders = map[string][]string{
 var yes = []string{"1", "si", "sì", "s", "yes", "y", "true", "vero", "x", "ok"}
 
 const (
-	mostRefusedLines = 1000
-	importRows       = 1000    // how many contacts one transaction stores
-	importBytes      = 4 << 20 // how many bytes of cells one transaction stores
+	maxRefusedLines = 1000
+	importRows      = 1000    // how many contacts one transaction stores
+	importBytes     = 4 << 20 // how many bytes of cells one transaction stores
 )
 
 // contactNumber matches a number as a spreadsheet writes it. Digits that begin with 0 are a code, such as a postal
@@ -320,7 +320,7 @@ func (x *contactReading) fault(err error) error {
 
 func (x *contactReading) refuse(r RefusedContact) {
 	x.refused[r.Reason]++
-	if len(x.out.Lines) < mostRefusedLines {
+	if len(x.out.Lines) < maxRefusedLines {
 		x.out.Lines = append(x.out.Lines, r)
 	}
 }

@@ -513,7 +513,7 @@ var listLimits = []limit{
 	{"Agenda", "", func(ctx context.Context, w *limited) error {
 		for _, from := range []puntuale.Date{{Year: math.MaxInt32, Month: 1, Day: 1}, {Year: math.MinInt32, Month: 1, Day: 1}} {
 			a, err := w.client.Agenda(ctx, from, math.MaxInt, math.MaxInt)
-			if err != nil || len(a.Days) != control.MostAgendaDays {
+			if err != nil || len(a.Days) != control.MaxAgendaDays {
 				return fmt.Errorf("%d days, %w", len(a.Days), err)
 			}
 		}

@@ -56,7 +56,7 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 		f.Add("body.recipients", puntuale.FaultRequired, nil)
 	}
 	for i, r := range all {
-		if len(f) > mostRowFaults {
+		if len(f) > maxRowFaults {
 			break
 		}
 		c.checkRecipient(&f, request.At("body.recipients", i), r)
@@ -102,8 +102,8 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	return c.RecipientsOf(ctx, id)
 }
 
-// mostRowFaults bounds the faults of rows in one answer.
-const mostRowFaults = 100
+// maxRowFaults bounds the faults of rows in one answer.
+const maxRowFaults = 100
 
 // Codes of the faults that this file reports.
 const (
@@ -309,7 +309,7 @@ func (x *newList) fault(err error) error {
 }
 
 func (x *newList) file(row *roster.RowError) {
-	if len(x.faults) == mostRowFaults {
+	if len(x.faults) == maxRowFaults {
 		x.more++
 		return
 	}

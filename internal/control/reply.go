@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// mostUnread bounds the count of people with unread replies.
-const mostUnread = 100
+// maxUnread bounds the count of people with unread replies.
+const maxUnread = 100
 
 // Replies lists the replies of people, newest first. Phone "" means all people. If unread is true, it lists only unread
 // replies. Codes: invalid.
@@ -79,7 +79,7 @@ func (c *Client) Conversation(ctx context.Context, phone string) (puntuale.Conve
 
 // UnreadReplies counts the people with unread replies, up to 100.
 func (c *Client) UnreadReplies(ctx context.Context) (int, error) {
-	n, err := c.tenant.Unread(ctx, mostUnread)
+	n, err := c.tenant.Unread(ctx, maxUnread)
 	if err != nil {
 		return 0, fmt.Errorf("count unread replies: %w", err)
 	}

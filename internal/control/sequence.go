@@ -122,13 +122,13 @@ func (c *Client) Sequences(ctx context.Context, s SequenceSearch) ([]Sequence, s
 	return sequences, next, err
 }
 
-// mostRecent bounds the sequences that LastStarted returns.
-const mostRecent = 20
+// maxRecent bounds the sequences that LastStarted returns.
+const maxRecent = 20
 
 // LastStarted returns the sequences with the latest starts, newest start first. It returns at most limit sequences, and
 // never more than 20. It omits deleted sequences.
 func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error) {
-	ids, err := c.tenant.LastStarted(ctx, max(0, min(limit, mostRecent)))
+	ids, err := c.tenant.LastStarted(ctx, max(0, min(limit, maxRecent)))
 	if err != nil {
 		return nil, fmt.Errorf("list the sequences started last: %w", err)
 	}

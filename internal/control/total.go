@@ -15,13 +15,13 @@ func (c *Client) Totals(ctx context.Context, daysBack, ahead int) ([]puntuale.Da
 	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, daysBack, ahead)
 }
 
-// mostTotalDays bounds how far totals reach back or ahead, in days. The store keeps the counts for about this long.
-const mostTotalDays = 400
+// maxTotalDays bounds how far totals reach back or ahead, in days. The store keeps the counts for about this long.
+const maxTotalDays = 400
 
 // Totals counts the messages of one client by day. If id is 0, it counts the messages of all clients. daysBack and
 // ahead say how many days before and after today the list contains. The list contains every day, even without messages.
 func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, daysBack, ahead int) ([]puntuale.DayTotal, error) {
-	daysBack, ahead = max(0, min(daysBack, mostTotalDays)), max(0, min(ahead, mostTotalDays))
+	daysBack, ahead = max(0, min(daysBack, maxTotalDays)), max(0, min(ahead, maxTotalDays))
 	from, to := today.AddDays(-daysBack), today.AddDays(ahead)
 	found, err := tenant.Totals(ctx, id, from, to, now)
 	if err != nil {

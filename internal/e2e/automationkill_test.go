@@ -57,7 +57,7 @@ type ruled struct {
 
 	sequences map[string]string // ids of sequences, by the text of their only step
 	rules     map[string]string // ids of rules, by the text or the tag that a person gets from them
-	hooks     string            // the path of the hook; only one rule has a hook
+	hookPath  string            // the path of the hook; only one rule has a hook
 	people    []*ruledPerson
 	passes    []time.Time // times at which the test made all silences long enough
 	kills     int
@@ -124,7 +124,7 @@ func newRuled(t *testing.T, database string, nodes int) *ruled {
 	} {
 		id, path := r.rule(`{"name":"` + of + `","trigger":{` + rule.trigger + `},"actions":[` + rule.actions + `]}`)
 		if r.rules[of] = id; path != "" {
-			r.hooks = path
+			r.hookPath = path
 		}
 	}
 	r.tellers = newDeliverers(seed)
@@ -226,13 +226,13 @@ func (r *ruled) mumbles(p *ruledPerson) []func() bool {
 func (r *ruled) fillsForm(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textForm: 1}
 	return []func() bool{func() bool {
-		return post(r.address(r.hooks), []byte(`{"tel":"`+p.phone+`","at":"`+time.Now().String()+`"}`), "Idempotency-Key", p.phone)
+		return post(r.address(r.hookPath), []byte(`{"tel":"`+p.phone+`","at":"`+time.Now().String()+`"}`), "Idempotency-Key", p.phone)
 	}}
 }
 
 func (r *ruled) fillsFormOnce(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textForm: 1}
-	return []func() bool{p.once(func() bool { return post(r.address(r.hooks), []byte(`{"tel":"`+p.phone+`"}`)) })}
+	return []func() bool{p.once(func() bool { return post(r.address(r.hookPath), []byte(`{"tel":"`+p.phone+`"}`)) })}
 }
 
 func (r *ruled) isReminded(p *ruledPerson) []func() bool {

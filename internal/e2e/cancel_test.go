@@ -39,7 +39,7 @@ func TestManyCancelled(t *testing.T) {
 		}
 		defer response.Body.Close()
 		n := readCancelled(t, json.NewDecoder(response.Body))
-		live := mostAlive(t, mustRead(t, s.log)[before:])
+		live := peakAlive(t, mustRead(t, s.log)[before:])
 		t.Logf("%d messages were cancelled in %v, with at most %d MB alive", n, time.Since(began).Round(time.Millisecond), live)
 		if n != many {
 			t.Errorf("%d messages were named, of %d", n, many)
@@ -113,8 +113,8 @@ func mustRead(t *testing.T, path string) []byte {
 // MB.
 var collected = regexp.MustCompile(`(?m)^gc \d+ .* \d+->\d+->(\d+) MB, `)
 
-// mostAlive returns the largest memory in use, in MB, at any garbage collection in the log.
-func mostAlive(t *testing.T, log []byte) (highest int) {
+// peakAlive returns the largest memory in use, in MB, at any garbage collection in the log.
+func peakAlive(t *testing.T, log []byte) (highest int) {
 	t.Helper()
 	all := collected.FindAllSubmatch(log, -1)
 	if len(all) == 0 {

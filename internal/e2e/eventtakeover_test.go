@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// mostTwice is the largest number of deliveries that may come twice: a receiver accepted them, but the killed node
+	// maxTwice is the largest number of deliveries that may come twice: a receiver accepted them, but the killed node
 	// had not stored their results. A receiver has at most a 16th of 256 deliveries in flight. At most 256 results wait
 	// for the disk (internal/outbox).
-	mostTwice = 256/16 + 256
+	maxTwice = 256/16 + 256
 	// twiceWithin is how long before a kill the first copy of such a delivery may have come.
 	twiceWithin = 5 * time.Second
 )
@@ -66,7 +66,7 @@ func TestEventsTakenOver(t *testing.T) {
 	for round := range pick(1, 5) {
 		before := own.taken()
 		calls := startSome(bases, who, (round+1)*starts, (round+2)*starts)
-		reached := before + starts*eventSteps/2 + rand.IntN(starts*eventSteps/3) // so more than mostTwice new events have come
+		reached := before + starts*eventSteps/2 + rand.IntN(starts*eventSteps/3) // so more than maxTwice new events have come
 		eventually(t, time.Minute, "events come", func() bool { return own.taken() >= reached })
 		owner := number(t, database, "select owner from webhook")
 		i := slices.IndexFunc(nodes, func(s *server) bool { return nodeOf(t, s) == owner })
@@ -78,7 +78,7 @@ func TestEventsTakenOver(t *testing.T) {
 		ids = append(ids, calls.wait()...)
 		came(bases[1-i])
 		twice := own.twice()[known:]
-		if len(twice) > mostTwice {
+		if len(twice) > maxTwice {
 			t.Errorf("%d events came twice after a kill", len(twice))
 		}
 		for _, e := range twice {

@@ -45,7 +45,7 @@ func TestHostileMix(t *testing.T) {
 		}
 		attackers := mix.begin(t)
 		var delays []time.Duration
-		for tries, disturbed := 0, 0; tries < windows && disturbed < mostDisturbed; { // a repeated try cannot lower the highest memory use, so the memory bound must hold at the first try
+		for tries, disturbed := 0, 0; tries < windows && disturbed < maxDisturbed; { // a repeated try cannot lower the highest memory use, so the memory bound must hold at the first try
 			took := hostTook(func() { delays = startDelays(t, s, victim, window) })
 			seen := attackers.seen()
 			t.Logf("%d starts, p50 %v, p99 %v, max %v; %d MB at most; %v; the host took %.0f %%", len(delays),

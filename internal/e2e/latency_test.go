@@ -21,7 +21,7 @@ func TestStartReachesSandboxAtOnce(t *testing.T) {
 		s := serve(t, database)
 		partner := createPartner(t, database)
 		var p99 time.Duration
-		for range mostDisturbed {
+		for range maxDisturbed {
 			who := createTenant(t, s.base, partner, "full", step("{{n}}", 0, "seconds"))
 			arrivals(t, s.base, who, "warm", 20)
 			var took []time.Duration

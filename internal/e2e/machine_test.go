@@ -12,8 +12,8 @@ import (
 // A test that measures the server's delays proves nothing while the host gives the processors to other machines. On one
 // host, other machines used a third of the processors' time for a minute. Delays were then ten times as long.
 const (
-	hostShare     = 0.05 // a larger share of the processors' time is a disturbance
-	mostDisturbed = 20   // how many measurements may be repeated because of a disturbance
+	hostShare    = 0.05 // a larger share of the processors' time is a disturbance
+	maxDisturbed = 20   // how many measurements may be repeated because of a disturbance
 )
 
 // hostTook runs f. It returns the share of the processors' time that the host gave to other machines during f. It

@@ -21,8 +21,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// mostBytes is the largest size of a picture in docs/images, in bytes.
-const mostBytes = 150 << 10
+// maxBytes is the largest size of a picture in docs/images, in bytes.
+const maxBytes = 150 << 10
 
 // patients are the people in the pictures. Their numbers belong to no real person.
 var patients = []string{"Anna Ferrari", "Luca Moretti", "Giulia Conti", "Marco Ricci", "Sara Gallo", "Paolo Greco", "Elena Marini", "Davide Costa",
@@ -63,8 +63,8 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		small := packed(t, picture)
-		if len(small) > mostBytes {
-			t.Errorf("%s has %d bytes, %d are allowed", name, len(small), mostBytes)
+		if len(small) > maxBytes {
+			t.Errorf("%s has %d bytes, %d are allowed", name, len(small), maxBytes)
 		}
 		if err := os.WriteFile(filepath.Join(folder, name+".png"), small, 0o644); err != nil {
 			t.Fatal(err)

@@ -72,7 +72,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
 		key, err := presentedKey(r)
 		if err != nil {
-			a.refuse(w, r, a.unknown(r, err))
+			a.refuse(w, r, a.unknownCaller(r, err))
 			return
 		}
 		hash, _, plausible := auth.ParseKey(key)
@@ -101,7 +101,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			return
 		}
 		if err != nil {
-			a.refuse(w, r, a.unknown(r, err))
+			a.refuse(w, r, a.unknownCaller(r, err))
 			return
 		}
 		c.pass, c.account = pass, a.admits.Budget.Open(c.callerKey())
@@ -149,9 +149,9 @@ func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Req
 	a.refuse(w, r, err)
 }
 
-// unknown returns the error for a call without a valid key. The error is rate_limited if the caller sent too many such
+// unknownCaller returns the error for a call without a valid key. The error is rate_limited if the caller sent too many such
 // calls.
-func (a *api) unknown(r *http.Request, err error) error {
+func (a *api) unknownCaller(r *http.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
 	}

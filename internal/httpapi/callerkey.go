@@ -17,9 +17,9 @@ type callerKeys struct {
 	owner map[puntuale.KeyHash]admission.CallerKey
 }
 
-// mostCallerKeys is the largest number of remembered keys. When it is exceeded, a random key is forgotten. The next
+// maxCallerKeys is the largest number of remembered keys. When it is exceeded, a random key is forgotten. The next
 // call with the forgotten key waits together with the calls of unknown callers.
-const mostCallerKeys = 1 << 16
+const maxCallerKeys = 1 << 16
 
 // callerOf returns the caller of an API key, if the key was used recently.
 func (s *callerKeys) callerOf(key puntuale.KeyHash) (caller admission.CallerKey, found bool) {
@@ -43,7 +43,7 @@ func (s *callerKeys) found(key puntuale.KeyHash, c *call, err error) {
 		s.owner = map[puntuale.KeyHash]admission.CallerKey{}
 	}
 	owner := c.callerKey()
-	if _, known := s.owner[key]; !known && len(s.owner) >= mostCallerKeys {
+	if _, known := s.owner[key]; !known && len(s.owner) >= maxCallerKeys {
 		for any := range s.owner {
 			delete(s.owner, any)
 			break

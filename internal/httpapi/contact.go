@@ -218,8 +218,8 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 	}, nil
 }
 
-// mostExportFields is the largest number of columns for fields in an exported table.
-const mostExportFields = 1000
+// maxExportFields is the largest number of columns for fields in an exported table.
+const maxExportFields = 1000
 
 const faultContactTooManyColumns puntuale.ReasonCode = "contact.too_many_columns"
 
@@ -235,7 +235,7 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 				names[name] = true
 			}
 		}
-		if next == "" || len(names) > mostExportFields {
+		if next == "" || len(names) > maxExportFields {
 			break
 		}
 		in.pass.LeaveSeat()
@@ -243,8 +243,8 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 			rows, next, err = contactPage(ctx, c, q, next, nil)
 		}
 	}
-	if err == nil && len(names) > mostExportFields {
-		err = puntuale.Invalid(puntuale.Fault{Location: "query.tag", Code: faultContactTooManyColumns, Args: []string{strconv.Itoa(mostExportFields)}})
+	if err == nil && len(names) > maxExportFields {
+		err = puntuale.Invalid(puntuale.Fault{Location: "query.tag", Code: faultContactTooManyColumns, Args: []string{strconv.Itoa(maxExportFields)}})
 	}
 	if err == nil {
 		rows, next, err = contactPage(ctx, c, q, "", nil)

@@ -28,8 +28,8 @@ type eventsAnswer struct {
 	Next   int64             `json:"next_after"`
 }
 
-// mostFeed is the largest size of the events in one answer, in bytes.
-const mostFeed = 4 << 20
+// maxFeed is the largest size of the events in one answer, in bytes.
+const maxFeed = 4 << 20
 
 // listEvents reads a client's feed of events. If there are no events, listEvents checks repeatedly until an event comes
 // or until the wait that the caller chose has passed. While it waits, the call has no seat.
@@ -58,7 +58,7 @@ func feedOf(all []puntuale.Event, next int64) eventsAnswer {
 	out := eventsAnswer{[]json.RawMessage{}, next}
 	for i, bytes := 0, 0; i < len(all); i++ {
 		entry := event.Entry(&all[i])
-		if bytes += len(entry); bytes > mostFeed && i > 0 {
+		if bytes += len(entry); bytes > maxFeed && i > 0 {
 			out.Next = all[i-1].Seq
 			break
 		}

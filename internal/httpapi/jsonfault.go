@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// mostFlaws is the largest number of reported flaws of one body.
-const mostFlaws = 100
+// maxFlaws is the largest number of reported flaws of one body.
+const maxFlaws = 100
 
 // flaws finds parts of valid JSON that different JSON readers understand differently. One kind is an object with the
 // same member twice. Another kind is an escape of only one half of a surrogate pair. body must be valid JSON.
@@ -155,7 +155,7 @@ func (w *walker) space() {
 
 // flaw adds a fault at the walker's location.
 func (w *walker) flaw(code puntuale.ReasonCode) {
-	if len(w.faults) >= mostFlaws {
+	if len(w.faults) >= maxFlaws {
 		return
 	}
 	const limit = 200 // bytes; the fault shows a longer location without its deeper parts

@@ -130,7 +130,7 @@ func TestFlaws(t *testing.T) {
 		}
 	}
 	many := strings.Repeat(`,"a":1`, 1000)
-	if got := readAll(t, `{"a":1`+many+`}`, func(*object) {}); len(got) != mostFlaws {
+	if got := readAll(t, `{"a":1`+many+`}`, func(*object) {}); len(got) != maxFlaws {
 		t.Errorf("%d flaws", len(got))
 	}
 	deep := `{"a":` + strings.Repeat("[", 9000) + `"\ud800"` + strings.Repeat("]", 9000) + `}`

@@ -158,8 +158,8 @@ func (w *recorder) WriteHeader(status int) {
 // A long answer is written in parts. The caller must receive each part except the last within takenWithin, so that a
 // caller that reads nothing does not occupy memory for long.
 const (
-	writtenAtOnce = 64 << 10 // how many bytes one part has at most
-	takenWithin   = 10 * time.Second
+	partBytes   = 64 << 10 // how many bytes one part has at most
+	takenWithin = 10 * time.Second
 )
 
 // longPast is a deadline that ends a write immediately.
@@ -169,9 +169,9 @@ func (w *recorder) Write(p []byte) (written int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	for len(p) > writtenAtOnce && err == nil {
+	for len(p) > partBytes && err == nil {
 		var n int
-		n, err = w.writePart(p[:writtenAtOnce])
+		n, err = w.writePart(p[:partBytes])
 		written, p = written+n, p[n:]
 	}
 	if err == nil {

@@ -31,8 +31,8 @@ type repeated struct {
 	held    int
 }
 
-// mostSeen bounds the lines in memory. Further lines are always written.
-const mostSeen = 1000
+// maxSeen bounds the lines in memory. Further lines are always written.
+const maxSeen = 1000
 
 // WithoutRepeats returns a logger that writes the same warning or error at most once a minute. It is safe for
 // concurrent use.
@@ -73,14 +73,14 @@ func (s *seen) write(line string) (held int, write bool) {
 		held, before.held, before.written = before.held, 0, now
 		return held, true
 	}
-	if len(s.lines) >= mostSeen {
+	if len(s.lines) >= maxSeen {
 		for line, before := range s.lines {
 			if now.Sub(before.written) >= quietFor {
 				delete(s.lines, line)
 			}
 		}
 	}
-	if len(s.lines) < mostSeen {
+	if len(s.lines) < maxSeen {
 		s.lines[line] = &repeated{written: now}
 	}
 	return 0, true

@@ -34,10 +34,10 @@ func TestRepeatsAreHeldBack(t *testing.T) {
 	if n := strings.Count(out.String(), "\n"); n != 6 {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
-	for i := range 3 * mostSeen {
+	for i := range 3 * maxSeen {
 		log.Warn("many", "n", i)
 	}
-	if n := len(log.Handler().(repeats).seen.lines); n > mostSeen {
+	if n := len(log.Handler().(repeats).seen.lines); n > maxSeen {
 		t.Errorf("%d lines are remembered", n)
 	}
 }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	claimed  = 16              // the most e-mails of one claim
-	atOnce   = 4               // the most connections to the mail server at the same time
-	endWrite = 5 * time.Second // the time limit for recording the result, also while the server stops
+	claimed       = 16              // the most e-mails of one claim
+	maxConcurrent = 4               // the most connections to the mail server at the same time
+	endWrite      = 5 * time.Second // the time limit for recording the result, also while the server stops
 
 	firstWait = time.Minute // the wait after the first failed attempt; it doubles after each further one
 	longWait  = time.Hour
@@ -67,7 +67,7 @@ func (m *Mailer) Round(ctx context.Context) error {
 			return fmt.Errorf("claim e-mails: %w", err)
 		}
 		var sending errgroup.Group
-		sending.SetLimit(atOnce)
+		sending.SetLimit(maxConcurrent)
 		var away atomic.Bool // if the mail server is away, the other e-mails of the claim are not tried
 		for _, one := range all {
 			sending.Go(func() error { return m.attempt(ctx, one, &away) })

@@ -156,7 +156,7 @@ func TestForbiddenSpellings(t *testing.T) {
 	port, _ := strconv.Atoi(v.port)
 	// All names resolve to the victim, and so do the spellings that only some systems consider addresses.
 	resolver := names(t, func(string, int64) []netip.Addr { return []netip.Addr{netip.MustParseAddr("127.0.0.1")} })
-	f := newFetcher(t, Config{Resolver: resolver, Ports: []uint16{uint16(port), 443}, AtOnce: 64, PerHost: 64, PerClient: 64}, h.addr)
+	f := newFetcher(t, Config{Resolver: resolver, Ports: []uint16{uint16(port), 443}, MaxConcurrent: 64, PerHost: 64, PerClient: 64}, h.addr)
 	all := spellings(v.port)
 	if len(all) < 300 {
 		t.Fatalf("only %d spellings", len(all))

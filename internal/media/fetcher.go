@@ -26,10 +26,10 @@ type Config struct {
 	Files    int           // the most files that are stored at the same time; default 500
 	Age      time.Duration // how long a file is stored after it was fetched; default 1 h
 
-	AtOnce    int      // the most fetches at the same time; default 32
-	PerHost   int      // the most fetches from one host at the same time; default 2
-	PerClient int      // the most fetches for one client at the same time; default 8
-	Ports     []uint16 // ports that may be reached; default 80 and 443
+	MaxConcurrent int      // the most fetches at the same time; default 32
+	PerHost       int      // the most fetches from one host at the same time; default 2
+	PerClient     int      // the most fetches for one client at the same time; default 8
+	Ports         []uint16 // ports that may be reached; default 80 and 443
 
 	Connect time.Duration // time limit for resolving and connecting, and again for TLS; default 5 s
 	Header  time.Duration // time limit from the request to the end of the answer's headers; default 10 s
@@ -72,7 +72,7 @@ func New(cfg Config) (*Fetcher, error) {
 	}
 	f := &Fetcher{
 		cfg: cfg, root: root, files: map[key]*file{},
-		all: newGate[struct{}](cfg.AtOnce), hosts: newGate[string](cfg.PerHost), clients: newGate[puntuale.ClientID](cfg.PerClient),
+		all: newGate[struct{}](cfg.MaxConcurrent), hosts: newGate[string](cfg.PerHost), clients: newGate[puntuale.ClientID](cfg.PerClient),
 		transport: &http.Transport{
 			Proxy:                  nil, // no proxy, because a proxy would make connections without a check
 			DialContext:            newDialer(cfg).dial,
@@ -94,7 +94,7 @@ func (cfg Config) withDefaults() Config {
 	cfg.MaxBytes = min(cfg.MaxBytes, cfg.Budget)
 	defaults(&cfg.Files, 500)
 	defaults(&cfg.Age, time.Hour)
-	defaults(&cfg.AtOnce, 32)
+	defaults(&cfg.MaxConcurrent, 32)
 	defaults(&cfg.PerHost, 2)
 	defaults(&cfg.PerClient, 8)
 	defaults(&cfg.Connect, 5*time.Second)

@@ -270,7 +270,7 @@ func TestRedirects(t *testing.T) {
 		w.Header().Set("Location", fmt.Sprintf("?n=%d&code=%d", n-1, code))
 		w.WriteHeader(code)
 	})
-	f := newFetcher(t, Config{PerHost: 1, AtOnce: 1}, h.addr)
+	f := newFetcher(t, Config{PerHost: 1, MaxConcurrent: 1}, h.addr)
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		for n := range 4 {
 			if content, _ := fetch(t, f, request(h.under(fmt.Sprintf("/a.jpg?n=%d&code=%d#piece", n, code)))); content != "jpeg" {

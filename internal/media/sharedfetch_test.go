@@ -259,9 +259,9 @@ func TestFetchesAreBounded(t *testing.T) {
 		cfg  Config
 		most int64
 	}{
-		{"of one host", Config{PerHost: 2, AtOnce: 100, PerClient: 100}, 2},
-		{"in all", Config{PerHost: 100, AtOnce: 3, PerClient: 100}, 3},
-		{"for one client", Config{PerHost: 100, AtOnce: 100, PerClient: 4}, 4},
+		{"of one host", Config{PerHost: 2, MaxConcurrent: 100, PerClient: 100}, 2},
+		{"in all", Config{PerHost: 100, MaxConcurrent: 3, PerClient: 100}, 3},
+		{"for one client", Config{PerHost: 100, MaxConcurrent: 100, PerClient: 4}, 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -27,11 +27,11 @@ type CallerConfig struct {
 	Unseal func(w *puntuale.Webhook, sealed []byte) ([]byte, error)
 	Clock  clock.Clock
 	// Chatwoot sends the events of links to Chatwoot. nil: their deliveries fail.
-	Chatwoot puntuale.ChatwootCaller
-	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
-	Roots    *x509.CertPool // nil: the system's certificates
-	Within   time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
-	AtOnce   int            // how many attempts [Caller.Call] makes at the same time; default 32
+	Chatwoot      puntuale.ChatwootCaller
+	Allow         []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
+	Roots         *x509.CertPool // nil: the system's certificates
+	Within        time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
+	MaxConcurrent int            // how many attempts [Caller.Call] makes at the same time; default 32
 }
 
 // Caller makes attempts to deliver events. It is safe for concurrent use.
@@ -48,13 +48,13 @@ func NewCaller(cfg CallerConfig) *Caller {
 	if cfg.Within <= 0 {
 		cfg.Within = puntuale.WebhookWithin
 	}
-	if cfg.AtOnce <= 0 {
-		cfg.AtOnce = 32
+	if cfg.MaxConcurrent <= 0 {
+		cfg.MaxConcurrent = 32
 	}
-	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots), tests: make(chan struct{}, cfg.AtOnce)}
+	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots), tests: make(chan struct{}, cfg.MaxConcurrent)}
 }
 
-// Call makes one attempt; see [puntuale.WebhookCaller]. While [CallerConfig].AtOnce attempts run, Call waits.
+// Call makes one attempt; see [puntuale.WebhookCaller]. While [CallerConfig].MaxConcurrent attempts run, Call waits.
 func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.Event) puntuale.DeliveryResult {
 	r := puntuale.DeliveryResult{Webhook: t.ID, Client: e.Client, Seq: e.Seq, State: puntuale.DeliveryFailed, At: c.cfg.Clock.Now()}
 	select {
@@ -203,7 +203,7 @@ func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte
 
 const (
 	bodyWithin = time.Second // the time limit for reading the body of an answer; only the status decides about success
-	mostRest   = 16 << 10    // how many bytes after the stored ones are read and ignored, so that the connection can be used again
+	maxRest    = 16 << 10    // how many bytes after the stored ones are read and ignored, so that the connection can be used again
 )
 
 // read returns the first part of a body as a text, and closes the body. It stops reading a slow or endless body.
@@ -221,7 +221,7 @@ func (c *Caller) read(body io.ReadCloser, giveUp func()) string {
 	}()
 	text, err := io.ReadAll(io.LimitReader(body, puntuale.MaxWebhookAnswer))
 	if err == nil {
-		_, _ = io.CopyN(io.Discard, body, mostRest)
+		_, _ = io.CopyN(io.Discard, body, maxRest)
 	}
 	_ = body.Close()
 	close(read)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	mostRecorded = 256 // the most results in one call of the store
-	recordAgain  = 200 * time.Millisecond
+	maxRecorded = 256 // the most results in one call of the store
+	recordAgain = 200 * time.Millisecond
 )
 
 // recorder writes results in batches. All results that come during one write are in the next batch.
@@ -54,7 +54,7 @@ func (r *recorder) fails() bool {
 func (r *recorder) take() (batch []puntuale.DeliveryResult, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := min(len(r.waiting), mostRecorded)
+	n := min(len(r.waiting), maxRecorded)
 	batch = r.waiting[:n:n]
 	if r.waiting = r.waiting[n:]; len(r.waiting) == 0 {
 		r.waiting = nil

@@ -11,7 +11,7 @@ import (
 
 const (
 	jitter       = 0.2            // the longest random part of a wait, as a share of the wait
-	mostAsked    = 24 * time.Hour // the longest Retry-After that this server obeys
+	maxAsked     = 24 * time.Hour // the longest Retry-After that this server obeys
 	firstRest    = time.Second    // the first wait of a receiver that keeps failing, for all of its deliveries
 	longestRest  = time.Minute
 	askedRest    = 10 * time.Minute // the longest Retry-After that delays all deliveries of a receiver
@@ -53,10 +53,10 @@ func retryAfter(value string, now time.Time) time.Duration {
 		return 0
 	}
 	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil {
-		return time.Duration(min(seconds, uint64(mostAsked/time.Second))) * time.Second
+		return time.Duration(min(seconds, uint64(maxAsked/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return min(max(0, at.Sub(now)), mostAsked)
+		return min(max(0, at.Sub(now)), maxAsked)
 	}
 	return 0
 }

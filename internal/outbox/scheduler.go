@@ -88,7 +88,7 @@ func (l *scheduler) run(ctx context.Context) {
 
 // drain handles the results that are already there, so that each round of run handles many of them.
 func (l *scheduler) drain() {
-	for range mostAtOnce {
+	for range maxAtOnce {
 		select {
 		case e := <-l.sender.ended:
 			l.end(&e)
@@ -115,7 +115,7 @@ func (l *scheduler) look(now time.Time) {
 		if len(l.rotation) == 0 {
 			l.rotation = slices.Collect(maps.Values(l.receivers))
 		}
-		n := min(len(l.rotation), mostLook)
+		n := min(len(l.rotation), maxLook)
 		for _, r := range l.rotation[:n] {
 			if r.listed {
 				l.stale[r] = struct{}{}
@@ -131,7 +131,7 @@ func (l *scheduler) look(now time.Time) {
 // begin starts the attempts that may begin now. It goes through the accounts in rounds, and starts at most one attempt
 // for each account in a round.
 func (l *scheduler) begin(now time.Time) {
-	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= mostUnrecorded || l.recorder.fails() {
+	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= maxUnrecorded || l.recorder.fails() {
 		// No attempt may begin: nothing waits, or another node may own the webhooks, or too many results are not recorded yet, or
 		// recording fails. If this node crashed, the events without a recorded result would be sent twice.
 		return
@@ -152,7 +152,7 @@ func (l *scheduler) begin(now time.Time) {
 		free := poolSize - used
 		return free > 0 && len(r.begun) < min(r.inFlightLimit(), max(1, free/perFree)) && !now.Before(r.resting)
 	}
-	for idle := 0; idle < len(l.active) && l.inFlight < mostAtOnce; {
+	for idle := 0; idle < len(l.active) && l.inFlight < maxAtOnce; {
 		l.nextAccount %= len(l.active)
 		r, empty := l.active[l.nextAccount].pick(allowed)
 		switch {
@@ -302,7 +302,7 @@ func (l *scheduler) wanted(now time.Time) (webhooks []puntuale.WebhookID, limit 
 	if slow {
 		limit = slowQueue
 	}
-	return webhooks, max(1, min(limit, (mostQueued-l.queued)/len(webhooks)))
+	return webhooks, max(1, min(limit, (maxQueued-l.queued)/len(webhooks)))
 }
 
 func (l *scheduler) needing(now time.Time, slow bool) (webhooks []puntuale.WebhookID) {
@@ -311,9 +311,9 @@ func (l *scheduler) needing(now time.Time, slow bool) (webhooks []puntuale.Webho
 		switch {
 		case !r.listed:
 			delete(l.stale, r)
-		case capacity < fullQueue != slow, r.queue.size > capacity/2, now.Before(r.resting), l.queued >= mostQueued && r.queue.size > 0:
+		case capacity < fullQueue != slow, r.queue.size > capacity/2, now.Before(r.resting), l.queued >= maxQueued && r.queue.size > 0:
 		default:
-			if webhooks = append(webhooks, r.target.ID); len(webhooks) == mostRead {
+			if webhooks = append(webhooks, r.target.ID); len(webhooks) == maxRead {
 				return webhooks
 			}
 		}

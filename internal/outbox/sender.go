@@ -32,20 +32,20 @@ type Meter interface {
 
 // Limits of one node.
 const (
-	poolSize       = 256  // the most attempts in flight to receivers that answer; slow receivers have another pool of the same size
-	mostAtOnce     = 768  // the most attempts in flight; more than both pools together, because receivers may become slow during their attempts
-	perFree        = 16   // a receiver gets at most a sixteenth of the free attempts of its pool, but at least one
-	mostQueued     = 8192 // the most deliveries in memory
-	mostUnrecorded = 256  // the most results that are not on disk yet; after a crash the events of these results are sent again
-	mostRead       = 256  // the most webhooks in one read
-	mostLook       = 512  // the most receivers that one call of the method look marks, if no new deliveries were made
-	perLook        = 200 * time.Microsecond
-	ownEvery       = time.Second
-	lookPoll       = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made
-	ownSoon        = lookPoll
-	ownedFor       = 3 * time.Second // how long the answer of OwnWebhooks is valid; without a newer answer no attempt begins
-	stopLongest    = 5 * time.Second // how long Stop waits for attempts in flight
-	recordWithin   = 2 * time.Second // how long Stop then waits until the last results are on disk
+	poolSize      = 256  // the most attempts in flight to receivers that answer; slow receivers have another pool of the same size
+	maxAtOnce     = 768  // the most attempts in flight; more than both pools together, because receivers may become slow during their attempts
+	perFree       = 16   // a receiver gets at most a sixteenth of the free attempts of its pool, but at least one
+	maxQueued     = 8192 // the most deliveries in memory
+	maxUnrecorded = 256  // the most results that are not on disk yet; after a crash the events of these results are sent again
+	maxRead       = 256  // the most webhooks in one read
+	maxLook       = 512  // the most receivers that one call of the method look marks, if no new deliveries were made
+	perLook       = 200 * time.Microsecond
+	ownEvery      = time.Second
+	lookPoll      = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made
+	ownSoon       = lookPoll
+	ownedFor      = 3 * time.Second // how long the answer of OwnWebhooks is valid; without a newer answer no attempt begins
+	stopLongest   = 5 * time.Second // how long Stop waits for attempts in flight
+	recordWithin  = 2 * time.Second // how long Stop then waits until the last results are on disk
 )
 
 // Sender delivers the events of the webhooks that its node owns. Start and Stop may be called more than once.
@@ -76,7 +76,7 @@ func New(cfg Config) *Sender {
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64
 	}
-	s := &Sender{cfg: cfg, numbered: make(chan struct{}, 1), ended: make(chan endedAttempt, mostAtOnce), found: make(chan reading, 1)}
+	s := &Sender{cfg: cfg, numbered: make(chan struct{}, 1), ended: make(chan endedAttempt, maxAtOnce), found: make(chan reading, 1)}
 	s.health = newHealth(&s.cfg)
 	return s
 }

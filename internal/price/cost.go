@@ -7,8 +7,8 @@ import (
 	"puntuale"
 )
 
-// mostRows bounds the rows of a cost.
-const mostRows = 20
+// maxRows bounds the rows of a cost.
+const maxRows = 20
 
 // Cost returns the cost of messages. counts contains the number of messages of each kind.
 func (t *Table) Cost(counts map[puntuale.MessageKind]int) *puntuale.CampaignCost {
@@ -29,6 +29,6 @@ func (t *Table) Cost(counts map[puntuale.MessageKind]int) *puntuale.CampaignCost
 	slices.SortFunc(cost.Rows, func(a, b puntuale.CostRow) int {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Country, b.Country), cmp.Compare(a.Category, b.Category))
 	})
-	cost.Rows = cost.Rows[:min(len(cost.Rows), mostRows)]
+	cost.Rows = cost.Rows[:min(len(cost.Rows), maxRows)]
 	return cost
 }

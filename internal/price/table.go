@@ -37,14 +37,14 @@ func Embedded() *Table {
 }
 
 const (
-	mostBytes  = 1 << 20
-	mostFaults = 20 // the most faults that one error contains
+	maxBytes  = 1 << 20
+	maxFaults = 20 // the most faults that one error contains
 )
 
 // Read reads a table in CSV format. Its first lines contain currency, date and source. After the header, which begins
 // with "country", there is one line for each country. The error contains every fault with its line.
 func Read(from io.Reader) (*Table, error) {
-	r := csv.NewReader(io.LimitReader(from, mostBytes))
+	r := csv.NewReader(io.LimitReader(from, maxBytes))
 	r.FieldsPerRecord = -1
 	x := &reading{table: &Table{prices: map[puntuale.MessageKind]amount{}}, seen: map[string]bool{}}
 	for {
@@ -153,8 +153,8 @@ func (x *reading) end() (*Table, error) {
 			x.faults = append(x.faults, fmt.Errorf("no line begins with %s", missing.name))
 		}
 	}
-	if n := len(x.faults); n > mostFaults {
-		x.faults = append(x.faults[:mostFaults], fmt.Errorf("and %d more faults", n-mostFaults))
+	if n := len(x.faults); n > maxFaults {
+		x.faults = append(x.faults[:maxFaults], fmt.Errorf("and %d more faults", n-maxFaults))
 	}
 	if err := errors.Join(x.faults...); err != nil {
 		return nil, err

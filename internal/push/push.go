@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	claimed  = 64               // the most devices of one claim
-	atOnce   = 16               // the most requests to push services at once
-	within   = 10 * time.Second // the time limit of each request
-	endWrite = 5 * time.Second  // the time limit for recording the result, also while the server stops
+	claimed       = 64               // the most devices of one claim
+	maxConcurrent = 16               // the most requests to push services at once
+	within        = 10 * time.Second // the time limit of each request
+	endWrite      = 5 * time.Second  // the time limit for recording the result, also while the server stops
 
 	keptFor   = time.Hour // how long the push service stores a push for a device that is off
 	longest   = time.Hour // the longest wait between two attempts
@@ -73,7 +73,7 @@ func (n *Notifier) Round(ctx context.Context) error {
 	for {
 		all, err := n.cfg.Store.ClaimPushes(ctx, n.cfg.Clock.Now(), claimed)
 		var sending errgroup.Group
-		sending.SetLimit(atOnce)
+		sending.SetLimit(maxConcurrent)
 		for _, p := range all {
 			sending.Go(func() error { return n.sendPush(ctx, p) })
 		}

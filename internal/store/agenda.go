@@ -19,7 +19,7 @@ const (
 	failedWithin = "5000"
 	chatWithin   = "2000"
 	openWithin   = "20000"
-	mostEvents   = "200"
+	maxEvents    = "200"
 )
 
 // agendaDetails ends a statement: it reads the details of the messages whose ids are in the with-clause f.
@@ -103,7 +103,7 @@ func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, lim
 	return min(n, limit), n <= limit && floor == 0, nil
 }
 
-const messageEvents = `select at, kind, detail from event where client_id = $1 and message_id = $2 order by id limit ` + mostEvents
+const messageEvents = `select at, kind, detail from event where client_id = $1 and message_id = $2 order by id limit ` + maxEvents
 
 func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]puntuale.MessageEvent, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, messageEvents, []any{t.id, id}, func(rows engine.Row, e *puntuale.MessageEvent) error {

@@ -41,11 +41,8 @@ func newActKind() *engine.Kind {
 // DatesBound is safe for concurrent use.
 func (s *Store) DatesBound() (dates, rest int) {
 	dates, calls := s.bound(sizes{sqlite: 66, sqliteBeside: 24, postgres: 333, postgresBeside: 80})
-	switch {
-	case !calls:
+	if !calls {
 		return dates, 0
-	case s.Dialect.Postgres:
-		return dates, 1
 	}
 	return dates, 2
 }
@@ -102,7 +99,7 @@ func (x *actBatch) Run(ctx context.Context) error {
 	if _, err := queue.CountAlways(ctx, x.A, queue.UsageDay{Client: x.Client, Day: x.Day}, 0); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{x.Lock, x.lockPeople, x.Unchanged, x.Begin, x.Decide, x.stop} {
+	for _, step := range []func(context.Context) error{x.Lock, x.lockPeople, x.DropChanged, x.Begin, x.Decide, x.stop} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -107,11 +107,11 @@ func (t tenant) BlacklistEntry(ctx context.Context, id int64) (puntuale.Blacklis
 	return e, engine.FoundOr(found, err, puntuale.NoBlacklist)
 }
 
-// mostBlacklisted is how many entries one transaction adds at most.
-const mostBlacklisted = 1000
+// maxBlacklisted is how many entries one transaction adds at most.
+const maxBlacklisted = 1000
 
 func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistEntry) (added int, err error) {
-	for part := range slices.Chunk(all, mostBlacklisted) {
+	for part := range slices.Chunk(all, maxBlacklisted) {
 		var n int64
 		err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 			n, err = queue.AddAllBlacklisted(ctx, a, t.id, part)

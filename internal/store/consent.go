@@ -111,7 +111,7 @@ func (s *Store) CancelMarketing(ctx context.Context, client puntuale.ClientID, p
 // AddConsents adds many changes of one client. Each change follows the rules of EnterConsent.
 func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) error {
 	for len(all) > 0 {
-		part := all[:min(mostConsents, len(all))]
+		part := all[:min(maxConsents, len(all))]
 		all = all[len(part):]
 		if err := t.s.numbered(ctx, t.id, nil, len(part), func(ctx context.Context, a engine.Querier, first int64) (any, error) {
 			for i, e := range part {
@@ -128,8 +128,8 @@ func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) er
 	return nil
 }
 
-// mostConsents is how many changes one transaction adds at most.
-const mostConsents = 200
+// maxConsents is how many changes one transaction adds at most.
+const maxConsents = 200
 
 func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day puntuale.Date, o *puntuale.Idempotency) (puntuale.Consent, error) {
 	var r puntuale.ConsentResult

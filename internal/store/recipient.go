@@ -285,7 +285,7 @@ func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil
 	}
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID
 		var list, campaign int64
 		found, err := engine.QueryOne(ctx, a, `select l.client_id, l.id, l.campaign_id from campaign_list l join campaign c on c.client_id = l.client_id and c.id = l.campaign_id
@@ -312,7 +312,7 @@ const listKept = time.Hour
 // forgetLists deletes a limited number of rows of unused lists in each call. When a list has no rows left, forgetLists
 // deletes the list.
 func (s *Store) forgetLists(ctx context.Context, now time.Time) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID
 		var id int64
 		found, err := engine.QueryOne(ctx, a, `select l.client_id, l.id from campaign_list l where l.written_at < $1 and not exists (

@@ -190,10 +190,10 @@ const (
 	echoBefore = 5 * time.Second // an echo may seem this much older than its attempt, because clocks differ and the network rounds times to seconds
 )
 
-// echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also records that
+// echo reports whether this connector sent a message, or may have sent it. If record is true, echo also records that
 // the message with this id was sent. If no message has the id, echo records this for the open attempt to the same chat
 // with the same text. If there are several such attempts, echo records nothing.
-func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (own bool, err error) {
+func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, record bool) (own bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
 		return false, nil
@@ -203,7 +203,7 @@ func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundM
 		return false, err
 	}
 	if n, ok := known[id]; ok { // the gateway's answer came, but this node may have stopped before it stored the outcome
-		if settles {
+		if record {
 			t.reported.Receipts = append(t.reported.Receipts, t.receipt(n, puntuale.ReceiptSent))
 		}
 		return true, nil
@@ -216,7 +216,7 @@ func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundM
 	open = slices.DeleteFunc(open, func(o puntuale.OpenAttempt) bool {
 		return written(o.Content) != h.Text || (o.Content.MediaURL != "") != (h.Media != nil) || at.Before(o.Begun.Add(-echoBefore).Truncate(time.Second))
 	})
-	if len(open) != 1 || !settles {
+	if len(open) != 1 || !record {
 		return len(open) > 0, nil
 	}
 	o := open[0]

@@ -38,9 +38,9 @@ type file struct {
 
 const mega = 1 << 20
 
-// mostBytes is the largest size of each kind of file that WhatsApp's own apps accept. For documents only the fetcher
+// maxBytes is the largest size of each kind of file that WhatsApp's own apps accept. For documents only the fetcher
 // has a limit.
-var mostBytes = map[whatsmeow.MediaType]int64{
+var maxBytes = map[whatsmeow.MediaType]int64{
 	whatsmeow.MediaImage: 16 * mega, whatsmeow.MediaVideo: 64 * mega, whatsmeow.MediaAudio: 16 * mega,
 }
 
@@ -70,7 +70,7 @@ func worthFetching(c puntuale.Content) int64 {
 	if err != nil {
 		return 0
 	}
-	return mostBytes[kindsByExtension[strings.ToLower(path.Ext(u.Path))]]
+	return maxBytes[kindsByExtension[strings.ToLower(path.Ext(u.Path))]]
 }
 
 const (
@@ -126,7 +126,7 @@ func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.E
 	}
 	defer got.Close()
 	kind := kindOf(got.ContentType)
-	if limit := mostBytes[kind]; limit > 0 && got.Size > limit {
+	if limit := maxBytes[kind]; limit > 0 && got.Size > limit {
 		return nil, final(puntuale.ReasonTooLarge, puntuale.Because(reasonOverLimit, strconv.FormatInt(limit, 10)))
 	}
 	hash, err := hashOf(got)

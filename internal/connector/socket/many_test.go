@@ -81,7 +81,7 @@ func TestMany(t *testing.T) {
 	after := resident(t)
 	t.Logf("%d numbers: restored within %v, %d kB and %d goroutines each with the peer's half, closed within %v",
 		many, took.Round(time.Millisecond), (after-before)/many/1024, (runtime.NumGoroutine()-threads)/many, closeAll().Round(time.Millisecond))
-	if n := w.net.MostArriving(); n > 32 {
+	if n := w.net.PeakArriving(); n > 32 {
 		t.Errorf("%d logged in at once", n)
 	}
 	if took > time.Minute {

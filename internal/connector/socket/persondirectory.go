@@ -24,7 +24,7 @@ const (
 	existsKept   = 7 * 24 * time.Hour
 	missingKept  = 6 * time.Hour
 	groupKept    = time.Hour
-	mostInQuery  = 50 // the most people in one query
+	maxInQuery   = 50 // the most people in one query
 	asksBurst    = 50
 	asksEvery    = time.Second
 	askAgain     = 5 * time.Minute // how long to wait after the network refused a query because there were too many
@@ -168,7 +168,7 @@ func (p *personDirectory) ask() {
 		}
 		batch := map[string][]chan error{}
 		for phone, person := range p.waiting {
-			if batch[phone] = person; len(batch) == mostInQuery {
+			if batch[phone] = person; len(batch) == maxInQuery {
 				break
 			}
 		}

@@ -17,9 +17,9 @@ import (
 // repeats it at the next login.
 const takeWait = 10 * time.Second
 
-// atOnce is the age below which an event counts as new. A new event can seem this old, because the network rounds times
+// countsAsNew is the age below which an event counts as new. A new event can seem this old, because the network rounds times
 // to seconds.
-const atOnce = 2 * time.Second
+const countsAsNew = 2 * time.Second
 
 // receipt stores the receipts of messages. It finds each message by its id, not by the recipient: the network may name
 // the recipient by number or by LID.
@@ -46,10 +46,10 @@ func (n *number) receipt(e *events.Receipt) bool {
 }
 
 // moment returns when an event happened. The network rounds times to seconds, so an event may seem to happen before its
-// cause. Therefore moment returns the present time for a time less than atOnce ago.
+// cause. Therefore moment returns the present time for a time less than countsAsNew ago.
 func (n *number) moment(reported time.Time) time.Time {
 	now := n.c.cfg.Clock.Now()
-	if reported.Unix() <= 0 || reported.After(now) || now.Sub(reported) < atOnce {
+	if reported.Unix() <= 0 || reported.After(now) || now.Sub(reported) < countsAsNew {
 		return now
 	}
 	return reported.UTC()

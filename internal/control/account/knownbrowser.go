@@ -22,7 +22,7 @@ type visitor struct {
 
 const (
 	sealedBrowser = "device"
-	mostVisitors  = 8 // how many users one browser's cookie may contain
+	maxVisitors   = 8 // how many users one browser's cookie may contain
 )
 
 // visitors decrypts a browser's cookie. It returns nil if there is no cookie, or this installation did not seal it.
@@ -52,7 +52,7 @@ func (c *Accounts) visitorOf(users []puntuale.User, cookie string) (visitor, boo
 func (p *Person) Browser(cookie string) (string, error) {
 	all := []visitor{{p.user.ID, p.user.Stamp, rand.Text()}}
 	for _, d := range p.accounts.visitors(cookie) {
-		if d.User != p.user.ID && len(all) < mostVisitors {
+		if d.User != p.user.ID && len(all) < maxVisitors {
 			all = append(all, d)
 		}
 	}

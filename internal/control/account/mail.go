@@ -125,7 +125,7 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	if c.openMail(sealedReset, m.Sealed, &reset) != nil {
 		return errNoLetter // the installation's key changed, so the request cannot be decrypted; the person may ask again
 	}
-	users, err := c.signIns.Users.UsersByEmail(ctx, reset.Email, m.Partner, mostChecks)
+	users, err := c.signIns.Users.UsersByEmail(ctx, reset.Email, m.Partner, maxChecks)
 	if err != nil {
 		return fmt.Errorf("look for users: %w", err)
 	}

@@ -27,8 +27,8 @@ type ClientSearch struct {
 // soon is a number of days. A client counts as expiring if at most this many days remain until the client's last day.
 const soon = 60
 
-// mostExpiring bounds the list of expiring clients.
-const mostExpiring = 1000
+// maxExpiring bounds the list of expiring clients.
+const maxExpiring = 1000
 
 // FindClients lists the partner's clients, ordered by name, with their status. Codes: invalid.
 func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow, string, error) {
@@ -93,7 +93,7 @@ func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
 func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	now := p.accounts.clock.Now()
 	today := p.accounts.control.Today(now)
-	found, err := p.tenant.Expiring(ctx, today.AddDays(-soon/2), today.AddDays(soon), mostExpiring)
+	found, err := p.tenant.Expiring(ctx, today.AddDays(-soon/2), today.AddDays(soon), maxExpiring)
 	if err != nil {
 		return nil, fmt.Errorf("look for expiring clients: %w", err)
 	}

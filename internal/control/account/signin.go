@@ -26,11 +26,11 @@ const (
 	triesOfHost    = 20 // limits DNS queries for a partner's host name, not sign-ins
 )
 
-// If the partner is unknown, several logins may have the same e-mail. SignIn then compares at most mostChecks
-// passwords. It compares at least leastChecks, so that the duration of an answer does not show whether a login exists.
+// If the partner is unknown, several logins may have the same e-mail. SignIn then compares at most maxChecks
+// passwords. It compares at least minChecks, so that the duration of an answer does not show whether a login exists.
 const (
-	mostChecks  = 8
-	leastChecks = 2
+	maxChecks = 8
+	minChecks = 2
 )
 
 // ErrWeak means that the password is right, but too easy to guess. The user must set another password.
@@ -81,7 +81,7 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	var users []puntuale.User
 	if isStorable(r.Email) {
 		var err error
-		if users, err = c.signIns.Users.UsersByEmail(ctx, r.Email, r.Partner, mostChecks); err != nil {
+		if users, err = c.signIns.Users.UsersByEmail(ctx, r.Email, r.Partner, maxChecks); err != nil {
 			return nil, fmt.Errorf("look for users: %w", err)
 		}
 	}
@@ -161,7 +161,7 @@ func (c *Accounts) checks(partner puntuale.PartnerID) int {
 	if partner != 0 {
 		return 1
 	}
-	return leastChecks
+	return minChecks
 }
 
 // nobodysHash is the hash of an unknown random text, with the usual parameters. If there are too few users, fitting

@@ -80,8 +80,8 @@ type LastPayload struct {
 	Members []payload.Member
 }
 
-// mostMembers is the largest number of a payload's members that LastPayload returns.
-const mostMembers = 200
+// maxMembers is the largest number of a payload's members that LastPayload returns.
+const maxMembers = 200
 
 // LastPayload returns the payload of the hook's last call, so that a person can choose the paths of the mapping. Codes:
 // not_found.
@@ -96,7 +96,7 @@ func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error)
 	}
 	last := LastPayload{At: h.PayloadAt, Content: h.Payload}
 	if p, err := payload.Parse("", h.Payload); err == nil {
-		last.Members = p.Members(mostMembers)
+		last.Members = p.Members(maxMembers)
 	}
 	return last, nil
 }

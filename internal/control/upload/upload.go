@@ -20,10 +20,10 @@ import (
 // Limits of the lists that one server reads at the same time. A list needs up to 1.2 GB of disk while the server reads
 // it. A hostile workbook uses one processor for up to two minutes.
 const (
-	mostUploads        = 16
-	mostPartnerUploads = mostUploads / 2 // so that the clients of one partner cannot use all uploads
-	uploadWaits        = 5 * time.Minute // how long a workbook waits for a processor
-	uploadRetry        = 10 * time.Second
+	maxUploads        = 16
+	maxPartnerUploads = maxUploads / 2  // so that the clients of one partner cannot use all uploads
+	uploadWaits       = 5 * time.Minute // how long a workbook waits for a processor
+	uploadRetry       = 10 * time.Second
 )
 
 // Uploads bounds the lists that the server reads at the same time. It is safe for concurrent use.
@@ -53,7 +53,7 @@ func (u *Uploads) Begin(partner puntuale.PartnerID) (*Upload, error) {
 	if p == nil {
 		p = &partnerUploads{slot: semaphore.NewWeighted(1)}
 	}
-	if u.all >= mostUploads || p.all >= mostPartnerUploads {
+	if u.all >= maxUploads || p.all >= maxPartnerUploads {
 		return nil, puntuale.Overloaded(uploadRetry)
 	}
 	u.partners[partner] = p

@@ -27,7 +27,7 @@ const (
 	earlyRefusalPart = 8 // the caller's next call is refused if the oldest one has waited more than an eighth of the longest wait
 
 	waitersPerSeat = 8 // the largest number of waiting calls for each seat
-	leastWaiters   = 4 // the number of calls of one caller that may wait in any case
+	minWaiters     = 4 // the number of calls of one caller that may wait in any case
 )
 
 // GateConfig configures [NewGate].
@@ -275,7 +275,7 @@ func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
 	if priority == PriorityPrevent {
 		return len(q) >= limit
 	}
-	return c.waiting >= max(leastWaiters, limit-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.LongestWait/earlyRefusalPart
+	return c.waiting >= max(minWaiters, limit-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.LongestWait/earlyRefusalPart
 }
 
 func (g *Gate) queue(p *Permit, w *waiter, first bool) {

@@ -24,8 +24,8 @@ type RateLimiter[K comparable] struct {
 
 // Bounds of the number of remembered callers.
 const (
-	leastCallers = 1024 // while the limiter remembers at most this many callers, it forgets none
-	mostCallers  = 1 << 16
+	minCallers = 1024 // while the limiter remembers at most this many callers, it forgets none
+	maxCallers = 1 << 16
 )
 
 // NewRateLimiter allows each caller callsPerSecond calls a second, and burst calls at the same time. It returns nil if
@@ -34,7 +34,7 @@ func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() 
 	if callsPerSecond <= 0 {
 		return nil
 	}
-	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, maximum: leastCallers}
+	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, maximum: minCallers}
 }
 
 // Take counts one call. Codes: rate_limited; a refused call is not counted.
@@ -76,7 +76,7 @@ func (p *RateLimiter[K]) limiter(caller K, now time.Time) *rate.Limiter {
 }
 
 // forget removes callers that may again make a full burst. If too many callers remain, it removes arbitrary callers
-// until half of mostCallers remain. It runs again when the number of callers has doubled and has become leastCallers.
+// until half of maxCallers remain. It runs again when the number of callers has doubled and has become minCallers.
 func (p *RateLimiter[K]) forget(now time.Time) {
 	for caller, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {
@@ -84,10 +84,10 @@ func (p *RateLimiter[K]) forget(now time.Time) {
 		}
 	}
 	for caller := range p.callers {
-		if len(p.callers) <= mostCallers/2 {
+		if len(p.callers) <= maxCallers/2 {
 			break
 		}
 		delete(p.callers, caller)
 	}
-	p.maximum = max(leastCallers, 2*len(p.callers))
+	p.maximum = max(minCallers, 2*len(p.callers))
 }

@@ -37,22 +37,22 @@ func TestRateLimiter(t *testing.T) {
 	for range 2 {
 		_ = p.Take(0)
 	}
-	for id := range 10 * leastCallers {
+	for id := range 10 * minCallers {
 		if id > 0 {
 			_ = p.Take(id)
 		}
 		now = now.Add(time.Millisecond)
 	}
-	if len(p.callers) > 3*leastCallers {
+	if len(p.callers) > 3*minCallers {
 		t.Errorf("%d callers are known", len(p.callers))
 	}
 
 	// Even if many callers come at the same time, the limiter remembers a bounded number.
 	crowd := NewRateLimiter[int](1, 100, clock)
-	for id := range 2 * mostCallers {
+	for id := range 2 * maxCallers {
 		_ = crowd.Take(id)
 	}
-	if len(crowd.callers) > mostCallers {
+	if len(crowd.callers) > maxCallers {
 		t.Errorf("%d callers are known", len(crowd.callers))
 	}
 

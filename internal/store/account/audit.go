@@ -52,7 +52,7 @@ func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntu
 }
 
 func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.SignInFailure, now time.Time) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		// Update a row even if the user does not exist. Otherwise the time of the answer would show whether the user
 		// exists.
 		if _, err := a.Exec(ctx, `update try set at = $2 where mark = $1`, mark, engine.Micros(now)); err != nil {

@@ -103,7 +103,7 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 
 // addTotal adds the counts to the total of a day, unless another node has already added them.
 func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, day puntuale.Date, t puntuale.DayTotal) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
  where total_mark.at = $3`, u.id, end, u.mark)
 		if err != nil || n == 0 {

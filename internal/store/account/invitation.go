@@ -63,7 +63,7 @@ func (s *Accounts) Invited(ctx context.Context, hash string, now time.Time) (use
 // TakeInvitation takes the same locks as other changes of the user. Otherwise another change could overwrite the new
 // password.
 func (s *Accounts) TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (user puntuale.UserID, err error) {
-	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	err = s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		var p Partner
 		var client puntuale.ClientID
 		found, err := engine.QueryOne(ctx, a, `select l.partner_id, l.client_id from invitation i join login l on l.id = i.login_id where i.hash = $1`,

@@ -16,7 +16,7 @@ const mailsOfPartner = 8
 const faultSigninTooManyResets puntuale.ReasonCode = "signin.too_many_resets"
 
 func (s *Accounts) QueueMails(ctx context.Context, all []puntuale.Mail, replaced puntuale.MailID) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		if replaced != 0 {
 			if _, err := a.Exec(ctx, `delete from mail where id = $1`, int64(replaced)); err != nil {
 				return fmt.Errorf("take an e-mail out of the queue: %w", err)
@@ -82,7 +82,7 @@ update mail set next_at = $2, attempts = attempts + 1 where next_at <= $1 and id
 returning id, partner_id, login_id, kind, sealed, queued_at, attempts`
 
 func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, limit int) (claimed []puntuale.Mail, err error) {
-	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+	err = s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		claimed, err = engine.QueryAll(ctx, a, claimMails, []any{engine.Micros(now), engine.Micros(now.Add(puntuale.MailClaimTime)), mailsOfPartner, limit},
 			func(rows engine.Row, m *puntuale.Mail) error {
 				return rows.Scan(&m.ID, &m.Partner, &m.User, &m.Kind, &m.Sealed, engine.ScanTime(&m.Queued), &m.Attempts)
@@ -96,7 +96,7 @@ func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, limit int) (cl
 }
 
 func (s *Accounts) EndMail(ctx context.Context, m puntuale.Mail, retryAt time.Time) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		if retryAt.IsZero() {
 			_, err = a.Exec(ctx, `delete from mail where id = $1 and attempts = $2`, int64(m.ID), m.Attempts)
 		} else {

@@ -47,13 +47,13 @@ func (s *Accounts) host(ctx context.Context, condition string, arg any) (h puntu
 	return h, engine.FoundOr(found, err, puntuale.NoPartner)
 }
 
-// WriteSignIn runs a transaction that belongs to no tenant.
-func (s *Accounts) WriteSignIn(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+// WriteWithoutTenant runs a transaction that belongs to no tenant.
+func (s *Accounts) WriteWithoutTenant(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, do), false)
 }
 
 func (s *Accounts) IssueTicket(ctx context.Context, hash string, t puntuale.PendingStep) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into ticket (hash, kind, login_id, stamp, expires_at) values ($1, $2, $3, $4, $5)`,
 			hash, string(t.Kind), t.User, t.Stamp, engine.Micros(t.Until))
 		return err
@@ -68,7 +68,7 @@ func (s *Accounts) Ticket(ctx context.Context, hash string, kind puntuale.Pendin
 }
 
 func (s *Accounts) SpendTicket(ctx context.Context, hash string, kind puntuale.PendingStepKind) (t puntuale.PendingStep, err error) {
-	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	err = s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		t = puntuale.PendingStep{Kind: kind}
 		found, err := engine.QueryOne(ctx, a, `delete from ticket where hash = $1 and kind = $2 returning login_id, stamp, expires_at`,
 			[]any{hash, string(kind)}, &t.User, &t.Stamp, engine.ScanTime(&t.Until))
@@ -86,7 +86,7 @@ func (s *Accounts) Visit(ctx context.Context, token string, now time.Time) (data
 }
 
 func (s *Accounts) KeepVisit(ctx context.Context, v puntuale.Visit) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into visit (token, data, expires_at) values ($1, $2, $3)
  on conflict (token) do update set data = excluded.data, expires_at = excluded.expires_at`, v.Token, v.Data, engine.Micros(v.Expires))
 		return err
@@ -94,14 +94,14 @@ func (s *Accounts) KeepVisit(ctx context.Context, v puntuale.Visit) error {
 }
 
 func (s *Accounts) EndVisit(ctx context.Context, token string) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `delete from visit where token = $1`, token)
 		return err
 	})
 }
 
 func (s *Accounts) PurgeSignIns(ctx context.Context, now time.Time) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from visit where expires_at <= $1`, engine.Micros(now)); err != nil {
 			return fmt.Errorf("remove visits: %w", err)
 		}
@@ -117,7 +117,7 @@ func (s *Accounts) PurgeSignIns(ctx context.Context, now time.Time) error {
 }
 
 func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now time.Time) (wait time.Duration, err error) {
-	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	err = s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		wait = 0
 		counted := make([]int64, len(tries))
 		for i, t := range tries { // every transaction locks in the same order, so there are no deadlocks
@@ -159,7 +159,7 @@ func waitAfter(n int64, free int) time.Duration {
 }
 
 func (s *Accounts) Forget(ctx context.Context, marks, others []string) error {
-	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		for _, mark := range marks {
 			if _, err := a.Exec(ctx, `delete from try where mark = $1`, mark); err != nil {
 				return fmt.Errorf("forget attempts: %w", err)

@@ -57,8 +57,8 @@ type ArchiveResult struct {
 
 // Limits of one file. A file is kept in memory while it is made.
 const (
-	mostRows    = 40_000
-	mostBytes   = 12 << 20
+	maxRows     = 40_000
+	maxBytes    = 12 << 20
 	looksAtMost = 20_000 // largest number of runs that are read for one file
 )
 

@@ -60,8 +60,8 @@ func (x *ActTransaction) drop(outcome puntuale.ActOutcome, matches func(*puntual
 	})
 }
 
-// Unchanged drops the acts whose rules changed after the acts were planned. It locks the contacts of the other acts.
-func (x *ActTransaction) Unchanged(ctx context.Context) error {
+// DropChanged drops the acts whose rules changed after the acts were planned. It locks the contacts of the other acts.
+func (x *ActTransaction) DropChanged(ctx context.Context) error {
 	stamps := map[puntuale.AutomationID]int64{}
 	if err := x.A.Query(ctx, `select a.id, a.stamp from $u(i bigint) cross join automation a where a.client_id = $1 and a.id = u.i and a.active = 1`, []any{x.Client, engine.Columns{
 		engine.Column(x.Live, func(act **puntuale.AutomationAct) int64 { return int64((*act).Rule) }),

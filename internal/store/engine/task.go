@@ -18,7 +18,7 @@ type Kind struct {
 	Background bool
 
 	// GivesWay: if a call arrives before the transaction's COMMIT, the writer undoes the transaction, does the call, and runs
-	// the transaction again. Each task gives way at most mostGivenWay times. The kind must not join tasks. On PostgreSQL
+	// the transaction again. Each task gives way at most maxGivenWay times. The kind must not join tasks. On PostgreSQL
 	// this has no effect, because calls have writers of their own.
 	GivesWay bool
 

@@ -323,16 +323,16 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	return errors.Join(fmt.Errorf("commit: %w", err), l.Rollback(ctx))
 }
 
-// mostGivenWay is how often a task gives way to calls. Afterwards its transaction runs to its end, because otherwise many
+// maxGivenWay is how often a task gives way to calls. Afterwards its transaction runs to its end, because otherwise many
 // calls could stop the task for ever.
-const mostGivenWay = 5
+const maxGivenWay = 5
 
 // errGaveWay ends a transaction because a call arrived.
 var errGaveWay = errors.New("the transaction gave way to a call")
 
 // givesWay reports whether the transaction of the units gives way to calls.
 func (w *Writer) givesWay(all []*taskGroup) bool {
-	return !w.Conn.dialect.Postgres && len(all) == 1 && all[0].kind.GivesWay && all[0].tasks[0].gaveWay < mostGivenWay
+	return !w.Conn.dialect.Postgres && len(all) == 1 && all[0].kind.GivesWay && all[0].tasks[0].gaveWay < maxGivenWay
 }
 
 // callWaits returns errGaveWay if a call waits in the queue.

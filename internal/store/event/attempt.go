@@ -48,8 +48,8 @@ type endedAttempts struct {
 	kept map[int]bool // indexes of the results whose answers may be stored
 }
 
-// sender is the state of a webhook whose attempts ended.
-type sender struct {
+// webhookState is the state of a webhook whose attempts ended.
+type webhookState struct {
 	puntuale.Webhook
 	partner      puntuale.PartnerID
 	receiverGone bool
@@ -57,11 +57,11 @@ type sender struct {
 }
 
 func (b *endedAttempts) run(ctx context.Context) error {
-	senders, err := b.lock(ctx)
+	webhooks, err := b.lock(ctx)
 	if err != nil {
 		return err
 	}
-	if err := b.judge(ctx, senders); err != nil {
+	if err := b.judge(ctx, webhooks); err != nil {
 		return err
 	}
 	order, err := b.lockDeliveries(ctx)
@@ -74,10 +74,10 @@ func (b *endedAttempts) run(ctx context.Context) error {
 	return b.store(ctx, order)
 }
 
-func (b *endedAttempts) lock(ctx context.Context) ([]sender, error) {
+func (b *endedAttempts) lock(ctx context.Context) ([]webhookState, error) {
 	ids := sortedWebhooks(b.all)
 	all, err := engine.QueryAll(ctx, b.a, `select w.id, w.client_id, w.partner_id, w.active, w.succeeded_at, w.failing_at from $u(i bigint) join webhook w on w.id = u.i
- order by w.id for no key update of w`, []any{engine.Columns{engine.Column(ids, func(id *puntuale.WebhookID) int64 { return int64(*id) })}}, func(r engine.Row, w *sender) error {
+ order by w.id for no key update of w`, []any{engine.Columns{engine.Column(ids, func(id *puntuale.WebhookID) int64 { return int64(*id) })}}, func(r engine.Row, w *webhookState) error {
 		return r.Scan(&w.ID, &w.Client, &w.partner, engine.ScanBool(&w.Active), engine.ScanTime(&w.LastSuccess), engine.ScanTime(&w.FailingFrom))
 	})
 	if err != nil {
@@ -88,11 +88,11 @@ func (b *endedAttempts) lock(ctx context.Context) ([]sender, error) {
 
 // judge stores each webhook's last success and the start of its failures. It disables webhooks for which hopeless
 // returns a reason.
-func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
+func (b *endedAttempts) judge(ctx context.Context, webhooks []webhookState) error {
 	byTime := slices.Clone(b.all)
 	slices.SortStableFunc(byTime, func(x, y puntuale.DeliveryResult) int { return x.At.Compare(y.At) })
-	for i := range senders {
-		w := &senders[i]
+	for i := range webhooks {
+		w := &webhooks[i]
 		for _, d := range byTime {
 			if d.Webhook == w.ID {
 				w.took(d)
@@ -104,14 +104,14 @@ func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 			}
 		}
 	}
-	senders = slices.DeleteFunc(senders, func(w sender) bool { return !w.changed })
-	if len(senders) == 0 {
+	webhooks = slices.DeleteFunc(webhooks, func(w webhookState) bool { return !w.changed })
+	if len(webhooks) == 0 {
 		return nil
 	}
 	if _, err := b.a.Exec(ctx, `update webhook set succeeded_at = u.s, failing_at = u.f from $u(i bigint, s bigint, f bigint) where webhook.id = u.i`, engine.Columns{
-		engine.Column(senders, func(w *sender) int64 { return int64(w.ID) }),
-		engine.Column(senders, func(w *sender) int64 { return engine.Micros(w.LastSuccess) }),
-		engine.Column(senders, func(w *sender) int64 { return engine.Micros(w.FailingFrom) }),
+		engine.Column(webhooks, func(w *webhookState) int64 { return int64(w.ID) }),
+		engine.Column(webhooks, func(w *webhookState) int64 { return engine.Micros(w.LastSuccess) }),
+		engine.Column(webhooks, func(w *webhookState) int64 { return engine.Micros(w.FailingFrom) }),
 	}); err != nil {
 		return fmt.Errorf("note how webhooks do: %w", err)
 	}
@@ -119,7 +119,7 @@ func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 }
 
 // took updates the webhook's state with the result of one attempt.
-func (w *sender) took(d puntuale.DeliveryResult) {
+func (w *webhookState) took(d puntuale.DeliveryResult) {
 	w.receiverGone = d.ReceiverGone
 	switch {
 	case d.State == puntuale.DeliveryDone:
@@ -134,7 +134,7 @@ func (w *sender) took(d puntuale.DeliveryResult) {
 }
 
 // hopeless returns the reason to disable the webhook, or "" if it stays active.
-func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
+func (w *webhookState) hopeless(now time.Time) puntuale.ReasonCode {
 	switch {
 	case !w.Active:
 		return ""
@@ -148,7 +148,7 @@ func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
 
 // disable disables a webhook, and writes an event for the client's other webhooks and its feed. A partner's webhook
 // belongs to no client, so it has no such event.
-func (b *endedAttempts) disable(ctx context.Context, w *sender, reason puntuale.Reason) error {
+func (b *endedAttempts) disable(ctx context.Context, w *webhookState, reason puntuale.Reason) error {
 	if _, err := b.a.Exec(ctx, `update webhook set active = 0, disabled_at = $2, reason = $3 where id = $1`, w.ID, engine.Micros(b.now), reason.Stored()); err != nil {
 		return fmt.Errorf("disable a webhook: %w", err)
 	}

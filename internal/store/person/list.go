@@ -112,13 +112,13 @@ func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilte
 	return min(n, limit), err
 }
 
-// mostTags is how many tags one answer may contain.
-const mostTags = 1000
+// maxTags is how many tags one answer may contain.
+const maxTags = 1000
 
 func (s ContactStore) ContactTags(ctx context.Context) (map[string]int, error) {
 	tags := map[string]int{}
 	err := s.lists().Query(ctx, `select t.term, count(*) from person_term t where t.client_id = $1 and t.kind = 2 group by t.term order by t.term limit $2`,
-		[]any{s.client, mostTags}, func(r engine.Row) error {
+		[]any{s.client, maxTags}, func(r engine.Row) error {
 			var tag string
 			var n int
 			err := r.Scan(&tag, &n)

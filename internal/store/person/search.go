@@ -31,7 +31,7 @@ const (
 
 const (
 	manyRows   = 2000 // counting the contacts of one condition stops at this number
-	mostWords  = 10
+	maxWords   = 10
 	scanBound  = 3000   // largest number of contacts that are read for one page
 	countBound = 20_000 // largest number of contacts that one read of CountContacts counts
 )
@@ -66,7 +66,7 @@ type search struct {
 func (s ContactStore) search(ctx context.Context, f puntuale.ContactFilter, from string) (*search, error) {
 	x := &search{ContactStore: s, f: f, words: words(f.Name)}
 	slices.SortStableFunc(x.words, func(a, b string) int { return len(b) - len(a) })
-	x.words = x.words[:min(mostWords, len(x.words))]
+	x.words = x.words[:min(maxWords, len(x.words))]
 	if prefix, ok := strings.CutSuffix(f.Phone, "*"); ok {
 		x.prefix, x.f.Phone = prefix, ""
 	}

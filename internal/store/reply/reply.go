@@ -150,8 +150,8 @@ func (t ClientReplies) Unread(ctx context.Context, limit int) (n int, err error)
 	return n, nil
 }
 
-// mostRead is how many replies one transaction marks as read.
-const mostRead = 1000
+// maxRead is how many replies one transaction marks as read.
+const maxRead = 1000
 
 func (t ClientReplies) MarkRead(ctx context.Context, phone string, last puntuale.ReplyID, now time.Time) (all int, err error) {
 	if last == 0 {
@@ -161,7 +161,7 @@ func (t ClientReplies) MarkRead(ctx context.Context, phone string, last puntuale
 		var n int64
 		if err := t.all.db.Write(ctx, int64(t.client), func(ctx context.Context, a engine.Querier) error {
 			ids, err := engine.QueryAll(ctx, a, `select y.id from reply y where y.client_id = $1 and y.phone = $2 and y.id <= $3 and y.read_at = 0 and y.own = 0
- order by y.client_id, y.id limit $4 for update of y`, []any{t.client, phone, last, mostRead}, engine.ScanOne[int64])
+ order by y.client_id, y.id limit $4 for update of y`, []any{t.client, phone, last, maxRead}, engine.ScanOne[int64])
 			if err != nil || len(ids) == 0 {
 				n = 0
 				return err
@@ -175,7 +175,7 @@ func (t ClientReplies) MarkRead(ctx context.Context, phone string, last puntuale
 		}); err != nil {
 			return all, fmt.Errorf("mark replies as read: %w", err)
 		}
-		if all += int(n); n < mostRead {
+		if all += int(n); n < maxRead {
 			return all, nil
 		}
 	}

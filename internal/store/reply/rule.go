@@ -17,16 +17,16 @@ const ReplyRules = `select a.client_id, a.trigger_text from $u(c bigint) cross j
 // rule, await marks the person as known. Otherwise the message would not be stored, and the rule could not act. Rules without words are
 // ignored, because a linked phone also receives its owner's private chats.
 func (b *inboundBatch) await(ctx context.Context) error {
-	strangers := map[puntuale.ClientID][]*inbound{}
+	unknownPeople := map[puntuale.ClientID][]*inbound{}
 	for _, x := range b.rows {
 		if x.Mark != "" && !x.known && x.Keep == puntuale.KeepKnownReplies && x.Says != nil {
-			strangers[x.Client] = append(strangers[x.Client], x)
+			unknownPeople[x.Client] = append(unknownPeople[x.Client], x)
 		}
 	}
-	if len(strangers) == 0 {
+	if len(unknownPeople) == 0 {
 		return nil
 	}
-	clients := slices.Sorted(maps.Keys(strangers))
+	clients := slices.Sorted(maps.Keys(unknownPeople))
 	if err := b.a.Query(ctx, ReplyRules, []any{engine.Columns{
 		engine.Column(clients, func(id *puntuale.ClientID) int64 { return int64(*id) }),
 	}}, func(r engine.Row) error {
@@ -34,7 +34,7 @@ func (b *inboundBatch) await(ctx context.Context) error {
 		var t puntuale.Trigger
 		err := r.Scan(&client, engine.ScanJSON(&t))
 		if err == nil {
-			for _, x := range strangers[client] {
+			for _, x := range unknownPeople[client] {
 				x.known = x.known || x.Says(t.Words)
 			}
 		}

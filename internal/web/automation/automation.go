@@ -57,7 +57,7 @@ func namesOf(v *page.Request, all ...puntuale.Automation) (names, error) {
 	if !sessions {
 		return n, nil
 	}
-	found, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	found, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	for _, s := range found {
 		n.sessions[s.ID.String()] = s.Name
 	}
@@ -143,7 +143,7 @@ func (e *Editor) choices(v *page.Request) (err error) {
 	if e.Sequences, err = page.SequenceChoices(v, ""); err != nil {
 		return err
 	}
-	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (e *Editor) choices(v *page.Request) (err error) {
 			}
 		}
 	}
-	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MostChoices})
+	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	if err != nil {
 		return err
 	}
@@ -181,22 +181,22 @@ func nameOf(v *page.Request, id puntuale.SequenceID) (string, error) {
 	return s.Name, err
 }
 
-// mostFields is the number of fields that the editor offers. mostRead is the number of contacts, and of sequences, that
+// maxFields is the number of fields that the editor offers. maxRead is the number of contacts, and of sequences, that
 // are searched for these fields.
 const (
-	mostFields = 12
-	mostRead   = "50"
+	maxFields = 12
+	maxRead   = "50"
 )
 
 // fieldNames returns "nome", then the fields of some contacts, then the fields of the newest sequences.
 func fieldNames(v *page.Request) ([]string, error) {
 	all := []string{"nome"}
 	add := func(name string) {
-		if len(all) < mostFields && !slices.Contains(all, name) && name != phoneField {
+		if len(all) < maxFields && !slices.Contains(all, name) && name != phoneField {
 			all = append(all, name)
 		}
 	}
-	contacts, _, err := v.Client.Contacts(v.Ctx(), control.ContactQuery{}, request.Page{Limit: mostRead})
+	contacts, _, err := v.Client.Contacts(v.Ctx(), control.ContactQuery{}, request.Page{Limit: maxRead})
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func fieldNames(v *page.Request) ([]string, error) {
 			add(name)
 		}
 	}
-	sequences, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostRead}})
+	sequences, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: maxRead}})
 	for _, s := range sequences {
 		for _, f := range s.Fields {
 			add(f.Name)

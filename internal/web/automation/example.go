@@ -39,7 +39,7 @@ func beginning(v *page.Request) (a puntuale.Automation, like string) {
 
 // sequenceFrom returns the newest sequence with a date field of this name, or "" if there is none.
 func sequenceFrom(v *page.Request, field string) puntuale.SequenceChoice {
-	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostRead}})
+	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: maxRead}})
 	if err != nil {
 		return "" // the person must choose a sequence
 	}

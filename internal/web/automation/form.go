@@ -26,8 +26,8 @@ var rowParts = map[string][]string{
 	"actions":           {".kind", ".sequence", ".what", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template", ".purpose", ".add", ".remove"},
 }
 
-// mostRows is the largest number of rows of each kind.
-var mostRows = map[string]int{"map": puntuale.MaxHookFields, "conditions.fields": puntuale.MaxConditionFields, "actions": puntuale.MaxActions}
+// maxRows is the largest number of rows of each kind.
+var maxRows = map[string]int{"map": puntuale.MaxHookFields, "conditions.fields": puntuale.MaxConditionFields, "actions": puntuale.MaxActions}
 
 // rowName returns the name of a row, such as "actions[1]".
 func rowName(rows string, i int) string { return fmt.Sprintf("%s[%d]", rows, i) }
@@ -38,7 +38,7 @@ func rowCount(f *view.Form, rows string) int {
 	if err != nil {
 		return 0
 	}
-	return min(max(n, 0), mostRows[rows])
+	return min(max(n, 0), maxRows[rows])
 }
 
 func setRowCount(f *view.Form, rows string, n int) {
@@ -355,8 +355,8 @@ func change(f *view.Form, do string) string {
 	rows, at, _ := strings.Cut(rest, ":")
 	n := rowCount(f, rows)
 	switch i, err := strconv.Atoi(at); {
-	case mostRows[rows] == 0:
-	case verb == "add" && n < mostRows[rows]:
+	case maxRows[rows] == 0:
+	case verb == "add" && n < maxRows[rows]:
 		setRowCount(f, rows, n+1)
 		fillNew(f, rows, n)
 		return rowName(rows, n)

@@ -60,14 +60,14 @@ func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
 	if p.Sequences, err = page.SequenceChoices(v, f.Value("sequence")); err != nil {
 		return p, err
 	}
-	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MostChoices})
+	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	if err != nil {
 		return p, err
 	}
 	for _, t := range templates {
 		p.Templates = append(p.Templates, view.Option{Value: t.Name, Text: t.Name})
 	}
-	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	for _, x := range sessions {
 		p.Sessions = append(p.Sessions, view.Option{Value: x.ID.String(), Text: x.Name})
 	}
@@ -280,13 +280,13 @@ func takeTagged(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
 }
 
-// mostList is the largest upload in bytes: the file and the other fields.
-const mostList = 100<<20 + 1<<20
+// maxList is the largest upload in bytes: the file and the other fields.
+const maxList = 100<<20 + 1<<20
 
 // uploadPeople reads a list from a file or from pasted text, while the list arrives. If one row is wrong, it stores no
 // row.
 func uploadPeople(v *page.Request) error {
-	if err := admission.CheckLength(v.HTTP, mostList); err != nil {
+	if err := admission.CheckLength(v.HTTP, maxList); err != nil {
 		return listRefused(v, err)
 	}
 	if _, answered, err := campaignDraft(v); err != nil || answered {
@@ -296,7 +296,7 @@ func uploadPeople(v *page.Request) error {
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
-	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, mostList)
+	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, maxList)
 	parts, err := v.HTTP.MultipartReader()
 	if err != nil {
 		return page.Unreadable(err)

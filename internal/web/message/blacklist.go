@@ -172,7 +172,7 @@ func exportNumbers(v *page.Request) error {
 		w.Comma = ';'
 	}
 	for {
-		all, next, err := v.Client.FindBlacklisted(v.Ctx(), "", request.Page{Limit: page.MostChoices, Cursor: cursor})
+		all, next, err := v.Client.FindBlacklisted(v.Ctx(), "", request.Page{Limit: page.MaxChoices, Cursor: cursor})
 		if err != nil {
 			return err
 		}

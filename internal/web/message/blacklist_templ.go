@@ -1036,8 +1036,8 @@ func RemoveBlacklisted(e puntuale.BlacklistEntry) templ.Component {
 	})
 }
 
-// mostFaults is how many faults are shown.
-const mostFaults = 100
+// maxFaults is how many faults are shown.
+const maxFaults = 100
 
 // ImportNumbers asks for a list of numbers.
 func ImportNumbers(f *view.Form, faults []view.LineFault) templ.Component {
@@ -1213,7 +1213,7 @@ func ImportForm(f *view.Form, faults []view.LineFault) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				for _, l := range faults[:min(len(faults), mostFaults)] {
+				for _, l := range faults[:min(len(faults), maxFaults)] {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<tr><td><strong>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -1288,15 +1288,15 @@ func ImportForm(f *view.Form, faults []view.LineFault) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if len(faults) > mostFaults {
+				if len(faults) > maxFaults {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "<p class=\"soft\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var66 string
-					templ_7745c5c3_Var66, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "blacklist.more_lines", "N", len(faults)-mostFaults))
+					templ_7745c5c3_Var66, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "blacklist.more_lines", "N", len(faults)-maxFaults))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `blacklist.templ`, Line: 232, Col: 87}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `blacklist.templ`, Line: 232, Col: 86}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var66))
 					if templ_7745c5c3_Err != nil {

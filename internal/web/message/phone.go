@@ -26,7 +26,7 @@ var phoneRoutes = []page.Route{
 const (
 	chatsRows = 500
 	chatRows  = 100
-	mostChats = 50 // the number of chats in the list; a search by phone number finds all other chats
+	maxChats  = 50 // the number of chats in the list; a search by phone number finds all other chats
 )
 
 // phonePage reads the chats of a sandbox session, and the messages of one chat: the chat with the given number, or else
@@ -45,7 +45,7 @@ func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	p.Chosen = p.Phone != ""
 	seen := map[string]bool{}
 	for _, m := range rows {
-		if p.More = len(p.Chats) == mostChats; p.More {
+		if p.More = len(p.Chats) == maxChats; p.More {
 			break
 		}
 		if !seen[m.Phone] {

@@ -35,7 +35,7 @@ func newMessage(v *page.Request) error {
 
 func sendPage(v *page.Request, f *view.Form) (p SendPage, err error) {
 	p.Form = f
-	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	for _, s := range sessions {
 		p.Sessions = append(p.Sessions, view.Option{Value: s.ID.String(), Text: s.Name})
 		if s.Default && f.Value("id_sessione") == "" {

@@ -10,16 +10,16 @@ import (
 // RowsOfPage is the number of rows that one page of a list shows.
 const RowsOfPage = "50"
 
-// MostChoices is the largest number of entries that a choice offers.
-const MostChoices = "1000"
+// MaxChoices is the largest number of entries that a choice offers.
+const MaxChoices = "1000"
 
-// mostSequences is the number of newest sequences, or of newest campaigns, that a choice offers. The chosen sequence or
+// maxSequences is the number of newest sequences, or of newest campaigns, that a choice offers. The chosen sequence or
 // campaign is added. The number is small, because each sequence is read with all its steps.
-const mostSequences = "200"
+const maxSequences = "200"
 
 // SequenceChoices returns the newest sequences, together with the chosen sequence.
 func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
-	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
+	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: maxSequences}})
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 // CampaignChoices returns those of the newest campaigns that were started, together with the chosen campaign. It
 // returns nil if there are none.
 func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
-	found, _, err := v.Client.Campaigns(v.Ctx(), request.Page{Limit: mostSequences})
+	found, _, err := v.Client.Campaigns(v.Ctx(), request.Page{Limit: maxSequences})
 	if err != nil {
 		return nil, err
 	}

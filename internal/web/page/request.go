@@ -72,7 +72,7 @@ func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 		Language: acceptedLanguage(r), Zone: homeZone, Now: s.Control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
 		Look: view.Look{Name: "Puntuale"},
 	}
-	if returnTo := r.URL.Query()["back"]; len(returnTo) <= view.MostBack {
+	if returnTo := r.URL.Query()["back"]; len(returnTo) <= view.MaxBack {
 		f.Back = returnTo
 	}
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
@@ -113,7 +113,7 @@ func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "tr
 const (
 	anonymousBody   = 16 << 10 // the largest body, in bytes
 	anonymousWithin = 10 * time.Second
-	mostFields      = 10_000
+	maxFields       = 10_000
 )
 
 // body reads the request's body. While the body arrives, other requests may use the seat. A person who has not signed
@@ -142,7 +142,7 @@ func (v *Request) Form() (*view.Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bytes.Count(content, []byte("&")) >= mostFields {
+	if bytes.Count(content, []byte("&")) >= maxFields {
 		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultFormTooManyFields)}
 	}
 	v.HTTP.Body = io.NopCloser(bytes.NewReader(content))
@@ -390,7 +390,7 @@ func (v *Request) settle() {
 		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if the number cannot be read, the menu shows no number
 	}
 	if v.Person != nil && !v.Partial() {
-		f.Notices, _ = v.Person.UnreadNotices(v.Ctx(), view.MostUnread) // if the number cannot be read, the bell shows no number
+		f.Notices, _ = v.Person.UnreadNotices(v.Ctx(), view.MaxUnread) // if the number cannot be read, the bell shows no number
 	}
 	f.Nav = v.Site.navigation(v)
 }

@@ -54,7 +54,7 @@ func (v *Request) Stream(part func() (string, error)) error {
 		if v.Frame.Unread, err = v.Client.UnreadReplies(ctx); err != nil {
 			return "", "", err
 		}
-		if v.Frame.Notices, err = v.Person.UnreadNotices(ctx, view.MostUnread); err != nil {
+		if v.Frame.Notices, err = v.Person.UnreadNotices(ctx, view.MaxUnread); err != nil {
 			return "", "", err
 		}
 		unread, err := v.Rendered(view.UnreadNow())

@@ -138,8 +138,8 @@ func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, bro
 	return p.Note(ctx, u.Client, "signin", "", v.Caller().Address)
 }
 
-// Restamp keeps this visit valid, after all other visits of the person were ended.
-func (v *Request) Restamp(stamp int64) error {
+// KeepValid keeps this visit valid, after all other visits of the person were ended.
+func (v *Request) KeepValid(stamp int64) error {
 	if err := v.Visits.RenewToken(v.Ctx()); err != nil {
 		return err
 	}

@@ -34,11 +34,11 @@ func askForContacts(v *page.Request) error {
 	return v.Show(ImportContacts(ContactImportPage{Form: view.NewForm()}))
 }
 
-// mostFile is the largest upload in bytes: the file and the fields before it. mostText is the largest size of each of
+// maxFile is the largest upload in bytes: the file and the fields before it. maxText is the largest size of each of
 // these fields.
 const (
-	mostFile = 100<<20 + 1<<20
-	mostText = 64 << 10
+	maxFile = 100<<20 + 1<<20
+	maxText = 64 << 10
 )
 
 // importContacts reads a file while it arrives. A check shows what an import would store, but stores nothing. The
@@ -46,14 +46,14 @@ const (
 func importContacts(v *page.Request) error {
 	p := ContactImportPage{Form: view.NewForm(), Done: v.Query("do") == "import"}
 	v.Quiet = !p.Done
-	if err := admission.CheckLength(v.HTTP, mostFile); err != nil {
+	if err := admission.CheckLength(v.HTTP, maxFile); err != nil {
 		return importRefused(v, p, err)
 	}
 	v.Pass.LeaveSeat() // each transaction of the import waits for its own seat
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
-	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, mostFile)
+	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, maxFile)
 	parts, err := v.HTTP.MultipartReader()
 	if err != nil {
 		return importRefused(v, p, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired}))
@@ -67,7 +67,7 @@ func importContacts(v *page.Request) error {
 			return page.Unreadable(err)
 		}
 		if part.FormName() != "file" {
-			text, err := io.ReadAll(io.LimitReader(part, mostText))
+			text, err := io.ReadAll(io.LimitReader(part, maxText))
 			if err != nil {
 				return page.Unreadable(err)
 			}
@@ -183,8 +183,8 @@ func exportContacts(v *page.Request) error {
 				names[name] = true
 			}
 		}
-		if len(names) > mostExportFields {
-			return puntuale.Invalid(puntuale.Fault{Location: "query.tag", Code: faultContactTooManyColumns, Args: []string{strconv.Itoa(mostExportFields)}})
+		if len(names) > maxExportFields {
+			return puntuale.Invalid(puntuale.Fault{Location: "query.tag", Code: faultContactTooManyColumns, Args: []string{strconv.Itoa(maxExportFields)}})
 		}
 		if cursor = next; cursor == "" {
 			break
@@ -225,7 +225,7 @@ func exportContacts(v *page.Request) error {
 }
 
 const (
-	mostExportFields           = 1000
+	maxExportFields            = 1000
 	faultContactTooManyColumns = puntuale.ReasonCode("contact.too_many_columns")
 )
 

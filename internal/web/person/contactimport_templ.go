@@ -634,8 +634,8 @@ func (p ContactImportPage) example(at int) string {
 	return text
 }
 
-// mostRefused is how many refused rows are shown.
-const mostRefused = 20
+// maxRefused is how many refused rows are shown.
+const maxRefused = 20
 
 // refusedContacts shows the refused rows, each with the reason.
 func refusedContacts(p ContactImportPage) templ.Component {
@@ -726,7 +726,7 @@ func refusedContacts(p ContactImportPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, l := range p.Found.Lines[:min(len(p.Found.Lines), mostRefused)] {
+			for _, l := range p.Found.Lines[:min(len(p.Found.Lines), maxRefused)] {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<li>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

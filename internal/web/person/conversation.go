@@ -135,7 +135,7 @@ func markRead(v *page.Request, phone string) error {
 // which free text is allowed. The session of the latest reply is preselected.
 func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p AnswerPage, err error) {
 	p = AnswerPage{Phone: phone}
-	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	if err != nil {
 		return p, err
 	}

@@ -205,14 +205,14 @@ func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
 	if e.Try, err = tryDraft(v, f); err != nil {
 		return e, err
 	}
-	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MostChoices})
+	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	if err != nil {
 		return e, err
 	}
 	for _, t := range templates {
 		e.Templates = append(e.Templates, t.Name)
 	}
-	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	for _, x := range sessions {
 		e.Sessions = append(e.Sessions, x.Session)
 	}
@@ -373,7 +373,7 @@ func deleteSequence(v *page.Request) error {
 type defaults struct{ names, start, stop []string }
 
 func defaultsOf(v *page.Request, id puntuale.SequenceID) (d defaults, err error) {
-	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	for _, s := range sessions {
 		if s.Start == id {
 			d.start = append(d.start, s.ID.String())

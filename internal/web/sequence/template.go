@@ -41,7 +41,7 @@ func templates(v *page.Request) error {
 
 // networks returns the templates stored at Meta, for each of the client's Official sessions.
 func networks(v *page.Request) (all []Network, err error) {
-	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func networks(v *page.Request) (all []Network, err error) {
 		if s.Type != puntuale.Official || s.Sandbox {
 			continue
 		}
-		found, err := v.Client.NetworkTemplates(v.Ctx(), s.ID.String(), request.Page{Limit: page.MostChoices})
+		found, err := v.Client.NetworkTemplates(v.Ctx(), s.ID.String(), request.Page{Limit: page.MaxChoices})
 		if puntuale.CodeOf(err) == puntuale.CodeConflict { // this server cannot reach Meta
 			continue
 		}

@@ -96,7 +96,7 @@ func oneSession(v *page.Request, id string) (OneSession, error) {
 		return OneSession{}, err
 	}
 	o := OneSession{Sender: sender(v, found), Sequences: []view.Option{{Text: v.T("session.pair_none")}}}
-	sequences, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Page: request.Page{Limit: page.MostChoices}})
+	sequences, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Page: request.Page{Limit: page.MaxChoices}})
 	if err != nil {
 		return OneSession{}, err
 	}
@@ -245,7 +245,7 @@ func setDefaultPair(v *page.Request) error {
 			f.Differ(v.T("session.pair_start"), o.Choice(f.Value("start")), o.StartName)
 			f.Differ(v.T("session.pair_stop"), o.Choice(f.Value("stop")), o.StopName)
 		}
-		return v.ShowRefused(err, f, DefaultPairForm(o), Session(o), "start", "stop")
+		return v.ShowRefused(err, f, DefaultSequencesForm(o), Session(o), "start", "stop")
 	}
 	v.SetAuditTarget(changed.ID.String())
 	v.Say("session.saved", "")
@@ -312,7 +312,7 @@ func setPace(v *page.Request) error {
 // otherSessions returns all sessions of the client except one. The argument id names this session. When this session is
 // deleted, its pending messages may go to one of the returned sessions.
 func otherSessions(v *page.Request, id puntuale.SessionID) ([]view.Option, error) {
-	rows, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	rows, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	if err != nil {
 		return nil, err
 	}

@@ -851,7 +851,7 @@ func Session(o OneSession) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = DefaultPairForm(o).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = DefaultSequencesForm(o).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -2025,8 +2025,8 @@ func SessionNamePage(o OneSession) templ.Component {
 	})
 }
 
-// DefaultPairForm is the form that chooses the session's default sequences.
-func DefaultPairForm(o OneSession) templ.Component {
+// DefaultSequencesForm is the form that chooses the session's default sequences.
+func DefaultSequencesForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -26,7 +26,7 @@ func noticeList(v *page.Request, focus string) (l NoticeList, err error) {
 			}
 		}
 	}
-	if v.Frame.Notices, err = v.Person.UnreadNotices(v.Ctx(), view.MostUnread); err != nil {
+	if v.Frame.Notices, err = v.Person.UnreadNotices(v.Ctx(), view.MaxUnread); err != nil {
 		return l, err
 	}
 	all, err := v.Person.Notices(v.Ctx())

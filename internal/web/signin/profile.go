@@ -68,7 +68,7 @@ func changePassword(v *page.Request) error {
 	if err != nil {
 		return showRefused(v, err, f, func(m *Mine) { m.PasswordForm = f }, PasswordForm, "present", "password")
 	}
-	if err := v.Restamp(stamp); err != nil {
+	if err := v.KeepValid(stamp); err != nil {
 		return err
 	}
 	v.Say("me.password_done", "")
@@ -80,7 +80,7 @@ func endVisits(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := v.Restamp(stamp); err != nil {
+	if err := v.KeepValid(stamp); err != nil {
 		return err
 	}
 	v.Say("me.visits_done", "")

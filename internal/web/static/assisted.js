@@ -5,7 +5,7 @@
   const lease = 900; // how many seconds the phone holds a message; renewed while the page is open
   const pause = 25_000; // milliseconds between two requests for the due messages
   const patience = 20_000; // how many milliseconds a call may take
-  const mostReports = 100; // how many reports one call may have
+  const maxReports = 100; // how many reports one call may have
 
   // The phone's database. "kept" contains the device, and the ids of takes that have begun. "held" contains the messages
   // that the phone took. "reports" contains the reports that the server has not answered yet, in order.
@@ -299,7 +299,7 @@
       try {
         while (this.more && this.token) {
           this.more = false;
-          for (let part; (part = (await all("reports")).slice(0, mostReports)).length > 0;) {
+          for (let part; (part = (await all("reports")).slice(0, maxReports)).length > 0;) {
             const { results } = await this.ask("POST", "/device/report", { reports: part.map(({ attempt, outcome, detail }) => ({ attempt, outcome, detail })) });
             await inStores(["reports"], (reports) => { for (const { id } of part) reports.delete(id); });
             const late = results.filter(({ result }) => result === "late").length;

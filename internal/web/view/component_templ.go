@@ -1276,7 +1276,7 @@ func pageURL(address, cursor string, back []string) string {
 		return address
 	}
 	address = WithQuery(address, "cursor", cursor)
-	for _, before := range back[max(0, len(back)-MostBack):] {
+	for _, before := range back[max(0, len(back)-MaxBack):] {
 		address = WithQuery(address, "back", before)
 	}
 	return address

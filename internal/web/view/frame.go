@@ -24,16 +24,16 @@ type Frame struct {
 	Path     string   // the path of the page
 	Back     []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
 	Toasts   []Toast
-	Unread   int    // how many people have unread replies, at most [MostUnread]
-	Notices  int    // how many notices the reader has not read, at most [MostUnread]
+	Unread   int    // how many people have unread replies, at most [MaxUnread]
+	Notices  int    // how many notices the reader has not read, at most [MaxUnread]
 	Request  string // the request's id, which a reader can report when asking for help
 }
 
-// MostUnread is the number at which counting people with unread replies stops.
-const MostUnread = 100
+// MaxUnread is the number at which counting people with unread replies stops.
+const MaxUnread = 100
 
-// MostBack is the largest number of pages that a reader can go back in a list.
-const MostBack = 30
+// MaxBack is the largest number of pages that a reader can go back in a list.
+const MaxBack = 30
 
 // Look is how pages look: a partner's look, or the product's own.
 type Look struct {

@@ -6,8 +6,8 @@ import (
 	"puntuale"
 )
 
-// mostName is the largest number of characters of a shown name.
-const mostName = 60
+// maxName is the largest number of characters of a shown name.
+const maxName = 60
 
 // CalledName returns the recipient's name from the call that created the message. It returns "" if the call contained
 // no name, or if the person was erased.
@@ -16,8 +16,8 @@ func CalledName(m puntuale.MessageDetail) string {
 		return ""
 	}
 	name := puntuale.RecipientName(m.Origin, m.Request)
-	if letters := []rune(name); len(letters) > mostName {
-		return string(letters[:mostName-1]) + "…"
+	if letters := []rune(name); len(letters) > maxName {
+		return string(letters[:maxName-1]) + "…"
 	}
 	return name
 }

@@ -21,8 +21,8 @@ func TestCalledName(t *testing.T) {
 		`["nome"]`:                                 "",
 		`{"nome":"Lucia"`:                          "",
 		``:                                         "",
-		`{"nome":"` + strings.Repeat("è", mostName) + `"}`:               strings.Repeat("è", mostName),
-		`{"nome":"` + strings.Repeat("è", mostName+1) + `"}`:             strings.Repeat("è", mostName-1) + "…",
+		`{"nome":"` + strings.Repeat("è", maxName) + `"}`:                strings.Repeat("è", maxName),
+		`{"nome":"` + strings.Repeat("è", maxName+1) + `"}`:              strings.Repeat("è", maxName-1) + "…",
 		`{"nome":"Lucia","testo":"` + strings.Repeat("x", 16<<10) + `"}`: "",
 	} {
 		if got := CalledName(puntuale.MessageDetail{Request: []byte(call)}); got != want {

@@ -1098,11 +1098,11 @@ func UnreadNow() templ.Component {
 	})
 }
 
-// UnreadWords returns the number of people whose replies nobody has read, as text. If the number reaches MostUnread, the text
+// UnreadWords returns the number of people whose replies nobody has read, as text. If the number reaches MaxUnread, the text
 // says that there may be more.
 func UnreadWords(n int) string {
-	if n >= MostUnread {
-		return strconv.Itoa(MostUnread-1) + "+"
+	if n >= MaxUnread {
+		return strconv.Itoa(MaxUnread-1) + "+"
 	}
 	return strconv.Itoa(n)
 }

@@ -64,7 +64,7 @@ func editorOf(v *page.Request, base string, f *view.Form) (Editor, error) {
 	if e.Partner {
 		return e, nil
 	}
-	all, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	all, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
 	for _, s := range all {
 		e.Sessions = append(e.Sessions, view.Option{Value: s.ID.String(), Text: s.Name})
 	}

@@ -82,7 +82,7 @@ func (n *Network) accept(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	n.connections[c], c.arriving = true, true
 	n.arriving++
-	n.mostArriving = max(n.mostArriving, n.arriving)
+	n.peakArriving = max(n.peakArriving, n.arriving)
 	n.mu.Unlock()
 	c.run()
 	end()

@@ -51,7 +51,7 @@
 //
 // [Network.Ledger] contains the messages that phones show. It can be written to a file. [Network.Messages] and
 // [Network.Stanzas] list the stanzas that clients sent, without content. Other actions of clients are in
-// [Network.Queries], [Network.Logins], [Network.MostArriving], [Network.Nacks], [Account.Pending],
+// [Network.Queries], [Network.Logins], [Network.PeakArriving], [Network.Nacks], [Account.Pending],
 // [Network.VersionReads] and [Proxy.Tunnels]. The Await methods wait for an event. They do not wait for a fixed time.
 //
 // # Faults

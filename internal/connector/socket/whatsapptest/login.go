@@ -104,11 +104,11 @@ func (n *Network) FailVersionPage(status int) {
 	n.pageStatus = status
 }
 
-// MostArriving returns the largest number of connections that were logging in at the same time.
-func (n *Network) MostArriving() int {
+// PeakArriving returns the largest number of connections that were logging in at the same time.
+func (n *Network) PeakArriving() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.mostArriving
+	return n.peakArriving
 }
 
 // arrived removes the connection from those that are logging in. The caller holds n.mu.

@@ -120,8 +120,8 @@ func TestReplaced(t *testing.T) {
 	await[*events.Connected](second, 0, nil)
 	await[*events.StreamReplaced](first, 0, nil)
 	logins := net.Logins()
-	if last := logins[len(logins)-1]; !last.Replaced || logins[1].Replaced || net.MostArriving() != 1 {
-		t.Errorf("logins %+v, %d at a time", logins, net.MostArriving())
+	if last := logins[len(logins)-1]; !last.Replaced || logins[1].Replaced || net.PeakArriving() != 1 {
+		t.Errorf("logins %+v, %d at a time", logins, net.PeakArriving())
 	}
 }
 

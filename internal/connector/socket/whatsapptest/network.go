@@ -60,7 +60,7 @@ type Network struct {
 	pageReads, pageStatus int
 	fewKeys               bool
 	arriving              int
-	mostArriving          int
+	peakArriving          int
 	refusing              bool
 	nacks                 []string
 	mediaStatus           int
