@@ -2,6 +2,7 @@ package payload
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -125,6 +126,23 @@ func TestMembers(t *testing.T) {
 	}
 	if got := p.Members(2); len(got) != 2 {
 		t.Errorf("at most two: %v", got)
+	}
+}
+
+// TestLongPath: if the path for people is too long, a value is listed with its JSON Pointer.
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	body := `"x"`
+	for range 4 {
+		body = `{"list":[{"key":"` + strings.Repeat("k", 60) + `","value":` + body + `}]}`
+	}
+	p, err := Parse("", []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Member{Path: strings.Repeat("/list/0/value", 4), Text: "x"}
+	if all := p.Members(100); !slices.Contains(all, want) {
+		t.Errorf("%v is not among %v", want, all)
 	}
 }
 

@@ -223,12 +223,16 @@ func (w *world) refusedBy(to string, c puntuale.Content, kind puntuale.SendError
 // messages still leave.
 func TestMarketingRests(t *testing.T) {
 	t.Parallel()
-	for how, to := range map[string]string{"an answer": person, "a webhook": person, "a webhook about a hidden number": "US.ENT.11815799212886844830"} {
+	const id = "US.ENT.11815799212886844830"
+	for how, to := range map[string]string{"an answer": person, "a webhook": person, "a webhook about a hidden number": id, "a webhook with both names": person} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, setup{})
-			if to != person {
+			switch {
+			case to == id:
 				w.peer.Know(to, graphtest.Name{ID: to})
+			case how == "a webhook with both names":
+				w.peer.Know(to, graphtest.Name{Number: strings.TrimPrefix(to, "+"), ID: id})
 			}
 			promo, other := graphtest.NewTemplate("promo", "x"), graphtest.NewTemplate("altra", "x")
 			promo.Category, other.Category = "MARKETING", "MARKETING"
@@ -245,6 +249,9 @@ func TestMarketingRests(t *testing.T) {
 			_, err := w.send(to, approved("altra"))
 			if e := w.refused(err, puntuale.Deferred); e.After != 24*time.Hour || w.peer.Asked() != asked {
 				t.Errorf("%+v, %d asked", e, w.peer.Asked()-asked)
+			}
+			if how == "a webhook with both names" {
+				w.refusedBy(id, approved("altra"), puntuale.Deferred)
 			}
 			w.must(to, approved("utile"))
 			w.must("+393339999999", approved("altra"))

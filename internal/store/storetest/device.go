@@ -481,6 +481,22 @@ func testTakePace(t *testing.T, w *World) {
 	}
 }
 
+// testRepeatBeforeNew checks that a device gets a repeat before new messages if the session's pace allows only one message.
+func testRepeatBeforeNew(t *testing.T, w *World) {
+	p := w.post()
+	d := p.link(true)
+	pace := puntuale.Pace{PerMinute: 2}
+	if err := p.UpdateSession(context.Background(), p.session, puntuale.SessionPatch{Pace: puntuale.Change[puntuale.Pace]{Set: true, To: pace}}); err != nil {
+		t.Fatal(err)
+	}
+	earlier, id := Begin.Add(-time.Minute), p.start(number(9), Begin.Add(-2*time.Minute))
+	p.wantTaken("the first take", p.take(d, earlier), id)
+	for i := range 5 {
+		p.start(number(i), Begin.Add(-time.Hour))
+	}
+	p.wantTaken("after the hold", p.take(d, Begin.Add(time.Hour)), id)
+}
+
 // testHeldIsBusy checks that neither the person nor the session can be removed while a device holds a message. The
 // reason is that the device may be sending the message now.
 func testHeldIsBusy(t *testing.T, w *World) {
