@@ -329,10 +329,8 @@ func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.
 	m.timer.message = m
 	if row.Intent > 0 {
 		if !s.recover(m, now) {
-			if m.stage == loading { // the message is not due yet
-				if row.Next.After(now) {
-					q.lookahead.ExpireBy(row.Next)
-				}
+			if m.stage == loading { // recover did nothing, because the next check of the message is not due yet
+				q.lookahead.ExpireBy(row.Next)
 				return rowLeftOut
 			}
 			return rowKnown

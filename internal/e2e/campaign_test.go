@@ -220,7 +220,7 @@ func TestCampaignKilled(t *testing.T) {
 	})
 }
 
-// leaving waits until messages after the first 20 leave.
+// leaving waits until messages leave to recipients after the canary. The canary has 20 recipients.
 func (m *mass) leaving(id string) {
 	m.t.Helper()
 	var before campaignState

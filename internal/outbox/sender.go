@@ -38,7 +38,7 @@ const (
 	maxQueued     = 8192 // the most deliveries in memory
 	maxUnrecorded = 256  // the most results that are not on disk yet; after a crash the events of these results are sent again
 	maxRead       = 256  // the most webhooks in one read
-	maxLook       = 512  // the most receivers that one call of the method look marks, if no new deliveries were made
+	maxLook       = 512  // how many receivers the method look marks at most in one call, if no new deliveries were made
 	perLook       = 200 * time.Microsecond
 	ownEvery      = time.Second
 	lookPoll      = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made

@@ -36,7 +36,7 @@ var noPages = map[string]string{
 
 // asks are the queries of pages that are only shown with a query.
 var asks = map[string]string{
-	"/c/{client}/messages/all":      "?state=PENDING", // if no message is left to change, this page redirects to the list
+	"/c/{client}/messages/all":      "?state=PENDING", // without a state whose messages can be changed together, this page redirects to the list
 	"/c/{client}/person":            "?phone=%2B393337654321",
 	"/c/{client}/person/live":       "?phone=%2B393337654321",
 	"/c/{client}/person/erase":      "?phone=%2B393337654321",

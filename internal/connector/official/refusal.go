@@ -15,7 +15,7 @@ const (
 	again       action = iota + 1 // send the same message later, with backoff
 	slower                        // slow the number down, because it sends too fast
 	slowerPair                    // slow down the messages to one person, because the person gets too many
-	pauseNumber                   // no message of the number leaves until a person acts, or for pauseTime
+	pauseNumber                   // no message of the number leaves for pauseTime
 	noAccess                      // no message of the number leaves for noAccessFor, because the token or its rights are wrong
 	pauseStep                     // no message with this template leaves for templateFor
 	failMessage                   // fail this message

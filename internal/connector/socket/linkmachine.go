@@ -166,7 +166,7 @@ func (m *linkMachine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated,
 // reconnect by itself: two programs that both reconnect would end each other's connections for ever.
 func (m *linkMachine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, puntuale.Reason{}) }
 
-// loggedOut records that the link ended, so that its keys are no longer valid.
+// loggedOut records that the network ended the link. The link's keys are no longer valid.
 func (m *linkMachine) loggedOut(detail puntuale.Reason) {
 	m.set(puntuale.LinkUnlinked, puntuale.LoggedOut, detail)
 	m.failures, m.quarantines = 0, 0

@@ -55,7 +55,7 @@ type world struct {
 
 	postgres bool
 	clock    clock.Clock   // nil: the system's clock
-	gate     chan struct{} // if not nil: the connector can read the keys once gate is closed
+	gate     chan struct{} // if not nil: the connector waits until the test closes this channel, and then reads the keys
 
 	mu      sync.Mutex
 	reports []puntuale.LinkReport

@@ -10,18 +10,18 @@ import (
 func TestParseRecipient(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, region, want string }{
-		// A group id does not change.
+		// The result for a group's id is the same id.
 		{"393331234567-1466093800@g.us", "IT", "393331234567-1466093800@g.us"},
 		{"120363025246125016@g.us", "IT", "120363025246125016@g.us"},
 		{"20482973843@lid", "IT", "20482973843@lid"},
 		{"AbCdEfGhIjKlMnOpQrStUv", "IT", "AbCdEfGhIjKlMnOpQrStUv"},
 		{"ABC_def-0123456789wxyz", "IT", "ABC_def-0123456789wxyz"},
 		{"0123456789012345678901", "IT", "0123456789012345678901"},
-		// A person's id does not change.
+		{"Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD", "IT", "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"},
+		// The result for a person's id is the same id.
 		{"US.13491208655302741918", "IT", "US.13491208655302741918"},
 		{"IT.ENT.11815799212886844830", "IT", "IT.ENT.11815799212886844830"},
 		{"BR." + strings.Repeat("a1", 64), "IT", "BR." + strings.Repeat("a1", 64)},
-		{"Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD", "IT", "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"},
 		// A number that is valid in the region gets the region's calling code.
 		{"3331234567", "IT", "+393331234567"},
 		{"333 123 4567", "IT", "+393331234567"},

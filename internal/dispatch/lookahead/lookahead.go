@@ -205,6 +205,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 }
 
 // Leave records that a message left memory. A read that is running may return an old row of this message.
+// LeftMemory then reports the message, so that the caller ignores the row.
 func (l *Lookahead) Leave(id puntuale.MessageID) {
 	if !l.Reading() {
 		return

@@ -40,7 +40,7 @@ type GateConfig struct {
 }
 
 // Gate bounds how many calls are executed at the same time, so that each call is answered soon. The other calls wait
-// for a short time. A caller that has as many seats as are still free gets no further seat, so that a busy caller leaves
+// for a short time. A caller gets a further seat only while it has fewer seats than are free. So a busy caller leaves
 // seats for others. The gate admits waiting callers in rotation, one call of each. Many goroutines may call its methods
 // at the same time. A nil Gate admits all calls.
 type Gate struct {

@@ -75,7 +75,8 @@ func (h *testGate) queue(name string, who admission.CallerKey, priority admissio
 	}
 }
 
-// A caller that has as many seats as are free gets no further seat. Calls that prevent sends have additional seats.
+// TestGateLeavesRoom: a caller with half of the seats gets no further seat, but other callers do. When all seats are
+// taken, calls that prevent sends use additional seats.
 func TestGateLeavesRoom(t *testing.T) {
 	t.Parallel()
 	h := newTestGate(t, 8)

@@ -17,7 +17,9 @@ type Events struct {
 	number *engine.Kind
 	end    *engine.Kind
 
-	numbered atomic.Int64 // the last client whose facts were numbered
+	// resumeAfter is used only on PostgreSQL. The next transaction numbers the facts of the clients after this client, so
+	// that each client is served. 0: the transaction begins with the first client.
+	resumeAfter atomic.Int64
 
 	mu     sync.Mutex
 	floors map[puntuale.WebhookID]dueCursor

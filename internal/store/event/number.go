@@ -52,7 +52,7 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (int, error) {
 	if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
 		return 0, fmt.Errorf("number events: %w", err)
 	}
-	s.numbered.Store(int64(n.last))
+	s.resumeAfter.Store(int64(n.last))
 	return len(n.facts), nil
 }
 
@@ -73,12 +73,12 @@ func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 		}
 		return all, nil
 	}
-	last := s.numbered.Load()
+	last := s.resumeAfter.Load()
 	all, err := read(last, numberedClients)
 	if err != nil || last == 0 || len(all) == numberedClients {
 		return all, err
 	}
-	s.numbered.Store(0)
+	s.resumeAfter.Store(0)
 	more, err := read(0, numberedClients-len(all))
 	more = slices.DeleteFunc(more, func(c puntuale.ClientID) bool { return slices.Contains(all, c) })
 	return append(all, more...), err

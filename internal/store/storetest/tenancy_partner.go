@@ -133,7 +133,8 @@ type toldDelivery struct {
 	seq     int64
 }
 
-// ofWebhooks contains every method about webhooks. Another client or partner makes the calls.
+// ofWebhooks contains every method about webhooks. theirs is the handle of a caller who does not own the delivery d. nil:
+// the method is not tried.
 var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, error){
 	"CreateWebhook": nil,
 	"Webhooks": func(theirs webhookHandle, _ toldDelivery) (any, error) {
