@@ -15,7 +15,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
-	"puntuale/internal/outbox"
+	"puntuale/internal/delivery"
 )
 
 const (
@@ -143,7 +143,7 @@ func (t *webhookFixture) number(ctx context.Context, over <-chan struct{}) error
 		select {
 		case <-over:
 			ended = true
-		case <-time.After(max(time.Millisecond, outbox.RestAfter(time.Since(begun)))):
+		case <-time.After(max(time.Millisecond, delivery.RestAfter(time.Since(begun)))):
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (t *webhookFixture) number(ctx context.Context, over <-chan struct{}) error
 type webhookFixture struct {
 	*fixture
 	db      *sql.DB
-	calls   *outbox.Caller
+	calls   *delivery.Caller
 	arrived chan arrival
 	over    chan struct{} // closed at the end, so that hanging receivers answer
 	servers []*httptest.Server
@@ -176,7 +176,7 @@ func (b *bench) withEvents(ctx context.Context, engine string, take func(context
 	}
 	defer db.Close()
 	t := &webhookFixture{fixture: f, db: db, arrived: make(chan arrival, 1<<20), over: make(chan struct{})}
-	t.calls = outbox.NewCaller(outbox.CallerConfig{
+	t.calls = delivery.NewCaller(delivery.CallerConfig{
 		Unseal: func(_ *puntuale.Webhook, sealed []byte) ([]byte, error) { return sealed, nil },
 		Clock:  clock.System(), Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
@@ -217,7 +217,7 @@ func (t *webhookFixture) send(ctx context.Context) (stop func() error, err error
 	if err != nil {
 		return nil, err
 	}
-	s := outbox.New(outbox.Config{Store: t.store, Caller: t.calls, Node: func() puntuale.NodeID { return node }, Logger: quiet()})
+	s := delivery.New(delivery.Config{Store: t.store, Caller: t.calls, Node: func() puntuale.NodeID { return node }, Logger: quiet()})
 	s.Start()
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -77,7 +77,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 			hook, path = s.agents, puntuale.ChatwootWebhooks
 		}
 		httpkit.Matched(r.Context(), r.Method+" "+path+"{id}")
-		d := &delivery{}
+		d := &webhookRequest{}
 		err := d.begin(r, admit, hook.Expects)
 		defer d.end()
 		if err != nil {
@@ -85,7 +85,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 			httpkit.NewProblem(r.Context(), cfg.Logger, err).Write(w)
 			return
 		}
-		hook.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
+		hook.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), webhookRequestKey{}, d)))
 	}), httpkit.Config{Logger: logging.Sampled(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
 		m.Request(route, status, took)
 		network := "official"
@@ -99,20 +99,20 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	}})
 }
 
-// delivery is one request to a webhook, with its permit and its memory grant.
-type delivery struct {
+// webhookRequest is one request to a network's webhook, with its permit and its memory grant.
+type webhookRequest struct {
 	pass    *admission.Permit
 	account *admission.MemoryGrant
 }
 
-type deliveryKey struct{}
+type webhookRequestKey struct{}
 
-// deliveredWithin is the longest time in which the body of a delivery may arrive.
-const deliveredWithin = 10 * time.Second
+// bodyWithin is the longest time in which the body of such a request may arrive.
+const bodyWithin = 10 * time.Second
 
 // begin admits a request. If the request cannot come from a network, begin counts it as a request of an unknown caller.
 // Codes: overloaded, rate_limited.
-func (d *delivery) begin(r *http.Request, admit admission.Limits, expects func(*http.Request) bool) (err error) {
+func (d *webhookRequest) begin(r *http.Request, admit admission.Limits, expects func(*http.Request) bool) (err error) {
 	from := httpkit.UnknownCaller(r)
 	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, admission.PriorityWrite); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (d *delivery) begin(r *http.Request, admit admission.Limits, expects func(*
 	return nil
 }
 
-func (d *delivery) end() {
+func (d *webhookRequest) end() {
 	d.account.Close()
 	d.pass.Leave()
 }
@@ -132,11 +132,11 @@ func (d *delivery) end() {
 // readDelivery reads the body of an admitted request. The request has no seat while its body arrives, so that other
 // requests can use the seat.
 func readDelivery(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
-	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
+	d, _ := r.Context().Value(webhookRequestKey{}).(*webhookRequest)
 	if d == nil {
-		d = &delivery{} // begin did not admit this request, so there are no limits
+		d = &webhookRequest{} // begin did not admit this request, so there are no limits
 	}
-	release := admission.ReadWithin(w, r, deliveredWithin)
+	release := admission.ReadWithin(w, r, bodyWithin)
 	defer release()
 	d.pass.LeaveSeat()
 	body, err := admission.ReadBody(w, r, maxBytes, d.account)

@@ -22,6 +22,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/control/webhook"
+	"puntuale/internal/delivery"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
@@ -31,7 +32,6 @@ import (
 	"puntuale/internal/mail"
 	"puntuale/internal/media"
 	"puntuale/internal/metrics"
-	"puntuale/internal/outbox"
 	"puntuale/internal/price"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
@@ -55,8 +55,8 @@ type server struct {
 	dispatch *dispatch.Dispatcher // nil: the server does not have the server role dispatch
 	sessions *session.Manager     // nil: the server does not have the server role dispatch
 	feeding  *feeding             // nil: the server does not have the server role dispatch
-	events   *outbox.Sender       // nil: the server does not have the server role dispatch
-	caller   *outbox.Caller
+	events   *delivery.Sender     // nil: the server does not have the server role dispatch
+	caller   *delivery.Caller
 	chatwoot *chatwoot.Bridge
 	agents   *chatwoot.Webhook // handles messages that agents write in Chatwoot
 	desk     *webhook.Webhooks

@@ -5,22 +5,22 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/delivery"
 	"puntuale/internal/metrics"
-	"puntuale/internal/outbox"
 )
 
 // openCaller makes the part that calls receivers of webhooks. Every node has this part, because any node may be asked
 // to test a webhook.
-func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *outbox.Caller {
+func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *delivery.Caller {
 	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed these networks
-	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Chatwoot: s.chatwoot, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
+	return delivery.NewCaller(delivery.CallerConfig{Clock: cfg.Clock, Allow: allowed, Chatwoot: s.chatwoot, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}})
 }
 
 // startEvents begins to deliver events to the webhooks that this node owns.
 func (s *server) startEvents(cfg *serverConfig, m *metrics.Meter) {
-	s.events = outbox.New(outbox.Config{Store: s.store, Caller: s.caller, Node: s.dispatch.Node, Clock: cfg.Clock, Logger: cfg.Logger, Meter: m})
+	s.events = delivery.New(delivery.Config{Store: s.store, Caller: s.caller, Node: s.dispatch.Node, Clock: cfg.Clock, Logger: cfg.Logger, Meter: m})
 	s.events.Start()
 }
 

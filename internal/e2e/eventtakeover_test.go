@@ -15,7 +15,7 @@ import (
 const (
 	// maxTwice is the largest number of deliveries that may come twice: a receiver accepted them, but the killed node
 	// had not stored their results. A receiver has at most a 16th of 256 deliveries in flight. At most 256 results wait
-	// for the disk (internal/outbox).
+	// for the disk (internal/delivery).
 	maxTwice = 256/16 + 256
 	// twiceWithin is how long before a kill the first copy of such a delivery may have come.
 	twiceWithin = 5 * time.Second

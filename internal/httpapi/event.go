@@ -8,7 +8,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/webhook"
-	"puntuale/internal/event"
+	"puntuale/internal/eventjson"
 )
 
 func registerEvents(a *api) {
@@ -57,7 +57,7 @@ func (a *api) listEvents(ctx context.Context, c *control.Client, in *call, p *ev
 func feedOf(all []puntuale.Event, next int64) eventsAnswer {
 	out := eventsAnswer{[]json.RawMessage{}, next}
 	for i, bytes := 0, 0; i < len(all); i++ {
-		entry := event.Entry(&all[i])
+		entry := eventjson.Entry(&all[i])
 		if bytes += len(entry); bytes > maxFeed && i > 0 {
 			out.Next = all[i-1].Seq
 			break

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/catalogue"
 	"puntuale/internal/control/request"
 	"puntuale/internal/control/webhook"
-	"puntuale/internal/event"
+	"puntuale/internal/eventjson"
 )
 
 func registerWebhooks(a *api) {
@@ -237,7 +237,7 @@ type deliveriesAnswer struct {
 
 func deliveryOf(d puntuale.Delivery) deliveryAnswer {
 	out := deliveryAnswer{
-		Seq: d.Seq, EventID: event.ID(&puntuale.Event{Client: d.Client, Seq: d.Seq, Type: d.Type}), Client: d.Client.String(), Type: d.Type.String(),
+		Seq: d.Seq, EventID: eventjson.ID(&puntuale.Event{Client: d.Client, Seq: d.Seq, Type: d.Type}), Client: d.Client.String(), Type: d.Type.String(),
 		State: d.State.String(), Attempts: d.Attempts, Tried: stampOrNull(d.Tried), Took: d.Took.Milliseconds(),
 	}
 	if d.State == puntuale.DeliveryWaiting {
@@ -274,7 +274,7 @@ func getDelivery(ctx context.Context, o *webhook.Owner, in *call, p *deliveryInp
 	if err != nil {
 		return nil, err
 	}
-	return event.Body(&e, wide), nil
+	return eventjson.Body(&e, wide), nil
 }
 
 // replayBody documents the body of the call that delivers events again.

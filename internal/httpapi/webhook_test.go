@@ -18,9 +18,9 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control/webhook"
+	"puntuale/internal/delivery"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit/admission"
-	"puntuale/internal/outbox"
 )
 
 // newWebhooks makes the webhooks of a service. If plain is true, receivers are on this machine and use http.
@@ -30,14 +30,14 @@ func newWebhooks(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock,
 
 // newWebhooksWith makes webhooks, with links to the given Chatwoot server.
 func newWebhooksWith(chatwoot puntuale.ChatwootCaller, tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Webhooks {
-	cfg := outbox.CallerConfig{Clock: c, Within: 5 * time.Second, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
+	cfg := delivery.CallerConfig{Clock: c, Within: 5 * time.Second, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}}
 	if plain {
 		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}
 	return webhook.New(webhook.Config{
-		Tenants: tenants, Vault: vault, Clock: c, Caller: outbox.NewCaller(cfg), Chatwoot: chatwoot, Public: "https://puntuale.example",
+		Tenants: tenants, Vault: vault, Clock: c, Caller: delivery.NewCaller(cfg), Chatwoot: chatwoot, Public: "https://puntuale.example",
 	})
 }
 

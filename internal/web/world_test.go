@@ -34,10 +34,10 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/control/webhook"
+	"puntuale/internal/delivery"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/intake"
 	"puntuale/internal/media"
-	"puntuale/internal/outbox"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
 	"puntuale/internal/web"
@@ -171,7 +171,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store, Notices: w.store}, Public: public, Resolver: w.dns})
 	receivers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	w.webhooks = webhook.New(webhook.Config{Tenants: w.store, Vault: w.vault, Clock: w.clock, Public: "https://puntuale.example",
-		Chatwoot: chatwoot.New(chatwoot.Config{HTTP: media.WebhookTransport(receivers, nil)}), Caller: outbox.NewCaller(outbox.CallerConfig{
+		Chatwoot: chatwoot.New(chatwoot.Config{HTTP: media.WebhookTransport(receivers, nil)}), Caller: delivery.NewCaller(delivery.CallerConfig{
 			Clock: w.clock, Allow: receivers,
 			Unseal: func(h *puntuale.Webhook, sealed []byte) ([]byte, error) {
 				return w.vault.Open(puntuale.SealedWebhook, h.SealPlace(), sealed)

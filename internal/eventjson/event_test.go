@@ -1,4 +1,4 @@
-package event_test
+package eventjson_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"puntuale"
-	"puntuale/internal/event"
+	"puntuale/internal/eventjson"
 )
 
 var at = time.Date(2026, 11, 25, 9, 30, 0, 123456000, time.UTC)
@@ -76,30 +76,30 @@ func TestBodies(t *testing.T) {
 	var all strings.Builder
 	for _, kind := range append(puntuale.AllEvents.Types(), puntuale.EventWebhookTest) {
 		e := one(kind)
-		for _, text := range [][]byte{event.Body(&e, false), event.Body(&e, true), event.Entry(&e)} {
+		for _, text := range [][]byte{eventjson.Body(&e, false), eventjson.Body(&e, true), eventjson.Entry(&e)} {
 			if !json.Valid(text) {
 				t.Errorf("%s: %s is no JSON", kind, text)
 			}
 		}
-		all.WriteString(event.ID(&e) + "\n")
-		all.Write(event.Body(&e, false))
+		all.WriteString(eventjson.ID(&e) + "\n")
+		all.Write(eventjson.Body(&e, false))
 		all.WriteString("\n")
 		if kind == puntuale.EventMessageSent || kind == puntuale.EventCap80 {
-			all.Write(event.Body(&e, true))
+			all.Write(eventjson.Body(&e, true))
 			all.WriteString("\n")
-			all.Write(event.Entry(&e))
+			all.Write(eventjson.Entry(&e))
 			all.WriteString("\n")
 		}
 	}
 	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged} {
 		e := one(kind) // an event whose subject no longer exists
 		e.Message, e.Reply, e.Consent = nil, nil, nil
-		all.Write(event.Body(&e, false))
+		all.Write(eventjson.Body(&e, false))
 		all.WriteString("\n")
 	}
 	moved := one(puntuale.EventMessageFailed) // an event whose message was later sent again
 	moved.Message.State, moved.Message.Reason = puntuale.Rescheduled, puntuale.Reason{}
-	all.Write(event.Body(&moved, false))
+	all.Write(eventjson.Body(&moved, false))
 	all.WriteString("\n")
 	golden(t, "bodies.golden", all.String())
 }
@@ -139,7 +139,7 @@ func TestLongTexts(t *testing.T) {
 		other.Detail = string(detail)
 		kept.Message.Reason, kept.Message.Reference = puntuale.Quoted(text), text
 		for _, e := range []puntuale.Event{reply, consent, other, kept} {
-			for _, body := range [][]byte{event.Body(&e, true), event.Entry(&e)} {
+			for _, body := range [][]byte{eventjson.Body(&e, true), eventjson.Entry(&e)} {
 				var read struct {
 					Data map[string]any
 				}
@@ -157,7 +157,7 @@ func TestLongTexts(t *testing.T) {
 	}
 	short := one(puntuale.EventReplyReceived)
 	short.Reply.Text = strings.Repeat("è", puntuale.MaxReply) // the longest text that stores accept
-	if body := event.Body(&short, true); strings.Contains(string(body), "text_truncated") {
+	if body := eventjson.Body(&short, true); strings.Contains(string(body), "text_truncated") {
 		t.Errorf("a reply of %d bytes was cut", len(body))
 	}
 }
@@ -169,7 +169,7 @@ func FuzzDetail(f *testing.F) {
 	f.Add(`{"reason":"[\"no_credit\"]"}`)
 	f.Fuzz(func(t *testing.T, detail string) {
 		e := puntuale.Event{Client: 1, Seq: 8, Type: puntuale.EventCampaignDone, Subject: 3, At: at, Detail: detail}
-		body := event.Body(&e, false)
+		body := eventjson.Body(&e, false)
 		var read struct {
 			Data struct {
 				Seq      int64  `json:"seq"`

@@ -1,5 +1,5 @@
 //go:build !race
 
-package outbox_test
+package delivery_test
 
 const raced = false

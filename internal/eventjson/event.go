@@ -1,6 +1,6 @@
-// Package event writes the JSON of events for webhooks, the event feed and the page of deliveries. Its functions are
+// Package eventjson writes the JSON of events for webhooks, the event feed and the page of deliveries. Its functions are
 // pure.
-package event
+package eventjson
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 //go:build race
 
-package outbox_test
+package delivery_test
 
 // raced says that the race detector is on. It makes everything slower.
 const raced = true

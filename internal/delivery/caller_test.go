@@ -1,4 +1,4 @@
-package outbox_test
+package delivery_test
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
-	"puntuale/internal/outbox"
+	"puntuale/internal/delivery"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -36,12 +36,12 @@ func unseal(_ *puntuale.Webhook, sealed []byte) ([]byte, error) {
 	return key, nil
 }
 
-func newCaller(set func(*outbox.CallerConfig)) *outbox.Caller {
-	cfg := outbox.CallerConfig{Unseal: unseal, Clock: clock.System(), Allow: loopback, Within: 5 * time.Second}
+func newCaller(set func(*delivery.CallerConfig)) *delivery.Caller {
+	cfg := delivery.CallerConfig{Unseal: unseal, Clock: clock.System(), Allow: loopback, Within: 5 * time.Second}
 	if set != nil {
 		set(&cfg)
 	}
-	return outbox.NewCaller(cfg)
+	return delivery.NewCaller(cfg)
 }
 
 var key = bytes.Repeat([]byte{7}, 32)
@@ -195,7 +195,7 @@ func TestReceivers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, _ := raw(t, test.answer)
-			c := newCaller(func(cfg *outbox.CallerConfig) { cfg.Within = 700 * time.Millisecond })
+			c := newCaller(func(cfg *delivery.CallerConfig) { cfg.Within = 700 * time.Millisecond })
 			began := time.Now()
 			got := c.Call(t.Context(), target(url), sent)
 			if took := time.Since(began); took > 4*time.Second {
@@ -238,7 +238,7 @@ func TestAddresses(t *testing.T) {
 		url, "https://127.0.0.1:" + port, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://0.0.0.0:" + port, "http://127.1:" + port,
 		"http://nessuno.invalid/", "https://10.0.0.1/", "https://169.254.169.254/latest", "http://192.0.2.1/", "http://1.1.1.1/", "https://[fd00::1]/",
 	} {
-		c := newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")} })
+		c := newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")} })
 		got := c.Call(t.Context(), target(address), sent)
 		code := puntuale.ParseReason(got.Answer).Code
 		if got.Status != 0 || code != puntuale.ReasonWebhookAddress && (code != puntuale.ReasonWebhookUnreachable || !strings.Contains(address, "invalid") && !strings.Contains(address, "127.1:")) {
@@ -262,7 +262,7 @@ func TestAddresses(t *testing.T) {
 // address that an attempt would accept.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
-	plain, allowing := newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")} })
+	plain, allowing := newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")} })
 	// For each address: the results without an allowed network, and with the network 10.1.2.0/24.
 	for address, want := range map[string][2]puntuale.ReasonCode{
 		"https://crm.example/hook":        {},
@@ -281,7 +281,7 @@ func TestRefuses(t *testing.T) {
 		"https://[fe80::1%25eth0]/":       {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
 		"https://[64:ff9b::1.1.1.1]/":     {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
 	} {
-		for i, c := range []*outbox.Caller{plain, allowing} {
+		for i, c := range []*delivery.Caller{plain, allowing} {
 			if got := c.Refuses(address); got != want[i] {
 				t.Errorf("%s: %q, want %q", address, got, want[i])
 			}
@@ -300,7 +300,7 @@ func TestCertificates(t *testing.T) {
 	defer h.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(h.Certificate())
-	trusting := newCaller(func(cfg *outbox.CallerConfig) { cfg.Roots = roots })
+	trusting := newCaller(func(cfg *delivery.CallerConfig) { cfg.Roots = roots })
 	_, port, _ := net.SplitHostPort(h.Listener.Addr().String())
 	for _, wrong := range []puntuale.DeliveryResult{
 		newCaller(nil).Call(t.Context(), target(h.URL), sent),                                // the authority is unknown

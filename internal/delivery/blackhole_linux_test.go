@@ -1,4 +1,4 @@
-package outbox_test
+package delivery_test
 
 import (
 	"net"
@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/outbox"
+	"puntuale/internal/delivery"
 )
 
 // TestBlackHole: a host that never completes a connection delays other receivers no longer than the answer's time
 // limit.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
-	c := newCaller(func(cfg *outbox.CallerConfig) { cfg.Within = 500 * time.Millisecond })
+	c := newCaller(func(cfg *delivery.CallerConfig) { cfg.Within = 500 * time.Millisecond })
 	began := time.Now()
 	got := c.Call(t.Context(), target("http://"+silent(t)+"/hook"), sent)
 	if took := time.Since(began); took < 400*time.Millisecond || took > 3*time.Second {

@@ -1,4 +1,4 @@
-package outbox
+package delivery
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
-	"puntuale/internal/event"
+	"puntuale/internal/eventjson"
 	"puntuale/internal/media"
 )
 
@@ -147,7 +147,7 @@ func (c *Caller) sendToChatwoot(ctx context.Context, t *puntuale.WebhookTarget, 
 
 // signed returns the request that a receiver gets, with its signature.
 func signed(secrets [][]byte, t *puntuale.WebhookTarget, e *puntuale.Event, at time.Time) puntuale.WebhookRequest {
-	id, body := event.ID(e), event.Body(e, t.Client == 0)
+	id, body := eventjson.ID(e), eventjson.Body(e, t.Client == 0)
 	return puntuale.WebhookRequest{Body: body, Header: []puntuale.HeaderField{
 		{Name: "Content-Type", Value: "application/json"},
 		{Name: "User-Agent", Value: "Puntuale"},

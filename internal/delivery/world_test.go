@@ -1,4 +1,4 @@
-package outbox_test
+package delivery_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
-	"puntuale/internal/outbox"
+	"puntuale/internal/delivery"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
 )
@@ -80,24 +80,24 @@ func (w *world) int(query string, args ...any) int64 { return w.Int(query, args.
 
 // node contains the sender of one node.
 type node struct {
-	*outbox.Sender
+	*delivery.Sender
 	id puntuale.NodeID
 }
 
 // start starts the sender of a new node. The argument lease is the length of the node's lease.
-func (w *world) start(st *store.Store, lease time.Duration, set func(*outbox.Config, *outbox.CallerConfig)) *node {
+func (w *world) start(st *store.Store, lease time.Duration, set func(*delivery.Config, *delivery.CallerConfig)) *node {
 	w.t.Helper()
 	id, err := st.Join(w.t.Context(), lease)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	calls := outbox.CallerConfig{Unseal: unseal, Clock: w.clock, Allow: loopback}
-	cfg := outbox.Config{Store: st, Node: func() puntuale.NodeID { return id }, Clock: w.clock, Logger: slog.New(slog.DiscardHandler)}
+	calls := delivery.CallerConfig{Unseal: unseal, Clock: w.clock, Allow: loopback}
+	cfg := delivery.Config{Store: st, Node: func() puntuale.NodeID { return id }, Clock: w.clock, Logger: slog.New(slog.DiscardHandler)}
 	if set != nil {
 		set(&cfg, &calls)
 	}
-	cfg.Caller = outbox.NewCaller(calls)
-	n := &node{outbox.New(cfg), id}
+	cfg.Caller = delivery.NewCaller(calls)
+	n := &node{delivery.New(cfg), id}
 	n.Start()
 	w.t.Cleanup(func() { n.stop(w.t) })
 	return n

@@ -1,4 +1,4 @@
-package outbox_test
+package delivery_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/outbox"
+	"puntuale/internal/delivery"
 	"puntuale/internal/store/storetest"
 )
 
@@ -167,7 +167,7 @@ func TestFailures(t *testing.T) {
 			clients[name] = w.Client(puntuale.AccountFull)
 			w.webhook(clients[name], all[name].URL)
 		}
-		w.start(w.Store, longLease, func(_ *outbox.Config, c *outbox.CallerConfig) { c.Within = 500 * time.Millisecond })
+		w.start(w.Store, longLease, func(_ *delivery.Config, c *delivery.CallerConfig) { c.Within = 500 * time.Millisecond })
 		for _, c := range clients {
 			w.emit(c.ID, 2)
 		}
@@ -256,7 +256,7 @@ func TestDown(t *testing.T) {
 		l := newReceiver(t, nil)
 		w.webhook(c, "http://"+freePort(t))
 		var attempts atomic.Int64
-		w.start(w.Store, longLease, func(cfg *outbox.Config, _ *outbox.CallerConfig) { cfg.Meter = counter{&attempts} })
+		w.start(w.Store, longLease, func(cfg *delivery.Config, _ *delivery.CallerConfig) { cfg.Meter = counter{&attempts} })
 		const events = 500
 		w.emit(c.ID, events)
 		for range 8 { // each round is a minute of the fake clock
@@ -384,7 +384,7 @@ func TestTakeover(t *testing.T) {
 			rw.WriteHeader(http.StatusOK)
 		})
 		w.webhook(c, l.URL)
-		dead := w.start(w.Store, 3*time.Second, func(cfg *outbox.Config, _ *outbox.CallerConfig) { cfg.Store = dying })
+		dead := w.start(w.Store, 3*time.Second, func(cfg *delivery.Config, _ *delivery.CallerConfig) { cfg.Store = dying })
 		w.emit(c.ID, events)
 		l.has(events/2, 20*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -451,7 +451,7 @@ func TestStoreAway(t *testing.T) {
 		l := newReceiver(t, nil)
 		w.webhook(c, l.URL)
 		dying := &dyingStore{OutboxStore: w.Store}
-		n := w.start(w.Store, longLease, func(cfg *outbox.Config, _ *outbox.CallerConfig) { cfg.Store = dying })
+		n := w.start(w.Store, longLease, func(cfg *delivery.Config, _ *delivery.CallerConfig) { cfg.Store = dying })
 		w.emit(c.ID, 10)
 		l.has(10, 10*time.Second)
 		w.settled(10)

@@ -1,4 +1,4 @@
-package outbox
+package delivery
 
 import (
 	"net/http"

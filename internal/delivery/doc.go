@@ -1,4 +1,4 @@
-// Package outbox sends events from the database to the receivers of webhooks.
+// Package delivery sends events from the database to the receivers of webhooks.
 //
 //	facts ─▶ numberer: gives events their numbers, makes deliveries            (numberer.go)
 //	                │ wakes
@@ -19,4 +19,4 @@
 // A receiver that hangs or fails does not delay other receivers. There are two pools of attempts: one for receivers
 // that answer, and one for receivers that do not. A receiver that keeps failing gets one attempt at a time, and the
 // waits between the attempts grow. Its other deliveries wait in the database.
-package outbox
+package delivery
