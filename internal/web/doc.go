@@ -7,12 +7,14 @@
 //   - page: what every page needs: the request and its person, routes and roles, the navigation, visits, faults,
 //     streams.
 //   - signin: sign-in, invitations and a person's own profile.
-//   - partner: the agency's clients, brand, teams, keys, audit log and usage.
+//   - account: the agency's clients and brand. Teams, keys, the audit log and usage of agencies and clients.
 //   - session: numbers, linking, Official, gateways, devices and the assisted phone.
 //   - message: the day, the calendar, the list of messages, actions on many messages, the blacklist and the simulated
 //     phone.
 //   - sequence: the list, the editor, previews, starts, templates, snippets, import and export.
+//   - person: contacts and conversations.
 //   - campaign: mass sends.
+//   - automation: rules that act automatically, and their hooks.
 //   - webhook: webhooks and their deliveries.
 //   - view: the components of pages. language: the texts. static: style and scripts.
 //

@@ -1,6 +1,6 @@
-// Package partner contains the pages of the agency: clients and their accounts, brand, teams, API keys, the audit log
+// Package account contains the pages of the agency: clients and their accounts, brand, teams, API keys, the audit log
 // and usage. It also contains a client's own pages of teams, keys, the audit log and usage.
-package partner
+package account
 
 import (
 	"slices"
