@@ -1,5 +1,5 @@
-// Package deviceclient is a client program for the API of docs/device.md. It links a program as a device, takes
-// messages, passes each message to a command, and reports the outcome.
+// Package deviceclient calls the API of docs/device.md. It runs on the user's machine, not in the server ("puntuale
+// device"). It links a program as a device, takes messages, passes each message to a command, and reports the outcome.
 //
 // A crash at any time neither loses a report nor runs the command twice for one message. The device writes each step to
 // the [Journal] before the step itself. Before a call that takes messages, the device writes the call's id. The device

@@ -1,4 +1,5 @@
-// Package roster reads lists of recipients that people upload: CSV or XLSX, row by row, with limited memory and disk.
+// Package roster reads lists of people that users upload for a campaign or as contacts. A list is CSV or XLSX. The
+// package reads it row by row, with limited memory and disk.
 //
 // A list has a header row. A fault of one row is a [RowError], and the reader continues with the next row. A fault of
 // the whole list is a [FileError], and ends the list. Any other error comes from the upload's connection, from the disk

@@ -1,5 +1,6 @@
 // Package session opens the sessions of this node at their connectors, and stores the changes of their links. It also
-// executes the commands that any node gives for these sessions.
+// executes the commands that any node gives for these sessions. It stands between the dispatcher, which decides which
+// sessions this node owns, and the connectors, which talk to the networks.
 //
 // The dispatcher decides which sessions belong to the node ([Manager.Own]). The manager opens each session at its
 // connector, and closes it before another node may own it. Calls for one session run one after the other, in a

@@ -289,7 +289,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 		for _, name := range namesOf(s.To, s.ToID) {
 			a.marketingPauses.pauseFor(name, e.At.Add(tomorrowWait), r.now)
 		}
-	case row.action == pauseStep:
+	case row.action == pauseTemplate:
 		a.reconsider("", false)
 	case row.action == noAccess:
 		a.pause(puntuale.LinkUnlinked, row.reason, refusal, noAccessFor)

@@ -12,16 +12,16 @@ import (
 type action int8
 
 const (
-	again       action = iota + 1 // send the same message later, with backoff
-	slower                        // slow the number down, because it sends too fast
-	slowerPair                    // slow down the messages to one person, because the person gets too many
-	pauseNumber                   // no message of the number leaves for pauseTime
-	noAccess                      // no message of the number leaves for noAccessFor, because the token or its rights are wrong
-	pauseStep                     // no message with this template leaves for templateFor
-	failMessage                   // fail this message
-	pausePerson                   // no message to this person leaves for a day, unless the person writes
-	optedOut                      // record that this person opted out of marketing
-	noMarketing                   // no marketing to this person leaves for 24 hours
+	again         action = iota + 1 // send the same message later, with backoff
+	slower                          // slow the number down, because it sends too fast
+	slowerPair                      // slow down the messages to one person, because the person gets too many
+	pauseNumber                     // no message of the number leaves for pauseTime
+	noAccess                        // no message of the number leaves for noAccessFor, because the token or its rights are wrong
+	pauseTemplate                   // no message with this template leaves for templateFor
+	failMessage                     // fail this message
+	pausePerson                     // no message to this person leaves for a day, unless the person writes
+	optedOut                        // record that this person opted out of marketing
+	noMarketing                     // no marketing to this person leaves for 24 hours
 )
 
 // rule is one row of the table of refusals.
@@ -77,13 +77,13 @@ var rules = map[int]rule{
 	0: {noAccess, reasonToken}, 190: {noAccess, reasonToken},
 	3: {noAccess, reasonRights}, 10: {noAccess, reasonRights}, 131005: {noAccess, reasonRights},
 
-	132000: {pauseStep, puntuale.ReasonTemplateValues}, 132012: {pauseStep, puntuale.ReasonTemplateValues}, 132018: {pauseStep, puntuale.ReasonTemplateValues},
-	132001: {pauseStep, puntuale.ReasonNoTemplate},
-	132005: {pauseStep, reasonTemplateLong},
-	132007: {pauseStep, reasonTemplateRules},
-	132015: {pauseStep, puntuale.ReasonTemplatePaused},
-	132016: {pauseStep, puntuale.ReasonTemplateDisabled},
-	132068: {pauseStep, reasonTemplate}, 132069: {pauseStep, reasonTemplate}, 131063: {pauseStep, reasonTemplate},
+	132000: {pauseTemplate, puntuale.ReasonTemplateValues}, 132012: {pauseTemplate, puntuale.ReasonTemplateValues}, 132018: {pauseTemplate, puntuale.ReasonTemplateValues},
+	132001: {pauseTemplate, puntuale.ReasonNoTemplate},
+	132005: {pauseTemplate, reasonTemplateLong},
+	132007: {pauseTemplate, reasonTemplateRules},
+	132015: {pauseTemplate, puntuale.ReasonTemplatePaused},
+	132016: {pauseTemplate, puntuale.ReasonTemplateDisabled},
+	132068: {pauseTemplate, reasonTemplate}, 132069: {pauseTemplate, reasonTemplate}, 131063: {pauseTemplate, reasonTemplate},
 
 	131047: {failMessage, reasonWindow},
 	131051: {failMessage, reasonKind},
@@ -187,7 +187,7 @@ func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError
 	case noAccess:
 		refusal.Kind = puntuale.SessionDown
 		a.pause(puntuale.LinkUnlinked, r.reason, e, noAccessFor)
-	case pauseStep:
+	case pauseTemplate:
 		if template != "" {
 			refusal.Kind, refusal.After = puntuale.Deferred, templateFor
 			a.pauseTemplate(template, refusal, now.Add(templateFor))

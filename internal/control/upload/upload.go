@@ -1,5 +1,3 @@
-// Package upload bounds how many lists one server reads at the same time, and converts the errors of a list's file into
-// faults.
 package upload
 
 import (

@@ -12,26 +12,26 @@ import (
 
 const oneDay = 24 * time.Hour
 
-// tellsBefore lists numbers of days. A client gets an event this many days before its last day of service.
-var tellsBefore = [...]int{14, 3, 0}
+// eventDays lists on which days a client gets an event. Each value is a number of days before the last day of service.
+var eventDays = [...]int{14, 3, 0}
 
-// expiredStep is the number of the event after the end of service. The events of tellsBefore have the numbers from 1.
-const expiredStep = len(tellsBefore) + 1
+// afterEndEvent is the number of the event after the end of service. The events of eventDays have the numbers 1 to 3.
+const afterEndEvent = len(eventDays) + 1
 
 // DueExpiries finds the clients that must get an event about the end of their service. $1 is the present time. An end
 // before $2 causes no event any more.
 const DueExpiries = `
-select k.id from client k where k.expires_at > $2 and k.expires_at <= $1::bigint + 1296000000000 and k.deleted_at = 0 and ` + expiryStep + ` > ` + expiryTold + `
+select k.id from client k where k.expires_at > $2 and k.expires_at <= $1::bigint + 1296000000000 and k.deleted_at = 0 and ` + dueExpiryEvent + ` > ` + lastExpiryEvent + `
 order by k.id limit $3`
 
 const (
-	// expires_at is the end of the last day. So each limit is a value of tellsBefore plus one day: 1, 4 and 15 days.
-	expiryStep = `case when k.expires_at <= $1::bigint then 4 when k.expires_at <= $1::bigint + 86400000000 then 3 when k.expires_at <= $1::bigint + 345600000000 then 2 else 1 end`
+	// expires_at is the end of the last day. So each limit is a value of eventDays plus one day: 1, 4 and 15 days.
+	dueExpiryEvent = `case when k.expires_at <= $1::bigint then 4 when k.expires_at <= $1::bigint + 86400000000 then 3 when k.expires_at <= $1::bigint + 345600000000 then 2 else 1 end`
 
-	expiryTold = `case when k.expiry_told_at = k.expires_at then k.expiry_told else 0 end`
+	lastExpiryEvent = `case when k.expiry_told_at = k.expires_at then k.expiry_told else 0 end`
 
 	lockExpiries = `
-select k.id, k.expires_on, k.expires_at, ` + expiryTold + ` from $u(c bigint) join client k on k.id = u.c
+select k.id, k.expires_on, k.expires_at, ` + lastExpiryEvent + ` from $u(c bigint) join client k on k.id = u.c
 where k.expires_at > 0 and k.deleted_at = 0 order by k.id for no key update of k`
 )
 
@@ -40,20 +40,20 @@ type expiry struct {
 	client   puntuale.ClientID
 	last     puntuale.Date
 	at       time.Time
-	reported int
+	reported int // number of the last event that the client got; 0: none
 }
 
-// step returns the number of the last event that is due, or 0 if no event is due.
-func (e *expiry) step(now time.Time) (step int) {
+// dueEvent returns the number of the last event that is due, or 0 if no event is due.
+func (e *expiry) dueEvent(now time.Time) (number int) {
 	if !now.Before(e.at) {
-		return expiredStep
+		return afterEndEvent
 	}
-	for i, days := range tellsBefore {
+	for i, days := range eventDays {
 		if e.daysLeft(now) <= days {
-			step = i + 1
+			number = i + 1
 		}
 	}
-	return step
+	return number
 }
 
 // daysLeft returns the number of days until the last day of service.
@@ -96,11 +96,11 @@ func tellExpiries(ctx context.Context, a engine.Querier, due []puntuale.ClientID
 	var facts []outbox.Fact
 	var expiries []expiry
 	for _, e := range all {
-		step := e.step(now)
-		if step <= e.reported {
+		number := e.dueEvent(now)
+		if number <= e.reported {
 			continue // another node has written this event
 		}
-		e.reported = step
+		e.reported = number
 		expiries = append(expiries, e)
 		f, err := e.fact(now)
 		if err != nil {
@@ -116,7 +116,7 @@ func tellExpiries(ctx context.Context, a engine.Querier, due []puntuale.ClientID
 		engine.Column(expiries, func(e *expiry) int64 { return int64(e.reported) }),
 		engine.Column(expiries, func(e *expiry) int64 { return engine.Micros(e.at) }),
 	}); err != nil {
-		return fmt.Errorf("note what clients were told: %w", err)
+		return fmt.Errorf("store which events clients got: %w", err)
 	}
 	return outbox.Tell(ctx, a, now, facts...)
 }
@@ -127,7 +127,7 @@ func (e *expiry) fact(now time.Time) (outbox.Fact, error) {
 		Last string `json:"expiration_date"`
 		Days *int   `json:"days,omitempty"`
 	}{Last: e.last.String()}
-	if e.reported < expiredStep {
+	if e.reported < afterEndEvent {
 		f.Type, members.Days = puntuale.EventAccountExpiring, new(e.daysLeft(now))
 	}
 	var err error

@@ -1,4 +1,5 @@
-// Package event makes events from facts, and gives the events to feeds and webhooks.
+// Package event stores events: it numbers the facts of the outbox, and makes one delivery of each event for each
+// webhook that wants it. It reads events for the feed and for internal/delivery, which sends the deliveries.
 //
 // A client's stream is its row of the table event_stream, with the last number and the wanted types of events. A
 // numberer locks this row. It numbers the facts that it sees, in the order of the facts' ids and without gaps. It also

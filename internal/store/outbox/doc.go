@@ -1,5 +1,6 @@
-// Package outbox writes facts into the outbox, inside the transactions that make the facts true. During an erasure, it
-// removes the receivers' answers about the person. Package event makes events from the facts.
+// Package outbox stores facts, such as "this message was delivered", in the transactions that make them true. Package
+// event later makes events from the facts. During an erasure, package outbox removes the receivers' answers about the
+// person.
 //
 // # Nobody misses a fact
 //
