@@ -131,8 +131,8 @@ type DeliveryFilter struct {
 	State *DeliveryState // nil: deliveries in every state
 }
 
-// Replay chooses deliveries of a webhook. The chosen deliveries start again with a first attempt, and their events keep
-// their ids.
+// Replay chooses the deliveries of a webhook that meet all of its conditions. The chosen deliveries start again with a
+// first attempt, and their events keep their ids.
 type Replay struct {
 	From, To time.Time // range of the events' times; a zero time sets no limit
 	Failed   bool      // only deliveries that were given up

@@ -291,6 +291,47 @@ func TestWebhookTest(t *testing.T) {
 	})
 }
 
+// TestReplay: a call that delivers events again chooses them by number, by period and by failure. If the call has
+// several of these, an event must meet all of them.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true, internet: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "full")
+		var hook issuedWebhook
+		s.must(&hook, "POST", "/api/webhooks", a.Key, `{"url":"https://crm.example/hook"}`)
+		id := s.newSequence(a.Key, stepDate)
+		for _, phone := range []string{"3331234567", "3331234568"} {
+			s.must(nil, "POST", "/api/start/"+id, a.Key, `{"phone":"`+phone+`","quando":"2026-12-01T10:00"}`)
+		}
+		s.must(nil, "POST", "/api/stop/"+id, a.Key, `{"phone":"3331234567"}`)
+		s.must(nil, "POST", "/api/stop/"+id, a.Key, `{"phone":"3331234568"}`)
+		s.number()
+		var feed struct {
+			Events []struct{ Seq int64 }
+		}
+		s.must(&feed, "GET", "/api/events", a.Key, "")
+		if len(feed.Events) != 2 {
+			t.Fatalf("events: %+v", feed)
+		}
+		now := s.clock.Now()
+		seq, before, after := feed.Events[0].Seq, now.Add(-time.Hour).Format(time.RFC3339), now.Add(time.Hour).Format(time.RFC3339)
+		for body, want := range map[string]int{
+			`{}`: 2, `{"failed":true}`: 0, fmt.Sprintf(`{"seqs":[%d]}`, seq): 1, `{"seqs":[]}`: 0,
+			`{"from":"` + before + `"}`: 2, `{"from":"` + after + `"}`: 0, `{"to":"` + before + `"}`: 0,
+			fmt.Sprintf(`{"seqs":[%d],"from":%q,"to":%q}`, seq, before, after): 1,
+			fmt.Sprintf(`{"seqs":[%d],"from":%q}`, seq, after):                 0,
+			fmt.Sprintf(`{"seqs":[%d],"to":%q}`, seq, before):                  0,
+			fmt.Sprintf(`{"seqs":[%d],"failed":true}`, seq):                    0,
+		} {
+			var got struct{ Deliveries int }
+			s.must(&got, "POST", "/api/webhooks/"+hook.ID+"/replay", a.Key, body)
+			if got.Deliveries != want {
+				t.Errorf("%s: %d deliveries, want %d", body, got.Deliveries, want)
+			}
+		}
+	})
+}
+
 // TestFeed reads a client's events by number. A reader can wait for the first event.
 func TestFeed(t *testing.T) {
 	t.Parallel()

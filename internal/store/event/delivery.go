@@ -142,7 +142,7 @@ const (
  and d.at <= $5 order by d.webhook_id, d.at, d.client_id, d.seq limit $6 for update of d`
 
 	replaySeqs = `select d.at, d.client_id, d.seq, d.state from $u(s bigint) cross join outbox_event e cross join delivery d
- where e.client_id = $2 and e.seq = u.s and d.webhook_id = $1 and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq
+ where e.client_id = $2 and e.seq = u.s and e.at >= $3 and e.at <= $4 and d.webhook_id = $1 and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq
  order by d.webhook_id, d.at, d.client_id, d.seq for update of d`
 
 	waitAgain = `update delivery set state = 0, attempts = 0, next_at = $2::bigint from $u(t bigint, c bigint, s bigint)
@@ -168,7 +168,7 @@ func (s Account) Replay(ctx context.Context, id puntuale.WebhookID, r puntuale.R
 		if r.Seqs != nil {
 			part := r.Seqs[:min(engine.Chunk, len(r.Seqs))]
 			r.Seqs = r.Seqs[len(part):]
-			text, args = replaySeqs, []any{id, r.Client, engine.Columns{part}}
+			text, args = replaySeqs, []any{id, r.Client, engine.Micros(r.From), to, engine.Columns{part}}
 		}
 		var n int
 		if err := s.db.Write(ctx, s.owner(), func(ctx context.Context, a engine.Querier) error {
