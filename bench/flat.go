@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// flatMost is the highest allowed ratio: a call's cost in the largest database, divided by the call's cost in the
+// maxFlat is the highest allowed ratio: a call's cost in the largest database, divided by the call's cost in the
 // smallest one. In a full run, the largest database has a thousand times the messages of the smallest one. An index
 // over a thousand times as many rows has one or two more levels. A call whose work grows with the rows would cost
 // hundreds of times as much.
-const flatMost = 2.0
+const maxFlat = 2.0
 
 // flat contains the costs of one query in databases of different sizes.
 type flat struct {
@@ -40,7 +40,7 @@ func (b *bench) flats() (all []flat) {
 			}
 			var ok bool
 			f.ratio, _, _, ok = b.sheet.ratio(questionFigure(q.name, slices.Max(sizes), engine), questionFigure(q.name, slices.Min(sizes), engine))
-			f.met = ok && f.ratio <= flatMost
+			f.met = ok && f.ratio <= maxFlat
 			all = append(all, f)
 		}
 	}

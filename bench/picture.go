@@ -12,7 +12,7 @@ const (
 	rowHeight  = 26
 	labelWidth = 640
 	barWidth   = 360
-	barMost    = 4.0 // length of the longest bar, in multiples of the bound; longer bars are cut off
+	maxBar     = 4.0 // length of the longest bar, in multiples of the bound; longer bars are cut off
 	headHeight = 44
 )
 
@@ -29,12 +29,12 @@ func drawing(all []verdict) string {
 	width, height := labelWidth+barWidth+130, headHeight+rowHeight*len(drawn)+8
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-label="How far each bound is reached">`+"\n", width, height)
 	fmt.Fprintf(&out, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
-	bound := labelWidth + barWidth/barMost
+	bound := labelWidth + barWidth/maxBar
 	fmt.Fprintf(&out, `<text x="%.0f" y="36" text-anchor="middle" fill="#333333">the bound</text>`+"\n", bound)
-	fmt.Fprintf(&out, `<text x="%d" y="16" text-anchor="end" fill="#333333">longer is better; beyond %.0f times the bound bars are cut</text>`+"\n", width-8, barMost)
+	fmt.Fprintf(&out, `<text x="%d" y="16" text-anchor="end" fill="#333333">longer is better; beyond %.0f times the bound bars are cut</text>`+"\n", width-8, maxBar)
 	for i, v := range drawn {
 		y := headHeight + i*rowHeight
-		length := barWidth * math.Min(v.share(), barMost) / barMost
+		length := barWidth * math.Min(v.share(), maxBar) / maxBar
 		colour := "#1b7f3b"
 		if !v.met {
 			colour = "#b3261e"

@@ -44,7 +44,7 @@ func (b *bench) print(to io.Writer) error {
 		fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\t%s\t%s\n", v.name(), shown(v.median), shown(v.lowest), shown(v.highest), v.byEffort(), v.bound(), v.word())
 	}
 	if rows := b.flatTable(); len(rows) > 0 {
-		fmt.Fprintf(out, "\ncost stays flat: at most %g times\n", flatMost)
+		fmt.Fprintf(out, "\ncost stays flat: at most %g times\n", maxFlat)
 		for _, row := range rows {
 			fmt.Fprintln(out, strings.Join(row, "\t"))
 		}

@@ -98,7 +98,7 @@ func (b *bench) results() string {
 		}
 		sizes := b.sizesAsked()
 		fmt.Fprintf(&out, "\nBeside %s pending messages, %d of %d calls take at most %g times as long as beside %s. The others grow:\n\n%s",
-			count(sizes[len(sizes)-1]), len(all)-len(grows), len(all), flatMost, count(sizes[0]), strings.Join(grows, ""))
+			count(sizes[len(sizes)-1]), len(all)-len(grows), len(all), maxFlat, count(sizes[0]), strings.Join(grows, ""))
 	}
 	fmt.Fprintf(&out, "\n[All figures](%s)\n\n", figuresPage)
 	return out.String()
@@ -113,7 +113,7 @@ func (b *bench) figures() string {
 		fmt.Fprintf(&out, "| %s | %s | %s to %s | %s | %s | %s |\n", v.name(), shown(v.median), shown(v.lowest), shown(v.highest), v.byEffort(), v.bound(), v.word())
 	}
 	if rows := b.flatTable(); len(rows) > 0 {
-		fmt.Fprintf(&out, "\n## Cost stays flat\n\nBeside the most pending messages a call may take at most %g times as long as beside the fewest.\n\n", flatMost)
+		fmt.Fprintf(&out, "\n## Cost stays flat\n\nBeside the most pending messages a call may take at most %g times as long as beside the fewest.\n\n", maxFlat)
 		for i, row := range rows {
 			fmt.Fprintf(&out, "| %s |\n", strings.Join(row, " | "))
 			if i == 0 {

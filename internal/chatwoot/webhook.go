@@ -18,9 +18,9 @@ import (
 
 // Limits of one request from Chatwoot, which waits five seconds for the answer.
 const (
-	webhookMost  = 1 << 20 // the largest body, in bytes
-	webhookWait  = 4 * time.Second
-	attachedMost = 15 // Chatwoot accepts at most 15 files in one message; each file becomes one message to the person
+	maxWebhook  = 1 << 20 // the largest body, in bytes
+	webhookWait = 4 * time.Second
+	maxAttached = 15 // Chatwoot accepts at most 15 files in one message; each file becomes one message to the person
 )
 
 // WebhookConfig is what [NewWebhook] needs. All members must be set.
@@ -104,7 +104,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	text, err := h.cfg.ReadBody(w, r, webhookMost)
+	text, err := h.cfg.ReadBody(w, r, maxWebhook)
 	switch puntuale.CodeOf(err) {
 	case "":
 		w.WriteHeader(h.take(ctx, &link, text))
@@ -235,7 +235,7 @@ func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text [
 	if r.Content != nil {
 		a.Text = *r.Content
 	}
-	files := r.Attachments[:min(len(r.Attachments), attachedMost)]
+	files := r.Attachments[:min(len(r.Attachments), maxAttached)]
 	for a.Part = 0; a.Part < max(1, len(files)); a.Part++ {
 		if a.Part < len(files) {
 			a.Media, a.MediaName = files[a.Part].URL, files[a.Part].name()

@@ -373,10 +373,10 @@ func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session pu
 }
 
 const (
-	checkWait  = 15 * time.Second // how long a call waits for its check
-	checkStale = 10 * time.Second // after this time without progress, a check counts as stopped, and the next call begins a new check
-	checkMost  = 10 * time.Minute
-	checkLook  = 200 * time.Millisecond
+	checkWait    = 15 * time.Second // how long a call waits for its check
+	checkStale   = 10 * time.Second // after this time without progress, a check counts as stopped, and the next call begins a new check
+	maxCheckTime = 10 * time.Minute
+	checkLook    = 200 * time.Millisecond
 )
 
 // CheckCampaign checks every recipient, and returns a report of the messages that a start would send. After 15 s it
@@ -405,7 +405,7 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 	}); err != nil {
 		return puntuale.CampaignCheck{}, fmt.Errorf("begin to check campaign %d: %w", stored.ID, err)
 	}
-	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkMost)
+	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCheckTime)
 	ended := make(chan error, 1)
 	go func() {
 		defer cancel()

@@ -110,9 +110,9 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 }
 
 // drained calls the function do while no message of the session is in flight. If do returns an error, drained lets the
-// session send again. The drain ends by itself after drainMost, because this process may stop before that.
+// session send again. The drain ends by itself after maxDrain, because this process may stop before that.
 func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() error) error {
-	order := puntuale.DrainOrder{Until: c.control.clock.Now().Add(drainMost)}
+	order := puntuale.DrainOrder{Until: c.control.clock.Now().Add(maxDrain)}
 	err := c.command(ctx, id, puntuale.CommandDrain, order.JSON())
 	if err == nil {
 		err = do()
@@ -192,7 +192,7 @@ const (
 	// codeGrace is how long a code is still shown after its end. The next code may not be stored yet, and a caller must
 	// always get a code.
 	codeGrace  = 2 * time.Second
-	drainMost  = 40 * time.Second
+	maxDrain   = 40 * time.Second
 	resumeWait = 5 * time.Second
 )
 

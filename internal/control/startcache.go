@@ -20,9 +20,9 @@ type startCache struct {
 // Servers of the previous version may change a client without a change of its revision. Therefore, no data are stored
 // for long.
 const (
-	rememberFor  = time.Second
-	rememberMost = 4096     // the most entries of each kind
-	rememberSize = 16 << 10 // the largest size of a sequence's steps, in bytes
+	rememberFor   = time.Second
+	maxRemembered = 4096     // the most entries of each kind
+	rememberSize  = 16 << 10 // the largest size of a sequence's steps, in bytes
 )
 
 // startKey identifies a sequence at one revision of its client.
@@ -77,7 +77,7 @@ func (m *startCache) keepStart(k startKey, info startInfo, now time.Time) {
 	m.starts.put(k, info, now)
 }
 
-// generations is a map whose entries expire after [rememberFor]. It never contains more than twice [rememberMost]
+// generations is a map whose entries expire after [rememberFor]. It never contains more than twice [maxRemembered]
 // entries.
 type generations[K comparable, V any] struct {
 	young, old map[K]dated[V]
@@ -99,7 +99,7 @@ func (g *generations[K, V]) get(k K, now time.Time) (V, bool) {
 }
 
 func (g *generations[K, V]) put(k K, v V, now time.Time) {
-	if age := now.Sub(g.begun); g.young == nil || len(g.young) >= rememberMost || age < 0 || age >= rememberFor {
+	if age := now.Sub(g.begun); g.young == nil || len(g.young) >= maxRemembered || age < 0 || age >= rememberFor {
 		g.old, g.young, g.begun = g.young, map[K]dated[V]{}, now
 	}
 	g.young[k] = dated[V]{v, now}

@@ -13,13 +13,13 @@ type campaignQueue struct {
 
 // Limits of the campaign queues in memory. All campaign queues together may use a quarter of the memory for messages.
 const (
-	campaignMost   = 1024
+	maxCampaign    = 1024
 	campaignMemory = memory / 4
 )
 
-// campaignMost returns how many messages of one campaign queue may be in memory.
-func (s *scheduler) campaignMost() int {
-	return min(max(campaignMemory/max(1, len(s.queues)), queueLeast), campaignMost)
+// maxCampaign returns how many messages of one campaign queue may be in memory.
+func (s *scheduler) maxCampaign() int {
+	return min(max(campaignMemory/max(1, len(s.queues)), minQueue), maxCampaign)
 }
 
 // recipientKey identifies a recipient of a session. Messages of campaigns to a phone have one key, and all other
@@ -71,7 +71,7 @@ func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Que
 		}
 	}
 	if len(queues) == 1 {
-		limit = s.campaignMost() + queues[0].campaign.inMemory
+		limit = s.maxCampaign() + queues[0].campaign.inMemory
 	}
 	return from, limit
 }
@@ -87,7 +87,7 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 			continue
 		}
 		count[row.Session]++
-		if q.campaign.inMemory < s.campaignMost() || row.Intent != 0 || !q.canSend() {
+		if q.campaign.inMemory < s.maxCampaign() || row.Intent != 0 || !q.canSend() {
 			s.takeRow(q, row, now)
 		}
 	}

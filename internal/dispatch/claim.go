@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	claimers     = 2      // the largest number of claims at the same time, if there is a backlog
-	claimMost    = 512    // the largest number of messages in one claim
-	inFlightMost = 32_768 // the largest number of attempts without a recorded outcome
-	claimRetry   = 200 * time.Millisecond
+	claimers    = 2      // the largest number of claims at the same time, if there is a backlog
+	maxClaim    = 512    // the largest number of messages in one claim
+	maxInFlight = 32_768 // the largest number of attempts without a recorded outcome
+	claimRetry  = 200 * time.Millisecond
 )
 
 // claims is the state of claiming.
@@ -33,7 +33,7 @@ func (s *scheduler) claim(now time.Time) {
 			return
 		}
 		batch := s.batch(now)
-		s.claims.full = len(batch) == claimMost
+		s.claims.full = len(batch) == maxClaim
 		if len(batch) == 0 {
 			return
 		}
@@ -42,7 +42,7 @@ func (s *scheduler) claim(now time.Time) {
 }
 
 func (s *scheduler) mayClaim(now time.Time) bool {
-	if s.node == 0 || s.life.retiring || s.claims.stuck || s.attempts.count() >= inFlightMost || !s.health.leased() {
+	if s.node == 0 || s.life.retiring || s.claims.stuck || s.attempts.count() >= maxInFlight || !s.health.leased() {
 		return false
 	}
 	return !now.Before(s.claims.resume) || s.claims.resume.Sub(now) > claimRetry
@@ -50,7 +50,7 @@ func (s *scheduler) mayClaim(now time.Time) bool {
 
 // batch takes the messages of one claim from the fair queue.
 func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
-	for len(batch) < claimMost {
+	for len(batch) < maxClaim {
 		q := s.fair.next()
 		if q == nil {
 			break

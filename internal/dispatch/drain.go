@@ -20,8 +20,8 @@ func (d *drain) active() bool { return !d.end.IsZero() }
 // hasEnded reports whether a running drain has reached its end.
 func (d *drain) hasEnded(now time.Time) bool { return d.active() && !now.Before(d.end) }
 
-// drainMost is the longest drain. The caller's clock, which sets the end, may be ahead of this node's clock.
-const drainMost = 40 * time.Second
+// maxDrain is the longest drain. The caller's clock, which sets the end, may be ahead of this node's clock.
+const maxDrain = 40 * time.Second
 
 // drain prevents new attempts of a session until the time in the argument end. It closes the channel quiet when nothing
 // of the session is in flight.
@@ -31,7 +31,7 @@ func (s *scheduler) drain(session puntuale.SessionID, end time.Time, quiet chan 
 		close(quiet)
 		return
 	}
-	if latest := s.cfg.Clock.Now().Add(drainMost); end.After(latest) {
+	if latest := s.cfg.Clock.Now().Add(maxDrain); end.After(latest) {
 		end = latest
 	}
 	q.drain.end = end

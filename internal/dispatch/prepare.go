@@ -20,7 +20,7 @@ const (
 	panicsAllowed   = 3
 	repeatTries     = 4 // after a failed preparation, a repeat waits as long as a normal message waits after this number of failures
 	loadsAtOne      = 1
-	loadMost        = 1000
+	maxLoad         = 1000
 )
 
 // loader reads the contents of messages that were added to memory.
@@ -69,7 +69,7 @@ func (s *scheduler) load() {
 		if len(*list) == 0 {
 			list = &s.loader.campaigns
 		}
-		n := min(len(*list), loadMost)
+		n := min(len(*list), maxLoad)
 		batch := make([]*queuedMessage, 0, n)
 		for _, m := range (*list)[:n] {
 			if m.stage == loading {

@@ -12,8 +12,8 @@ import (
 // Limits of messages in memory, and of reads.
 const (
 	memory      = 32_768 // largest number of messages in memory, of all sessions
-	queueMost   = 16_384 // largest number of messages in memory, of one session
-	queueLeast  = 32     // this number of messages of one session may always be in memory, even if many sessions are busy
+	maxQueue    = 16_384 // largest number of messages in memory, of one session
+	minQueue    = 32     // this number of messages of one session may always be in memory, even if many sessions are busy
 	sharedRows  = 128    // largest number of rows of each session, if several sessions are read together
 	smallQueue  = 32     // a session with at most this many messages in memory is read together with others
 	queuesAtOne = 256
@@ -22,8 +22,8 @@ const (
 	// takeoverRows is how many rows one read may scan for messages in retry, in sessions that this node just got. A
 	// session with more than its part of these rows is read alone. If it has even more rows than takeoverRows, the
 	// remaining messages have no recipient order.
-	takeoverRows  = 16_384
-	takeoverLeast = 128 // rows of each session that a read may always scan
+	takeoverRows = 16_384
+	minTakeover  = 128 // rows of each session that a read may always scan
 )
 
 // reader is the state of the reads.
@@ -71,7 +71,7 @@ func (s *scheduler) capacity() int {
 	if s.inMemory > memory/2 {
 		busy = max(1, len(s.queues))
 	}
-	return min(max(memory/busy, queueLeast), queueMost)
+	return min(max(memory/busy, minQueue), maxQueue)
 }
 
 // refill starts a read for a session that has few messages in memory while the database has more.
@@ -80,7 +80,7 @@ func (s *scheduler) refill(q *sessionQueue) {
 		return
 	}
 	low := q.lookahead.More() && q.withoutCampaigns() < s.capacity()/4
-	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.inMemory < s.campaignMost()/4
+	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.inMemory < s.maxCampaign()/4
 	if low || campaignsLow {
 		s.act(q, q.lookahead.Refill(low, campaignsLow, s.cfg.Clock.Now()))
 	}
@@ -125,7 +125,7 @@ func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 // room returns how many new rows a read of the session may return. A row is new if it is not in memory yet.
 func (s *scheduler) room(q *sessionQueue) int {
 	if !q.canSend() {
-		return min(max(memory/max(1, s.reader.blocked), 2*sharedRows), queueMost)
+		return min(max(memory/max(1, s.reader.blocked), 2*sharedRows), maxQueue)
 	}
 	return max(s.capacity()-q.withoutCampaigns(), sharedRows)
 }
@@ -198,7 +198,7 @@ func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.Sessio
 	if len(fresh) > 0 {
 		// A message in retry is due again within retryReach. A message that was due more than orderWait ago holds back
 		// no other messages any more.
-		maximum := max(takeoverRows/len(fresh), takeoverLeast)
+		maximum := max(takeoverRows/len(fresh), minTakeover)
 		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), maximum); r.err != nil {
 			return r
 		}
@@ -344,7 +344,7 @@ func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.
 		q.lookahead.ExpireBy(row.ValidUntil)
 		return rowLeftOut
 	}
-	if n := len(q.messages); n >= 2*queueMost || s.inMemory >= memory && n >= queueLeast {
+	if n := len(q.messages); n >= 2*maxQueue || s.inMemory >= memory && n >= minQueue {
 		return rowNoRoom
 	}
 	s.addToMemory(m)

@@ -10,7 +10,7 @@ import (
 
 const (
 	recorders   = 2                     // number of goroutines that record outcomes
-	recordMost  = 1000                  // largest number of outcomes in one call
+	maxRecord   = 1000                  // largest number of outcomes in one call
 	recordFirst = 50 * time.Millisecond // wait after a failure; the wait doubles up to recordLast
 	recordLast  = time.Second
 )
@@ -79,13 +79,13 @@ func (r *recorder) run(ctx context.Context) {
 func (r *recorder) next() []pendingOutcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.pending) <= recordMost {
+	if len(r.pending) <= maxRecord {
 		batch := r.pending
 		r.pending = nil
 		return batch
 	}
-	batch := r.pending[:recordMost:recordMost]
-	r.pending = r.pending[recordMost:]
+	batch := r.pending[:maxRecord:maxRecord]
+	r.pending = r.pending[maxRecord:]
 	r.notify()
 	return batch
 }

@@ -17,7 +17,7 @@ type retryCheck struct {
 	recipient recipientKey
 }
 
-const retryCheckMost = 1000 // largest number of recipients in one call of the store
+const maxRetryCheck = 1000 // largest number of recipients in one call of the store
 
 type retryChecks struct {
 	asking bool
@@ -43,7 +43,7 @@ func (d *retryChecks) askAll() {
 		return
 	}
 	for x := range d.all {
-		if d.fresh = append(d.fresh, x); len(d.fresh) == retryCheckMost {
+		if d.fresh = append(d.fresh, x); len(d.fresh) == maxRetryCheck {
 			return
 		}
 	}
@@ -53,7 +53,7 @@ func (d *retryChecks) askAll() {
 // returns one row for each of them.
 func (s *scheduler) checkRetries(now time.Time) {
 	for !s.retryChecks.asking && len(s.retryChecks.fresh) > 0 {
-		n := min(len(s.retryChecks.fresh), retryCheckMost)
+		n := min(len(s.retryChecks.fresh), maxRetryCheck)
 		var requested []retryCheck
 		var from []puntuale.QueueCursor
 		var horizon time.Time

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-const settleMost = 1000 // largest number of settlements in one call
+const maxSettle = 1000 // largest number of settlements in one call
 
 // settler closes and postpones messages that are not in flight. If a write fails, it removes the messages from memory.
 // Their rows have not changed, so the poll finds the messages again.
@@ -52,7 +52,7 @@ func (t *settler) run(ctx context.Context) {
 		}
 		for {
 			t.mu.Lock()
-			batch := t.pending[:min(len(t.pending), settleMost)]
+			batch := t.pending[:min(len(t.pending), maxSettle)]
 			t.pending = t.pending[len(batch):]
 			t.mu.Unlock()
 			if len(batch) == 0 {

@@ -36,7 +36,7 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 		return // the message is behind the messages in memory, so a refill will find it
 	}
 	horizonEnd := latest(w.horizonEnd, now)
-	if len(q.messages) < queueMost/4 {
+	if len(q.messages) < maxQueue/4 {
 		// One wakeup may be for several messages, but contains only the first due time. Therefore, the read looks a
 		// little further into the future. The poll finds messages with later due times in time.
 		horizonEnd = latest(horizonEnd, now.Add(s.cfg.Poll+s.cfg.Poll/2))

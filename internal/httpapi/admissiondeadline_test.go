@@ -45,12 +45,12 @@ func TestSlowBody(t *testing.T) {
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		key := s.newClient("a@x", "full")
 		sequence := s.newSequence(key, stepLater)
-		const waitMost = time.Second
-		h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: waitMost, Now: time.Now}), nil)
+		const limit = time.Second
+		h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: limit, Now: time.Now}), nil)
 		var last string
 		for n := range 5 { // on a slow machine, one call alone may exceed its admission deadline
 			from := make(chan time.Time)
-			time.AfterFunc(waitMost+waitMost/4, func() { close(from) })
+			time.AfterFunc(limit+limit/4, func() { close(from) })
 			body := lateBody{strings.NewReader(fmt.Sprintf(`{"phone":"+39347123%04d","testo":"x"}`, n)), from}
 			r := httptest.NewRequest(http.MethodPost, "/api/start/"+sequence, body)
 			r.Header.Set("Authorization", "Bearer "+key)

@@ -50,7 +50,7 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 func TestUploadsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
-		const limit, partnerMost = 16, 8
+		const limit, maxPartner = 16, 8
 		clients := []string{s.newClient("first@x", "full")}
 		for n := range 2 {
 			_, partner, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "x"})
@@ -78,8 +78,8 @@ func TestUploadsAtTheSameTime(t *testing.T) {
 			}
 		}
 		var finish []func() int
-		for _, key := range clients[:limit/partnerMost] {
-			for range partnerMost {
+		for _, key := range clients[:limit/maxPartner] {
+			for range maxPartner {
 				begun, end := s.openUpload(key, draft(key))
 				finish = append(finish, end)
 				<-begun

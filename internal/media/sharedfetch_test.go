@@ -103,7 +103,7 @@ func TestImpatience(t *testing.T) {
 	givenUp(<-first)
 	select {
 	case <-gone: // the request ended
-	case <-time.After(waitMost):
+	case <-time.After(maxWait):
 		t.Fatal("nobody waits, and the request goes on")
 	}
 

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// waitMost bounds the wait for events that should happen soon.
-const waitMost = 30 * time.Second
+// maxWait bounds the wait for events that should happen soon.
+const maxWait = 30 * time.Second
 
 // host is a server on loopback that a fetcher may reach.
 type host struct {
@@ -100,7 +100,7 @@ func request(url string) puntuale.MediaRequest {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -152,9 +152,9 @@ func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.Send
 // eventually polls until holds returns true.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(waitMost); !holds(); {
+	for deadline := time.Now().Add(maxWait); !holds(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", waitMost, what)
+			t.Fatalf("not within %v: %s", maxWait, what)
 		}
 		<-time.After(time.Millisecond)
 	}

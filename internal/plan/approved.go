@@ -70,9 +70,9 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	return c.faults
 }
 
-// buttonMost contains the largest length of each kind of button value, in characters, before rendering. Meta's own
+// maxButton contains the largest length of each kind of button value, in characters, before rendering. Meta's own
 // limits are 128 for a payload and 15 for a code.
-var buttonMost = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL, puntuale.ButtonReply: 128, puntuale.ButtonCode: 128}
+var maxButton = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL, puntuale.ButtonReply: 128, puntuale.ButtonCode: 128}
 
 func (c *checker) buttons(all []puntuale.Button) {
 	if len(all) > puntuale.MaxButtons {
@@ -82,7 +82,7 @@ func (c *checker) buttons(all []puntuale.Button) {
 	seen := map[int]bool{}
 	for i, b := range all {
 		at := fmt.Sprintf("buttons[%d]", i)
-		limit, known := buttonMost[b.Kind]
+		limit, known := maxButton[b.Kind]
 		switch {
 		case !known:
 			c.addCode(at+".type", puntuale.FaultNotOneOf, clip(string(b.Kind)), "url, quick_reply, copy_code")
@@ -107,7 +107,7 @@ func (b *builder) approved(i int, a *puntuale.Approved, t *timing) *puntuale.App
 	}
 	out := &puntuale.Approved{Name: a.Name, Language: a.Language, Header: b.places(i, a.Header, t), Body: b.places(i, a.Body, t)}
 	for _, button := range a.Buttons {
-		button.Text = b.value(i, button.Text, buttonMost[button.Kind], t)
+		button.Text = b.value(i, button.Text, maxButton[button.Kind], t)
 		out.Buttons = append(out.Buttons, button)
 	}
 	return out

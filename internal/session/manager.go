@@ -42,7 +42,7 @@ const (
 	answerKept = time.Minute      // how long a caller can read an answer, and how long a new owner can find an unanswered command
 	callWait   = 15 * time.Second // the longest time for one call of the store
 	closeWait  = 5 * time.Second  // the longest time in which a connector must close a session
-	writeMost  = 500              // the most links that one transaction stores
+	maxWritten = 500              // the most links that one transaction stores
 	writeRetry = time.Second
 )
 

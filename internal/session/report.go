@@ -81,7 +81,7 @@ func (m *Manager) storeLinks() (int, error) {
 	links := map[puntuale.SessionID]puntuale.Link{}
 	var batch []pendingReport
 	for id, p := range m.unsaved {
-		if len(batch) == writeMost {
+		if len(batch) == maxWritten {
 			break
 		}
 		links[id] = m.linkOf(p)

@@ -309,9 +309,9 @@ func (n *node) did(want ...string) {
 	})
 }
 
-// stepsMost bounds the steps of one second in one call of advance. It is less than a minute, because the store keeps an
+// maxSteps bounds the steps of one second in one call of advance. It is less than a minute, because the store keeps an
 // answer to a command only for a minute.
-const stepsMost = 40
+const maxSteps = 40
 
 // advance moves the clock in steps of a second, until check returns nil. After each step, it gives the woken
 // goroutines time to run.
@@ -319,7 +319,7 @@ func (w *world) advance(d time.Duration, check func() error) {
 	w.t.Helper()
 	steps, next := 0, time.Now()
 	w.eventually(fmt.Sprintf("something within steps of %v", d), func() error {
-		if now := time.Now(); steps < stepsMost && !now.Before(next) {
+		if now := time.Now(); steps < maxSteps && !now.Before(next) {
 			w.DB.Clock.Advance(d)
 			steps, next = steps+1, now.Add(50*time.Millisecond)
 		}

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// waitingMost is how many commands of one session may wait for an answer. The commands of all callers count together.
-const waitingMost = 20
+// maxWaiting is how many commands of one session may wait for an answer. The commands of all callers count together.
+const maxWaiting = 20
 
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {
 	var id int64
@@ -51,7 +51,7 @@ func (t tenant) commandable(ctx context.Context, a engine.Querier, session puntu
 		[]any{session, engine.Micros(now)}, &n); err != nil {
 		return fmt.Errorf("count commands: %w", err)
 	}
-	if n >= waitingMost {
+	if n >= maxWaiting {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandTooMany), RetryAfter: 5 * time.Second}
 	}
 	return nil

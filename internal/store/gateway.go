@@ -84,7 +84,7 @@ func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, sess
 	}
 	all, err := engine.QueryAll(ctx, s.CallReads, `select m.id, m.intent, m.intent_at, m.run_id, m.step from message m
  where m.session_id = $2 and m.state = 0 and m.client_id = $1 and m.intent > 0 and m.intent_at > $4 and m.phone = $3
- order by m.intent_at limit $5`, []any{client, session, recipient, engine.Micros(since), openAttemptsMost}, func(rows engine.Row, o *attempt) error {
+ order by m.intent_at limit $5`, []any{client, session, recipient, engine.Micros(since), maxOpenAttempts}, func(rows engine.Row, o *attempt) error {
 		o.Client, o.step.Client = client, client
 		return rows.Scan(&o.ID, &o.Token, engine.ScanTime(&o.Begun), &o.step.RunRef.ID, &o.step.Step)
 	})
@@ -106,9 +106,9 @@ func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, sess
 	return open, nil
 }
 
-// openAttemptsMost is how many attempts to one recipient are read at most. The callers only need to know whether there
+// maxOpenAttempts is how many attempts to one recipient are read at most. The callers only need to know whether there
 // is more than one.
-const openAttemptsMost = 20
+const maxOpenAttempts = 20
 
 // errEnough ends a read before its last row.
 var errEnough = errors.New("enough")

@@ -40,8 +40,8 @@ type Shown struct {
 	Content puntuale.Content
 }
 
-// waitMost limits every wait of the suite.
-const waitMost = 30 * time.Second
+// maxWait limits every wait of the suite.
+const maxWait = 30 * time.Second
 
 // Run runs the suite. It calls open once for each test. open must return a network that shows no message yet.
 func Run(t *testing.T, open func(t *testing.T) Network) {
@@ -106,7 +106,7 @@ func (n Network) send(t *testing.T, e puntuale.Envelope) {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -302,7 +302,7 @@ func wait(t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(waitMost):
+	case <-time.After(maxWait):
 		t.Fatal("no answer after the context ended")
 	}
 }

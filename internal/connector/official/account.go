@@ -180,14 +180,14 @@ func (a *account) reconsider(key string, valid bool) {
 }
 
 // slowDown runs after Meta refused a message, because the number sends too fast. It returns how long the number must
-// send nothing. The first pause is one second. Each further refusal doubles the pause, up to slowMost.
+// send nothing. The first pause is one second. Each further refusal doubles the pause, up to maxSlowWait.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now.Before(a.slowUntil) { // several messages left before the pause began; their refusals count as one
 		return a.slowUntil.Sub(now)
 	}
-	a.slowFor = min(max(time.Second, 2*a.slowFor), slowMost)
+	a.slowFor = min(max(time.Second, 2*a.slowFor), maxSlowWait)
 	a.slowUntil = now.Add(a.slowFor)
 	return a.slowFor
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // Almost every delivery contains an alias that is already on disk. Memory contains a copy of such aliases, so that they
-// are not written again. The copy is cleared when it has more than aliasesMost aliases. It is also cleared after
+// are not written again. The copy is cleared when it has more than maxAliases aliases. It is also cleared after
 // aliasesFor, because the store may have removed some of them.
 const (
-	aliasesMost = 50_000
-	aliasesFor  = time.Hour
+	maxAliases = 50_000
+	aliasesFor = time.Hour
 )
 
 // aliases contains those aliases that are already on disk. It is safe for concurrent use.
@@ -36,7 +36,7 @@ func (s *aliases) note(all []puntuale.Alias, now time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.all)+len(all) > aliasesMost || now.Sub(s.since) >= aliasesFor {
+	if len(s.all)+len(all) > maxAliases || now.Sub(s.since) >= aliasesFor {
 		s.all, s.since = map[puntuale.Alias]struct{}{}, now
 	}
 	for _, x := range all {

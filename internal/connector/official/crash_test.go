@@ -150,7 +150,7 @@ func linkerOf(m *mortal, s puntuale.Session) puntuale.Linker {
 // die ends a life. If killed is true, the life ends immediately. Otherwise the sender first finishes its messages in
 // flight.
 func (m *mortal) die(killed bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
+	ctx, cancel := context.WithTimeout(context.Background(), maxWait)
 	if killed {
 		m.process.dead.Store(true)
 		cancel()

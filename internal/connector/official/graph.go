@@ -45,7 +45,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-const answerMost = 1 << 20 // the largest answer that is read, in bytes
+const maxAnswer = 1 << 20 // the largest answer that is read, in bytes
 
 // unsentError says that no byte of a request reached Meta.
 type unsentError struct{ err error }
@@ -85,7 +85,7 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 		return bare(err)
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, answerMost))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("read Meta's answer: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
-	pairsMost = 10_000 // with this number of persons in memory, persons who need not wait are removed before one more is added
+	maxPairs  = 10_000 // with this number of persons in memory, persons who need not wait are removed before one more is added
 )
 
 // pairs contains what was recently sent to each person. It is safe for concurrent use.
@@ -66,7 +66,7 @@ func (p *pairs) refused(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.pairFor(to, now)
-	wait := time.Second << (2 * min(x.refused, pairMost))
+	wait := time.Second << (2 * min(x.refused, maxPairRefusals))
 	x.refused++
 	x.pausedUntil = now.Add(wait)
 	return wait
@@ -83,7 +83,7 @@ func (p *pairs) accepted(to string) {
 func (p *pairs) pairFor(to string, now time.Time) *pair {
 	x := p.all[to]
 	if x == nil {
-		if len(p.all) >= pairsMost {
+		if len(p.all) >= maxPairs {
 			p.sweep(now)
 		}
 		x = &pair{}
@@ -114,7 +114,7 @@ func (w *marketingPause) pauseFor(to string, pauseEnd, now time.Time) {
 	if w.all == nil {
 		w.all = map[string]time.Time{}
 	}
-	if len(w.all) >= pairsMost {
+	if len(w.all) >= maxPairs {
 		maps.DeleteFunc(w.all, func(_ string, at time.Time) bool { return !now.Before(at) })
 	}
 	if pauseEnd.After(w.all[to]) {

@@ -131,16 +131,16 @@ func (m *outgoing) setLocation(c puntuale.Content) *puntuale.SendError {
 	return refusal
 }
 
-// placeMost is the largest number of characters in a location's text.
-const placeMost = 1000
+// maxPlace is the largest number of characters in a location's text.
+const maxPlace = 1000
 
 // locationOf returns the location part of a message. The first line of the text is the name, and the rest is the
 // address.
 func locationOf(c puntuale.Content) (*locationPart, *puntuale.SendError) {
 	name, address, _ := strings.Cut(c.Text, "\n")
 	p := &locationPart{Latitude: degrees(*c.Latitude), Longitude: degrees(*c.Longitude), Name: strings.TrimSpace(name), Address: strings.TrimSpace(address)}
-	if utf8.RuneCountInString(c.Text) > placeMost {
-		return nil, final(reasonPlaceLong, puntuale.Because(reasonCharacters, strconv.Itoa(placeMost)))
+	if utf8.RuneCountInString(c.Text) > maxPlace {
+		return nil, final(reasonPlaceLong, puntuale.Because(reasonCharacters, strconv.Itoa(maxPlace)))
 	}
 	return p, nil
 }

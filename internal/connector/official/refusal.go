@@ -112,12 +112,12 @@ func ruleOf(code int) (rule, bool) {
 
 // The duration of each pause. The pause of a number or a template ends earlier if a person tests the session.
 const (
-	pauseTime    = time.Hour        // the pause of a number
-	noAccessFor  = time.Minute      // the pause of a number whose token is wrong or lacks a right
-	templateFor  = 15 * time.Minute // the pause of a template
-	tomorrowWait = 24 * time.Hour
-	slowMost     = time.Minute
-	pairMost     = 5 // after this number of refusals in a row the wait stays at 4^5 s, about 17 minutes
+	pauseTime       = time.Hour        // the pause of a number
+	noAccessFor     = time.Minute      // the pause of a number whose token is wrong or lacks a right
+	templateFor     = 15 * time.Minute // the pause of a template
+	tomorrowWait    = 24 * time.Hour
+	maxSlowWait     = time.Minute
+	maxPairRefusals = 5 // after this number of refusals in a row the wait stays at 4^5 s, about 17 minutes
 )
 
 // graphError is a refusal by Meta, as it is in answers and in webhooks.

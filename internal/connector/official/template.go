@@ -17,7 +17,7 @@ const (
 	syncEvery   = time.Hour
 	syncSoonest = 5 * time.Minute // the shortest time between two reads, because Meta limits such requests
 	pageSize    = "100"
-	pagesMost   = 60 // enough for 6,000 templates, the most that a business may have
+	maxPages    = 60 // enough for 6,000 templates, the most that a business may have
 )
 
 // Reasons why templates cannot be read, or why messages with a template must wait.
@@ -83,7 +83,7 @@ func (c *Connector) readTemplates(ctx context.Context, k puntuale.OfficialKeys) 
 // pages requests all pages of a list, and calls take for each entry.
 func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
 	after := ""
-	for range pagesMost {
+	for range maxPages {
 		var page struct {
 			Data   []T `json:"data"`
 			Paging struct {

@@ -30,7 +30,7 @@ func (u *unreachable) note(to string, at time.Time, refusal *puntuale.SendError,
 	if u.all == nil {
 		u.all = map[string]refusedSend{}
 	}
-	if len(u.all) >= pairsMost {
+	if len(u.all) >= maxPairs {
 		maps.DeleteFunc(u.all, func(_ string, m refusedSend) bool { return now.Sub(m.at) >= unreachableFor })
 	}
 	if at.After(u.all[to].at) {

@@ -19,10 +19,10 @@ import (
 
 // Limits of one delivery.
 const (
-	webhookMost = 3 << 20          // the largest body that Meta sends, in bytes
+	maxWebhook  = 3 << 20          // the largest body that Meta sends, in bytes
 	webhookWait = 10 * time.Second // how long storing a delivery on disk may take
 	keysKept    = time.Second      // how long keys stay in memory, so that many deliveries at the same time cause only one read of the keys
-	keysMost    = 10_000
+	maxKeys     = 10_000
 )
 
 // signatureHeader is the header with the signature that proves that Meta sent a delivery.
@@ -112,7 +112,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	if keys.AppSecret == "" || !shown { // the body is not read, because it could not be verified
 		return http.StatusUnauthorized
 	}
-	body, err := h.c.cfg.ReadBody(w, r, webhookMost)
+	body, err := h.c.cfg.ReadBody(w, r, maxWebhook)
 	switch puntuale.CodeOf(err) {
 	case "":
 	case puntuale.CodeTooLarge:
@@ -234,7 +234,7 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.kept) >= keysMost {
+	if len(h.kept) >= maxKeys {
 		clear(h.kept)
 	}
 	h.kept[id] = kept

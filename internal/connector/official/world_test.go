@@ -25,7 +25,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-const waitMost = 20 * time.Second
+const maxWait = 20 * time.Second
 
 // These functions return the Italian and the English sentence of a reason. People read Italian, and programs English.
 var italian, english = catalogue.Italian.Sentence, catalogue.Message
@@ -143,7 +143,7 @@ func (w *world) last() puntuale.LinkReport {
 
 func (w *world) until(what string, condition func() bool) {
 	w.t.Helper()
-	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
+	end, look := time.NewTimer(maxWait), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
 	for !condition() {
@@ -167,7 +167,7 @@ func (w *world) advance(d time.Duration, online bool) {
 }
 
 func (w *world) within() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
+	ctx, cancel := context.WithTimeout(context.Background(), maxWait)
 	w.t.Cleanup(cancel)
 	return ctx
 }

@@ -16,8 +16,8 @@ import (
 	"puntuale"
 )
 
-// answerMost is the largest answer, in bytes. The largest real answer is the picture of a QR code.
-const answerMost = 1 << 20
+// maxAnswer is the largest answer, in bytes. The largest real answer is the picture of a QR code.
+const maxAnswer = 1 << 20
 
 // newClient returns a client that follows no redirect. A redirect would send the access token to another server, and
 // could send a message twice.
@@ -83,7 +83,7 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 		return answer{}, bare(err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, answerMost))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return answer{}, &puntuale.ReasonError{Reason: puntuale.Because(reasonUnreadable, err.Error()), Err: err}
 	}

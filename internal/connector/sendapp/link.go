@@ -253,12 +253,12 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 	return ""
 }
 
-// A gateway may report that it is connected although it delivers nothing. A warning appears if unprovenMost messages
+// A gateway may report that it is connected although it delivers nothing. A warning appears if maxUnproven messages
 // left and none of them was confirmed.
 const (
-	unprovenMost = 20
-	healthFrom   = 24 * time.Hour
-	healthTo     = 10 * time.Minute // newer messages do not count, because they may still be confirmed
+	maxUnproven = 20
+	healthFrom  = 24 * time.Hour
+	healthTo    = 10 * time.Minute // newer messages do not count, because they may still be confirmed
 )
 
 // restricted is how long no message leaves after WhatsApp refused a message because the number is restricted. Each
@@ -272,7 +272,7 @@ func (c *Connector) health(ctx context.Context, a *account) (puntuale.ReasonCode
 	client := a.client
 	a.mu.Unlock()
 	now := c.cfg.Clock.Now()
-	h, err := c.cfg.Store.GatewayHealth(ctx, client, a.session, now.Add(-healthFrom), now.Add(-healthTo), unprovenMost, puntuale.Because(reasonRestricted), formerRestricted)
+	h, err := c.cfg.Store.GatewayHealth(ctx, client, a.session, now.Add(-healthFrom), now.Add(-healthTo), maxUnproven, puntuale.Because(reasonRestricted), formerRestricted)
 	if err != nil {
 		return "", fmt.Errorf("read what became of a gateway's messages: %w", err)
 	}
@@ -280,7 +280,7 @@ func (c *Connector) health(ctx context.Context, a *account) (puntuale.ReasonCode
 		a.wait(restrictedUntil.Sub(now))
 		return reasonRestricted, nil
 	}
-	if h.Unconfirmed >= unprovenMost {
+	if h.Unconfirmed >= maxUnproven {
 		return reasonUnproven, nil
 	}
 	return "", nil

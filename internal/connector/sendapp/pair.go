@@ -19,9 +19,9 @@ import (
 
 // How long a pairing lasts, and how often it checks the link and shows a code.
 const (
-	pairMost  = 5 * time.Minute  // after this time a gateway ends a pairing if nobody scanned the code
-	pairLook  = 3 * time.Second  // the wait between two checks whether the code was scanned
-	codeAgain = 20 * time.Second // the wait between two codes, because each code soon expires
+	maxPairing = 5 * time.Minute  // after this time a gateway ends a pairing if nobody scanned the code
+	pairLook   = 3 * time.Second  // the wait between two checks whether the code was scanned
+	codeAgain  = 20 * time.Second // the wait between two codes, because each code soon expires
 )
 
 const (
@@ -123,9 +123,9 @@ func (a *account) paired(ctx context.Context, do func()) {
 	do()
 }
 
-// pair shows codes until a phone scanned one, or until pairMost has passed.
+// pair shows codes until a phone scanned one, or until maxPairing has passed.
 func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
-	end := a.c.cfg.Clock.Now().Add(pairMost)
+	end := a.c.cfg.Clock.Now().Add(maxPairing)
 	var shown time.Time
 	for a.c.cfg.Clock.Now().Before(end) {
 		found, err := a.c.ask(ctx, k)

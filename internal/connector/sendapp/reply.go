@@ -17,16 +17,16 @@ var silent = map[string]bool{
 	"pollUpdateMessage": true, "keepInChatMessage": true, "pinInChatMessage": true, "albumMessage": true, "encReactionMessage": true, "encEventResponseMessage": true,
 }
 
-// wrappedMost limits how many outer messages are removed. WhatsApp puts a message inside an outer message if the inner
+// maxWrapped limits how many outer messages are removed. WhatsApp puts a message inside an outer message if the inner
 // message disappears later, or if people may view it only once.
-const wrappedMost = 6
+const maxWrapped = 6
 
 // content has the members of a message's content, by type.
 type content map[string]json.RawMessage
 
 // unwrapped returns the innermost content, which a person sees. For an edit, that is the new content.
 func (c content) unwrapped() content {
-	for range wrappedMost {
+	for range maxWrapped {
 		var next content
 		for _, member := range c {
 			inner := part[struct {
@@ -155,8 +155,8 @@ func (c content) file(h *puntuale.InboundMessage) bool {
 // rawBytes are bytes that gateways write as base64, as {"type":"Buffer","data":[1,2]} or as {"0":1,"1":2}.
 type rawBytes []byte
 
-// rawBytesMost is the largest accepted number of bytes. No hash or key has so many bytes.
-const rawBytesMost = 64
+// maxRawBytes is the largest accepted number of bytes. No hash or key has so many bytes.
+const maxRawBytes = 64
 
 func (o *rawBytes) UnmarshalJSON(text []byte) error {
 	var coded string
@@ -164,14 +164,14 @@ func (o *rawBytes) UnmarshalJSON(text []byte) error {
 	var numbered map[int]uint8
 	switch {
 	case json.Unmarshal(text, &coded) == nil:
-		if raw, err := base64.StdEncoding.DecodeString(coded); err == nil && len(raw) <= rawBytesMost {
+		if raw, err := base64.StdEncoding.DecodeString(coded); err == nil && len(raw) <= maxRawBytes {
 			*o = raw
 		}
-	case json.Unmarshal(text, &buffer) == nil && len(buffer.Data) > 0 && len(buffer.Data) <= rawBytesMost:
+	case json.Unmarshal(text, &buffer) == nil && len(buffer.Data) > 0 && len(buffer.Data) <= maxRawBytes:
 		for _, b := range buffer.Data {
 			*o = append(*o, byte(b)) // a value above 255 gives a wrong key, and then the file cannot be opened
 		}
-	case json.Unmarshal(text, &numbered) == nil && len(numbered) <= rawBytesMost:
+	case json.Unmarshal(text, &numbered) == nil && len(numbered) <= maxRawBytes:
 		raw := make([]byte, len(numbered))
 		for i, b := range numbered {
 			if i < 0 || i >= len(raw) {

@@ -16,9 +16,9 @@ import (
 
 // Limits of one delivery.
 const (
-	webhookMost = 1 << 20          // the largest body, in bytes
+	maxWebhook  = 1 << 20          // the largest body, in bytes
 	webhookWait = 10 * time.Second // how long handling one delivery may take
-	eventsMost  = 500              // the most messages of one delivery that are read
+	maxEvents   = 500              // the most messages of one delivery that are read
 )
 
 // Webhook is the handler of [puntuale.GatewayWebhooks]. Every node can run it. A gateway signs nothing, and it does not
@@ -59,7 +59,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := h.c.cfg.ReadBody(w, r, webhookMost)
+	body, err := h.c.cfg.ReadBody(w, r, maxWebhook)
 	switch puntuale.CodeOf(err) {
 	case "":
 		w.WriteHeader(h.take(ctx, from, body))
@@ -155,7 +155,7 @@ type deliveryBatch struct {
 // arrived reads three kinds of messages: messages from people, echoes of this connector's messages, and messages that
 // the client's people wrote on the phone.
 func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
-	for _, m := range all.Messages[:min(len(all.Messages), eventsMost)] {
+	for _, m := range all.Messages[:min(len(all.Messages), maxEvents)] {
 		h, written := m.shown()
 		h.Phone, h.Own = m.Key.person(), m.Key.FromMe
 		if h.Own {
@@ -237,7 +237,7 @@ const answerWait = 2 * time.Second
 
 // acked reads the receipts of messages. An ack may come before the answer that contains its message's id.
 func (t *deliveryBatch) acked(ctx context.Context, all []update) error {
-	all = all[:min(len(all), eventsMost)]
+	all = all[:min(len(all), maxEvents)]
 	all = slices.DeleteFunc(all, func(u update) bool { return !u.Key.FromMe || u.Key.ID == "" || u.Update.Status == nil })
 	if len(all) == 0 {
 		return nil

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	waitMost = 20 * time.Second
-	person   = "+393331234567"
-	own      = "390117654321" // the sender's digits
+	maxWait = 20 * time.Second
+	person  = "+393331234567"
+	own     = "390117654321" // the sender's digits
 )
 
 // world contains a connector with one session, a real store, and the gateway.
@@ -150,7 +150,7 @@ func (w *world) last(id puntuale.SessionID) (r puntuale.LinkReport) {
 
 func (w *world) until(what string, condition func() bool) {
 	w.t.Helper()
-	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
+	end, look := time.NewTimer(maxWait), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
 	for !condition() {
@@ -178,7 +178,7 @@ func (w *world) later(step time.Duration, what string, condition func() bool) {
 }
 
 func (w *world) within() context.Context {
-	ctx, cancel := context.WithTimeout(w.t.Context(), waitMost)
+	ctx, cancel := context.WithTimeout(w.t.Context(), maxWait)
 	w.t.Cleanup(cancel)
 	return ctx
 }

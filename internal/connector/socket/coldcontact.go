@@ -24,9 +24,9 @@ const (
 	pauseWord    = 2 * time.Second        // how long to wait for the network's report of a pause's end
 	holdMargin   = 500 * time.Millisecond // added to the end that the network reports
 	soonEnough   = 3 * time.Second        // a message waits for its slot for at most this time; if the slot is later, the message is deferred
-	knownMost    = 50_000                 // how many people are in memory at most
-	slotsMost    = 20_000
-	dayMost      = 10_000 // the most slots of the last day that are read from the store
+	maxKnown     = 50_000                 // how many people are in memory at most
+	maxSlots     = 20_000
+	maxDaySlots  = 10_000 // the most slots of the last day that are read from the store
 	oneDay       = 24 * time.Hour
 )
 
@@ -103,7 +103,7 @@ func (s *coldContactLimiter) acquaint(ctx context.Context, to string, at time.Ti
 func (s *coldContactLimiter) learn(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.known) >= knownMost {
+	if len(s.known) >= maxKnown {
 		clear(s.known) // the database still contains these people
 	}
 	s.known[to] = true
@@ -165,7 +165,7 @@ func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 }
 
 // slot returns when a message to a cold contact may leave. It returns the same time at each call until the message
-// left, except if slotsMost messages already have a slot.
+// left, except if maxSlots messages already have a slot.
 func (s *coldContactLimiter) slot(ctx context.Context, m puntuale.MessageID) (time.Time, error) {
 	if err := s.seed(ctx); err != nil {
 		return time.Time{}, err
@@ -177,7 +177,7 @@ func (s *coldContactLimiter) slot(ctx context.Context, m puntuale.MessageID) (ti
 		return at, nil
 	}
 	at := s.earliest(now)
-	if len(s.slots) < slotsMost {
+	if len(s.slots) < maxSlots {
 		s.take(m, at, now)
 	}
 	return at, nil
@@ -227,7 +227,7 @@ func (s *coldContactLimiter) seed(ctx context.Context) error {
 	if !needed {
 		return nil
 	}
-	contacts, err := s.c.cfg.Known.MetSince(ctx, s.client, s.session, s.c.cfg.Clock.Now().Add(-oneDay), dayMost)
+	contacts, err := s.c.cfg.Known.MetSince(ctx, s.client, s.session, s.c.cfg.Clock.Now().Add(-oneDay), maxDaySlots)
 	if err != nil {
 		return fmt.Errorf("read whom a number got to know: %w", err)
 	}

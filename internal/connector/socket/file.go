@@ -74,8 +74,8 @@ func worthFetching(c puntuale.Content) int64 {
 }
 
 const (
-	fileKept  = 6 * time.Hour // after this time a file is uploaded again; the network stores files for days
-	filesMost = 200
+	fileKept = 6 * time.Hour // after this time a file is uploaded again; the network stores files for days
+	maxFiles = 200
 )
 
 // files are the files that one number uploaded recently. Their key is a hash of the content.
@@ -99,13 +99,13 @@ func (f *files) get(hash string, now time.Time) *file {
 func (f *files) keep(hash string, one *file, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.all) >= filesMost {
+	if len(f.all) >= maxFiles {
 		for old, other := range f.all {
 			if !now.Before(other.validUntil) {
 				delete(f.all, old)
 			}
 		}
-		if len(f.all) >= filesMost {
+		if len(f.all) >= maxFiles {
 			clear(f.all)
 		}
 	}

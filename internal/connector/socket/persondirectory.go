@@ -28,7 +28,7 @@ const (
 	asksBurst    = 50
 	asksEvery    = time.Second
 	askAgain     = 5 * time.Minute // how long to wait after the network refused a query because there were too many
-	answersMost  = 50_000
+	maxAnswers   = 50_000
 	askTakes     = 20 * time.Second
 	inviteLength = 22
 )
@@ -108,7 +108,7 @@ func (p *personDirectory) keep(person string, a answer, d time.Duration) {
 	a.validUntil = p.n.c.cfg.Clock.Now().Add(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.answers) >= answersMost {
+	if len(p.answers) >= maxAnswers {
 		clear(p.answers)
 	}
 	p.answers[person] = a

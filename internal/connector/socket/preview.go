@@ -16,7 +16,7 @@ import (
 // Limits for previews. A phone shows a thumbnail until it has loaded the image. For a voice note it shows the length.
 const (
 	thumbnailSide  = 96
-	thumbnailMost  = 24_000_000 // the most pixels of an image that is decoded
+	maxThumbnail   = 24_000_000 // the most pixels of an image that is decoded
 	thumbnailLevel = 60         // the JPEG quality of a thumbnail, from 1 to 100
 	oggLook        = 512        // bytes at the start of a file, which contain the codec's name
 	oggTail        = 64 << 10   // bytes at the end of a file; longer than any Ogg page
@@ -30,7 +30,7 @@ func thumbnailOf(m io.ReadSeeker) (thumbnail []byte, width, height int) {
 	if err != nil {
 		return nil, 0, 0
 	}
-	if found.Width <= 0 || found.Height <= 0 || found.Width*found.Height > thumbnailMost {
+	if found.Width <= 0 || found.Height <= 0 || found.Width*found.Height > maxThumbnail {
 		return nil, found.Width, found.Height
 	}
 	if _, err := m.Seek(0, io.SeekStart); err != nil {

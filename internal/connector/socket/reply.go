@@ -115,13 +115,13 @@ func nameOf(phone, lid types.JID) string {
 	return ""
 }
 
-// wrappedMost limits how many outer messages are removed. WhatsApp puts a message inside an outer message if the inner
+// maxWrapped limits how many outer messages are removed. WhatsApp puts a message inside an outer message if the inner
 // message disappears later, or if people may view it only once.
-const wrappedMost = 6
+const maxWrapped = 6
 
 // unwrapped returns the innermost message, which a person sees. For an edit, that is the new message.
 func unwrapped(m *waE2E.Message) *waE2E.Message {
-	for range wrappedMost {
+	for range maxWrapped {
 		inner := m.GetDeviceSentMessage().GetMessage()
 		if p := m.GetProtocolMessage(); p.GetType() == waE2E.ProtocolMessage_MESSAGE_EDIT && p.GetEditedMessage() != nil {
 			inner = p.GetEditedMessage()

@@ -252,10 +252,10 @@ func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendErr
 // acknowledgement.
 type unansweredMessage map[puntuale.MessageID]bool
 
-// After unheardMost messages without an acknowledgement, the number stops for a while.
-const unheardMost = 3
+// After maxUnheard messages without an acknowledgement, the number stops for a while.
+const maxUnheard = 3
 
-// unanswered records a message without an acknowledgement. After unheardMost of them in a row, the number stops for a
+// unanswered records a message without an acknowledgement. After maxUnheard of them in a row, the number stops for a
 // while. If the number continued, each further message would become uncertain.
 func (n *number) unanswered(m puntuale.MessageID) {
 	n.mu.Lock()
@@ -267,7 +267,7 @@ func (n *number) unanswered(m puntuale.MessageID) {
 		n.unheard = unansweredMessage{}
 	}
 	n.unheard[m] = true
-	if len(n.unheard) < unheardMost {
+	if len(n.unheard) < maxUnheard {
 		return
 	}
 	n.log.Error("WhatsApp takes a number's messages and does not acknowledge them; the number is quiet for a while", "messages", len(n.unheard))

@@ -45,10 +45,10 @@ const expiryEvery = 10 * time.Second
 
 // A session that cannot send may have more messages than a read returns. The messages that the read does not return may
 // expire, too. A separate search "behind" the read finds these messages. The search reads all due messages, so it is
-// slow. Therefore, the interval between two searches is at least behindLeast and at most behindMost.
+// slow. Therefore, the interval between two searches is at least minBehind and at most maxBehind.
 const (
-	behindLeast = 10 * time.Second
-	behindMost  = time.Minute
+	minBehind = 10 * time.Second
+	maxBehind = time.Minute
 )
 
 // expiry contains when to read a session that cannot send. Its messages must still expire on time.
@@ -83,19 +83,19 @@ func (l *Lookahead) BehindDue(now time.Time) bool {
 
 // BehindUntil returns the end of the period for which a search behind the rows of a read must find expiring messages.
 // The next search begins before this end.
-func BehindUntil(now time.Time) time.Time { return now.Add(behindMost) }
+func BehindUntil(now time.Time) time.Time { return now.Add(maxBehind) }
 
 // GotBehind sets the time of the next search behind the rows of a read. found contains the messages that expire soon.
 // cut is true if there may be more of them. In this case, the next search begins after one interval of the poll, which
 // the argument poll contains.
 func (l *Lookahead) GotBehind(found []puntuale.DueMessage, cut bool, poll time.Duration, now time.Time) {
-	l.expiry.behind = now.Add(behindMost)
+	l.expiry.behind = now.Add(maxBehind)
 	if cut {
 		l.expiry.behind = now.Add(poll)
 	}
 	for i := range found {
 		if end := found[i].ValidUntil; end.After(now) && end.Before(l.expiry.behind) {
-			l.expiry.behind = latest(end, now.Add(behindLeast))
+			l.expiry.behind = latest(end, now.Add(minBehind))
 		}
 	}
 	l.ExpireBy(l.expiry.behind)

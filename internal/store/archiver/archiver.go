@@ -57,9 +57,9 @@ type ArchiveResult struct {
 
 // Limits of one file. A file is kept in memory while it is made.
 const (
-	maxRows     = 40_000
-	maxBytes    = 12 << 20
-	looksAtMost = 20_000 // largest number of runs that are read for one file
+	maxRows  = 40_000
+	maxBytes = 12 << 20
+	maxLooks = 20_000 // largest number of runs that are read for one file
 )
 
 // New returns an archiver for a database.

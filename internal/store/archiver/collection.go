@@ -117,7 +117,7 @@ func (t *archiveTerm) collect(ctx context.Context) (p *archiveBatch, more bool, 
 }
 
 func (t *archiveTerm) full(p *archiveBatch) bool {
-	return p.rows >= maxRows || p.bytes >= maxBytes || t.looked.runs >= looksAtMost
+	return p.rows >= maxRows || p.bytes >= maxBytes || t.looked.runs >= maxLooks
 }
 
 // collectLate reads the client's late runs again. When the cursor passed these runs, they were still open or had ended

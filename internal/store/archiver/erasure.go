@@ -20,13 +20,13 @@ type pendingErasure struct {
 	times  int64
 }
 
-// forgetAtMost is how many erasures are done together in one pass over the files.
-const forgetAtMost = 1000
+// maxForgotten is how many erasures are done together in one pass over the files.
+const maxForgotten = 1000
 
 // forget removes erased persons from the files of the archive. An erasure is done when no file contains data of its
 // person. If a file is damaged, forget still changes the other files, but all erasures stay pending.
 func (t *archiveTerm) forget(ctx context.Context) error {
-	all, err := engine.QueryAll(ctx, t.s.ArchiveReads, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
+	all, err := engine.QueryAll(ctx, t.s.ArchiveReads, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{maxForgotten},
 		func(rows engine.Row, f *pendingErasure) error { return rows.Scan(&f.client, &f.mark, &f.times) })
 	if err != nil {
 		return fmt.Errorf("look for erasures: %w", err)

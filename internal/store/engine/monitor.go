@@ -42,11 +42,11 @@ type connLife struct {
 }
 
 const (
-	watchTick   = 100 * time.Millisecond
-	askEvery    = 3               // how many ticks pass between two queries
-	silenceMost = 8               // if a query waits and no answer comes for so many ticks, the database is silent
-	askAgain    = 2               // how many ticks pass between two queries while the database is silent
-	askWait     = 1 * time.Second // how long the monitor waits for an answer on an open connection while the database is silent
+	watchTick  = 100 * time.Millisecond
+	askEvery   = 3               // how many ticks pass between two queries
+	maxSilence = 8               // if a query waits and no answer comes for so many ticks, the database is silent
+	askAgain   = 2               // how many ticks pass between two queries while the database is silent
+	askWait    = 1 * time.Second // how long the monitor waits for an answer on an open connection while the database is silent
 )
 
 // errAway marks errors that occur because the database does not answer.
@@ -182,7 +182,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 			last, silent = now, 0
 			continue
 		}
-		if silent++; silent >= silenceMost {
+		if silent++; silent >= maxSilence {
 			w.release()
 			cancel()
 			// Wait until the goroutine of ask has ended.

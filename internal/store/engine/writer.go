@@ -349,15 +349,15 @@ func (w *Writer) callWaits() error {
 
 // Readers list outcomes in the order of their timestamps. They continue after the last outcome that they saw, as soon
 // as this outcome is two seconds old. So a transaction that waited for locks must not commit timestamps older than
-// datedMost. If they are older, the transaction runs again with newer timestamps. It runs again at most staleTries
+// maxTimestampAge. If they are older, the transaction runs again with newer timestamps. It runs again at most staleTries
 // times, because even a slow transaction must end.
 const (
-	datedMost  = time.Second
-	staleTries = 2
+	maxTimestampAge = time.Second
+	staleTries      = 2
 )
 
 func stale(all []*taskGroup, begun, now time.Time) bool {
-	return now.Sub(begun) > datedMost && slices.ContainsFunc(all, func(u *taskGroup) bool {
+	return now.Sub(begun) > maxTimestampAge && slices.ContainsFunc(all, func(u *taskGroup) bool {
 		return slices.ContainsFunc(u.tasks, func(t *Task) bool { return t.Timestamped })
 	})
 }

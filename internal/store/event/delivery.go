@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	deliveryLook = 10_000 // largest number of deliveries that are searched for one page, if the filter has a state
-	deliveryMost = 1000   // largest number of deliveries on one page
+	deliveryLook  = 10_000 // largest number of deliveries that are searched for one page, if the filter has a state
+	maxDeliveries = 1000   // largest number of deliveries on one page
 )
 
 // deliveryKey is the key of a delivery among the deliveries of its webhook. It also defines their order.
@@ -106,7 +106,7 @@ func (k deliveryKey) cursor() string {
 
 // readDeliveryCursor reads a cursor: the key of the last delivery on the previous page.
 func readDeliveryCursor(p puntuale.Page) (k deliveryKey, limit int, err error) {
-	if limit = min(p.Limit, deliveryMost); limit <= 0 {
+	if limit = min(p.Limit, maxDeliveries); limit <= 0 {
 		limit = engine.DefaultLimit
 	}
 	if p.Cursor == "" {

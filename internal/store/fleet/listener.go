@@ -35,7 +35,7 @@ const (
 	listenProbe = 10 * time.Second // after this silence, the listener sends a query to check whether PostgreSQL answers
 	listenWait  = 5 * time.Second  // how long the listener waits for the answer to this query
 	listenPause = 250 * time.Millisecond
-	listenMost  = 2 * time.Second // longest wait before the listener tries again to listen
+	maxListen   = 2 * time.Second // longest wait before the listener tries again to listen
 )
 
 // Listen calls wakeup for each wakeup of another node, until the store is closed. Call Listen at most once for each
@@ -64,7 +64,7 @@ func (l *listener) close() {
 
 func (l *listener) loop(ctx context.Context) {
 	defer close(l.done)
-	for pause := listenPause; ; pause = min(2*pause, listenMost) {
+	for pause := listenPause; ; pause = min(2*pause, maxListen) {
 		listened, err := l.listen(ctx)
 		if ctx.Err() != nil {
 			return

@@ -31,7 +31,7 @@ const (
 
 const (
 	wakeupPace  = 50 * time.Millisecond // time between notifications, so at most 20 a second
-	wakeupsMost = 4096                  // largest number of sessions whose wakeups wait to be sent; the poll finds the messages of other sessions
+	maxWakeups  = 4096                  // largest number of sessions whose wakeups wait to be sent; the poll finds the messages of other sessions
 	wakeupBytes = 7900                  // largest size of one payload in bytes; PostgreSQL accepts less than 8,000
 	tellWait    = 2 * time.Second       // how long it may take to send one notification
 	lastWait    = time.Second           // how long it may take to send the last notification, or to close a connection
@@ -94,7 +94,7 @@ func (s *Fleet) Notify(session puntuale.SessionID, due time.Time) {
 func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	t.mu.Lock()
 	n, known := t.waiting[session]
-	if !known && len(t.waiting) >= wakeupsMost {
+	if !known && len(t.waiting) >= maxWakeups {
 		t.mu.Unlock()
 		return
 	}

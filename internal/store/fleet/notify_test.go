@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-const waitMost = 30 * time.Second
+const maxWait = 30 * time.Second
 
 // TestWakeupsAreFew checks that many wakeups become a few notifications, and that no notification is longer than
 // PostgreSQL accepts. Wakeups of more than 4,096 sessions are dropped.
@@ -46,7 +46,7 @@ func TestWakeupsAreFew(t *testing.T) {
 	heard := map[puntuale.SessionID]bool{}
 	var payloads int
 	for len(heard) < sessions {
-		wait, cancel := context.WithTimeout(ctx, waitMost)
+		wait, cancel := context.WithTimeout(ctx, maxWait)
 		n, err := raw.WaitForNotification(wait)
 		cancel()
 		if err != nil {

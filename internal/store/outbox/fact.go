@@ -83,8 +83,8 @@ type row struct {
 	more string // the subjects of all facts after the first, as in outbox_fact.more
 }
 
-// rowMost is the largest number of facts in one row. A numberer reads only whole rows.
-const rowMost = 100
+// maxRows is the largest number of facts in one row. A numberer reads only whole rows.
+const maxRows = 100
 
 // rowsOf puts neighbouring facts that differ only in their subjects into one row. If each fact had its own row, the
 // rows would cost as much as the events, because each row is written and later deleted.
@@ -95,7 +95,7 @@ func rowsOf(facts []Fact) []row {
 		r := row{Fact: facts[0]}
 		n := 1
 		more = more[:0]
-		for ; n < min(len(facts), rowMost) && sameExceptSubject(&facts[n], &r.Fact); n++ {
+		for ; n < min(len(facts), maxRows) && sameExceptSubject(&facts[n], &r.Fact); n++ {
 			more = strconv.AppendInt(append(more, ','), facts[n].Subject, 10)
 		}
 		r.more = string(more)

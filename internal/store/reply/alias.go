@@ -29,7 +29,7 @@ func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 // Limits of a search for a person's names. A person has few names. A few lookups lead from one name to all other names.
 // For example, an id leads to a number, and the number leads to its form at the network.
 const (
-	namesMost  = 16
+	maxNames   = 16
 	namesSteps = 3
 )
 
@@ -64,7 +64,7 @@ func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error 
 		}
 		var fresh []asked
 		for i, p := range all {
-			if len(p.names) < namesMost {
+			if len(p.names) < maxNames {
 				for _, name := range p.names[p.asked:] {
 					fresh = append(fresh, asked{i, p, name})
 				}

@@ -211,11 +211,11 @@ union all
 select m.client_id, m.id from $u(c bigint, i bigint) cross join message m
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
 
-// clockOffsetMost is the largest expected difference between the clocks of nodes.
-const clockOffsetMost = 2 * time.Second
+// maxClockOffset is the largest expected difference between the clocks of nodes.
+const maxClockOffset = 2 * time.Second
 
 func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]erasedMessage, error) {
-	later := engine.Micros(x.Now.Add(clockOffsetMost))
+	later := engine.Micros(x.Now.Add(maxClockOffset))
 	all, err := engine.QueryAll(ctx, x.a, `select message.client_id, message.id, message.run_id, message.intent, message.generation,
  message.next_at > message.intent_at and message.next_at > $1::bigint and not exists (select 1 from device_hold h
  where h.client_id = message.client_id and h.message_id = message.id and h.token = message.intent and h.done = 0 and h.until > $2::bigint)

@@ -19,11 +19,11 @@ var bulkRoutes = []page.Route{
 	page.Post("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, "message.all", doAll),
 }
 
-// bulkRows is the number of messages that one request changes. bulkMost is the number at which the first page stops
+// bulkRows is the number of messages that one request changes. maxBulk is the number at which the first page stops
 // counting.
 const (
 	bulkRows = "200"
-	bulkMost = 10_000
+	maxBulk  = 10_000
 )
 
 // bulkVerb returns the action that is possible for all messages in a state: "again", "cancel", or "" for no action.
@@ -46,7 +46,7 @@ func askAll(v *page.Request) error {
 	b.Sequence, b.Campaign = page.SequenceName(v, b.Search.Sequence), page.CampaignName(v, b.Search.Campaign)
 	q := queryOf(b.Search, "")
 	q.Brief = true
-	total, all, err := v.Client.CountMessages(v.Ctx(), q, bulkMost)
+	total, all, err := v.Client.CountMessages(v.Ctx(), q, maxBulk)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func tryFile(v *page.Request) error {
 		return err
 	} else {
 		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.T("file.found", "Kind", facts.Kind, "Size", size(v, facts.Size))
-		if maxBytes := officialMost(facts.Kind); facts.Size > maxBytes {
+		if maxBytes := maxOfficial(facts.Kind); facts.Size > maxBytes {
 			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, maxBytes))
 		}
 	}
@@ -50,9 +50,9 @@ func fileRefusal(v *page.Request, e *puntuale.SendError) string {
 	return reason
 }
 
-// officialMost returns the largest file, in bytes, that WhatsApp accepts from an Official number, by the file's kind.
+// maxOfficial returns the largest file, in bytes, that WhatsApp accepts from an Official number, by the file's kind.
 // Linked numbers may send larger files. Meta's page business-phone-numbers/media contains these sizes.
-func officialMost(kind string) int64 {
+func maxOfficial(kind string) int64 {
 	switch family, _, _ := strings.Cut(kind, "/"); family {
 	case "image":
 		return 5 << 20
