@@ -132,8 +132,9 @@ func (l *scheduler) look(now time.Time) {
 // for each account in a round.
 func (l *scheduler) begin(now time.Time) {
 	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= maxUnrecorded || l.recorder.fails() {
-		// No attempt may begin: nothing waits, or another node may own the webhooks, or too many results are not recorded yet, or
-		// recording fails. If this node crashed, the events without a recorded result would be sent twice.
+		// No attempt may begin: nothing waits, or another node may own the webhooks, or too many results are not
+		// recorded yet, or recording fails. If this node crashed, the events without a recorded result would be sent
+		// twice.
 		return
 	}
 	var quick, slow int

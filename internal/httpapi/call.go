@@ -149,8 +149,8 @@ func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Req
 	a.refuse(w, r, err)
 }
 
-// unknownCaller returns the error for a call without a valid key. The error is rate_limited if the caller sent too many such
-// calls.
+// unknownCaller returns the error for a call without a valid key. The error is rate_limited if the caller sent too many
+// such calls.
 func (a *api) unknownCaller(r *http.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err

@@ -17,8 +17,8 @@ import (
 // repeats it at the next login.
 const takeWait = 10 * time.Second
 
-// countsAsNew is the age below which an event counts as new. A new event can seem this old, because the network rounds times
-// to seconds.
+// countsAsNew is the age below which an event counts as new. A new event can seem this old, because the network rounds
+// times to seconds.
 const countsAsNew = 2 * time.Second
 
 // receipt stores the receipts of messages. It finds each message by its id, not by the recipient: the network may name

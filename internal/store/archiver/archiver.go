@@ -81,8 +81,8 @@ func newArchiveKind() *engine.Kind {
 	return k
 }
 
-// wait leaves 19/20 of the time to other work, but lasts at most 2 s. If other work keeps the database busy, each part of the archiver's work
-// takes longer. Then wait also waits longer.
+// wait leaves 19/20 of the time to other work, but lasts at most 2 s. If other work keeps the database busy, each part
+// of the archiver's work takes longer. Then wait also waits longer.
 func (a *Archiver) wait(ctx context.Context, took time.Duration) error {
 	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }

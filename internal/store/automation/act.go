@@ -30,8 +30,8 @@ const (
 	LockPersons = `select p.id from $u(c bigint, p text) cross join person p where p.client_id = u.c and p.phone = u.p order by p.client_id, p.id for share of p`
 )
 
-// ActTransaction is the part of an acting transaction that handles rules, triggers, timers, dates and the log. Package store adds the part that
-// handles runs and messages.
+// ActTransaction is the part of an acting transaction that handles rules, triggers, timers, dates and the log. Package
+// store adds the part that handles runs and messages.
 type ActTransaction struct {
 	*puntuale.ActBatch
 	A engine.Querier
@@ -39,7 +39,8 @@ type ActTransaction struct {
 	Live []*puntuale.AutomationAct // the acts that the transaction still has to execute
 }
 
-// Lock locks the client's row in automation_client, so that only one transaction at a time acts for a client. Afterwards all acts are in Live.
+// Lock locks the client's row in automation_client, so that only one transaction at a time acts for a client.
+// Afterwards all acts are in Live.
 func (x *ActTransaction) Lock(ctx context.Context) error {
 	x.Live = x.Live[:0]
 	for _, act := range x.Acts {
@@ -90,8 +91,8 @@ func (x *ActTransaction) phones() []string {
 	return engine.Column(x.Live, func(act **puntuale.AutomationAct) string { return (*act).Phone })
 }
 
-// Begin drops the acts whose trigger, timer or date was removed or changed, and the acts whose occurrence is already stored. For the other acts
-// it stores the occurrence, removes the timer, and moves the date to its next day.
+// Begin drops the acts whose trigger, timer or date was removed or changed, and the acts whose occurrence is already
+// stored. For the other acts it stores the occurrence, removes the timer, and moves the date to its next day.
 func (x *ActTransaction) Begin(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{x.triggers, x.timers, x.dates, x.occurrences} {
 		if len(x.Live) == 0 {
@@ -231,8 +232,8 @@ func (x *ActTransaction) occurrences(ctx context.Context) error {
 	return nil
 }
 
-// Decide calls the Decide function of each act, with facts that the transaction reads. It drops an act if the contact changed after the act was
-// planned, because such an act must be planned again.
+// Decide calls the Decide function of each act, with facts that the transaction reads. It drops an act if the contact
+// changed after the act was planned, because such an act must be planned again.
 func (x *ActTransaction) Decide(ctx context.Context) error {
 	if len(x.Live) == 0 {
 		return nil
@@ -300,8 +301,8 @@ func (x *ActTransaction) takeBack(ctx context.Context, stale []*puntuale.Automat
 	return nil
 }
 
-// End writes the log, the events and the counts, and stores which runs were started for dates. It removes each trigger, unless an act of this
-// trigger must be planned again.
+// End writes the log, the events and the counts, and stores which runs were started for dates. It removes each trigger,
+// unless an act of this trigger must be planned again.
 func (x *ActTransaction) End(ctx context.Context) error {
 	if err := x.log(ctx); err != nil {
 		return err
@@ -384,8 +385,8 @@ func (x *ActTransaction) count(ctx context.Context, fired map[puntuale.Automatio
 	return nil
 }
 
-// firedDetail returns the detail of the event about an act. It contains no data of the person: a receiver finds the person through the
-// messages.
+// firedDetail returns the detail of the event about an act. It contains no data of the person: a receiver finds the
+// person through the messages.
 func firedDetail(act *puntuale.AutomationAct) (string, error) {
 	ids := make([]string, len(act.Message))
 	for i, id := range act.Message {

@@ -17,9 +17,9 @@ type Kind struct {
 	// and campaigns do not slow down for them.
 	Background bool
 
-	// GivesWay: if a call arrives before the transaction's COMMIT, the writer undoes the transaction, does the call, and runs
-	// the transaction again. Each task gives way at most maxGivenWay times. The kind must not join tasks. On PostgreSQL
-	// this has no effect, because calls have writers of their own.
+	// GivesWay: if a call arrives before the transaction's COMMIT, the writer undoes the transaction, does the call,
+	// and runs the transaction again. Each task gives way at most maxGivenWay times. The kind must not join tasks. On
+	// PostgreSQL this has no effect, because calls have writers of their own.
 	GivesWay bool
 
 	// Linger is how long tasks of this kind may wait for more tasks. The time counts from when the writer last took

@@ -40,8 +40,8 @@ const lockFacts = `insert into outbox_fact (client_id, type, subject, detail, at
 const wantedAtAll = `select case when exists (select 1 from event_stream) then 1 else 0 end, case when exists (select 1 from automation_client) then 1 else 0 end`
 
 // Emit writes facts in the transaction that makes them true. Its last statements may be sent together with the
-// transaction's next statement. Then the next statement may return their errors. Two transactions that emit facts do not wait for
-// each other.
+// transaction's next statement. Then the next statement may return their errors. Two transactions that emit facts do
+// not wait for each other.
 func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
 	if len(facts) == 0 {
 		return nil

@@ -13,9 +13,9 @@ import (
 // ReplyRules reads the triggers of some clients' active rules that wait for replies (kind 1).
 const ReplyRules = `select a.client_id, a.trigger_text from $u(c bigint) cross join automation a where a.client_id = u.c and a.active = 1 and a.kind = 1`
 
-// await is for clients that store only replies of known persons (the setting "known"). If an unknown person writes a trigger word of an active
-// rule, await marks the person as known. Otherwise the message would not be stored, and the rule could not act. Rules without words are
-// ignored, because a linked phone also receives its owner's private chats.
+// await is for clients that store only replies of known persons (the setting "known"). If an unknown person writes a
+// trigger word of an active rule, await marks the person as known. Otherwise the message would not be stored, and the
+// rule could not act. Rules without words are ignored, because a linked phone also receives its owner's private chats.
 func (b *inboundBatch) await(ctx context.Context) error {
 	unknownPeople := map[puntuale.ClientID][]*inbound{}
 	for _, x := range b.rows {

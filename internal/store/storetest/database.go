@@ -112,7 +112,8 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	return name, store.Migrate(context.Background(), engine.Config{Database: inCluster(name)})
 })
 
-// Postgres opens a new, empty database on the PostgreSQL server. If there is no server, it skips the test, but in CI it fails the test.
+// Postgres opens a new, empty database on the PostgreSQL server. If there is no server, it skips the test, but in CI it
+// fails the test.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	if os.Getenv(Address) == "" {
