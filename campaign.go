@@ -133,7 +133,7 @@ const (
 	RefusedRunning     = "running"
 	RefusedPast        = "past"
 	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write in the last 24 hours
-	RefusedErased      = "erased"    // the feeder refuses such a recipient; a check never does
+	RefusedErased      = "erased"    // the person was erased after the list was stored
 )
 
 // CampaignFeed is the progress of feeding. Waiting + Fed + Refused is always the size of the list.

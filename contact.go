@@ -222,8 +222,8 @@ type KnownPersons interface {
 	// person, or the person first wrote. Only the first call for a person changes something.
 	NoteKnown(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
-	// MetSince returns the times at which the session wrote to a person for the first time, the latest first. It
-	// returns only times after the argument since, and at most limit of them.
+	// MetSince returns when the session wrote for the first time to people who had not written before, the latest
+	// first. It returns no time before the argument since, and at most limit times.
 	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, limit int) ([]time.Time, error)
 
 	// SessionsThere returns which of the given sessions still exist.

@@ -34,7 +34,7 @@ func (k GatewayKeys) Mark(hash func(purpose string, parts ...string) string) str
 	return hash("instance of a gateway", k.BaseURL, k.InstanceID)
 }
 
-// SealedGateway is the vault's purpose for a gateway's keys. Their place is [SessionID.SealPlace].
+// SealedGateway is the argument purpose of Vault.Seal for a gateway's keys. Their place is [SessionID.SealPlace].
 const SealedGateway = "gateway"
 
 // GatewayWebhooks is the beginning of the path of every gateway's webhook. After it come the session's id and a

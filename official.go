@@ -29,7 +29,7 @@ const (
 // JSON returns the form that the vault seals.
 func (k OfficialKeys) JSON() []byte { return jsonOf(k) }
 
-// SealedOfficial is the vault's purpose for an Official session's keys. Their place is [SessionID.SealPlace].
+// SealedOfficial is the argument purpose of Vault.Seal for an Official session's keys. Their place is [SessionID.SealPlace].
 const SealedOfficial = "official"
 
 // OfficialWebhooks is the beginning of the path of every Official session's webhook. After it comes the session's id.

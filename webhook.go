@@ -81,7 +81,7 @@ func (w Webhook) Apply(p WebhookPatch) Webhook {
 	return w
 }
 
-// SealedWebhook is the vault's purpose for a webhook's secrets.
+// SealedWebhook is the argument purpose of Vault.Seal for a webhook's secrets, and for the token of a link to Chatwoot.
 const SealedWebhook = "webhook"
 
 // SealPlace returns the place name that the vault needs to seal the webhook's secrets. It names the owner and the time

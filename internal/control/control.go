@@ -137,8 +137,8 @@ func (c *Control) Public() string { return c.sessions.public }
 // Now returns the current time of the service's clock.
 func (c *Control) Now() time.Time { return c.clock.Now() }
 
-// Maintain does the work that no call starts: it ends, removes and blanks old data. Any number of nodes may call
-// Maintain at any time.
+// Maintain cleans the store: it ends the open messages of deleted clients and sessions, and deletes or blanks old data.
+// Any number of nodes may call Maintain at any time.
 func (c *Control) Maintain(ctx context.Context) error {
 	now := c.clock.Now()
 	if err := c.maintenance.Maintain(ctx, now, c.keep.Cutoff(now)); err != nil {

@@ -396,7 +396,7 @@ func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool
 	return puntuale.DeviceReport{Outcome: o, Returned: returned}, true
 }
 
-// SealedPush is the vault's purpose for a device's push subscription. The seal is bound to the session's id.
+// SealedPush is the argument purpose of Vault.Seal for a device's push subscription. The seal is bound to the session's id.
 const SealedPush = "push"
 
 // PushTarget is the address at which a device's browser receives pushes about due messages, with the keys of the

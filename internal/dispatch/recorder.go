@@ -15,9 +15,10 @@ const (
 	recordLast  = time.Second
 )
 
-// recorder writes outcomes to the store. Each of its goroutines takes all outcomes that arrived while the goroutine's
-// last call committed. While the store does not answer, outcomes wait and nothing new is claimed. Outcomes are lost
-// only if a stop ends before they are recorded. Then the next owner finds attempts without an outcome.
+// recorder writes outcomes to the store. After each call of the store, a goroutine takes the outcomes that arrived
+// meanwhile, at most maxRecord. While the store does not answer, outcomes wait and nothing new is claimed. Outcomes are
+// lost if the process ends before they are recorded, or if another node took over the session. Then the next owner finds
+// attempts without an outcome.
 type recorder struct {
 	s    *scheduler
 	wake chan struct{}

@@ -105,7 +105,7 @@ func (m *mass) upload(id string, recipients int, cut bool) {
 	}
 }
 
-// check returns the digest of the campaign's check. It repeats the call until the server answers.
+// check returns the digest of the campaign's check. It repeats the call until the check has ended.
 func (m *mass) check(id string) (digest string) {
 	m.t.Helper()
 	eventually(m.t, time.Minute, "the check ends", func() bool {

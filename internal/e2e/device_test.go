@@ -182,7 +182,8 @@ func (d *postDevice) show(m takenMessage) {
 	d.mu.Unlock()
 }
 
-// call repeats a call until a server answers. It returns false if the test has ended.
+// call repeats a call until a server accepts it. It returns false if the test has ended, or if a server refuses the call
+// for another reason than overload. Such a refusal fails the test.
 func (d *postDevice) call(path string, body, into any) bool {
 	for {
 		node := d.p.nodes[d.rand.IntN(len(d.p.nodes))]

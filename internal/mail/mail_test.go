@@ -344,7 +344,7 @@ func TestUntrusted(t *testing.T) {
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				conn, err := w.Dial(ctx, network, addr)
 				if err == nil {
-					err = conn.SetDeadline(time.Now().Add(2 * time.Second)) // because client and server each wait for the other to begin
+					err = conn.SetDeadline(time.Now().Add(2 * time.Second)) // in the case "STARTTLS at a port of TLS", client and server each wait for the other to begin
 				}
 				return shortened{conn}, err
 			}

@@ -53,7 +53,7 @@ type archive struct {
 	parts map[string]*zip.File // the parts by name in lower case, because programs differ in the case of these names
 }
 
-// openArchive copies an upload to disk. It checks the list of parts before it unpacks a part.
+// openArchive copies an upload to disk. It checks the format and the list of parts. It unpacks no part.
 func openArchive(ctx context.Context, r io.Reader, dir string) (*archive, error) {
 	f, err := openTemporary(dir)
 	if err != nil {

@@ -79,6 +79,29 @@ func TestLogWaitsForReader(t *testing.T) {
 	})
 }
 
+// TestDatesBound checks that rules plan fewer dates in one transaction while calls arrive, and rest after each
+// transaction.
+func TestDatesBound(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		fake := clock.NewFake(time.Now())
+		store.OnMachine(w.Store, fake)
+		fake.Advance(time.Minute)
+		limit, rest := w.DatesBound()
+		if rest != 0 {
+			t.Errorf("without calls the runner rests %d times as long as it works", rest)
+		}
+		w.Client(puntuale.AccountFull).MustStart(someone, storetest.Begin, 1)
+		if dates, rest := w.DatesBound(); dates >= limit || rest != 2 {
+			t.Errorf("beside a call there is room for %d dates of %d, and the rest is %d", dates, limit, rest)
+		}
+		fake.Advance(time.Minute)
+		if dates, rest := w.DatesBound(); dates != limit || rest != 0 {
+			t.Errorf("after the call there is room for %d dates of %d, and the rest is %d", dates, limit, rest)
+		}
+	})
+}
+
 // TestChunkBound checks that a chunk of a campaign is small while calls arrive, and large again afterwards.
 func TestChunkBound(t *testing.T) {
 	t.Parallel()

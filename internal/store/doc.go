@@ -1,6 +1,6 @@
 // Package store keeps all data on PostgreSQL or in one SQLite file, with the same statements on both. Package engine
-// runs the statements: it owns the connections, and the writers that commit. Package store joins the folders below it to
-// one [Store], and has the statements that need several of them. docs/architecture.md lists the folders.
+// runs the statements: it owns the connections, and the writers that commit. Package store joins most folders below it to
+// one [Store], and has the statements about everything else. docs/architecture.md lists the folders.
 //
 // # The order of locks
 //

@@ -43,7 +43,7 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	} {
 		var held []*admission.Permit
 		for _, who := range try.holds {
-			priority := admission.PriorityPrevent // the gate has additional seats for this priority, so the test can take all of them
+			priority := admission.PriorityPrevent // the first call takes the only usual seat; a further call needs this priority, which may use additional seats
 			if len(held) == 0 {
 				priority = admission.PriorityRead
 			}

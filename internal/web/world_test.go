@@ -65,7 +65,7 @@ type world struct {
 	owner atomic.Pointer[owner] // owns the sessions; nil: no node owns them
 	media []byte                // the content of every reply's file; nil: the networks no longer have the file
 	calls http.Handler          // the API, served at the address of the pages; nil: no API
-	away  atomic.Bool           // the server closes each connection at its next request, and does not carry out the request
+	away  atomic.Bool           // true: the server closes the connection of each request, and does not execute the request
 }
 
 // cast contains the accounts and users in a world's database, and the key that seals its secrets.

@@ -1,6 +1,6 @@
-// Package archive reads and writes the file format of two kinds of files: an exported installation, and the archive's
-// files of old rows (a [Folder]). A file is one gzip stream of lines, readable with zcat. Its content is the same for
-// both databases.
+// Package archive reads and writes the file format of exported installations, and of the archive's files of old rows (a
+// [Folder]). A backup is a zip file that contains exports. A file is one gzip stream of lines, readable with zcat. Its
+// content is the same for both databases.
 //
 // The first line is the [Header]. It names the program that made the file. It lists each table with its columns and its
 // number of rows. The tables follow in the order of this list. Each table begins with a line {"table": "client"}. Its

@@ -24,7 +24,8 @@ func (s RuleStore) Hook(ctx context.Context, id puntuale.AutomationID) (puntuale
 	return readHook(ctx, s.db.CallReads, `a.client_id = $1 and a.id = $2 and a.secret <> ''`, s.client, id)
 }
 
-// PayloadsOf reads all hooks of the client, without an index, because a client has few hooks.
+// PayloadsOf needs no index on the payload's phone: it looks at all automations of the client, at most
+// [puntuale.MaxAutomations].
 func (s RuleStore) PayloadsOf(ctx context.Context, phone string) ([]puntuale.Hook, error) {
 	all, err := engine.QueryAll(ctx, s.db.Lists(int64(s.client)), `select a.client_id, a.id, a.active, a.payload, a.payload_form, a.payload_at from automation a
  where a.client_id = $1 and a.payload is not null and a.payload_phone in (`+namesOf+`) order by a.id`, []any{s.client, phone}, func(r engine.Row, h *puntuale.Hook) error {

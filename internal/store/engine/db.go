@@ -57,7 +57,7 @@ type DB struct {
 	Dialect *Dialect
 	File    string       // path of the SQLite file; "" on PostgreSQL
 	leave   func() error // releases the lock on the file; nil: the file is not locked
-	pools   sync.Mutex   // guards dbs after the database is open
+	pools   sync.Mutex   // guards dbs
 	dbs     []*sql.DB
 
 	readPools

@@ -17,7 +17,8 @@ import (
 const maxWait = 30 * time.Second
 
 // TestWakeupsAreFew checks that many wakeups become a few notifications, and that no notification is longer than
-// PostgreSQL accepts. Wakeups of more than 4,096 sessions are dropped.
+// PostgreSQL accepts. Wakeups of at most 4,096 sessions wait
+// to be sent. Further wakeups are dropped.
 func TestWakeupsAreFew(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -26,7 +26,7 @@ const (
 	byPhone       // the list is sorted by phone
 	byTag         // the condition is one tag; the list is sorted by id
 	byAny         // the condition is any of several tags; the list is sorted by id
-	byWord        // the condition is a word; the list is sorted by the contacts' first matching words, then by id
+	byWord        // the condition is the beginning of a word; the list is sorted by each contact's smallest such word, then by id
 )
 
 const (

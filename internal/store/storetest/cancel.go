@@ -221,7 +221,8 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 	}
 }
 
-// testClaimsAndCancelsDoNotDeadlock checks that claims, outcomes and cancellations lock messages in the same order.
+// testClaimsAndCancelsDoNotDeadlock checks that claims and cancellations of the same messages never deadlock. To prevent
+// this, both lock the messages in the same order.
 func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -103,7 +103,7 @@ type OneSession struct {
 	CodeForm  *view.Form
 	Pair      *view.Form // the form that chooses the default sequences
 	PaceForm  *view.Form
-	LinkForm  *view.Form // the form that reconnects or unlinks the session
+	LinkForm  *view.Form // the form that reconnects the session
 	NameForm  *view.Form
 }
 
