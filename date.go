@@ -132,6 +132,11 @@ func spanAt(at int64, loc *time.Location) zoneSpan {
 	if !to.IsZero() {
 		s.end = to.UnixMicro()
 	}
+	if s.end <= at {
+		// Where only a zone's rule for all later years applies, ZoneBounds assumes years of 365 days. So on the last day of a
+		// leap year (in UTC) it returns an end that has passed. The offset is valid until the year ends.
+		s.end = at - at%microDay + microDay
+	}
 	return s
 }
 

@@ -27,6 +27,42 @@ func date(t interface{ Fatal(...any) }, text string) puntuale.Date {
 	return d
 }
 
+// shortZone returns a zone whose data contains only the rule for all years. Some systems have such data.
+func shortZone(t *testing.T, rule string) *time.Location {
+	t.Helper()
+	header := func(types byte) []byte { // no times of changes, and one type of local time with a name of one byte
+		return append([]byte("TZif2"), append(make([]byte, 15+3*4+7), types, 0, 0, 0, types)...)
+	}
+	block := []byte{0, 0, 0, 0, 0, 0, 0} // the type: offset, summer time, index of the name; and the name
+	data := append(append(header(1), block...), append(header(1), block...)...)
+	loc, err := time.LoadLocationFromTZData("short", append(data, "\n"+rule+"\n"...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loc
+}
+
+// TestLastDayOfLeapYear: where only a zone's rule for all years applies, the time package gives a wrong end of the
+// present offset on the last day of a leap year.
+func TestLastDayOfLeapYear(t *testing.T) {
+	t.Parallel()
+	window := puntuale.Window{Weekdays: []int{1, 2, 3, 4, 5, 6, 7}}
+	for _, loc := range []*time.Location{zone(t, "Europe/Rome"), zone(t, "America/New_York"), zone(t, "Australia/Lord_Howe"), shortZone(t, "CET-1CEST,M3.5.0,M10.5.0/3")} {
+		for year := 2028; year < 2100; year += 4 {
+			for hour := range 5 * 24 {
+				want := time.Date(year, 12, 29, hour, 0, 0, 0, loc)
+				clock := time.Duration(hour%24) * time.Hour
+				if got := puntuale.DateOf(want).At(clock, loc); !got.Equal(want) {
+					t.Errorf("%s: %s, want %s", loc, got, want.UTC())
+				}
+				if next, ok := window.Next(want, loc); !ok || !next.Equal(want) {
+					t.Errorf("%s: %s is not in the window", loc, want)
+				}
+			}
+		}
+	}
+}
+
 // TestDateAt tests each kind of clock change. At moves a skipped time forward by the gap. If a time occurs twice, At
 // returns the first occurrence.
 func TestDateAt(t *testing.T) {
