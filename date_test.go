@@ -42,8 +42,8 @@ func shortZone(t *testing.T, rule string) *time.Location {
 	return loc
 }
 
-// TestLastDayOfLeapYear: where only a zone's rule for all years applies, the time package gives a wrong end of the
-// present offset on the last day of a leap year.
+// TestLastDayOfLeapYear: some times have only a zone's rule for all years. For these times, the time package returns a
+// wrong end of the present offset on the last day of a leap year.
 func TestLastDayOfLeapYear(t *testing.T) {
 	t.Parallel()
 	window := puntuale.Window{Weekdays: []int{1, 2, 3, 4, 5, 6, 7}}

@@ -6,7 +6,7 @@ import (
 )
 
 // TestLastDayOfLeapYear: a call may name the last day of a leap year far in the future. For that day, the time package
-// gives a wrong end of the zone's present offset, and a search for the right offset must not run forever.
+// returns a wrong end of the zone's present offset. A search for the right offset must end nevertheless.
 func TestLastDayOfLeapYear(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
