@@ -45,7 +45,9 @@ func mark(client puntuale.ClientID, phone string) string {
 
 func (a *archiveWorld) config() archiver.Config {
 	return archiver.Config{
-		Folder: a.folder, Program: "test", Mark: mark, Lease: time.Microsecond,
+		// The lease lasts zero microseconds. A lease of one microsecond would last up to one millisecond, because SQLite's clock
+		// counts milliseconds. Meanwhile another archiver would do nothing.
+		Folder: a.folder, Program: "test", Mark: mark, Lease: time.Nanosecond,
 		Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
 }

@@ -146,10 +146,17 @@ func (t *archiveTerm) at(step string) error {
 func (t *archiveTerm) enter(ctx context.Context) (due bool, err error) {
 	var id string
 	var doneTo, erasures int64
-	const state = `select folder, done_to, (select count(*) from archive_erasure) from archive where one = 1`
-	found, err := engine.QueryOne(ctx, t.s.ArchiveReads, state, nil, &id, &doneTo, &erasures)
+	read := func() (found bool, err error) {
+		found, err = engine.QueryOne(ctx, t.s.ArchiveReads, `select folder, done_to, (select count(*) from archive_erasure) from archive where one = 1`,
+			nil, &id, &doneTo, &erasures)
+		if err != nil {
+			return false, fmt.Errorf("read the archive's state: %w", err)
+		}
+		return found, nil
+	}
+	found, err := read()
 	if err != nil {
-		return false, fmt.Errorf("read the archive's state: %w", err)
+		return false, err
 	}
 	if !found {
 		if t.folder, err = archive.BeginFolder(t.cfg.Folder); err != nil {
@@ -159,10 +166,16 @@ func (t *archiveTerm) enter(ctx context.Context) (due bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if len(files) > 0 {
+		if len(files) == 0 {
+			return true, t.adopt(ctx)
+		}
+		// Perhaps another node of this installation adopted the folder and wrote a file after this node read the state.
+		if found, err = read(); err != nil {
+			return false, err
+		}
+		if !found {
 			return false, fmt.Errorf("%s holds the archive of another installation; give this one a folder of its own", t.cfg.Folder)
 		}
-		return true, t.adopt(ctx)
 	}
 	if t.folder, err = openKnown(t.cfg.Folder, id); err != nil {
 		return false, err
