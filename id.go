@@ -35,6 +35,10 @@ func (id CampaignID) String() string { return strconv.FormatInt(int64(id), 10) }
 func (id KeyID) String() string      { return strconv.FormatInt(int64(id), 10) }
 func (id MessageID) String() string  { return strconv.FormatInt(int64(id), 10) }
 
+// IDEpoch is 2026-01-01T00:00:00Z, in microseconds of the Unix epoch. A new MessageID is at least the number of
+// microseconds since then. It may be a little ahead of the clock.
+const IDEpoch = 1767225600000000
+
 // MaxID is the largest identifier. Every JSON reader reads numbers up to this value exactly.
 const MaxID = 1<<53 - 1
 

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"time"
 
 	"puntuale"
 )
@@ -27,6 +28,9 @@ const (
 	halfMask  = 1<<halfBits - 1
 	spareBits = 11 // how many bits are zero; the zeros show that this package made the id
 	ageBits   = 8  // how many bits the generation has
+
+	// idsAhead is how far ids may be ahead of the clock. A restore raises them by an hour, and clocks may differ.
+	idsAhead = 30 * 24 * time.Hour
 )
 
 // ids encrypts and decrypts WhatsApp's ids of messages.
@@ -66,6 +70,13 @@ func (c ids) message(id string) (puntuale.MessageID, bool) {
 	}
 	m := left<<(halfBits-spareBits-ageBits) | right>>(spareBits+ageBits)
 	return puntuale.MessageID(m), m > 0
+}
+
+// made reports whether this package made an id before now. One other id of 2,048 has the zeros, too. Most of these ids
+// decrypt to a message that would be newer than now, because message ids grow with the time.
+func (c ids) made(id string, now time.Time) bool {
+	m, ok := c.message(id)
+	return ok && int64(m) <= now.Add(idsAhead).UnixMicro()-puntuale.IDEpoch
 }
 
 func (c ids) mix(round byte, half uint64) uint64 {

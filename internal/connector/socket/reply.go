@@ -22,7 +22,7 @@ import (
 // linked device.
 func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	shown, ok := shownBy(e.Message)
-	if _, own := n.c.ids.message(e.Info.ID); !ok || e.Info.IsFromMe && own {
+	if !ok || e.Info.IsFromMe && n.c.ids.made(e.Info.ID, n.c.cfg.Clock.Now()) {
 		return true
 	}
 	shown.Client, shown.Session, shown.At, shown.ID = n.client, n.id, n.moment(e.Info.Timestamp), e.Info.ID

@@ -24,9 +24,6 @@ const (
 	blockAge = 10 * time.Second
 )
 
-// IDEpoch is 2026-01-01T00:00:00Z, in microseconds of the Unix epoch.
-const IDEpoch = 1767225600000000
-
 // TakeBlock takes $1 identifiers from the counter, and returns the last of them. If the counter is behind the
 // database's clock, the statement first sets the counter to the clock's time.
 const TakeBlock = `

@@ -64,7 +64,7 @@ func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err 
 	}
 	var at, settled int64
 	found, err := engine.QueryOne(ctx, a, `select s.remembered_to, $clock - $2::bigint - $3::bigint from client_setting s where s.client_id = $1 and s.remember = 1`,
-		[]any{f.client, int64(engine.IDEpoch), f.settle.Microseconds()}, &at, &settled)
+		[]any{f.client, int64(puntuale.IDEpoch), f.settle.Microseconds()}, &at, &settled)
 	if err != nil || !found {
 		return false, err
 	}

@@ -26,4 +26,4 @@ func ScanRef(rows engine.Row, r *puntuale.MessageRef) error { return rows.Scan(&
 
 // FirstID returns approximately the smallest identifier of a run that starts at the given time. The result may be wrong
 // by a few seconds, because writers use a block of identifiers for some time.
-func FirstID(at time.Time) int64 { return engine.Micros(at) - engine.IDEpoch }
+func FirstID(at time.Time) int64 { return engine.Micros(at) - puntuale.IDEpoch }
