@@ -66,6 +66,34 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
+// TestPreventingCalls: while all usual seats are taken, calls that prevent sends are still admitted.
+func TestPreventingCalls(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	key := s.newClient("a@x", "full")
+	sequence := s.newSequence(key, stepLater)
+	gate := admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: 50 * time.Millisecond, Now: time.Now})
+	h := s.behindGate(gate, nil)
+	permit, _, err := gate.Enter(t.Context(), admission.CallerKey{Side: puntuale.ClientSide, ID: 1 << 40}, admission.PriorityWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer permit.Leave()
+	for call, admitted := range map[string]bool{
+		"PUT /api/sessions/9999": false, "DELETE /api/sessions/9999": true, "DELETE /api/sessions/9999/pair": true, "DELETE /api/sessions/9999/devices/1": true,
+		"DELETE /api/sequences/" + sequence: true,
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		r := httptest.NewRequest(method, path, strings.NewReader(`{}`))
+		r.Header.Set("Authorization", "Bearer "+key)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Code != http.StatusServiceUnavailable; got != admitted {
+			t.Errorf("%s: admitted %v (%d %s)", call, got, w.Code, w.Body)
+		}
+	}
+}
+
 // Delayed refusals have no seats at the gate. So calls with a valid key are admitted while refusals wait.
 func TestHeldRefusalsHoldNoSeats(t *testing.T) {
 	t.Parallel()

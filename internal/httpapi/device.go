@@ -19,7 +19,7 @@ func registerDevices(a *api) {
 	const all = "/api/sessions/{id}/devices"
 	client(a, operation{id: "listDevices", method: http.MethodGet, path: all, strict: true,
 		summary: "List the devices that take a session's messages", refusals: []int{http.StatusNotFound, http.StatusConflict}}, listDevices)
-	client(a, operation{id: "unlinkDevice", method: http.MethodDelete, path: all + "/{device}",
+	client(a, operation{id: "unlinkDevice", method: http.MethodDelete, path: all + "/{device}", prevents: true,
 		summary: "Unlink a device, such as a lost phone; what it holds becomes uncertain", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkDevice)
 
 	registerLink(a)

@@ -21,7 +21,7 @@ func registerSessions(a *api) {
 		summary: "Change a session's name, or how much it sends", refusals: changes(http.StatusNotFound)}, updateSession)
 	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: createsAlways, body: pairingBody{},
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, pairSession)
-	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair",
+	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair", prevents: true,
 		summary: "Unlink a session; what is pending waits", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
 	client(a, operation{id: "reconnectSession", method: http.MethodPost, path: one + "/reconnect", creates: createsAlways,
 		summary: "Connect a linked number at once, as after another program took its place", refusals: []int{http.StatusNotFound, http.StatusConflict}}, reconnectSession)
@@ -33,7 +33,7 @@ func registerSessions(a *api) {
 		summary: "Look whether an Official session, or one with a gateway, can send, and say what is wrong. Of Official ones this reads the templates, too", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
 	client(a, operation{id: "listNetworkTemplates", method: http.MethodGet, path: one + "/templates", strict: true,
 		summary: "List the templates of an Official session's business as Meta has them, by name and language", refusals: []int{http.StatusNotFound, http.StatusConflict}}, listNetworkTemplates)
-	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one,
+	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a session other than the default one", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSession)
 }
 

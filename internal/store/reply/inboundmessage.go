@@ -157,7 +157,7 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns, for each message in rows, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // uncancelled already lists the messages to stop; own messages and reactions stop none
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.Kind != puntuale.ReplyCall && x.uncancelled == nil // own messages, reactions and phone calls stop none; uncancelled already lists the messages to stop
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {

@@ -80,9 +80,11 @@ func testReplyStops(t *testing.T, w *World) {
 	if n := c.mustHear(phone, Begin.Add(-time.Minute), Begin); n != 0 {
 		t.Errorf("a message from before stopped %d", n)
 	}
-	sign := puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: phone, At: Begin, Kind: puntuale.ReplyReaction, Text: "👍"}
-	if n, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{{InboundMessage: sign, Names: []string{phone}}}); err != nil || n != 0 {
-		t.Errorf("a sign under a message stopped %d, %v", n, err)
+	for _, kind := range []puntuale.ReplyKind{puntuale.ReplyReaction, puntuale.ReplyCall} {
+		unwritten := puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: phone, At: Begin, Kind: kind}
+		if n, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{{InboundMessage: unwritten, Names: []string{phone}}}); err != nil || n != 0 {
+			t.Errorf("a %s stopped %d, %v", kind, n, err)
+		}
 	}
 	if n := c.mustHear(phone, Begin, Begin.Add(time.Minute)); n != 2 {
 		t.Errorf("%d messages were stopped", n)
