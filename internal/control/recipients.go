@@ -102,8 +102,9 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	return c.RecipientsOf(ctx, id)
 }
 
-// maxRowFaults bounds the faults of rows in one answer.
-const maxRowFaults = 100
+// maxRowFaults bounds the faults of rows in one answer. The API shows 100 faults, and the last one says how many more
+// there are.
+const maxRowFaults = 99
 
 // Codes of the faults that this file reports.
 const (

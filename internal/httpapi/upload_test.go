@@ -100,6 +100,20 @@ func TestUploadsAtTheSameTime(t *testing.T) {
 	})
 }
 
+// TestManyFaultyRows: the answer about a list with many faulty rows has 100 faults. The last of them says how many more
+// there are.
+func TestManyFaultyRows(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	key := s.newClient("a@x", "full")
+	var made struct{ ID string }
+	s.must(&made, "POST", "/api/campaigns", key, `{"name":"x","content":{"text":"Ciao"}}`)
+	got := s.upload(key, made.ID, "", "text/csv", "telefono\n"+strings.Repeat("3331234567,too,many\n", 150))
+	if n := len(got.locations()); got.status != http.StatusUnprocessableEntity || n != 100 || !strings.Contains(got.body, "has 51 more faults") {
+		t.Errorf("%d, %d faults: %.300s", got.status, n, got.body)
+	}
+}
+
 // TestRefusedRowsThatBreakOff: if the server cannot read all rows, the caller can see that the file is not complete.
 func TestRefusedRowsThatBreakOff(t *testing.T) {
 	t.Parallel()
