@@ -85,13 +85,20 @@ type Consent struct {
 	Applied   bool // false: the ledger already had a later change, so this change had no effect
 }
 
+// ImportMark begins the mark of an entry from an imported list. Such a mark contains no personal data, so it stays in the
+// ledger when the person is erased. Then a second import of the list cannot undo a withdrawal.
+const ImportMark = "import:"
+
 // ConsentEntry is a change of consent that the store adds to the ledger.
 type ConsentEntry struct {
 	Consent
 	Client    ClientID
 	Mark      string // mark of the phone; see [BlacklistEntry]
-	ReplyMark string // mark of the person's message; the ledger accepts each message only once. "": no message
 	Blacklist string // reason with which a withdrawal also adds the phone to the blacklist; "": the blacklist does not change
+
+	// ReplyMark is the mark of the person's message, or ImportMark and a hash of what a list says. The ledger accepts each
+	// mark of a person only once. "": there is no mark.
+	ReplyMark string
 }
 
 // ConsentResult says what a new entry changed.

@@ -37,8 +37,8 @@ returning change`
 func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry, id int64) (r puntuale.ConsentResult, err error) {
 	r.Consent = e.Consent
 	if e.ReplyMark != "" {
-		found, err := engine.QueryOne(ctx, a, `select id, change, applied, changed from consent where client_id = $1 and phone = $2 and mark = $3`,
-			[]any{e.Client, e.Phone, e.ReplyMark}, &r.ID, &r.Change, engine.ScanBool(&r.Applied), engine.ScanBool(&r.Changed))
+		found, err := engine.QueryOne(ctx, a, `select id, change, applied, changed from consent where client_id = $1 and phone in ($2, $4) and mark = $3`,
+			[]any{e.Client, e.Phone, e.ReplyMark, e.Mark}, &r.ID, &r.Change, engine.ScanBool(&r.Applied), engine.ScanBool(&r.Changed))
 		if err != nil || found {
 			return r, err
 		}

@@ -420,7 +420,7 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 }
 
 // markConsent keeps what the person agreed to, without the number and without texts. If two names of the person have a
-// consent state, only the later state is kept.
+// consent state, only the later state is kept. Marks of imports are kept, but each mark only once.
 func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) (marked bool, err error) {
 	ids, err := engine.QueryAll(ctx, a, `select id from consent where client_id = $1 and `+erasedNames+` order by id`, []any{x.id, x.Phone}, engine.ScanOne[int64])
 	if err != nil {
@@ -431,7 +431,10 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
  and o.purpose = consent_state.purpose and (o.at, o.phone) > (consent_state.at, consent_state.phone)
  and (o.phone in ($2, $3) or o.phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2)))`,
 		`update consent_state set phone = $3 where client_id = $1 and ` + erasedNames,
-		`update consent set phone = $3, words = '', message = '', mark = '' where client_id = $1 and ` + erasedNames,
+		`update consent set mark = '' where client_id = $1 and ` + erasedNames + ` and (mark not like '` + puntuale.ImportMark + `%' or exists (
+ select 1 from consent o where o.client_id = $1 and o.mark = consent.mark
+ and (o.phone = $3 or o.id < consent.id and (o.phone = $2 or o.phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2)))))`,
+		`update consent set phone = $3, words = '', message = '' where client_id = $1 and ` + erasedNames,
 	} {
 		n, err := a.Exec(ctx, statement, x.id, x.Phone, x.Mark)
 		if err != nil {

@@ -146,14 +146,17 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 }
 
 // erasedGetNoMarketing erases a person who withdrew consent. Marketing must not reach the person, although the number
-// is not stored any more. If the person gives consent again, the new consent counts.
+// is not stored any more. A second import of a list from before changes nothing. If the person gives consent again, the
+// new consent counts.
 func erasedGetNoMarketing(t *testing.T, w *World, c *Client, gone string) {
 	ctx := context.Background()
 	if _, err := c.RemoveBlacklisted(ctx, gone, c.mark(gone), Day); err != nil {
 		t.Fatal(err)
 	}
+	c.mustEnter(optOut(gone, puntuale.ImportMark+"list", puntuale.ConsentGrant, -time.Hour))
 	c.mustErase(gone, Begin.Add(2*time.Minute))
 	c.mustRequire(puntuale.ConsentFree)
+	c.mustEnter(optOut(gone, puntuale.ImportMark+"list", puntuale.ConsentGrant, 24*time.Hour)) // a second import of the same list does not undo the withdrawal
 	late := c.startFor(puntuale.PurposeMarketing, gone, Begin, 1)[0]
 	c.wantClaims("erased", map[puntuale.MessageID]puntuale.ClaimAnswer{late: puntuale.ClaimNoConsent}, map[puntuale.MessageID]string{late: gone})
 	all, _, err := c.Consents(ctx, "", "", puntuale.Page{})
