@@ -15,7 +15,7 @@ func (c *Client) Totals(ctx context.Context, daysBack, ahead int) ([]puntuale.Da
 	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, daysBack, ahead)
 }
 
-// maxTotalDays bounds how far totals reach back or ahead, in days. The store keeps the counts for about this long.
+// maxTotalDays bounds how far totals reach back or ahead, in days. The store removes older counts of API calls.
 const maxTotalDays = 400
 
 // Totals counts the messages of one client by day. If id is 0, it counts the messages of all clients. daysBack and
