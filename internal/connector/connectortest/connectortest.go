@@ -302,7 +302,7 @@ func wait(t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(maxWait):
+	case <-within(t).Done():
 		t.Fatal("no answer after the context ended")
 	}
 }
