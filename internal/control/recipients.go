@@ -55,11 +55,15 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	if len(all) == 0 {
 		f.Add("body.recipients", puntuale.FaultRequired, nil)
 	}
-	for i, r := range all {
-		if len(f) > maxRowFaults {
-			break
-		}
-		c.checkRecipient(&f, request.At("body.recipients", i), r)
+	more := 0
+	for i, r := range all[:min(len(all), puntuale.MaxInline)] {
+		var row request.Faults
+		c.checkRecipient(&row, request.At("body.recipients", i), r)
+		kept := min(len(row), max(0, maxRowFaults-len(f)))
+		f, more = append(f, row[:kept]...), more+len(row)-kept
+	}
+	if more > 0 {
+		f.Add("body", faultListMoreFaults, nil, strconv.Itoa(more))
 	}
 	if err := f.Err(); err != nil {
 		return Recipients{}, err

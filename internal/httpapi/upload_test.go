@@ -112,6 +112,10 @@ func TestManyFaultyRows(t *testing.T) {
 	if n := len(got.locations()); got.status != http.StatusUnprocessableEntity || n != 100 || !strings.Contains(got.body, "has 51 more faults") {
 		t.Errorf("%d, %d faults: %.300s", got.status, n, got.body)
 	}
+	got = s.call("POST", "/api/campaigns/"+made.ID+"/recipients", key, `{"recipients":[{"nome":"\u0000"}`+strings.Repeat(`,{"nome":"\u0000"}`, 149)+`]}`)
+	if n := len(got.locations()); got.status != http.StatusUnprocessableEntity || n != 100 || !strings.Contains(got.body, "has 51 more faults") {
+		t.Errorf("rows of a call: %d, %d faults: %.300s", got.status, n, got.body)
+	}
 }
 
 // TestRefusedRowsThatBreakOff: if the server cannot read all rows, the caller can see that the file is not complete.
