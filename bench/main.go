@@ -22,7 +22,7 @@ func main() {
 	flag.BoolVar(&o.full, "full", false, "also with 10 million pending messages: about 35 minutes, and 35 GB of disk")
 	flag.StringVar(&o.only, "only", "", "only what contains one of these words, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.IntVar(&o.repeats, "repeats", 3, "interleaved repeats of each measurement")
-	flag.StringVar(&o.write, "write", "", "put the results into benchmark.md of this folder, the picture beside it, and all figures into decisions/0020-figures.md")
+	flag.StringVar(&o.write, "write", "", "put the results into benchmark.md of this folder, the picture beside it, and all figures into ../bench/figures.txt")
 	flag.BoolVar(&o.backends, "backends", false, "show the processor time of each of PostgreSQL's processes")
 	flag.BoolVar(&o.ours, "ours", false, "leave the peers out")
 	flag.StringVar(&o.engine, "engine", "", "only on SQLite or on PostgreSQL")

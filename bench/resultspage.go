@@ -16,22 +16,22 @@ const (
 	pageEnd   = "<!-- measured: end -->\n"
 )
 
-// Files that the bench writes into the folder of documents: the page that people read, its picture, and all figures.
+// Files that the bench writes, from the folder of documents: the page that people read, its picture, and all figures.
 const (
 	resultsPage = "benchmark.md"
 	resultsDraw = "benchmark.svg"
-	figuresPage = "decisions/0020-figures.md"
+	figuresPage = "../bench/figures.txt"
 )
 
-// writePages replaces the tables in the pages of a folder, and draws the picture.
+// writePages replaces the tables in the page of a folder, draws the picture, and writes all figures.
 func (b *bench) writePages(folder string) error {
-	for name, measured := range map[string]string{resultsPage: b.results(), figuresPage: b.figures()} {
-		if err := writePage(filepath.Join(folder, name), measured); err != nil {
-			return err
-		}
+	if err := writePage(filepath.Join(folder, resultsPage), b.results()); err != nil {
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, resultsDraw), []byte(drawing(b.sheet.verdicts())), 0o644); err != nil { //nolint:gosec // a page for everybody
-		return fmt.Errorf("write the picture: %w", err)
+	for name, content := range map[string]string{resultsDraw: drawing(b.sheet.verdicts()), figuresPage: b.figures()} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil { //nolint:gosec // a page for everybody
+			return fmt.Errorf("write %s: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (b *bench) results() string {
 	return out.String()
 }
 
-// figures returns all tables that print prints, as Markdown.
+// figures returns all tables that print prints, as Markdown tables.
 func (b *bench) figures() string {
 	var out strings.Builder
 	out.WriteString(b.measuredOn())
