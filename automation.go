@@ -16,7 +16,7 @@ import (
 // The transaction that stores a fact also writes a trigger row, if the client has an active rule that waits for such
 // facts. A runner takes the row, decides, and acts, all in one transaction. This transaction also stores the
 // occurrence: a reply's network id, a run, a date, or the key of a hook's call. Therefore a rule acts only once for one
-// occurrence and one person. The messages of a rule have the origin AUTOMATION. See docs/decisions/0041-automations.md.
+// occurrence and one person. The messages of a rule have the origin AUTOMATION. See docs/decisions/replies.md.
 
 // AutomationID names an automation.
 type AutomationID int64

@@ -6,7 +6,7 @@ import (
 )
 
 // memoryBudget is how many bytes the bodies and answers of all requests may use together; see
-// docs/decisions/0023-memory.md.
+// docs/decisions/overload.md.
 const memoryBudget = 96 << 20
 
 // unknownCallerBurst says how many calls an unknown caller may make at the same time: the calls of this many seconds. An

@@ -56,7 +56,7 @@ func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {
 }
 
 // TestDeployNamesSettings: every setting that the files in deploy/ name exists, and serve accepts every value. The
-// server ignores unknown variables (decision 4), so only this test notices a wrong name.
+// server ignores unknown variables (docs/decisions/interface.md), so only this test notices a wrong name.
 func TestDeployNamesSettings(t *testing.T) {
 	t.Parallel()
 	parser, err := kong.New(&commands{}, append(newConsole(t, nil).readers(), kong.Vars{"media": defaultMedia(), "roles": "api", "version": ""})...)

@@ -19,12 +19,12 @@ import (
 	"puntuale/internal/web"
 )
 
-// TestEveryRouteIsInTheTable compares the table of docs/decisions/0023-memory.md with the routes of the API, the
-// dashboards, the webhooks and the server itself. A new route needs a row in the table. The row says how the route
+// TestEveryRouteIsInTheTable compares the table of testdata/routes.md with the routes of the API, the dashboards,
+// the webhooks and the server itself. A new route needs a row in the table. The row says how the route
 // checks its caller first, and what it may read and build in memory.
 func TestEveryRouteIsInTheTable(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/decisions/0023-memory.md")
+	text, err := os.ReadFile("testdata/routes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // garbage is the value of GOGC if the environment sets none. It says how much garbage may accumulate before a
 // collection, in per cent of the memory in use. A server uses little memory, so 200 costs little. This value halves the
 // number of garbage collections. This saves about a seventh of the processor time of a message
-// (docs/decisions/0020-hot-path.md).
+// (docs/decisions/speed.md).
 const garbage = 200
 
 // memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting garbage more often.

@@ -120,7 +120,7 @@ var Rules = []Rule{
 }
 
 // Owners names the only packages that may use a library, and the packages below each. Most libraries have one owner.
-// Therefore such a library can be replaced without changes elsewhere. Decision 2 lists the same owners.
+// Therefore such a library can be replaced without changes elsewhere. docs/decisions/code.md lists the same owners.
 var Owners = map[string][]string{
 	"github.com/danielgtaylor/huma":     {"internal/httpapi"},
 	"github.com/jackc/pgx":              {"internal/store"},

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// TestDecisionNamesTheOwners: the table of decision 2 has the same owners as Owners. Its page also names each library
-// that only tests use.
+// TestDecisionNamesTheOwners: the table of docs/decisions/code.md has the same owners as Owners. The page also names
+// each library that only tests use.
 func TestDecisionNamesTheOwners(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/decisions/0002-dependencies.md")
+	text, err := os.ReadFile("../../docs/decisions/code.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,12 +30,12 @@ func TestOwnerFaultsAreFound(t *testing.T) {
 	const rest = "| rsc.io/qr | `cmd` | draws |\n| golang.org/x/sys, x/time | where needed | locks |\n\n- c/diff shows differences.\n"
 	for text, want := range map[string]string{
 		"| a/toml v2 | `internal/b`, `cmd` | reads |\n" + rest:          "",
-		"| a/toml v2, with parts; rsc.io/qr | `cmd` | reads |\n" + rest: "decision 2 says that a/toml belongs to",
-		"| a/toml | `cmd` | reads |\n" + rest:                           "decision 2 says that a/toml belongs to [cmd], but Owners says [cmd internal/b]",
-		rest:                                                            "decision 2 has no row for github.com/a/toml",
-		"| a/toml | `cmd`, `internal/b` | reads |\n| c/diff | `cmd` | x |\n" + rest:            "decision 2 says that c/diff belongs to [cmd], but Owners says []",
+		"| a/toml v2, with parts; rsc.io/qr | `cmd` | reads |\n" + rest: "code.md says that a/toml belongs to",
+		"| a/toml | `cmd` | reads |\n" + rest:                           "code.md says that a/toml belongs to [cmd], but Owners says [cmd internal/b]",
+		rest:                                                            "code.md has no row for github.com/a/toml",
+		"| a/toml | `cmd`, `internal/b` | reads |\n| c/diff | `cmd` | x |\n" + rest:            "code.md says that c/diff belongs to [cmd], but Owners says []",
 		"| a/toml | `cmd`, `internal/b` | reads |\n| d/log | `cmd` | x |\n" + rest:             "Owners has no entry for d/log",
-		"| a/toml | `cmd`, `internal/b` | reads |\n" + strings.Replace(rest, "c/diff", "x", 1): "decision 2 does not name github.com/c/diff",
+		"| a/toml | `cmd`, `internal/b` | reads |\n" + strings.Replace(rest, "c/diff", "x", 1): "code.md does not name github.com/c/diff",
 	} {
 		faults := ownerFaults(text, owners)
 		if want == "" && len(faults) > 0 || want != "" && (len(faults) != 1 || !strings.HasPrefix(faults[0], want)) {
@@ -70,16 +70,16 @@ func ownerFaults(text string, owners map[string][]string) (faults []string) {
 			case !found:
 				faults = append(faults, "Owners has no entry for "+name)
 			case !slices.Equal(told, want):
-				faults = append(faults, fmt.Sprintf("decision 2 says that %s belongs to %v, but Owners says %v", name, told, want))
+				faults = append(faults, fmt.Sprintf("code.md says that %s belongs to %v, but Owners says %v", name, told, want))
 			}
 		}
 	}
 	for _, library := range slices.Sorted(maps.Keys(owners)) {
 		switch {
 		case len(owners[library]) > 0 && !seen[library]:
-			faults = append(faults, "decision 2 has no row for "+library)
+			faults = append(faults, "code.md has no row for "+library)
 		case len(owners[library]) == 0 && !strings.Contains(text, strings.TrimPrefix(library, "github.com/")):
-			faults = append(faults, "decision 2 does not name "+library)
+			faults = append(faults, "code.md does not name "+library)
 		}
 	}
 	return faults

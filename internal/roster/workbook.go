@@ -21,7 +21,7 @@ const (
 // workbook reads the first visible sheet with content of an XLSX workbook. It also reads hidden rows and columns.
 //
 // There is no Go library that reads a sheet in limited memory, returns the kind of each cell, and also reports damage.
-// See docs/decisions/0030-lists.md.
+// See docs/decisions/campaigns.md.
 type workbook struct {
 	archive *archive
 	shared  *sharedTexts // nil: the workbook has no shared texts

@@ -1,5 +1,5 @@
 -- The statements that nodes of schema 1 send to PostgreSQL, as their store's tests made it send them. They must go on
--- working beside newer nodes (docs/decisions/0013-migrations.md), so this file is not edited; it goes once no supported
+-- working beside newer nodes (docs/decisions/running.md), so this file is not edited; it goes once no supported
 -- version sends them any more.
 
 delete from api_usage where (client_id, day) in (select u.c, u.d from unnest($1::bigint[], $2::integer[]) as u(c, d));
