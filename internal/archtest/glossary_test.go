@@ -14,8 +14,9 @@ import (
 	"unicode"
 )
 
-// TestGlossary: docs/glossary.md contains each word once. The noun of every type and of every file is in the glossary:
-// in a table, or among the ordinary words. The noun is the end of the name. No name ends with a word that we gave up.
+// TestGlossary: the noun of every type and of every file is in docs/glossary.md, or among the usual words of
+// testdata/words.txt, and in only one of them. The noun is the end of the name. No name ends with a word that we gave
+// up.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
 	known, givenUp := readGlossary(t)
@@ -26,7 +27,7 @@ func TestGlossary(t *testing.T) {
 			continue
 		}
 		if !slices.ContainsFunc(known, func(word string) bool { return n.ends(word) }) {
-			t.Errorf("%s: %q does not end with a word of docs/glossary.md", n.at, strings.Join(n.words, " "))
+			t.Errorf("%s: %q does not end with a word of docs/glossary.md or testdata/words.txt", n.at, strings.Join(n.words, " "))
 		}
 	}
 }
@@ -126,51 +127,48 @@ func singular(word string) string {
 }
 
 var (
-	glossaryRow = regexp.MustCompile(`(?m)^\| ([^|]+?) \|`)
-	givenUpRow  = regexp.MustCompile(`(?m)^\| ([a-z, ]+) \| ([^|]+) \|$`)
+	glossaryItem = regexp.MustCompile(`(?m)^- \*\*([^*]+)\*\*`)
+	givenUpItem  = regexp.MustCompile(`(?m)^- ([a-z, ]+) → (.+)$`)
 )
 
-// readGlossary returns the words of docs/glossary.md. givenUp maps each word that we gave up to the words that replace
-// it.
+// readGlossary returns the words of docs/glossary.md, and the words of testdata/words.txt, which have their usual
+// meaning. givenUp maps each word that we gave up to the words that replace it.
 func readGlossary(t *testing.T) (known []string, givenUp map[string]string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "glossary.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, rest, foundOrdinary := strings.Cut(string(page), "## Ordinary words")
-	ordinary, old, foundOld := strings.Cut(rest, "## Words that we gave up")
-	if !foundOrdinary || !foundOld {
+	usual, err := os.ReadFile(filepath.Join("testdata", "words.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, old, found := strings.Cut(string(page), "## Words that we gave up")
+	if !found {
 		t.Fatal("docs/glossary.md lacks a section")
 	}
-	for _, m := range glossaryRow.FindAllStringSubmatch(text, -1) {
+	for _, m := range glossaryItem.FindAllStringSubmatch(text, -1) {
 		word := strings.ReplaceAll(strings.ToLower(m[1]), "-", " ")
-		if word == "word" || strings.HasPrefix(word, "  ") {
-			continue
-		}
 		if slices.Contains(known, word) {
 			t.Errorf("docs/glossary.md has %q twice", word)
 		}
 		known = append(known, word)
 	}
-	for line := range strings.SplitSeq(ordinary, "\n") {
-		if list, ok := strings.CutPrefix(line, "- "); ok {
-			for word := range strings.SplitSeq(list, ",") {
-				known = append(known, strings.TrimSpace(word))
-			}
+	for word := range strings.Lines(string(usual)) {
+		word = strings.TrimSpace(word)
+		if slices.Contains(known, word) {
+			t.Errorf("testdata/words.txt has %q, which is there or in docs/glossary.md already", word)
 		}
+		known = append(known, word)
 	}
 	givenUp = map[string]string{}
-	for _, m := range givenUpRow.FindAllStringSubmatch(old, -1) {
-		if m[1] == "word" {
-			continue
-		}
+	for _, m := range givenUpItem.FindAllStringSubmatch(old, -1) {
 		for word := range strings.SplitSeq(m[1], ",") {
 			givenUp[strings.TrimSpace(word)] = m[2]
 		}
 	}
 	if len(known) < 200 || givenUp["turn"] == "" {
-		t.Errorf("%d words, %d given up: the page is not read as it is meant", len(known), len(givenUp))
+		t.Errorf("%d words, %d given up: the files are not read as they are meant", len(known), len(givenUp))
 	}
 	return known, givenUp
 }
