@@ -1,5 +1,5 @@
 // Package puntuale defines the types of the service, their limits, and the interfaces between its parts. Read it first
-// if you change the code. docs/architecture.md lists all folders. docs/glossary.md explains each word. The package
+// if you change the code. docs/architecture.md lists all folders. docs/glossary.md explains our own words. The package
 // imports only the standard library. It does no I/O, reads no clock and has no state.
 //
 // # The way of a message
