@@ -69,7 +69,7 @@ func nouns(t *testing.T, root string) (all []noun) {
 			return nil
 		}
 		relative, _ := filepath.Rel(root, path)
-		if name := strings.TrimSuffix(base, ".go"); !strings.HasPrefix(name, "mutation_") && name != "doc" && name != "main" {
+		if name := strings.TrimSuffix(base, ".go"); name != "doc" && name != "main" {
 			name = regexp.MustCompile(`_(unix|other|windows|linux)$`).ReplaceAllString(name, "")
 			all = append(all, noun{relative, strings.Split(name, "_"), true})
 		}

@@ -98,7 +98,6 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 		}
 	}
 	s.life.wg.Go(func() {
-		s.beforeClaim(batch)
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		granted, err := s.cfg.Queue.Claim(ctx, puntuale.Claim{Node: node, Token: token, Now: now, Messages: items})
@@ -122,7 +121,7 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 				s.mailbox.ended(sendResult{m: m, outcome: o})
 				continue
 			}
-			s.afterClaim(m)
+			s.startSend(m)
 		}
 	})
 }
@@ -159,9 +158,6 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	s.claims.resume = time.Time{}
 	lost := 0
 	for i, m := range batch {
-		if m.stage != claiming {
-			continue // this happens only in the mutation that sends messages before their claim is answered
-		}
 		switch granted[i] {
 		case puntuale.ClaimGranted:
 			m.stage, m.sentPoll = sending, s.polls.count
@@ -199,9 +195,6 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queued
 	}
 	if errors.Is(err, puntuale.ErrFenced) {
 		s.fenced(node)
-		return
-	}
-	if sendsUnclaimed {
 		return
 	}
 	s.attempts.unsent[token] = now

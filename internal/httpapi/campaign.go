@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -484,7 +483,7 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 // has no seat, because the caller may read slowly.
 func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (writtenBytes, error) {
 	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: exportRows}
-	return a.csvPages(ctx, in, "refused.csv", []string{"line", "phone", "reason", "value"}, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
+	return a.sendCSV(ctx, in, "refused", []string{"line", "phone", "reason", "value"}, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
 		rows, err := c.ListRecipients(ctx, p.ID, q)
 		for _, r := range rows {
 			all = append(all, []string{strconv.Itoa(r.Line), inert(r.Phone), r.Reason, inert(catalogue.Message(r.Refused()))})
@@ -496,9 +495,6 @@ func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *r
 		return all, next, err
 	})
 }
-
-// pageWriteTime is the longest time in which the caller must receive one page of an export.
-const pageWriteTime = 30 * time.Second
 
 // inert changes a CSV cell so that no spreadsheet runs it as a formula. A cell that contains only a phone number stays,
 // because programs read it.

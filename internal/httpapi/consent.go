@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/csv"
 	"net/http"
 	"strconv"
 
@@ -12,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit"
 )
 
 func registerConsent(a *api) {
@@ -91,7 +91,7 @@ func addConsent(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 
 func (a *api) exportConsent(ctx context.Context, c *control.Client, in *call, _ *struct{}) (writtenBytes, error) {
 	header := []string{"phone", "purpose", "change", "source", "words", "message", "by", "at", "entered_at", "applied"}
-	return a.csvPages(ctx, in, "consent.csv", header, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
+	return a.sendCSV(ctx, in, "consent", header, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
 		rows, next, err := c.Consents(ctx, "", request.Page{Limit: strconv.Itoa(exportRows), Cursor: cursor})
 		for _, r := range rows {
 			all = append(all, []string{
@@ -105,36 +105,23 @@ func (a *api) exportConsent(ctx context.Context, c *control.Client, in *call, _ 
 // exportRows is the number of rows that an export reads from the store at a time.
 const exportRows = 1000
 
-// csvPages answers with a list as CSV, page by page. While csvPages writes, the call has no seat, because the caller
-// may read slowly. If a later page cannot be read, csvPages cuts the connection: the status was sent already, so
-// nothing else can show that rows are missing.
-func (a *api) csvPages(ctx context.Context, in *call, name string, header []string, read func(ctx context.Context, cursor string) ([][]string, string, error)) (writtenBytes, error) {
+// sendCSV answers with a table as the file NAME.csv. It calls read for the rows, first with the cursor "".
+func (a *api) sendCSV(ctx context.Context, in *call, name string, header []string, read func(ctx context.Context, cursor string) ([][]string, string, error)) (writtenBytes, error) {
 	rows, next, err := read(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	return func(out huma.Context) {
-		out.SetHeader("Content-Type", "text/csv; charset=utf-8")
-		out.SetHeader("Content-Disposition", `attachment; filename="`+name+`"`)
 		_, writer := humago.Unwrap(out)
-		connection := http.NewResponseController(writer)
-		w := csv.NewWriter(out.BodyWriter())
-		_ = w.Write(header)
-		for {
-			in.pass.LeaveSeat()
-			_ = connection.SetWriteDeadline(a.now().Add(pageWriteTime))
-			_ = w.WriteAll(rows)
-			if w.Error() != nil || next == "" {
-				return
-			}
+		if err := (httpkit.CSV{}).Send(writer, a.now, name, header, rows, next, in.pass.LeaveSeat, func(cursor string) ([][]string, string, error) {
 			ctx, err := in.pass.Return(ctx)
-			if err == nil {
-				rows, next, err = read(ctx, next)
-			}
 			if err != nil {
-				a.logger.ErrorContext(ctx, "a download broke off", "file", name, "error", err)
-				panic(http.ErrAbortHandler)
+				return nil, "", err
 			}
+			return read(ctx, cursor)
+		}); err != nil {
+			a.logger.ErrorContext(ctx, "a download broke off", "file", name, "error", err)
+			panic(http.ErrAbortHandler)
 		}
 	}, nil
 }
@@ -157,7 +144,7 @@ func (a *api) everythingOf(ctx context.Context, c *control.Client, in *call, _ *
 		out.SetHeader("Content-Disposition", `attachment; filename="person.json"`)
 		_, writer := humago.Unwrap(out)
 		connection := http.NewResponseController(writer)
-		if err := person.WriteTo(ctx, out.BodyWriter(), func() { _ = connection.SetWriteDeadline(a.now().Add(pageWriteTime)) }); err != nil {
+		if err := person.WriteTo(ctx, out.BodyWriter(), func() { _ = connection.SetWriteDeadline(a.now().Add(httpkit.ExportWriteTime)) }); err != nil {
 			a.logger.ErrorContext(ctx, "a download broke off", "file", "person.json", "error", err)
 			panic(http.ErrAbortHandler)
 		}

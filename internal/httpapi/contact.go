@@ -2,16 +2,12 @@ package httpapi
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"puntuale"
 	"puntuale/internal/catalogue"
@@ -246,39 +242,14 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 	if err == nil && len(names) > maxExportFields {
 		err = puntuale.Invalid(puntuale.Fault{Location: "query.tag", Code: faultContactTooManyColumns, Args: []string{strconv.Itoa(maxExportFields)}})
 	}
-	if err == nil {
-		rows, next, err = contactPage(ctx, c, q, "", nil)
-	}
 	if err != nil {
 		return nil, err
 	}
 	fields := slices.Sorted(maps.Keys(names))
-	return func(out huma.Context) {
-		out.SetHeader("Content-Type", "text/csv; charset=utf-8")
-		out.SetHeader("Content-Disposition", `attachment; filename="contacts.csv"`)
-		_, writer := humago.Unwrap(out)
-		connection := http.NewResponseController(writer)
-		w := csv.NewWriter(out.BodyWriter())
-		_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
-		for {
-			in.pass.LeaveSeat()
-			_ = connection.SetWriteDeadline(a.now().Add(pageWriteTime))
-			for _, r := range rows {
-				_ = w.Write(contactCells(r, fields))
-			}
-			if w.Flush(); w.Error() != nil || next == "" {
-				return
-			}
-			ctx, err := in.pass.Return(ctx)
-			if err == nil {
-				rows, next, err = contactPage(ctx, c, q, next, nil)
-			}
-			if err != nil {
-				a.logger.ErrorContext(ctx, "exported contacts broke off", "client_id", c.ID(), "error", err)
-				panic(http.ErrAbortHandler) // the status was sent already, so nothing else can show that rows are missing
-			}
-		}
-	}, nil
+	return a.sendCSV(ctx, in, "contacts", append([]string{"phone", "nome", "language", "source", "tags"}, fields...), func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
+		rows, next, err := contactPage(ctx, c, q, cursor, nil)
+		return each(rows, func(r puntuale.Contact) []string { return contactCells(r, fields) }), next, err
+	})
 }
 
 func contactPage(ctx context.Context, c *control.Client, q control.ContactQuery, cursor string, unknown []puntuale.Fault) ([]puntuale.Contact, string, error) {

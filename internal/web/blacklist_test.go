@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"mime/multipart"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit/admission"
+	"puntuale/internal/web/page"
 )
 
 // listed returns the numbers on the client's blacklist.
@@ -194,6 +198,55 @@ func TestBlacklistExport(t *testing.T) {
 	}
 	if got := len(w.listed()); got != len(reasons) {
 		t.Errorf("%d of %d came back", got, len(reasons))
+	}
+}
+
+// TestExportsBreakOff: if the server cannot read all rows of an export, the reader can see that the file is not complete.
+func TestExportsBreakOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const rows = 1001
+	var numbers, contacts strings.Builder
+	contacts.WriteString("phone;nome\n")
+	for i := range rows {
+		fmt.Fprintf(&numbers, "333%07d\n", i)
+		fmt.Fprintf(&contacts, "333%07d;Anna\n", i)
+	}
+	staff := w.visitor(w.clients[puntuale.Staff])
+	if r := staff.upload(w.pages+"/blacklist/import", "file", []byte(numbers.String())); r.status != http.StatusSeeOther {
+		t.Fatal(r.status, r.body)
+	}
+	if _, err := w.Client().ImportContacts(t.Context(), strings.NewReader(contacts.String()), "text/csv", control.ContactImport{}); err != nil {
+		t.Fatal(err)
+	}
+	gate := admission.NewGate(admission.GateConfig{Seats: 1, LongestWait: 100 * time.Millisecond, Now: time.Now})
+	w.serveAs(page.Config{Admit: admission.Limits{Gate: gate}})
+	for _, name := range []string{"blacklist", "contacts"} {
+		for _, full := range []bool{false, true} {
+			v := w.visitor(w.clients[puntuale.Staff])
+			var leave func()
+			var once sync.Once
+			w.written = func() {
+				if full {
+					once.Do(func() {
+						permit, _, err := gate.Enter(context.Background(), admission.CallerKey{}, admission.PriorityWrite)
+						w.must(err)
+						leave = permit.LeaveSeat
+					})
+				}
+			}
+			answer, err := v.http.Get(w.base + w.pages + "/" + name + "/export") //nolint:noctx // the test ends the server
+			w.must(err)
+			text, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			w.written = nil
+			if leave != nil {
+				leave()
+			}
+			if lines := strings.Count(string(text), "\n"); full != (err != nil) || full == (lines == rows+1) {
+				t.Errorf("%s, cut off %t: %d lines, %v", name, full, lines, err)
+			}
+		}
 	}
 }
 

@@ -66,6 +66,8 @@ type world struct {
 	media []byte                // the content of every reply's file; nil: the networks no longer have the file
 	calls http.Handler          // the API, served at the address of the pages; nil: no API
 	away  atomic.Bool           // true: the server closes the connection of each request, and does not execute the request
+
+	written func() // called before each part of an answer; nil: nothing is called
 }
 
 // cast contains the accounts and users in a world's database, and the key that seals its secrets.
@@ -277,10 +279,26 @@ func (w *world) serveAs(cfg page.Config) {
 			w.calls.ServeHTTP(rw, r)
 			return
 		}
+		if w.written != nil {
+			rw = &observedWriter{rw, w.written}
+		}
 		pages.ServeHTTP(rw, r)
 	}))
 	w.t.Cleanup(server.Close)
 	w.base = server.URL
+}
+
+// observedWriter calls a function before it writes a part of an answer.
+type observedWriter struct {
+	http.ResponseWriter
+	before func()
+}
+
+func (w *observedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *observedWriter) Write(p []byte) (int, error) {
+	w.before()
+	return w.ResponseWriter.Write(p) //nolint:wrapcheck // the type replaces the wrapped writer
 }
 
 // testWriter writes log lines of level warning and above to the test's log. Most tests write no such lines.

@@ -79,7 +79,7 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	}
 	answer, err := g.client.Do(r)
 	switch {
-	case err != nil && (silenceIsProof || !touched.Load()):
+	case err != nil && !touched.Load():
 		return &unsentError{bare(err)}
 	case err != nil:
 		return bare(err)

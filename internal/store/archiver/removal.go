@@ -154,7 +154,7 @@ func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	for _, r := range x.runs {
 		switch stored := now.runs[r.RunRef]; {
 		case stored == nil:
-		case r.sameAs(stored), !archiveCompares:
+		case r.sameAs(stored):
 			same = append(same, r)
 		default:
 			x.changed = append(x.changed, r.RunRef)

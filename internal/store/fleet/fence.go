@@ -12,9 +12,6 @@ import (
 // deleting this row (Reap), so it cannot take over before that commit. If the lease has ended or the row was deleted,
 // Fence returns [puntuale.ErrFenced]. A lease on another timeline is not valid (timeline.go).
 func Fence(ctx context.Context, a engine.Querier, node puntuale.NodeID) error {
-	if !claimsAreFenced {
-		return nil
-	}
 	var n int64
 	alive, err := engine.QueryOne(ctx, a, liveNode, []any{node}, &n)
 	return fenced(alive, err)
@@ -35,9 +32,6 @@ func fenced(alive bool, err error) error {
 // Leased does the same as Fence, but without its own round trip to the database. The caller must call held after its
 // next statement has returned. held returns the result of the check.
 func Leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
-	if !claimsAreFenced {
-		return func() error { return nil }, nil
-	}
 	alive := false
 	err = a.Queue(ctx, liveNode, []any{node}, func(engine.Row) error { alive = true; return nil })
 	if err != nil {

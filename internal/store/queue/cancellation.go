@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"puntuale"
@@ -35,10 +34,6 @@ returning message.client_id, message.id, message.desired_at, message.next_at, me
 func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
 	if len(refs) == 0 {
 		return nil, nil
-	}
-	if CancelsBackwards {
-		refs = slices.Clone(refs)
-		slices.Reverse(refs)
 	}
 	var done []puntuale.CancelledMessage
 	var facts []outbox.Fact

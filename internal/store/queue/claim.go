@@ -195,7 +195,7 @@ update message set intent = $1::bigint, attempt = message.attempt + 1,
  intent_at = case when u.x > 0 then message.intent_at else $2::bigint end,
  credit = case when u.x > 0 then message.credit else u.k end
 from $u(c bigint, i bigint, x bigint, k smallint, s bigint)
-where message.client_id = u.c and message.id = u.i` + claimCompares + `
+where message.client_id = u.c and message.id = u.i and message.intent = u.x
  and (u.s = 0 or message.session_id = u.s)
  and message.next_at <= $2 and message.valid_until > $2
 returning message.client_id, message.id, message.due_at, message.attempt,

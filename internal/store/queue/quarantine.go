@@ -61,7 +61,7 @@ const reasonFailover puntuale.ReasonCode = "maybe.failover"
 func SettleTimeline(ctx context.Context, s *fleet.Fleet, f *fleet.Failover) error {
 	q := &quarantine{s: s, Failover: *f, now: s.Config.Clock.Now()}
 	log := s.Config.Logger.With("timeline", f.To, "before", f.From, "since", f.Since)
-	if f.Lossless || !forgottenIsSetAside {
+	if f.Lossless {
 		if err := s.OnFleet(ctx, q.finish); err != nil {
 			return err
 		}

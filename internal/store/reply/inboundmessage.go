@@ -219,7 +219,7 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 		call.tooMany, call.mayChangeConsent = false, false
 		first := w.IDs.Take(len(call.all))
 		for i, x := range call.all {
-			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "" || forgetsInbound, nil, 0, x.Effect, 0, false
+			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "", nil, 0, x.Effect, 0, false
 			if x.reportedName != "" {
 				x.Names, x.Phone = nil, x.reportedName
 			}

@@ -2,9 +2,6 @@ package campaign
 
 import (
 	"context"
-	"encoding/csv"
-	"io"
-	"net/http"
 	"strconv"
 
 	"puntuale"
@@ -182,44 +179,23 @@ func retryCampaign(v *page.Request) error {
 
 // exportRecipients writes the list of recipients as CSV, with the result of each row.
 func exportRecipients(v *page.Request) error {
-	q := control.RecipientQuery{State: v.Query("state"), Reason: v.Query("reason"), Limit: 1000}
 	found, err := v.Client.Campaign(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
-	rows, err := v.Client.ListRecipients(v.Ctx(), v.Path("id"), q)
-	if err != nil {
-		return err
-	}
-	v.Answered = true
-	h := v.Writer.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="`+v.T("campaign.file")+"-"+found.ID.String()+`.csv"`)
-	_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by these bytes
-	out := csv.NewWriter(v.Writer)
-	if v.Frame.Language.Code == "it" {
-		out.Comma = ';'
-	}
-	out.UseCRLF = true
-	_ = out.Write([]string{v.T("campaign.line"), v.T("campaign.phone"), v.T("campaign.state"), v.T("campaign.why"), v.T("campaign.value"), v.T("campaign.message")})
-	connection := http.NewResponseController(v.Writer)
-	for {
-		v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
-		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
-		for _, r := range rows {
-			_ = out.Write(exportedRecipient(v, r))
+	q := control.RecipientQuery{State: v.Query("state"), Reason: v.Query("reason"), Limit: 1000}
+	header := []string{v.T("campaign.line"), v.T("campaign.phone"), v.T("campaign.state"), v.T("campaign.why"), v.T("campaign.value"), v.T("campaign.message")}
+	return v.SendCSV(v.T("campaign.file")+"-"+found.ID.String(), header, func(string) (rows [][]string, next string, err error) {
+		all, err := v.Client.ListRecipients(v.Ctx(), v.Path("id"), q)
+		for _, r := range all {
+			rows = append(rows, exportedRecipient(v, r))
 		}
-		if out.Flush(); out.Error() != nil || len(rows) < q.Limit {
-			return nil //nolint:nilerr // all rows are written, or the reader closed the connection
+		if len(all) == q.Limit {
+			q.After = all[len(all)-1].N
+			next = "more"
 		}
-		q.After = rows[len(rows)-1].N
-		if err := v.ReadOn(); err != nil {
-			v.BreakOff(err)
-		}
-		if rows, err = v.Client.ListRecipients(v.Ctx(), v.Path("id"), q); err != nil {
-			v.BreakOff(err)
-		}
-	}
+		return rows, next, err
+	})
 }
 
 func exportedRecipient(v *page.Request, r puntuale.Recipient) []string {

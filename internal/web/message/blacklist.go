@@ -1,8 +1,6 @@
 package message
 
 import (
-	"encoding/csv"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
@@ -165,34 +164,17 @@ func lineFaults(v *page.Request, e *puntuale.Error, faults []csvFault, lines []c
 	return all
 }
 
-// exportNumbers writes the whole list in a form that a spreadsheet in the reader's language can open.
+// exportNumbers writes the whole list in a form that a spreadsheet in the reader's language can open, and that
+// [readNumbers] can read.
 func exportNumbers(v *page.Request) error {
-	cursor, w := "", csv.NewWriter(v.Writer)
-	if v.Frame.Language.Code == "it" {
-		w.Comma = ';'
-	}
-	for {
+	header := []string{v.T("blacklist.column_phone"), v.T("blacklist.column_reason"), v.T("blacklist.column_added")}
+	return v.SendCSV("blacklist-"+v.Today(), header, func(cursor string) (rows [][]string, next string, err error) {
 		all, next, err := v.Client.FindBlacklisted(v.Ctx(), "", request.Page{Limit: page.MaxChoices, Cursor: cursor})
-		if err != nil {
-			return err
+		for _, e := range all {
+			if !e.Erased {
+				rows = append(rows, []string{httpkit.InertCell(e.Phone), httpkit.InertCell(e.Reason), e.Added.In(v.Frame.Zone).Format("2006-01-02 15:04")})
+			}
 		}
-		if !v.Answered {
-			v.Answered = true
-			h := v.Writer.Header()
-			h.Set("Content-Type", "text/csv; charset=utf-8")
-			h.Set("Content-Disposition", `attachment; filename="blacklist-`+puntuale.DateOf(v.Now().In(v.Frame.Zone)).String()+`.csv"`)
-			_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by these bytes
-			_ = w.Write([]string{v.T("blacklist.column_phone"), v.T("blacklist.column_reason"), v.T("blacklist.column_added")})
-		}
-		v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
-		if err := writeNumbers(w, all, func(e puntuale.BlacklistEntry) []string {
-			return []string{e.Phone, e.Reason, e.Added.In(v.Frame.Zone).Format("2006-01-02 15:04")}
-		}); err != nil || next == "" {
-			return nil //nolint:nilerr // all numbers are written, or the reader closed the connection
-		}
-		cursor = next
-		if err := v.ReadOn(); err != nil {
-			v.BreakOff(err)
-		}
-	}
+		return rows, next, err
+	})
 }

@@ -1,7 +1,6 @@
 package message
 
 import (
-	"encoding/csv"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -279,43 +278,14 @@ const exportRows = "500"
 // exportMessages reads the messages of a search page by page, and writes them as CSV.
 func exportMessages(v *page.Request) error {
 	search := readSearch(v.Query)
-	search.Cursor = ""
-	rows, next, err := v.Client.Messages(v.Ctx(), queryOf(search, exportRows))
-	if err != nil {
-		return err
-	}
-	v.Answered = true
-	h := v.Writer.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="`+v.T("message.file")+"-"+v.Now().In(v.Frame.Zone).Format(time.DateOnly)+`.csv"`)
-	_, _ = v.Writer.Write([]byte("\uFEFF")) // spreadsheets recognise UTF-8 by these bytes
-	out := csv.NewWriter(v.Writer)
-	if v.Frame.Language.Code == "it" {
-		out.Comma = ';' // where numbers contain commas, spreadsheets expect a semicolon between cells
-	}
-	out.UseCRLF = true
-	_ = out.Write(strings.Split(v.T("message.columns"), "|"))
-	connection := http.NewResponseController(v.Writer)
-	for {
-		v.Pass.LeaveSeat()                                                // the request has no seat while the answer is sent, because the reader may be slow
-		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // this fails for a connection without deadlines
-		for i := range rows {
-			_ = out.Write(exportedMessage(v, &rows[i]))
+	return v.SendCSV(v.T("message.file")+"-"+v.Today(), strings.Split(v.T("message.columns"), "|"), func(cursor string) (rows [][]string, next string, err error) {
+		search.Cursor = cursor
+		all, next, err := v.Client.Messages(v.Ctx(), queryOf(search, exportRows))
+		for i := range all {
+			rows = append(rows, exportedMessage(v, &all[i]))
 		}
-		out.Flush()
-		if next == "" || out.Error() != nil {
-			return nil //nolint:nilerr // all messages are written, or the reader closed the connection
-		}
-		_ = connection.Flush()
-		search.Cursor = next
-		rows = nil
-		if err = v.ReadOn(); err == nil {
-			rows, next, err = v.Client.Messages(v.Ctx(), queryOf(search, exportRows))
-		}
-		if err != nil {
-			v.BreakOff(err)
-		}
-	}
+		return rows, next, err
+	})
 }
 
 // exportedMessage returns a message as a row of the CSV file.

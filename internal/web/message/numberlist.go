@@ -13,7 +13,6 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
-	"puntuale/internal/httpkit"
 )
 
 // Codes of the faults that this file reports.
@@ -141,21 +140,3 @@ func wide(content []byte, big bool) string {
 // western contains the characters of the bytes 0x80 to 0x9f in Windows-1252. All other bytes are the same as in
 // Unicode.
 var western = []rune("€\uFFFD‚ƒ„…†‡ˆ‰Š‹Œ\uFFFDŽ\uFFFD\uFFFD‘’“”•–—˜™š›œ\uFFFDžŸ")
-
-// writeNumbers writes entries as a list that spreadsheets can open and [readNumbers] can read.
-func writeNumbers(w *csv.Writer, all []puntuale.BlacklistEntry, row func(puntuale.BlacklistEntry) []string) error {
-	for _, e := range all {
-		if e.Erased {
-			continue
-		}
-		cells := row(e)
-		for i := range cells {
-			cells[i] = httpkit.InertCell(cells[i])
-		}
-		if err := w.Write(cells); err != nil {
-			return err
-		}
-	}
-	w.Flush()
-	return w.Error()
-}

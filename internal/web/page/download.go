@@ -3,10 +3,36 @@ package page
 import (
 	"net/http"
 	"time"
+
+	"puntuale/internal/clock"
+	"puntuale/internal/httpkit"
 )
 
-// ExportAllows is the longest time for sending one part of a file.
-const ExportAllows = 30 * time.Second
+// CSV returns the form of a table for a spreadsheet in the reader's language.
+func (v *Request) CSV() httpkit.CSV {
+	return httpkit.CSV{Spreadsheet: true, Semicolons: v.Frame.Language.Code == "it"}
+}
+
+// SendCSV answers with a table as the file NAME.csv. It calls read for the rows, first with the cursor "".
+func (v *Request) SendCSV(name string, header []string, read httpkit.Rows) error {
+	rows, next, err := read("")
+	if err != nil {
+		return err
+	}
+	v.Answered = true
+	if err := v.CSV().Send(v.Writer, clock.System().Now, name, header, rows, next, v.Pass.LeaveSeat, func(cursor string) ([][]string, string, error) {
+		if err := v.ReadOn(); err != nil {
+			return nil, "", err
+		}
+		return read(cursor)
+	}); err != nil {
+		v.BreakOff(err)
+	}
+	return nil
+}
+
+// Today returns the date in the client's time zone, for the name of a file.
+func (v *Request) Today() string { return v.Now().In(v.Frame.Zone).Format(time.DateOnly) }
 
 // ReadOn takes a seat again before the handler reads the next part of a file. Call it after the previous part was sent.
 func (v *Request) ReadOn() error {

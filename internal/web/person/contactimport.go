@@ -1,9 +1,7 @@
 package person
 
 import (
-	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -11,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"puntuale"
 	"puntuale/internal/clock"
@@ -144,24 +141,13 @@ func refusedFile(v *page.Request, lines []control.RefusedContact) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\ufeff") // spreadsheets recognise UTF-8 by these bytes
-	w := sheet(v, &b)
+	w := v.CSV().Writer(&b)
 	_ = w.Write([]string{v.T("blacklist.line"), v.T("contact.phone"), v.T("contact.why"), v.T("contact.value")})
 	for _, l := range lines {
 		_ = w.Write([]string{strconv.Itoa(l.Line), httpkit.InertCell(l.Phone), v.T("contact.refused." + l.Reason), httpkit.InertCell(v.Frame.Language.Reason(l.Value))})
 	}
 	w.Flush() // writing to memory cannot fail
 	return "data:text/csv;charset=utf-8," + url.PathEscape(b.String())
-}
-
-// sheet returns a CSV writer whose output a spreadsheet in the reader's language can open.
-func sheet(v *page.Request, to io.Writer) *csv.Writer {
-	w := csv.NewWriter(to)
-	if v.Frame.Language.Code == "it" {
-		w.Comma = ';'
-	}
-	w.UseCRLF = true
-	return w
 }
 
 // exportRows is the number of contacts that an export reads at a time.
@@ -193,35 +179,15 @@ func exportContacts(v *page.Request) error {
 			return err
 		}
 	}
-	rows, next, err := v.Client.Contacts(v.Ctx(), q, request.Page{Limit: exportRows})
-	if err != nil {
-		return err
-	}
 	fields := slices.Sorted(maps.Keys(names))
-	v.Answered = true
-	h := v.Writer.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, v.T("contact.file"), v.Now().In(v.Frame.Zone).Format(time.DateOnly)))
-	_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by these bytes
-	w := sheet(v, v.Writer)
-	_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
-	connection := http.NewResponseController(v.Writer)
-	for {
-		v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
-		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
-		for _, c := range rows {
-			_ = w.Write(exportedContact(c, fields))
+	header := append([]string{"phone", "nome", "language", "source", "tags"}, fields...)
+	return v.SendCSV(v.T("contact.file")+"-"+v.Today(), header, func(cursor string) (rows [][]string, next string, err error) {
+		all, next, err := v.Client.Contacts(v.Ctx(), q, request.Page{Limit: exportRows, Cursor: cursor})
+		for _, c := range all {
+			rows = append(rows, exportedContact(c, fields))
 		}
-		if w.Flush(); w.Error() != nil || next == "" {
-			return nil //nolint:nilerr // all rows are written, or the reader closed the connection
-		}
-		if err := v.ReadOn(); err != nil {
-			v.BreakOff(err)
-		}
-		if rows, next, err = v.Client.Contacts(v.Ctx(), q, request.Page{Limit: exportRows, Cursor: next}); err != nil {
-			v.BreakOff(err)
-		}
-	}
+		return rows, next, err
+	})
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
 )
 
@@ -55,7 +56,7 @@ func openMedia(v *page.Request) error {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	_ = http.NewResponseController(v.Writer).SetWriteDeadline(page.Deadline(10 * page.ExportAllows))
+	_ = http.NewResponseController(v.Writer).SetWriteDeadline(page.Deadline(10 * httpkit.ExportWriteTime))
 	v.Writer.WriteHeader(http.StatusOK)
 	_, _ = io.Copy(v.Writer, f) // after a failure the browser notices that bytes are missing, because it knows the length
 	return nil

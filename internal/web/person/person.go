@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -248,7 +249,7 @@ func exportEverything(v *page.Request) error {
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("person.file")+`.json"`)
 	h.Set("Cache-Control", "no-store")
 	connection := http.NewResponseController(v.Writer)
-	if err := known.WriteTo(v.Ctx(), v.Writer, func() { _ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) }); err != nil {
+	if err := known.WriteTo(v.Ctx(), v.Writer, func() { _ = connection.SetWriteDeadline(page.Deadline(httpkit.ExportWriteTime)) }); err != nil {
 		v.BreakOff(err)
 	}
 	return nil

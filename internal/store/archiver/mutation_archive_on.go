@@ -1,5 +1,0 @@
-//go:build mutate_archive
-
-package archiver
-
-const archiveCompares = false

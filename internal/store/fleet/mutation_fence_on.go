@@ -1,5 +1,0 @@
-//go:build mutate_fence
-
-package fleet
-
-const claimsAreFenced = false

@@ -1,5 +1,0 @@
-//go:build mutate_claim
-
-package queue
-
-const claimCompares = ""

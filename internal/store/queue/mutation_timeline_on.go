@@ -1,5 +1,0 @@
-//go:build mutate_timeline
-
-package queue
-
-const forgottenIsSetAside = false
