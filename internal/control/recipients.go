@@ -44,44 +44,94 @@ func mapped(l puntuale.RecipientList) (map[string]int, error) {
 }
 
 // AddRecipients appends recipients to a campaign's list. Each recipient maps field names to values. AddRecipients does
-// not check the phones, because the campaign's check does. Codes: not_found, invalid, conflict (the campaign started).
+// not check the phones, because the campaign's check does. If another call changes the list at the same time,
+// AddRecipients appends to the changed list. Codes: not_found, invalid, conflict (the campaign started).
 func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
 		return Recipients{}, err
 	}
 	var f request.Faults
-	f.Entries("body.recipients", len(all), puntuale.MaxInline)
 	if len(all) == 0 {
 		f.Add("body.recipients", puntuale.FaultRequired, nil)
 	}
+	c.checkRecipients(&f, all)
+	if err := f.Err(); err != nil {
+		return Recipients{}, err
+	}
+	for {
+		err := c.appendTo(ctx, stored, all)
+		if err == nil {
+			return c.RecipientsOf(ctx, id)
+		}
+		if e, ok := errors.AsType[*puntuale.Error](err); !ok || e.Reason.Code != puntuale.FaultListChanged {
+			return Recipients{}, err
+		}
+		if stored, err = c.storedCampaign(ctx, id); err != nil { // another call changed the list, so each round has its progress
+			return Recipients{}, err
+		}
+	}
+}
+
+// checkRecipients checks the recipients of a call. It lists a limited number of faults, and counts the others.
+func (c *Client) checkRecipients(f *request.Faults, all []Recipient) {
+	f.Entries("body.recipients", len(all), puntuale.MaxInline)
 	more := 0
 	for i, r := range all[:min(len(all), puntuale.MaxInline)] {
 		var row request.Faults
 		c.checkRecipient(&row, request.At("body.recipients", i), r)
-		kept := min(len(row), max(0, maxRowFaults-len(f)))
-		f, more = append(f, row[:kept]...), more+len(row)-kept
+		kept := min(len(row), max(0, maxRowFaults-len(*f)))
+		*f, more = append(*f, row[:kept]...), more+len(row)-kept
 	}
 	if more > 0 {
 		f.Add("body", faultListMoreFaults, nil, strconv.Itoa(more))
 	}
-	if err := f.Err(); err != nil {
-		return Recipients{}, err
+}
+
+// appendTo appends recipients to the list that a campaign had when it was read. Codes: conflict (it has another list,
+// or the list has grown).
+func (c *Client) appendTo(ctx context.Context, stored puntuale.Campaign, all []Recipient) error {
+	if !stored.State.Editable() {
+		return puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
+	}
+	if stored.List == 0 {
+		l, err := c.storeList(ctx, all)
+		if err != nil {
+			return err
+		}
+		return c.useList(ctx, stored, l)
+	}
+	l, err := c.tenant.RecipientList(ctx, stored.List)
+	if err != nil {
+		return fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
+	}
+	return c.addRows(ctx, &l, all)
+}
+
+func (c *Client) useList(ctx context.Context, was puntuale.Campaign, l puntuale.RecipientList) error {
+	if err := c.tenant.UseList(ctx, was, l.ID); err != nil {
+		return fmt.Errorf("use the list of campaign %d: %w", was.ID, err)
+	}
+	return nil
+}
+
+// storeList stores recipients as a new list, which no campaign uses yet.
+func (c *Client) storeList(ctx context.Context, all []Recipient) (puntuale.RecipientList, error) {
+	l := puntuale.RecipientList{Columns: []string{columnPhone}}
+	err := c.addRows(ctx, &l, all)
+	return l, err
+}
+
+// addRows adds recipients to a list. If the list has no id, addRows begins it.
+func (c *Client) addRows(ctx context.Context, l *puntuale.RecipientList, all []Recipient) error {
+	columns, err := mapped(*l)
+	if err != nil {
+		return err
+	}
+	if err := widen(l, columns, all); err != nil {
+		return err
 	}
 	now := c.control.clock.Now()
-	l := puntuale.RecipientList{ID: stored.List, Campaign: stored.ID, Columns: []string{columnPhone}}
-	if stored.List != 0 {
-		if l, err = c.tenant.RecipientList(ctx, stored.List); err != nil {
-			return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
-		}
-	}
-	columns, err := mapped(l)
-	if err != nil {
-		return Recipients{}, err
-	}
-	if err := widen(&l, columns, all); err != nil {
-		return Recipients{}, err
-	}
 	rows := make([]puntuale.Recipient, len(all))
 	for i, r := range all {
 		rows[i] = puntuale.Recipient{Line: l.Size + i + 1, Cells: make([]string, len(l.Columns))}
@@ -91,19 +141,15 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 		rows[i].Phone = c.listed(r[columnPhone])
 	}
 	if l.ID == 0 {
-		if l.ID, err = c.tenant.NewList(ctx, l, now); err != nil {
-			return Recipients{}, fmt.Errorf("begin the list of campaign %d: %w", stored.ID, err)
+		if l.ID, err = c.tenant.NewList(ctx, *l, now); err != nil {
+			return fmt.Errorf("begin a list of recipients: %w", err)
 		}
 	}
-	if err := c.tenant.AddRecipients(ctx, l, rows, now); err != nil {
-		return Recipients{}, fmt.Errorf("add recipients to campaign %d: %w", stored.ID, err)
+	if err := c.tenant.AddRecipients(ctx, *l, rows, now); err != nil {
+		return fmt.Errorf("add recipients to list %d: %w", l.ID, err)
 	}
-	if stored.List == 0 {
-		if err := c.tenant.UseList(ctx, stored.ID, l.ID); err != nil {
-			return Recipients{}, fmt.Errorf("use the list of campaign %d: %w", stored.ID, err)
-		}
-	}
-	return c.RecipientsOf(ctx, id)
+	l.Size += len(rows)
+	return nil
 }
 
 // maxRowFaults bounds the faults of rows in one answer. The API shows 100 faults, and the last one says how many more
@@ -201,14 +247,22 @@ type rowSource interface {
 
 // replaceRecipients replaces a campaign's list by the rows of a source.
 func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign, from rowSource, mapping string) (Recipients, error) {
-	x := &newList{client: c, campaign: stored, from: from, l: puntuale.RecipientList{Campaign: stored.ID, Columns: from.Columns()}}
-	if err := x.read(ctx, mapping); err != nil {
+	l, err := c.readList(ctx, stored, from, mapping)
+	if err != nil {
 		return Recipients{}, err
 	}
-	if err := c.tenant.UseList(ctx, stored.ID, x.l.ID); err != nil {
-		return Recipients{}, fmt.Errorf("use the list of campaign %d: %w", stored.ID, err)
+	if err := c.useList(ctx, stored, l); err != nil {
+		return Recipients{}, err
 	}
 	return c.RecipientsOf(ctx, stored.ID.String())
+}
+
+// readList stores the rows of a source as a new list, which no campaign uses yet. The fields of the campaign help to
+// guess the mapping.
+func (c *Client) readList(ctx context.Context, of puntuale.Campaign, from rowSource, mapping string) (puntuale.RecipientList, error) {
+	x := &newList{client: c, campaign: of, from: from, l: puntuale.RecipientList{Columns: from.Columns()}}
+	err := x.read(ctx, mapping)
+	return x.l, err
 }
 
 // newList is the state while a list is written.
@@ -238,7 +292,7 @@ func (x *newList) read(ctx context.Context, mapping string) error {
 	}
 	x.l.Mapping = string(text)
 	if x.l.ID, err = x.client.tenant.NewList(ctx, x.l, x.client.control.clock.Now()); err != nil {
-		return fmt.Errorf("begin the list of campaign %d: %w", x.campaign.ID, err)
+		return fmt.Errorf("begin a list of recipients: %w", err)
 	}
 	for _, row := range first {
 		x.add(row)

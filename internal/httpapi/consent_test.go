@@ -91,6 +91,31 @@ func TestConsentAndReplies(t *testing.T) {
 	})
 }
 
+// TestStartKeepsOwnBlacklistEntry: a client that blacklists a number which had opted out makes the entry its own. START
+// takes the withdrawal back, but does not remove the entry.
+func TestStartKeepsOwnBlacklistEntry(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("own@x", "full")
+		for i, own := range []bool{false, true} {
+			phone := fmt.Sprintf("+39333123456%d", i)
+			reply := func(text string) {
+				s.clock.Advance(time.Second)
+				s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"`+phone+`","text":"`+text+`"}`)
+			}
+			reply("STOP")
+			if own {
+				s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"`+phone+`","reason":"cattivo pagatore"}`)
+			}
+			reply("START")
+			list := s.call("GET", "/api/blacklist", a.Key, "").body
+			if strings.Contains(list, phone) != own || strings.Contains(list, "cattivo pagatore") != own || strings.Contains(list, "Disiscrizione") {
+				t.Errorf("after START, with an own entry %v: %s", own, list)
+			}
+		}
+	})
+}
+
 // TestSettings: the client and its partner change the same settings. A value that is not allowed changes nothing.
 func TestSettings(t *testing.T) {
 	t.Parallel()
