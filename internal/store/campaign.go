@@ -256,14 +256,17 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		return u, err
 	}
 	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.Writes, func(ctx context.Context, a engine.Querier) error {
+		// Two starts at the same time wait for each other here, so that the second one is a repeat.
+		if u, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}, 0); err != nil {
+			return err
+		}
 		var begun puntuale.Campaign
 		found, err := engine.QueryOne(ctx, a, `select started_at, checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, engine.ScanTime(&begun.Started), optionalJSON{&begun.Checked})
 		if err := engine.ThereOr(found, err, puntuale.NoCampaign); err != nil {
 			return err
 		}
 		if !begun.Started.IsZero() && begun.Checked.Digest == c.Digest {
-			u, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}, 0)
-			return err
+			return nil
 		}
 		var exhausted bool
 		if u, exhausted, err = t.countOne(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}); err != nil {
