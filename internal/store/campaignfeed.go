@@ -403,7 +403,7 @@ func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign,
 	column := engine.Columns{engine.Column(runs, func(r *puntuale.RunID) int64 { return int64(*r) })}
 	all, err := engine.QueryAll(ctx, a, movable, []any{t.id, c.ID, column}, func(rows engine.Row, m *message) error {
 		m.step.Client = t.id
-		return rows.Scan(&m.id, &m.step.ID, &m.step.Step, engine.ScanBool(&m.resent), engine.ScanTime(&m.due))
+		return rows.Scan(&m.id, &m.step.ID, &m.step.Step, &m.resent, engine.ScanTime(&m.due))
 	})
 	if err != nil {
 		return fmt.Errorf("look for messages to move: %w", err)
