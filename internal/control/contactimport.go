@@ -486,7 +486,7 @@ func (x *contactReading) consent(r contactRow) puntuale.ConsentEntry {
 	phone, source := r.contact.Phone, r.contact.Source
 	sum := sha256.Sum256([]byte("import\x00" + source + "\x00" + r.consent))
 	return puntuale.ConsentEntry{
-		Client: x.client.account.ID, Mark: x.client.mark(phone), ReplyMark: puntuale.ImportMark + hex.EncodeToString(sum[:16]),
+		Client: x.client.account.ID, Mark: x.client.mark, ReplyMark: puntuale.ImportMark + hex.EncodeToString(sum[:16]),
 		Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentGrant, Source: source, Words: shortened(r.consent), EnteredBy: x.client.actor.Who, At: x.now, Entered: x.now},
 	}
 }
