@@ -190,10 +190,11 @@ type RefusedGroup struct {
 
 // CampaignSample shows the messages that one recipient gets.
 type CampaignSample struct {
-	Line  int       `json:"line"`
-	Phone string    `json:"phone"`
-	At    time.Time `json:"at"`
-	Text  string    `json:"text"`
+	Line    int       `json:"line"`
+	Written string    `json:"written,omitempty"` // the number as the list has it
+	Phone   string    `json:"phone"`
+	At      time.Time `json:"at"`
+	Text    string    `json:"text"`
 }
 
 // CampaignWarning is a possible problem with a step. It does not prevent the start.

@@ -93,7 +93,7 @@ const ImportMark = "import:"
 type ConsentEntry struct {
 	Consent
 	Client    ClientID
-	Mark      string // mark of the phone; see [BlacklistEntry]
+	Mark      func(name string) string // see [Person]
 	Blacklist string // reason with which a withdrawal also adds the phone to the blacklist; "": the blacklist does not change
 
 	// ReplyMark is the mark of the person's message, or ImportMark and a hash of what a list says. The ledger accepts each
@@ -126,18 +126,18 @@ type ConsentStore interface {
 	// ReplyMark.
 	AddConsents(ctx context.Context, all []ConsentEntry) error
 
-	// Consents lists the entries of one phone and its mark, oldest first. With phone "" it lists the entries of all
-	// phones. Codes: invalid (the cursor).
-	Consents(ctx context.Context, phone, mark string, p Page) ([]Consent, string, error)
+	// Consents lists the entries of all names of one person and of their marks, oldest first. Without names it lists the
+	// entries of all persons. Codes: invalid (the cursor).
+	Consents(ctx context.Context, of Person, p Page) ([]Consent, string, error)
 
-	// CancelMarketing cancels the pending marketing messages to the phone, in several transactions. It returns how
-	// many messages it cancelled.
+	// CancelMarketing cancels the pending marketing messages to all names of the person, in several transactions. It
+	// returns how many messages it cancelled.
 	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
 
 	// MarketingRefused returns which of the given phones must get no marketing now. The argument marks has the mark of
 	// each phone, in the same order.
 	MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error)
 
-	// ConsentStatuses returns a person's present consent for each purpose. The entries are found by phone or by mark.
-	ConsentStatuses(ctx context.Context, phone, mark string) (map[Purpose]ConsentStatus, error)
+	// ConsentStatuses returns a person's present consent for each purpose. The entries are found by all names and marks.
+	ConsentStatuses(ctx context.Context, of Person) (map[Purpose]ConsentStatus, error)
 }

@@ -230,9 +230,8 @@ type IntakeStore interface {
 	// KeepAliases stores other names by which the network knows people.
 	KeepAliases(ctx context.Context, all []Alias) error
 
-	// Recipients returns all names of the person who has the given name. The given name comes first, then its
-	// aliases.
-	Recipients(ctx context.Context, client ClientID, session SessionID, name string) ([]string, error)
+	// Recipients returns all names of the person who has the given name. The given name comes first.
+	Recipients(ctx context.Context, client ClientID, name string) ([]string, error)
 
 	// TellNetworkTemplate is [NetworkTemplateStore.TellNetworkTemplate].
 	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error

@@ -72,12 +72,13 @@ func (k *Retention) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Erasure asks a store to forget the person, or the group, that has a phone number.
+// Erasure asks a store to forget a person or a group. Marks replace all names in the blacklist and in the ledger of
+// consent.
 type Erasure struct {
-	Phone string
-	Mark  string // replaces the phone in the blacklist: [MarkPrefix] and a keyed hash
-	Day   Date   // today in the client's time zone; one call is counted on this day
-	Now   time.Time
+	Person
+
+	Day Date // today in the client's time zone; one call is counted on this day
+	Now time.Time
 }
 
 // ErasureResult counts what one erasure removed. It does not count what an earlier erasure had removed.

@@ -88,7 +88,8 @@ type StartRun struct {
 	Now time.Time
 
 	// IfRunning says what happens if runs of the sequence are already running for the recipient. If Run has a
-	// reference, only runs with the same reference count. For a campaign, all runs count.
+	// reference, the runs with the same reference count instead, whatever their recipient is. Of a campaign's runs with
+	// this reference, only those for the recipient count. A campaign ignores its own reference here.
 	IfRunning   IfRunning
 	Idempotency *Idempotency // nil: none; Answer gets the [StartedRun] and returns its JSON form
 

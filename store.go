@@ -66,7 +66,7 @@ type RunStore interface {
 	// the client's last 2,000 calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
-	// Stop cancels messages of the sequence's runs for the phone: all messages that are PENDING and have no open
+	// Stop cancels messages of the sequence's runs for all names of one person: all messages that are PENDING and have no open
 	// intent. A cancelled message is never sent. With a reference, Stop cancels only messages of runs with this
 	// reference. Stop counts one call, and the cap never refuses this call. One transaction cancels at most 1,000
 	// messages.
@@ -77,7 +77,7 @@ type RunStore interface {
 	//
 	// Codes: not_found for a sequence that the client never had (no call is counted). A deleted sequence can still be
 	// stopped.
-	Stop(ctx context.Context, sequence SequenceID, phone, reference string, day Date, now time.Time) (StopResult, error)
+	Stop(ctx context.Context, sequence SequenceID, names []string, reference string, day Date, now time.Time) (StopResult, error)
 
 	// CancelPending cancels all messages of the target, in the same way as Stop. It passes each chunk of cancelled
 	// messages to the function took, and then forgets the chunk. Each chunk is sorted by id. The first 50,000 messages
@@ -202,9 +202,9 @@ type BlacklistStore interface {
 	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark after
 	// an erasure, is already there, nothing changes. The argument o may be nil; its function Answer gets nil.
 	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
-	// RemoveBlacklisted removes the phone, or its mark. It returns whether the blacklist had one of them. It counts
-	// one call in any case.
-	RemoveBlacklisted(ctx context.Context, phone, mark string, day Date) (bool, error)
+	// RemoveBlacklisted removes all names of the person, and their marks. It returns whether the blacklist had one of
+	// them. It counts one call in any case.
+	RemoveBlacklisted(ctx context.Context, p Person, day Date) (bool, error)
 	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error) // sorted by id
 
 	// The dashboard calls the methods below. They count no call.
@@ -232,8 +232,8 @@ type SandboxStore interface {
 
 // PrivacyStore erases persons.
 type PrivacyStore interface {
-	// Erase removes the person's number and all texts from the client's rows. Rows, states, times and credits stay.
-	// Erase cancels the pending messages to the phone. Uncertain messages become FAILED. Erase counts one call, and the
+	// Erase removes all names of the person and all texts from the client's rows. Rows, states, times and credits stay.
+	// Erase cancels the pending messages to all names. Uncertain messages become FAILED. Erase counts one call, and the
 	// cap never refuses this call. Erase uses several small transactions. If Erase fails, the caller may repeat the
 	// call, and the repeat finishes the rest. Codes: busy, if a message to the phone is being sent or repeated now;
 	// then no call is counted, but the rest is done.

@@ -173,7 +173,9 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 		}
 		if len(c.found.Samples) < samples {
 			first := firstOf(built)
-			c.found.Samples = append(c.found.Samples, puntuale.CampaignSample{Line: r.Line, Phone: r.Phone, At: first.Due, Text: first.Content.Text})
+			c.found.Samples = append(c.found.Samples, puntuale.CampaignSample{
+				Line: r.Line, Written: shortened(c.Plan.cell(before, "phone")), Phone: r.Phone, At: first.Due, Text: first.Content.Text,
+			})
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Onc
 // in the request. Codes: invalid.
 func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...puntuale.Fault) (bool, error) {
 	f := request.Faults(found)
-	phone = c.recipient(&f, "body.phone", phone)
+	person := c.person(&f, "body.phone", phone)
 	if err := f.Err(); err != nil {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...p
 	if err != nil {
 		return false, err
 	}
-	removed, err := c.tenant.RemoveBlacklisted(ctx, phone, c.mark(phone), day)
+	removed, err := c.tenant.RemoveBlacklisted(ctx, person, day)
 	if err != nil {
 		return false, fmt.Errorf("remove from the blacklist: %w", err)
 	}

@@ -178,6 +178,11 @@ func (c *Client) recipient(f *request.Faults, location, text string) string {
 	return phone
 }
 
+// person parses the recipient of a call that concerns all names of a person.
+func (c *Client) person(f *request.Faults, location, text string) puntuale.Person {
+	return puntuale.Person{Names: []string{c.recipient(f, location, text)}, Mark: c.mark}
+}
+
 // recipients parses a list of recipients and adds the faults to f.
 func (c *Client) recipients(f *request.Faults, location string, texts []string) []string {
 	if !f.Entries(location, len(texts), puntuale.MaxRequestIDs) {

@@ -79,7 +79,7 @@ func (c *Client) enterConsent(ctx context.Context, call ConsentCall, o Once[punt
 	}
 	f.Text("body.source", call.Source, maxConsentSource)
 	f.Text("body.words", call.Words, maxConsentWords)
-	e.Mark = c.mark(e.Phone)
+	e.Mark = c.mark
 	if begun != nil {
 		return e, entered, begun
 	}
@@ -106,14 +106,13 @@ func (c *Client) enterConsent(ctx context.Context, call ConsentCall, o Once[punt
 // Consents lists the ledger's entries of a phone, oldest first. Phone "" means all phones. Codes: invalid.
 func (c *Client) Consents(ctx context.Context, phone string, p request.Page) ([]puntuale.Consent, string, error) {
 	var f request.Faults
-	mark := ""
+	var person puntuale.Person
 	if phone != "" {
-		phone = c.recipient(&f, "query.phone", phone)
-		mark = c.mark(phone)
+		person = c.person(&f, "query.phone", phone)
 	}
 	p.Unknown = append(p.Unknown, f...)
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Consent, string, error) {
-		return c.tenant.Consents(ctx, phone, mark, p)
+		return c.tenant.Consents(ctx, person, p)
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list consent: %w", err)
@@ -126,7 +125,7 @@ func (c *Client) ConsentStatuses(ctx context.Context, phone string) (map[puntual
 	if !possible(phone) {
 		return nil, nil
 	}
-	all, err := c.tenant.ConsentStatuses(ctx, phone, c.mark(phone))
+	all, err := c.tenant.ConsentStatuses(ctx, puntuale.Person{Names: []string{phone}, Mark: c.mark})
 	if err != nil {
 		return nil, fmt.Errorf("read what a person agreed to: %w", err)
 	}

@@ -38,6 +38,7 @@ type ImportedContacts struct {
 	Columns              []string
 	Mapping              map[string]int // the column of phone, nome, tags, consent, language, source and each field, counted from 0
 	Preview              [][]string     // the first rows of the file
+	Numbers              []ReadNumber   // the numbers of these rows
 	Refused              []puntuale.RefusedGroup
 	Lines                []RefusedContact // the first 1,000 refused rows
 }
@@ -343,7 +344,13 @@ func (x *contactReading) add(row roster.Row) {
 		}
 	}
 	phone := x.client.listed(cell(columnPhone))
-	if phone == "" || !isPerson(phone) {
+	if !isPerson(phone) {
+		phone = ""
+	}
+	if len(x.out.Numbers) < previewRows {
+		x.out.Numbers = append(x.out.Numbers, ReadNumber{shortened(cell(columnPhone)), phone})
+	}
+	if phone == "" {
 		x.refuse(RefusedContact{Line: row.Line, Reason: puntuale.RefusedPhone, Value: puntuale.Quoted(shortened(cell(columnPhone)))})
 		return
 	}
@@ -479,7 +486,7 @@ func (x *contactReading) consent(r contactRow) puntuale.ConsentEntry {
 	phone, source := r.contact.Phone, r.contact.Source
 	sum := sha256.Sum256([]byte("import\x00" + source + "\x00" + r.consent))
 	return puntuale.ConsentEntry{
-		Client: x.client.account.ID, Mark: x.client.mark(phone), ReplyMark: puntuale.ImportMark + hex.EncodeToString(sum[:16]),
+		Client: x.client.account.ID, Mark: x.client.mark, ReplyMark: puntuale.ImportMark + hex.EncodeToString(sum[:16]),
 		Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentGrant, Source: source, Words: shortened(r.consent), EnteredBy: x.client.actor.Who, At: x.now, Entered: x.now},
 	}
 }

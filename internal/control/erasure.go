@@ -17,12 +17,11 @@ import (
 // in flight. A busy call does not count.
 func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.ErasureResult, error) {
 	f := request.Faults(found)
-	phone = c.recipient(&f, "body.phone", phone)
+	person := c.person(&f, "body.phone", phone)
 	if err := f.Err(); err != nil {
 		return puntuale.ErasureResult{}, err
 	}
-	mark := c.mark(phone)
-	if mark == "" {
+	if c.control.vault == nil {
 		return puntuale.ErasureResult{}, errors.New("there is no vault to mark a number with")
 	}
 	now := c.control.clock.Now()
@@ -30,7 +29,7 @@ func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Faul
 	if err != nil {
 		return puntuale.ErasureResult{}, err
 	}
-	done, err := c.tenant.Erase(ctx, puntuale.Erasure{Phone: phone, Mark: mark, Day: day, Now: now})
+	done, err := c.tenant.Erase(ctx, puntuale.Erasure{Person: person, Day: day, Now: now})
 	if err != nil {
 		return puntuale.ErasureResult{}, fmt.Errorf("erase: %w", err)
 	}

@@ -27,8 +27,15 @@ type Recipients struct {
 	Columns []string
 	Mapping map[string]int // the column of each field that the list fills, counted from 0
 	Preview [][]string
+	Numbers []ReadNumber     // the numbers of the rows in Preview
 	Fields  []puntuale.Field // the fields that the texts contain
 	Missing []string         // required fields that neither the list nor the campaign fills
+}
+
+// ReadNumber is a number in a list, and what the server stores for it.
+type ReadNumber struct {
+	Written string // as the list has it
+	Phone   string // in the form that messages use; "": the text is not a number
 }
 
 // mapped decodes a list's stored mapping.
@@ -204,9 +211,6 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 // listed returns a recipient's number in the form that messages use, or "" if the text is not a number. The campaign's
 // check refuses a row with "".
 func (c *Client) listed(text string) string {
-	if roster.LostDigits(text) {
-		return ""
-	}
 	phone, err := request.ParseRecipient(text, c.account.Region)
 	if err != nil {
 		return ""
@@ -363,6 +367,9 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 			}
 		}
 		r.Preview = append(r.Preview, row.Cells)
+		if at, ok := r.Mapping[columnPhone]; ok && at < len(row.Cells) {
+			r.Numbers = append(r.Numbers, ReadNumber{shortened(row.Cells[at]), row.Phone})
+		}
 	}
 	fields, err := c.fieldsOf(ctx, stored)
 	if err != nil {

@@ -20,7 +20,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 		return puntuale.StopResult{}, err
 	}
 	f := request.Faults(found)
-	phone = c.recipient(&f, "body.phone", phone)
+	person := c.person(&f, "body.phone", phone)
 	only := reference.text(&f, puntuale.Sequence{})
 	if err := f.Err(); err != nil {
 		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // a sequence that does not exist is reported before faults of the body
@@ -33,7 +33,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 	if err != nil {
 		return puntuale.StopResult{}, err
 	}
-	stopped, err := c.tenant.Stop(ctx, id, phone, only, day, now)
+	stopped, err := c.tenant.Stop(ctx, id, person.Names, only, day, now)
 	if err != nil {
 		return puntuale.StopResult{}, fmt.Errorf("stop sequence %d: %w", id, err)
 	}

@@ -196,6 +196,16 @@ type listAnswer struct {
 	Columns    []columnAnswer `json:"columns" doc:"The header, with the field that each column fills"`
 	Missing    []string       `json:"missing" doc:"Required fields that neither the list nor the campaign fills"`
 	Preview    [][]string     `json:"preview" doc:"The first rows"`
+	Numbers    []numberAnswer `json:"numbers" doc:"The numbers of these rows"`
+}
+
+type numberAnswer struct {
+	Written string  `json:"written" doc:"As the list has it"`
+	Phone   *string `json:"phone" doc:"As the server stores it; null: it is not a number"`
+}
+
+func numbersOf(all []control.ReadNumber) []numberAnswer {
+	return each(all, func(n control.ReadNumber) numberAnswer { return numberAnswer{n.Written, textOrNull(n.Phone)} })
 }
 
 type columnAnswer struct {
@@ -530,7 +540,7 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 }
 
 func listOf(r control.Recipients) listAnswer {
-	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping)}
+	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping), Numbers: numbersOf(r.Numbers)}
 }
 
 // columnsOf returns the columns of a list. Each column names the field that it fills.

@@ -35,10 +35,11 @@ type refusedAnswer struct {
 }
 
 type sampleAnswer struct {
-	Line  int    `json:"line"`
-	Phone string `json:"phone"`
-	At    string `json:"at" format:"date-time"`
-	Text  string `json:"text"`
+	Line    int    `json:"line"`
+	Written string `json:"written" doc:"The number as the list has it"`
+	Phone   string `json:"phone"`
+	At      string `json:"at" format:"date-time"`
+	Text    string `json:"text"`
 }
 
 type limitAnswer struct {
@@ -81,7 +82,7 @@ func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
 		Messages: k.Messages, Needed: k.Messages, Left: left, First: stampOrNull(k.First), Last: stampOrNull(k.Last), Longest: k.Longest,
 		Refused: each(k.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
 		Samples: each(k.Samples, func(s puntuale.CampaignSample) sampleAnswer {
-			return sampleAnswer{s.Line, s.Phone, stamp(s.At), s.Text}
+			return sampleAnswer{s.Line, s.Written, s.Phone, stamp(s.At), s.Text}
 		}),
 	}
 	out.Warnings = each(k.Warnings, func(w puntuale.CampaignWarning) warningOfStep { return warningOfStep(w) })

@@ -97,6 +97,7 @@ type importedAnswer struct {
 	Changed  int              `json:"changed" doc:"Contacts that were there, and are different now"`
 	Consents int              `json:"consents" doc:"Rows whose consent was entered"`
 	Columns  []columnAnswer   `json:"columns" doc:"The header, with the field that each column fills"`
+	Numbers  []numberAnswer   `json:"numbers" doc:"The first numbers of the file"`
 	Refused  []refusedAnswer  `json:"refused"`
 	Lines    []refusedContact `json:"lines" doc:"The first 1,000 refused rows"`
 }
@@ -206,7 +207,7 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 		return importedAnswer{}, err
 	}
 	return importedAnswer{
-		Rows: done.Rows, Added: done.Added, Changed: done.Changed, Consents: done.Consents, Columns: columnsOf(done.Columns, done.Mapping),
+		Rows: done.Rows, Added: done.Added, Changed: done.Changed, Consents: done.Consents, Columns: columnsOf(done.Columns, done.Mapping), Numbers: numbersOf(done.Numbers),
 		Refused: each(done.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
 		Lines: each(done.Lines, func(l control.RefusedContact) refusedContact {
 			return refusedContact{l.Line, textOrNull(l.Phone), l.Reason, catalogue.Message(l.Value)}

@@ -226,7 +226,7 @@ func TestImportContacts(t *testing.T) {
 		}
 		s.importContacts(a.Key, "?source=fiera", contactFile) // a second import of the same file adds nothing
 		client, _ := idsOf(t, a, a.Session)
-		proof, _, err := s.owner.store.Tenant(client).Consents(t.Context(), "", "", puntuale.Page{})
+		proof, _, err := s.owner.store.Tenant(client).Consents(t.Context(), puntuale.Person{}, puntuale.Page{})
 		if err != nil || len(proof) != 2 || proof[0].Source != "fiera" || proof[0].Words != "sì" || proof[0].Purpose != puntuale.PurposeMarketing || proof[0].Change != puntuale.ConsentGrant {
 			t.Errorf("the ledger: %+v, %v", proof, err)
 		}

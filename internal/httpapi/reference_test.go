@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,10 +11,11 @@ import (
 func behaviourReference(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, stepDate)
+	phone := "3331234567"
 	begin := func(query, reference string) started {
 		t.Helper()
 		var run started
-		s.must(&run, "POST", "/api/start/"+id+query, a.Key, `{"phone":"3331234567","quando":"2026-12-01T10:00"`+reference+`}`)
+		s.must(&run, "POST", "/api/start/"+id+query, a.Key, `{"phone":"`+phone+`","quando":"2026-12-01T10:00"`+reference+`}`)
 		return run
 	}
 	first, second := begin("", `,"reference":"booking-4711"`), begin("?reference=booking-4712", "")
@@ -37,6 +39,18 @@ func behaviourReference(t *testing.T, s *service) {
 		if got := s.details(a.Key, id)[0].Stato; got != want {
 			t.Errorf("after a restart %s is %s, want %s", id, got, want)
 		}
+	}
+	phone = "3337654321" // the booking's person changed
+	if kept := begin("?if_running=skip", `,"reference":"booking-4711"`); !slices.Equal(kept.ID, moved.ID) {
+		t.Errorf("skipped: %v, want %v", kept.ID, moved.ID)
+	}
+	if got := s.call("POST", "/api/start/"+id+"?if_running=reject&reference=booking-4711", a.Key, `{"phone":"3337654321","quando":"2026-12-01T10:00"}`); got.status != 409 {
+		t.Errorf("rejected: %d %s", got.status, got.body)
+	}
+	former := moved
+	moved = begin("?if_running=restart", `,"reference":"booking-4711"`)
+	if got := s.details(a.Key, former.ID[0])[0].Stato; got != "CANCELLED" {
+		t.Errorf("a message to the former person is %s", got)
 	}
 	if got := s.must(nil, "POST", "/api/stop/"+id, a.Key, `{"phone":"3331234567","reference":"booking-4712"}`).body; !strings.Contains(got, `"id":["`+second.ID[0]+`"]`) {
 		t.Errorf("stopped: %s", got)

@@ -69,7 +69,7 @@ func (in *Intake) consents(ctx context.Context, now time.Time, log sessionLog, a
 	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
 	for i := range all {
 		t := &all[i]
-		names, err := in.cfg.Store.Recipients(ctx, t.Client, t.Session, t.Phone)
+		names, err := in.cfg.Store.Recipients(ctx, t.Client, t.Phone)
 		if err != nil {
 			return fmt.Errorf("find who wrote: %w", err)
 		}
@@ -181,7 +181,7 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, name
 	}
 	e.Entered = now
 	for _, e.Phone = range names {
-		e.Mark = in.cfg.Mark(e.Client, e.Phone)
+		e.Mark = func(name string) string { return in.cfg.Mark(e.Client, name) }
 		r, err := in.cfg.Store.EnterConsent(ctx, e)
 		if err != nil {
 			return result, fmt.Errorf("enter what a person agreed to: %w", err)
@@ -209,7 +209,7 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, name
 // preference stores a preference that a person set in WhatsApp. A preference is only about marketing, so a stop adds
 // nothing to the blacklist.
 func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog, p puntuale.Preference) error {
-	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
+	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Phone)
 	if err != nil {
 		return fmt.Errorf("find whose preference it is: %w", err)
 	}

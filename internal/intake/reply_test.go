@@ -128,7 +128,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ledger, _, err := w.c.Consents(ctx, phone, "", puntuale.Page{})
+			ledger, _, err := w.c.Consents(ctx, puntuale.Person{Names: []string{phone}}, puntuale.Page{})
 			if err != nil || len(ledger) != 1 || ledger[0].Words != " Basta! " || ledger[0].Message != "m" || ledger[0].Source != "reply" {
 				t.Errorf("%s: ledger %+v, %v", at, ledger, err)
 			}
@@ -209,7 +209,7 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 		if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{group}}); err != nil {
 			t.Fatal(err)
 		}
-		if all, _, err := w.c.Consents(ctx, "", "", puntuale.Page{}); err != nil || len(all) != 4 {
+		if all, _, err := w.c.Consents(ctx, puntuale.Person{}, puntuale.Page{}); err != nil || len(all) != 4 {
 			t.Errorf("the ledger: %+v, %v", all, err)
 		}
 		long := w.message("", phone, strings.Repeat("è", puntuale.MaxReply+5)+"\x00")

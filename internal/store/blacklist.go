@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
 )
@@ -24,13 +25,17 @@ func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, d
 	})
 }
 
-func (t tenant) RemoveBlacklisted(ctx context.Context, phone, mark string, day puntuale.Date) (bool, error) {
+func (t tenant) RemoveBlacklisted(ctx context.Context, p puntuale.Person, day puntuale.Date) (bool, error) {
 	var n int64
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
-		n, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone in ($2, $3)`, t.id, phone, mark)
+		names, err := alias.Names(ctx, a, t.id, p.Names...)
+		if err != nil {
+			return err
+		}
+		n, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone in (select u.p from $u(p text))`, t.id, engine.Columns{append(names, p.Marks(names)...)})
 		return err
 	})
 	return n > 0, err

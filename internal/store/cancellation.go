@@ -20,12 +20,12 @@ import (
 // slow order.
 const (
 	stopCandidates = `
-select m.client_id, m.id from run r cross join message m
-where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3 and ($4 = '' or r.reference = $4)
+select m.client_id, m.id from $u(p text) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p and r.sequence_id = $2 and ($3 = '' or r.reference = $3)
  and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
-select m.client_id, m.id from run r cross join message m
-where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3 and ($4 = '' or r.reference = $4)
+select m.client_id, m.id from $u(p text) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p and r.sequence_id = $2 and ($3 = '' or r.reference = $3)
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
 	// referenceCandidates finds open messages of runs with a reference. Its condition r.reference <> '' is the
@@ -46,8 +46,12 @@ select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
 )
 
-func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, reference string, day puntuale.Date, now time.Time) (puntuale.StopResult, error) {
-	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, phone, sequence, reference}, queue.ScanRef)
+func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, names []string, reference string, day puntuale.Date, now time.Time) (puntuale.StopResult, error) {
+	names, err := t.names(ctx, names...)
+	if err != nil {
+		return puntuale.StopResult{}, err
+	}
+	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, sequence, reference, engine.Columns{names}}, queue.ScanRef)
 	if err != nil {
 		return puntuale.StopResult{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
 	}
@@ -76,7 +80,11 @@ const cancelRound = 50_000
 // messages that were accepted before it, except messages in flight. It may also cancel messages that are accepted while
 // it runs. The "+ 0" prevents the use of an index that is sorted by id.
 func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
-	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{target.Phones}}
+	names, err := t.names(ctx, target.Phones...)
+	if err != nil {
+		return err
+	}
+	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{names}}
 	switch {
 	case target.All:
 		text, args = openCandidates, []any{t.id}

@@ -3,19 +3,28 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
-// moveConsent handles an erased person who wrote again. It replaces the mark (keyed hash) in the person's consent state
-// with the phone number.
-const moveConsent = `
-update consent_state set phone = $2 where client_id = $1 and phone = $3
- and not exists (select 1 from consent_state s where s.client_id = $1 and s.phone = $2)`
+// A person has one consent state for each purpose, under one name. If an earlier entry stored it under another name, or
+// if an erasure stored it under marks, dropConsent and moveConsent bring it to the name of the present entry ($2). The
+// batch contains the other names and all marks. The latest state counts.
+const (
+	dropConsent = `
+delete from consent_state where client_id = $1 and (phone = $2 or phone in (select u.p from $u(p text))) and exists (select 1 from consent_state o
+ where o.client_id = $1 and o.purpose = consent_state.purpose and (o.phone = $2 or o.phone in (select u.p from $u(p text)))
+ and (o.at, o.change, o.phone) > (consent_state.at, consent_state.change, consent_state.phone))`
+	moveConsent = `
+update consent_state set phone = $2 where client_id = $1 and phone in (select u.p from $u(p text))`
+)
 
 // changeConsent applies a change. It does nothing if the ledger already has a later change. An undo also does nothing
 // if there is no withdrawal. A withdrawal stores whether the person had given consent before, so that an undo can
@@ -36,16 +45,22 @@ returning change`
 // consent state, the ledger, the blacklist.
 func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry, id int64) (r puntuale.ConsentResult, err error) {
 	r.Consent = e.Consent
+	names, err := alias.Names(ctx, a, e.Client, e.Phone)
+	if err != nil {
+		return r, err
+	}
+	marks := puntuale.Person{Mark: e.Mark}.Marks(names)
+	all := engine.Columns{slices.Concat(names[1:], marks)}
 	if e.ReplyMark != "" {
-		found, err := engine.QueryOne(ctx, a, `select id, change, applied, changed from consent where client_id = $1 and phone in ($2, $4) and mark = $3`,
-			[]any{e.Client, e.Phone, e.ReplyMark, e.Mark}, &r.ID, &r.Change, engine.ScanBool(&r.Applied), engine.ScanBool(&r.Changed))
+		found, err := engine.QueryOne(ctx, a, `select id, change, applied, changed from consent where client_id = $1 and (phone = $2 or phone in (select u.p from $u(p text))) and mark = $3`,
+			[]any{e.Client, e.Phone, e.ReplyMark, all}, &r.ID, &r.Change, engine.ScanBool(&r.Applied), engine.ScanBool(&r.Changed))
 		if err != nil || found {
 			return r, err
 		}
 	}
-	if e.Mark != "" {
-		if _, err := a.Exec(ctx, moveConsent, e.Client, e.Phone, e.Mark); err != nil {
-			return r, fmt.Errorf("give what a person agreed to its phone back: %w", err)
+	for _, statement := range []string{dropConsent, moveConsent} {
+		if _, err := a.Exec(ctx, statement, e.Client, e.Phone, all); err != nil {
+			return r, fmt.Errorf("bring what a person agreed to together: %w", err)
 		}
 	}
 	var before puntuale.ConsentChange
@@ -73,10 +88,10 @@ func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry
 	switch {
 	case !r.Applied:
 	case e.Change == puntuale.ConsentWithdraw && e.Blacklist != "":
-		_, err = queue.AddBlacklisted(ctx, a, e.Client, puntuale.BlacklistEntry{Phone: e.Phone, Mark: e.Mark, Reason: e.Blacklist, Added: e.Entered, OptOut: true})
+		_, err = queue.AddBlacklisted(ctx, a, e.Client, puntuale.BlacklistEntry{Phone: e.Phone, Mark: strings.Join(marks[:min(1, len(marks))], ""), Reason: e.Blacklist, Added: e.Entered, OptOut: true})
 	case e.Change == puntuale.ConsentUndo:
-		_, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone in ($2, $3) and (origin = 1 or reason like $4)`,
-			e.Client, e.Phone, e.Mark, puntuale.PreferenceReason+"%")
+		_, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and (phone = $2 or phone in (select u.p from $u(p text))) and (origin = 1 or reason like $3)`,
+			e.Client, e.Phone, puntuale.PreferenceReason+"%", all)
 	}
 	return r, err
 }
@@ -100,8 +115,12 @@ func (s *Store) numbered(ctx context.Context, client puntuale.ClientID, o *puntu
 
 // CancelMarketing cancels the pending marketing messages to a phone, in several transactions.
 func (s *Store) CancelMarketing(ctx context.Context, client puntuale.ClientID, phone string, now time.Time) (cancelled int, err error) {
+	names, err := alias.Names(ctx, s.CallReads, client, phone)
+	if err != nil {
+		return 0, engine.PublicError(err)
+	}
 	refs, err := engine.QueryAll(ctx, s.CallReads, `select c.client_id, c.id from (`+queue.PhoneCandidates+`) c join message m on m.client_id = c.client_id and m.id = c.id
- where m.purpose = 1`, []any{client, engine.Columns{[]string{phone}}}, queue.ScanRef)
+ where m.purpose = 1`, []any{client, engine.Columns{names}}, queue.ScanRef)
 	if err != nil {
 		return 0, engine.PublicError(fmt.Errorf("look for marketing to cancel: %w", err))
 	}
@@ -144,19 +163,23 @@ func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day pun
 	return r.Consent, err
 }
 
-// consentsOf finds the changes of one person, by phone ($4) and keyed hash ($5). The inner select first finds the ids.
-// Without it, SQLite would read all changes of the client.
-const consentsOf = ` from (select x.id from consent x where x.client_id = $1 and x.phone in ($4, $5) and x.id > $2) k
+// consentsOf finds the changes of one person, by names and keyed hashes. The inner select first finds the ids. Without
+// it, SQLite would read all changes of the client.
+const consentsOf = ` from (select x.id from $u(p text) cross join consent x where x.client_id = $1 and x.phone = u.p and x.id > $2) k
  cross join consent c where c.client_id = $1 and c.id = k.id`
 
-func (t tenant) Consents(ctx context.Context, phone, mark string, p puntuale.Page) ([]puntuale.Consent, string, error) {
+func (t tenant) Consents(ctx context.Context, of puntuale.Person, p puntuale.Page) ([]puntuale.Consent, string, error) {
 	last, limit, err := engine.ReadCursor(p, "consent")
 	if err != nil {
 		return nil, "", err
 	}
 	text, args := ` from consent c where c.client_id = $1 and c.id > $2`, []any{t.id, last, limit + 1}
-	if phone != "" {
-		text, args = consentsOf, append(args, phone, mark)
+	if len(of.Names) > 0 {
+		names, err := t.names(ctx, of.Names...)
+		if err != nil {
+			return nil, "", err
+		}
+		text, args = consentsOf, append(args, engine.Columns{append(names, of.Marks(names)...)})
 	}
 	page, err := engine.ReadPageSpan(ctx, t.lists(), "consent", `select c.id, octet_length(c.words) + 600`+text+` order by c.id limit $3`, args, limit)
 	if err != nil || page.Rows == 0 {
@@ -175,9 +198,14 @@ func (t tenant) Consents(ctx context.Context, phone, mark string, p puntuale.Pag
 	return all, page.Next, nil
 }
 
-func (t tenant) ConsentStatuses(ctx context.Context, phone, mark string) (map[puntuale.Purpose]puntuale.ConsentStatus, error) {
+func (t tenant) ConsentStatuses(ctx context.Context, of puntuale.Person) (map[puntuale.Purpose]puntuale.ConsentStatus, error) {
+	names, err := t.names(ctx, of.Names...)
+	if err != nil {
+		return nil, err
+	}
 	all := map[puntuale.Purpose]puntuale.ConsentStatus{}
-	if err := t.s.CallReads.Query(ctx, `select purpose, change, at from consent_state where client_id = $1 and phone in ($2, $3) order by at`, []any{t.id, phone, mark},
+	if err := t.s.CallReads.Query(ctx, `select s.purpose, s.change, s.at from $u(p text) cross join consent_state s
+ where s.client_id = $1 and s.phone = u.p order by s.at, s.change`, []any{t.id, engine.Columns{append(names, of.Marks(names)...)}},
 		func(rows engine.Row) error {
 			var p puntuale.Purpose
 			var st puntuale.ConsentStatus

@@ -45,7 +45,7 @@ end $$`)
 			t.Errorf("a start: %v", err)
 		}
 	}
-	if _, err := c.Stop(ctx, c.Sequence, "+393331234567", "", storetest.Day, storetest.Begin); err != nil {
+	if _, err := c.Stop(ctx, c.Sequence, []string{"+393331234567"}, "", storetest.Day, storetest.Begin); err != nil {
 		t.Errorf("a stop: %v", err)
 	}
 	if n := w.Int("select last_value from tries"); n > starts {

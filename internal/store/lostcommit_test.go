@@ -189,14 +189,14 @@ func TestPostgresCommitInDoubt(t *testing.T) {
 			t.Fatalf("record, cut %d: %+v", cut, d)
 		}
 		p.cut.Store(cut)
-		_, err = c.Stop(ctx, c.Sequence, number, "", storetest.Day, now)
+		_, err = c.Stop(ctx, c.Sequence, []string{number}, "", storetest.Day, now)
 		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || !strings.Contains(err.Error(), "store.in_doubt") {
 			t.Fatalf("stop, cut %d: %v", cut, err)
 		}
 		if used := w.Int("select used from api_usage"); used != int64(2*i+1)+int64(cut-cutBefore) {
 			t.Fatalf("stop, cut %d: %d calls counted", cut, used)
 		}
-		if _, err = c.Stop(ctx, c.Sequence, number, "", storetest.Day, now); err != nil {
+		if _, err = c.Stop(ctx, c.Sequence, []string{number}, "", storetest.Day, now); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {

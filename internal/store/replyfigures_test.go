@@ -37,7 +37,7 @@ func TestReplyFigures(t *testing.T) {
 				if _, deepTalks, err = c.Conversations(ctx, false, puntuale.Page{Limit: 1000, Cursor: deepTalks}); err != nil {
 					t.Fatal(err)
 				}
-				if _, deepConsent, err = c.Consents(ctx, "", "", puntuale.Page{Limit: 1000, Cursor: deepConsent}); err != nil {
+				if _, deepConsent, err = c.Consents(ctx, puntuale.Person{}, puntuale.Page{Limit: 1000, Cursor: deepConsent}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -55,7 +55,7 @@ func TestReplyFigures(t *testing.T) {
 			}
 			consents := func(phone string, p puntuale.Page) func(context.Context) (int, error) {
 				return func(ctx context.Context) (int, error) {
-					rows, _, err := c.Consents(ctx, phone, "", p)
+					rows, _, err := c.Consents(ctx, puntuale.Person{Names: []string{phone}}, p)
 					return len(rows), err
 				}
 			}

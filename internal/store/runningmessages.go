@@ -10,29 +10,36 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// runningMessage is an open message to the phone of a start, in a run of the started sequence. If the start has a
-// reference, the run has the same reference.
+// runningMessage is an open message in a run of the sequence of a start. If the start has a reference, the run has the
+// same reference. Otherwise the run has the same phone.
 type runningMessage struct {
 	puntuale.MessageRef
 	intent  int64
 	stopped bool // the message was stopped in flight, so it is never sent again
 }
 
-// runningMessages is the statement that finds running messages. "intent >= 0" means that the message is open.
-const runningMessages = `
+// runningMessages is the statement that finds running messages. "intent >= 0" means that the message is open. A
+// booking's person may change, so a reference finds runs to any phone. But all runs of a campaign have the campaign's
+// reference, so of these it finds only the runs to the same phone.
+const runningMessages = runsOf + byPhone + plannedOfRun + ` union all ` + runsOf + byPhone + resentOfRun +
+	` union all ` + runsOf + byReference + plannedOfRun + ` union all ` + runsOf + byReference + resentOfRun
+
+// Parts of runningMessages.
+const (
+	runsOf = `
 select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint, e text) cross join run r cross join message m
-where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' or r.reference = u.e)
- and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
-union all
-select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint, e text) cross join run r cross join message m
-where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' or r.reference = u.e)
- and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
+where r.client_id = u.c and r.sequence_id = u.q and m.client_id = r.client_id and m.intent >= 0`
+	byPhone      = ` and u.e = '' and r.phone = u.p`
+	byReference  = ` and r.reference <> '' and r.reference = u.e and (r.campaign_id = 0 or r.phone = u.p)`
+	plannedOfRun = ` and m.id >= r.id and m.id < r.id + r.messages`
+	resentOfRun  = ` and m.run_id = r.id and m.resent_from <> 0`
+)
 
 const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
 
 // decideRunning finds the running messages for calls that set if_running, and does what if_running says. The method
-// count has already locked the client's usage row. So no other call can start for the same recipient until this
-// transaction commits.
+// count has already locked the client's usage row. So until this transaction commits, no other call of the client can
+// start, whatever its recipient and its reference are.
 func (b *startBatch) decideRunning(ctx context.Context) error {
 	undecided := b.undecided()
 	if len(undecided) == 0 {
@@ -95,24 +102,29 @@ func (s *start) referenceFilter() string {
 }
 
 // undecided returns the accepted calls whose if_running is not "allow". In one batch, a second call for the same
-// sequence and phone would not see the first call's messages. So the second call runs in a later batch.
+// sequence and phone or reference would not see the first call's messages. So the second call runs in a later batch.
 func (b *startBatch) undecided() (tasks []*engine.Task) {
-	type recipient struct {
-		client   puntuale.ClientID
-		sequence puntuale.SequenceID
-		phone    string
+	type subject struct {
+		client           puntuale.ClientID
+		sequence         puntuale.SequenceID
+		phone, reference string // one of the two
 	}
-	seen := map[recipient]bool{}
+	seen := map[subject]bool{}
 	for t, st := range b.live {
-		r := recipient{st.client, st.Run.Sequence, st.Run.Phone}
+		phone := subject{st.client, st.Run.Sequence, st.Run.Phone, ""}
+		reference := subject{st.client, st.Run.Sequence, "", st.Run.Reference}
 		if st.passed && st.IfRunning != puntuale.IfRunningAllow && st.IfRunning != "" {
-			if seen[r] {
+			key := phone
+			if st.referenceFilter() != "" {
+				key = reference
+			}
+			if seen[key] {
 				t.Later = true
 				continue
 			}
 			tasks = append(tasks, t)
 		}
-		seen[r] = true
+		seen[phone], seen[reference] = true, true
 	}
 	return tasks
 }

@@ -5,6 +5,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/account"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
@@ -38,6 +39,12 @@ func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
 	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.OfClient(id), ClientReplies: s.Replies.ForClient(id)}
 	t.ContactStore = s.Persons.ForClient(id, t.calls())
 	return t
+}
+
+// names returns all names of the people who have one of the given names.
+func (t tenant) names(ctx context.Context, given ...string) ([]string, error) {
+	all, err := alias.Names(ctx, t.s.CallReads, t.id, given...)
+	return all, engine.PublicError(err)
 }
 
 // calls returns what a call adds to the client's usage: 1, or 0 for [Store.Uncounted].

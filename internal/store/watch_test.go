@@ -58,7 +58,7 @@ func TestPostgresHangs(t *testing.T) {
 	calls := map[string]func() error{
 		"read":  func() error { _, err := c.Details(ctx, held); return err },
 		"key":   func() error { _, err := w.Principal(ctx, c.Key, storetest.Begin); return err },
-		"stop":  func() error { _, err := c.Stop(ctx, c.Sequence, "+39", "", storetest.Day, storetest.Begin); return err },
+		"stop":  func() error { _, err := c.Stop(ctx, c.Sequence, []string{"+39"}, "", storetest.Day, storetest.Begin); return err },
 		"beat":  func() error { return w.Beat(ctx, node, time.Minute) },
 		"check": func() error { return w.Check(ctx) },
 		"due": func() error {

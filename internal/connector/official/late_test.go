@@ -30,7 +30,7 @@ func TestTableByWebhook(t *testing.T) {
 				w.test()
 				w.clock.Advance(10 * time.Minute)
 				w.wrote(person)
-				if _, err := w.c.RemoveBlacklisted(t.Context(), "+393339999999", "", puntuale.Date{Year: 2026, Month: 11, Day: 21}); err != nil {
+				if _, err := w.c.RemoveBlacklisted(t.Context(), puntuale.Person{Names: []string{"+393339999999"}}, puntuale.Date{Year: 2026, Month: 11, Day: 21}); err != nil {
 					t.Fatal(err)
 				}
 
@@ -57,7 +57,7 @@ func TestTableByWebhook(t *testing.T) {
 				if w.conn.Online(w.session) == held {
 					t.Errorf("online: %v", w.conn.Online(w.session))
 				}
-				all, _, err := w.c.Consents(t.Context(), person, "", puntuale.Page{})
+				all, _, err := w.c.Consents(t.Context(), puntuale.Person{Names: []string{person}}, puntuale.Page{})
 				if err != nil || (len(all) > 0) != (row == "opted out") {
 					t.Errorf("consent: %+v, %v", all, err)
 				}
@@ -66,7 +66,7 @@ func TestTableByWebhook(t *testing.T) {
 						t.Errorf("the proof is %+v", all[0])
 					}
 					w.deliver(w.peer.Status(taken, "failed", w.clock.Now(), code))
-					if all, _, err = w.c.Consents(t.Context(), person, "", puntuale.Page{}); err != nil || len(all) != 1 {
+					if all, _, err = w.c.Consents(t.Context(), puntuale.Person{Names: []string{person}}, puntuale.Page{}); err != nil || len(all) != 1 {
 						t.Errorf("told again: %+v, %v", all, err)
 					}
 				}

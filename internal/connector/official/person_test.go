@@ -65,7 +65,7 @@ func TestOtherNames(t *testing.T) {
 // marketing returns the latest change of a person's consent to marketing.
 func (w *world) marketing(phone string) puntuale.ConsentChange {
 	w.t.Helper()
-	states, err := w.c.ConsentStatuses(w.t.Context(), phone, "")
+	states, err := w.c.ConsentStatuses(w.t.Context(), puntuale.Person{Names: []string{phone}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -195,7 +195,7 @@ func (r *rig) cannotBeReached() {
 
 func (r *rig) optsOut() {
 	r.finalFor(text("x"))
-	all, _, err := r.c.Consents(r.t.Context(), r.refused, "", puntuale.Page{})
+	all, _, err := r.c.Consents(r.t.Context(), puntuale.Person{Names: []string{r.refused}}, puntuale.Page{})
 	if err != nil || len(all) != 1 || all[0].Change != puntuale.ConsentWithdraw || !strings.Contains(all[0].Words, "131050") || !strings.Contains(all[0].Words, "2026-11-20T09:00:00Z") {
 		r.t.Errorf("consent: %+v, %v", all, err)
 	}

@@ -196,7 +196,7 @@ func TestWebhookOfPeople(t *testing.T) {
 	}
 	withdrawn := func(want bool) {
 		t.Helper()
-		states, err := w.c.ConsentStatuses(context.Background(), person, "")
+		states, err := w.c.ConsentStatuses(context.Background(), puntuale.Person{Names: []string{person}})
 		if err != nil || (states[puntuale.PurposeMarketing].Change == puntuale.ConsentWithdraw) != want {
 			t.Errorf("consent: %+v, %v", states, err)
 		}

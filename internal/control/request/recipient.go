@@ -22,18 +22,25 @@ const (
 	faultRecipientTooLong     puntuale.ReasonCode = "recipient.too_long"
 )
 
-// groupShapes matches the contract's three forms of a group id. The server does not change a group id in one of these
-// forms.
-var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A-Za-z0-9_-]{22})$`)
+var (
+	// groupShapes matches the contract's three forms of a group id. The server does not change a group id in one of
+	// these forms.
+	groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A-Za-z0-9_-]{22})$`)
+
+	// decimals and exponent match the forms in which spreadsheets and programs write a number that is not a text.
+	decimals = regexp.MustCompile(`^\s*(\+?[1-9][0-9]{6,14})[.,]0{1,2}\s*$`)
+	exponent = regexp.MustCompile(`^\s*(\+?[1-9])[.,]([0-9]{6,14})[Ee]\+?([0-9]{1,2})\s*$`)
+)
 
 // maxRecipient bounds a recipient, in bytes. Real recipients are far shorter.
 const maxRecipient = puntuale.MaxPersonID
 
 // ParseRecipient parses a recipient. It returns a group id, or a network's id of a person, unchanged. It returns a
-// phone number as "+…". region is a country code with two letters. A number that is valid in the region gets the
-// region's calling code. Any other number gets a "+" before its digits. If a number begins with "+" or "00", only its
-// length is checked, because countries open new ranges before the library knows them. Landline and toll-free numbers
-// are accepted. Premium-rate and shared-cost numbers are refused. The error is a [*RecipientError].
+// phone number as "+…". region is a country code with two letters. A number of a person in the region gets the region's
+// calling code. Any other number gets a "+" before its digits. If a number begins with "+" or "00", only its length is
+// checked, because countries open new ranges before the library knows them. Landline and toll-free numbers are
+// accepted. Numbers that reach no person, such as premium-rate and voicemail numbers, are refused. The error is a
+// [*RecipientError].
 func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", &RecipientError{faultRecipientTooLong}
@@ -41,28 +48,128 @@ func ParseRecipient(text, region string) (string, error) {
 	if groupShapes.MatchString(text) || puntuale.IsPersonID(text) || puntuale.IsNetworkGroup(text) {
 		return text, nil
 	}
-	text, err := phoneText(text)
+	text, err := phoneText(wholeNumber(text))
 	if err != nil {
 		return "", err
+	}
+	number, kind := parsePhone(text, region)
+	digits, withCountry := phoneDigits(text)
+	if kind == phonenumbers.UNKNOWN && withCountry {
+		number, kind = parsePhone("+"+digits, phonenumbers.UNKNOWN_REGION)
+	}
+	if kind == phonenumbers.UNKNOWN && withCountry && isPossible(number) {
+		return "+" + digits, nil
+	}
+	if !withCountry && isDoubtful(number, kind, digits, region) {
+		number, kind = foreignPhone(text, digits, region, kind)
+	}
+	switch {
+	case kind == phonenumbers.PREMIUM_RATE:
+		return "", &RecipientError{faultRecipientPremiumRate}
+	case kind == phonenumbers.SHARED_COST:
+		return "", &RecipientError{faultRecipientSharedCost}
+	case !reachesPerson(kind):
+		return "", &RecipientError{faultRecipientNotValid}
+	case number.GetExtension() != "":
+		return "", &RecipientError{faultRecipientExtension}
+	}
+	return phonenumbers.Format(number, phonenumbers.E164), nil
+}
+
+// Readings returns the forms under which the recipient in a text may be stored. The first is the one of
+// [ParseRecipient]. Earlier versions took some foreign numbers for voicemail numbers of the region, and the ".0" of a
+// spreadsheet for a digit. If they made another number of this text, it follows. ParseRecipient refuses such a number
+// even with its calling code. Readings accepts it with "+", so that a caller reaches what is stored under it.
+func Readings(text, region string) ([]string, error) {
+	phone, err := ParseRecipient(text, region)
+	former, withCountry := formerReading(text, region)
+	switch {
+	case former == "" || former == phone:
+	case err == nil:
+		return []string{phone, former}, nil
+	case withCountry:
+		return []string{former}, nil
+	}
+	return []string{phone}, err
+}
+
+// formerReading returns the number that earlier versions made of a text, and whether the text contained its calling
+// code. It returns "" if they refused the text, or if the text is an id.
+func formerReading(text, region string) (former string, withCountry bool) {
+	if len(text) > maxRecipient || groupShapes.MatchString(text) {
+		return "", false
+	}
+	text, err := phoneText(text)
+	if err != nil {
+		return "", false
 	}
 	number, kind := parsePhone(text, region)
 	digits, withCountry := phoneDigits(text)
 	if kind == phonenumbers.UNKNOWN {
 		number, kind = parsePhone("+"+digits, phonenumbers.UNKNOWN_REGION)
 	}
-	switch {
-	case kind == phonenumbers.UNKNOWN && withCountry && isPossible(number):
-		return "+" + digits, nil
-	case kind == phonenumbers.UNKNOWN:
-		return "", &RecipientError{faultRecipientNotValid}
-	case kind == phonenumbers.PREMIUM_RATE:
-		return "", &RecipientError{faultRecipientPremiumRate}
-	case kind == phonenumbers.SHARED_COST:
-		return "", &RecipientError{faultRecipientSharedCost}
-	case number.GetExtension() != "":
-		return "", &RecipientError{faultRecipientExtension}
+	if kind == phonenumbers.UNKNOWN || kind == phonenumbers.PREMIUM_RATE || kind == phonenumbers.SHARED_COST {
+		return "", false
 	}
-	return phonenumbers.Format(number, phonenumbers.E164), nil
+	return phonenumbers.Format(number, phonenumbers.E164), withCountry
+}
+
+// reachesPerson reports whether a person may use WhatsApp on numbers of this kind. Companies use it on shared numbers
+// (UAN), too.
+func reachesPerson(kind phonenumbers.PhoneNumberType) bool {
+	switch kind {
+	case phonenumbers.FIXED_LINE, phonenumbers.MOBILE, phonenumbers.FIXED_LINE_OR_MOBILE, phonenumbers.TOLL_FREE,
+		phonenumbers.VOIP, phonenumbers.PERSONAL_NUMBER, phonenumbers.UAN:
+		return true
+	}
+	return false
+}
+
+// isDoubtful reports whether a number without "+" may belong to another country than the region. If the library
+// removed the region's calling code, that code may be the beginning of a number with a digit too many.
+func isDoubtful(number *phonenumbers.PhoneNumber, kind phonenumbers.PhoneNumberType, digits, region string) bool {
+	cut := number.GetCountryCodeSource() == phonenumbers.PhoneNumber_FROM_NUMBER_WITHOUT_PLUS_SIGN
+	return !reachesPerson(kind) || cut && hasDigitTooMany(digits, region)
+}
+
+// hasDigitTooMany reports whether the digits without the last one are a number of the region without calling code.
+func hasDigitTooMany(digits, region string) bool {
+	number, kind := parsePhone(digits[:max(0, len(digits)-1)], region)
+	return reachesPerson(kind) && number.GetCountryCodeSource() == phonenumbers.PhoneNumber_FROM_DEFAULT_COUNTRY
+}
+
+// foreignPhone reads a text without "+" as a number with a calling code. kind is the kind of the region's numbers with
+// these digits. The text is doubtful if the region has such numbers, or if the last digit may be one too many. In a
+// doubtful text the spaces must fit the calling code. So 333 123 45678 is not the French number +33 3 12 34 56 78. If
+// no space follows the code, and the last digit may be one too many, the number must be a mobile one.
+func foreignPhone(text, digits, region string, kind phonenumbers.PhoneNumberType) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
+	number, foreign := parsePhone("+"+digits, phonenumbers.UNKNOWN_REGION)
+	tooMany := hasDigitTooMany(digits, region)
+	switch {
+	case foreign == phonenumbers.UNKNOWN, !reachesPerson(foreign) && kind != phonenumbers.UNKNOWN:
+		return nil, kind
+	case kind == phonenumbers.UNKNOWN && !tooMany:
+		return number, foreign
+	}
+	code := strconv.Itoa(int(number.GetCountryCode()))
+	group := phonenumbers.NormalizeDigitsOnly(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsDigit(r) })[0])
+	mobile := foreign == phonenumbers.MOBILE || foreign == phonenumbers.FIXED_LINE_OR_MOBILE
+	if group == code || (mobile || !tooMany) && len(group) >= len(code)+3 {
+		return number, foreign
+	}
+	return nil, phonenumbers.UNKNOWN
+}
+
+// wholeNumber removes the decimals that a spreadsheet added to a number, as in 3331234567.0. It also writes out a
+// number with an exponent, if no digit is missing: 3.331234567E9, but not 3.33E+09.
+func wholeNumber(text string) string {
+	if m := decimals.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	if m := exponent.FindStringSubmatch(text); m != nil && strconv.Itoa(len(m[2])) == strings.TrimLeft(m[3], "0") {
+		return m[1] + m[2]
+	}
+	return text
 }
 
 // RecipientError says why a text is not a recipient.
@@ -78,7 +185,7 @@ func (e *RecipientError) IsNoRecipient() bool {
 // parsePhone parses a number, and returns the number and its kind. The kind is UNKNOWN if, and only if, the library
 // considers the number invalid. The number is nil if the text contains none.
 func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
-	number, err := phonenumbers.Parse(text, region)
+	number, err := phonenumbers.ParseAndKeepRawInput(text, region)
 	if err != nil {
 		return nil, phonenumbers.UNKNOWN
 	}

@@ -1,8 +1,11 @@
 package request_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nyaruka/phonenumbers"
 
 	"puntuale/internal/control/request"
 )
@@ -56,6 +59,28 @@ func TestParseRecipient(t *testing.T) {
 		{"+7 000 000 0000", "IT", "+70000000000"},
 		{"00 7 000 000 0000", "US", "+70000000000"},
 		{"0039 333 1234567", "US", "+393331234567"},
+		// A foreign number without "+" stays foreign, even if the region has voicemail numbers with these digits.
+		{"34612345678", "IT", "+34612345678"},
+		{"33 612345678", "IT", "+33612345678"},
+		{"  351 912 345 678", "IT", "+351912345678"},
+		{"(34) 612-345-678", "IT", "+34612345678"},
+		{"34612 345 678", "IT", "+34612345678"},
+		{"33 1 42 68 53 00", "IT", "+33142685300"},
+		{"447911 123456", "IT", "+447911123456"},
+		{"442071838750", "IT", "+442071838750"},
+		{"3933 3123 4567", "IT", "+393331234567"},
+		{"39333 123 4567", "IT", "+393331234567"},
+		{"254712123456", "SE", "+254712123456"},
+		{"351212345678", "IT", "+351212345678"},
+		{"20 2 2345 6789", "US", "+20223456789"},
+		// What a spreadsheet adds to a number.
+		{"3331234567.0", "IT", "+393331234567"},
+		{" 3331234567,00 ", "IT", "+393331234567"},
+		{"+34612345678.0", "IT", "+34612345678"},
+		{"34612345678.0", "IT", "+34612345678"},
+		{"3.331234567E9", "IT", "+393331234567"},
+		{"3,331234567e+09", "IT", "+393331234567"},
+		{"3.93331234567E+11", "IT", "+393331234567"},
 	} {
 		got, err := request.ParseRecipient(c.text, c.region)
 		if err != nil || got != c.want {
@@ -114,11 +139,106 @@ func TestParseRecipientRefuses(t *testing.T) {
 		{"00000000000", "valid"},
 		{"33312345678901234567", "valid"},
 		{strings.Repeat("3", 136), "too_long"},
+		// One digit too many.
+		{"333 123 45678", "valid"},
+		{"333-12345678", "valid"},
+		{"33312345678", "valid"}, // the result must not be a French landline
+		{"346 123 45678", "valid"},
+		{"(347) 12345678", "valid"},
+		{"3461 2345678", "valid"},
+		{"393 341 23456", "valid"},
+		{"312 345 67895", "valid"},
+		{"31234567895", "valid"}, // the result must not be a Dutch landline
+		{"39 333 123 45678", "valid"},
+		{"+39 333 123 45678", "valid"},
+		{"0039 333 123 45678", "valid"},
+		{"3331234567 89", "valid"},
+		{"333 123 45678.0", "valid"},
+		{"33312345678.0", "valid"},
+		// The exponent hides digits.
+		{"3.33E+09", "letters"},
+		{"3.33123457E+09", "letters"},
+		{"3.331234567E8", "letters"},
+		{"3331234567E0", "letters"},
 		{strings.Repeat("1", 500_000) + "@lid", "too_long"},
 	} {
 		got, err := request.ParseRecipient(c.text, "IT")
 		if err == nil || !strings.Contains(err.Error(), c.reason) || got != "" {
 			t.Errorf("%.40q: %q, %v, want a reason with %q", c.text, got, err, c.reason)
+		}
+	}
+}
+
+// Without "+", a foreign mobile number is read as a foreign one, unless the region has a person's number with these
+// digits. A number in the form of the region belongs to the region.
+func TestForeignNumberWithoutPlus(t *testing.T) {
+	t.Parallel()
+	supported := phonenumbers.GetSupportedRegions()
+	read := func(text, region, want string) {
+		t.Helper()
+		if got, err := request.ParseRecipient(text, region); err != nil || got != want {
+			t.Errorf("%q in %s: %q, %v, want %q", text, region, got, err, want)
+		}
+	}
+	persons := []phonenumbers.PhoneNumberType{phonenumbers.FIXED_LINE, phonenumbers.MOBILE, phonenumbers.FIXED_LINE_OR_MOBILE,
+		phonenumbers.TOLL_FREE, phonenumbers.VOIP, phonenumbers.PERSONAL_NUMBER, phonenumbers.UAN}
+	foreign := 0
+	for _, region := range []string{"IT", "FR", "PT", "ES", "DE", "GB", "BR", "US", "CH", "AT", "SE", "FI", "MX", "IN", "TD"} {
+		for other := range supported {
+			mobile := phonenumbers.GetExampleNumberForType(other, phonenumbers.MOBILE)
+			if mobile == nil || int(mobile.GetCountryCode()) == phonenumbers.GetCountryCodeForRegion(region) {
+				continue
+			}
+			want := phonenumbers.Format(mobile, phonenumbers.E164)
+			digits := strings.TrimPrefix(want, "+")
+			if national, err := phonenumbers.Parse(digits, region); err == nil && slices.Contains(persons, phonenumbers.GetNumberType(national)) {
+				want = phonenumbers.Format(national, phonenumbers.E164)
+			} else {
+				foreign++
+			}
+			read(digits, region, want)
+		}
+	}
+	for region := range supported {
+		for _, kind := range persons {
+			if national := phonenumbers.GetExampleNumberForType(region, kind); national != nil {
+				want := phonenumbers.Format(national, phonenumbers.E164)
+				if text := phonenumbers.Format(national, phonenumbers.NATIONAL); !strings.HasPrefix(text, "09 15") { // Argentina's example is in no usual form
+					read(text, region, want)
+				}
+				read(want, "IT", want)
+			}
+		}
+	}
+	if foreign < 2_500 {
+		t.Errorf("only %d foreign numbers", foreign)
+	}
+}
+
+// A call that looks for a person finds what an earlier version stored under a wrong number.
+func TestReadings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"34612345678", []string{"+34612345678", "+3934612345678"}},
+		{"3331234567.0", []string{"+393331234567", "+3933312345670"}},
+		{"+3934612345678", []string{"+3934612345678"}},
+		{"+39 346 123 45678", []string{"+3934612345678"}},
+		{"+34612345678", []string{"+34612345678"}},
+		{"3331234567", []string{"+393331234567"}},
+		{"447911123456", []string{"+447911123456"}},
+		{"20482973843@lid", []string{"20482973843@lid"}},
+		{"0123456789012345678901", []string{"0123456789012345678901"}},
+	} {
+		if got, err := request.Readings(c.text, "IT"); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, %v, want %q", c.text, got, err, c.want)
+		}
+	}
+	for _, text := range []string{"333 123 45678", "899 123456", "+39 899 123456", "abc", strings.Repeat("3", 200)} {
+		if got, err := request.Readings(text, "IT"); err == nil {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }

@@ -173,25 +173,25 @@ func (s *Rules) forgetClients(ctx context.Context) error {
 	})
 }
 
-// namesOf is an SQL query for all names of a person: the number, which is $2, and its aliases.
-const namesOf = `select $2::text union all select g.alias from alias g where g.client_id = $1 and g.phone = $2`
+// namesOf is an SQL query for all names of a person. Its statement gets the names as a batch.
+const namesOf = `select u.p from $u(p text)`
 
 // Disarm removes a person's triggers, timers and dates. An erasure calls Disarm before it looks for the person's runs. So a rule that has
 // already decided about the person cannot start another run afterwards.
-func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) error {
+func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, names []string) error {
 	kinds := []any{int64(puntuale.FactReply), int64(puntuale.FactContact)}
 	for _, step := range []struct {
 		text string
 		args []any
 	}{
 		{`delete from automation_trigger where client_id = $1 and (phone <> '' and phone in (` + namesOf + `)
- or kind = $3::smallint and exists (select 1 from reply y where y.client_id = automation_trigger.client_id and y.id = automation_trigger.subject and y.phone in (` + namesOf + `))
- or kind < $4::smallint and kind <> $3::smallint and exists (select 1 from message m join run r on r.client_id = m.client_id and r.id = m.run_id
+ or kind = $2::smallint and exists (select 1 from reply y where y.client_id = automation_trigger.client_id and y.id = automation_trigger.subject and y.phone in (` + namesOf + `))
+ or kind < $3::smallint and kind <> $2::smallint and exists (select 1 from message m join run r on r.client_id = m.client_id and r.id = m.run_id
   where m.client_id = automation_trigger.client_id and m.id = automation_trigger.subject and r.phone in (` + namesOf + `)))`, kinds},
 		{`delete from automation_timer where client_id = $1 and phone in (` + namesOf + `)`, nil},
 		{`delete from automation_date where client_id = $1 and person_id in (select p.id from person p where p.client_id = $1 and p.phone in (` + namesOf + `))`, nil},
 	} {
-		if _, err := a.Exec(ctx, step.text, append([]any{client, phone}, step.args...)...); err != nil {
+		if _, err := a.Exec(ctx, step.text, slices.Concat([]any{client}, step.args, []any{engine.Columns{names}})...); err != nil {
 			return fmt.Errorf("disarm automations for a person: %w", err)
 		}
 	}
@@ -200,17 +200,17 @@ func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, pho
 
 // Erase removes a person's data from automations, in a transaction of an erasure. contacts are the ids of the person's contacts, which the
 // transaction deleted. Lines of the log stay, but lose phone, occurrence and detail. Afterwards no rule acts for the person.
-func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string, contacts []puntuale.ContactID) error {
+func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, names []string, contacts []puntuale.ContactID) error {
 	for _, step := range []struct {
 		text string
 		args []any
 	}{
-		{`delete from automation_trigger where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{phone}},
-		{`delete from automation_timer where client_id = $1 and phone in (` + namesOf + `)`, []any{phone}},
-		{`delete from automation_occurrence where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{phone}},
-		{`update automation_firing set phone = '', occurrence = '', detail = '' where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{phone}},
+		{`delete from automation_trigger where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{engine.Columns{names}}},
+		{`delete from automation_timer where client_id = $1 and phone in (` + namesOf + `)`, []any{engine.Columns{names}}},
+		{`delete from automation_occurrence where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{engine.Columns{names}}},
+		{`update automation_firing set phone = '', occurrence = '', detail = '' where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{engine.Columns{names}}},
 		// A payload without a valid phone may contain anybody's data, so it is removed, too.
-		{`update automation set payload = null, payload_phone = '' where client_id = $1 and payload is not null and (payload_phone = '' or payload_phone in (` + namesOf + `))`, []any{phone}},
+		{`update automation set payload = null, payload_phone = '' where client_id = $1 and payload is not null and (payload_phone = '' or payload_phone in (` + namesOf + `))`, []any{engine.Columns{names}}},
 		{`delete from automation_date where client_id = $1 and person_id in (select u.i from $u(i bigint))`, []any{
 			engine.Columns{engine.Column(contacts, func(id *puntuale.ContactID) int64 { return int64(*id) })},
 		}},

@@ -66,7 +66,7 @@ func TestChatwootLink(t *testing.T) {
 		if err := w.AssignChatwoot(ctx, made.ID, c.ID, phone, false, begin); err != nil || w.Int("select count(*) from chatwoot_conversation where assigned_at <> 0") != 0 {
 			t.Errorf("the conversation is assigned still: %v", err)
 		}
-		if _, err := c.Erase(ctx, puntuale.Erasure{Phone: phone, Mark: "~m", Day: storetest.Day, Now: begin}); err != nil {
+		if _, err := c.Erase(ctx, puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(string) string { return "~m" }}, Day: storetest.Day, Now: begin}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := w.ChatwootConversation(ctx, made.ID, c.ID, phone); err != nil || got.Conversation != 0 {

@@ -197,7 +197,7 @@ func TestErasedAnswers(t *testing.T) {
 		}
 		quote := puntuale.DeliveryResult{State: puntuale.DeliveryDone, Status: 200, Answer: "for " + phone}
 		h.end(begin, quote, due[0], due[2])
-		h.must(h.Erase(ctx, puntuale.Erasure{Phone: phone, Mark: "~x", Day: storetest.Day, Now: begin.Add(time.Hour)}))
+		h.must(h.Erase(ctx, puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(string) string { return "~x" }}, Day: storetest.Day, Now: begin.Add(time.Hour)}))
 		h.end(begin, quote, due[1], due[3])
 		if n := w.Int("select count(*) from delivery where answer <> ''"); n != 0 {
 			t.Errorf("%d answers about an erased person", n)

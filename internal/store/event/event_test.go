@@ -255,7 +255,7 @@ var moves = map[string]moveCase{
 	}, []string{"message.failed"}},
 	"erased": {func(s *eventClient) {
 		s.MustStart(phone, begin, 1)
-		s.must(s.Erase(context.Background(), puntuale.Erasure{Phone: phone, Mark: "~x", Day: storetest.Day, Now: begin}))
+		s.must(s.Erase(context.Background(), puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(string) string { return "~x" }}, Day: storetest.Day, Now: begin}))
 	}, []string{"message.cancelled"}},
 	"unknown ones closed": {func(s *eventClient) {
 		item, _ := s.ended(uncertain)

@@ -234,15 +234,14 @@ func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids
 	return n, outbox.TouchContacts(ctx, a, client, time.Time{}, ids)
 }
 
-// Erase deletes the contacts with the person's phone or with one of the person's aliases, in the transaction of an
-// erasure. It returns the deleted contacts.
-func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) ([]puntuale.ContactID, error) {
+// Erase deletes the contacts with one of the person's names, in the transaction of an erasure. It returns the deleted
+// contacts.
+func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, names []string) ([]puntuale.ContactID, error) {
 	var people int64
 	if found, err := engine.QueryOne(ctx, a, `select n.people from person_count n where n.client_id = $1 for update`, []any{client}, &people); err != nil || !found {
 		return nil, err
 	}
-	ids, err := engine.QueryAll(ctx, a, `select p.id from person p where p.client_id = $1 and
- (p.phone = $2 or p.phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`, []any{client, phone}, engine.ScanOne[puntuale.ContactID])
+	ids, err := engine.QueryAll(ctx, a, `select p.id from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`, []any{client, engine.Columns{names}}, engine.ScanOne[puntuale.ContactID])
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}

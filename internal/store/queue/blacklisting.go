@@ -3,66 +3,111 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
-// AddBlacklisted adds an entry to the blacklist. It returns 0 if the blacklist already contained the phone or its mark
-// (keyed hash), and 1 otherwise.
+// AddBlacklisted adds an entry to the blacklist. It returns 0 if the blacklist already contained one of the person's
+// names or the mark (keyed hash), and 1 otherwise.
 func AddBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, e puntuale.BlacklistEntry) (int64, error) {
-	id, err := engine.NextNumber(ctx, a, "blacklist")
-	if err != nil {
-		return 0, err
-	}
-	n, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at, origin)
- select $1::bigint, $2::text, $3::bigint, $4::text, $5::bigint, $7::smallint
- where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = $6)
- on conflict (client_id, phone) do nothing`, client, e.Phone, id, e.Reason, engine.Micros(e.Added), e.Mark, engine.Bit(e.OptOut))
-	if err != nil {
-		return 0, fmt.Errorf("add to the blacklist: %w", err)
-	}
-	return n, nil
+	return AddAllBlacklisted(ctx, a, client, []puntuale.BlacklistEntry{e})
 }
 
-// TakeOver makes the client's own what an opt-out added: entries that the client now adds itself. Then the person cannot
-// remove them any more. An erased person's entry keeps its empty reason.
+// TakeOver makes the client's own what an opt-out added: entries that the client now adds itself, under any name of the
+// person. Then the person cannot remove them any more. An erased person's entry keeps its empty reason.
 func TakeOver(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) error {
-	if _, err := a.Exec(ctx, `update blacklist set origin = 0, reason = case when blacklist.phone = u.p then u.r else blacklist.reason end
- from $u(p text, m text, r text) where blacklist.client_id = $1 and blacklist.phone in (u.p, u.m) and (blacklist.origin = 1 or blacklist.reason like $2)`,
-		client, puntuale.PreferenceReason+"%", engine.Columns{
-			engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Phone }),
-			engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Mark }),
-			engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Reason }),
-		}); err != nil {
+	people, err := peopleOf(ctx, a, client, all)
+	if err != nil {
+		return err
+	}
+	var names, reasons []string
+	var erased []int64
+	for i, p := range people {
+		for _, name := range append(p.Names, all[i].Mark) {
+			names, reasons, erased = append(names, name), append(reasons, all[i].Reason), append(erased, engine.Bit(name == all[i].Mark))
+		}
+	}
+	if _, err := a.Exec(ctx, `update blacklist set origin = 0, reason = case when u.e = 0 then u.r else blacklist.reason end
+ from $u(p text, r text, e bigint) where blacklist.client_id = $1 and blacklist.phone = u.p and (blacklist.origin = 1 or blacklist.reason like $2)`,
+		client, puntuale.PreferenceReason+"%", engine.Columns{names, reasons, erased}); err != nil {
 		return fmt.Errorf("take over entries of the blacklist: %w", err)
 	}
 	return nil
 }
 
-// AddAllBlacklisted does the same as [AddBlacklisted] for many entries of one client. It returns how many entries it
-// added.
+// AddAllBlacklisted does the same as [AddBlacklisted] for many entries of one client. If two entries name the same
+// person, it adds the first. It returns how many entries it added.
 func AddAllBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) (int64, error) {
 	last, err := engine.NextNumbers(ctx, a, "blacklist", len(all))
 	if err != nil {
 		return 0, err
 	}
-	ids := make([]int64, len(all))
-	for i := range ids {
-		ids[i] = last - int64(len(all)-1-i)
+	fresh, err := notBlacklisted(ctx, a, client, all)
+	if err != nil || len(fresh) == 0 {
+		return 0, err
 	}
-	n, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at)
- select $1::bigint, u.p, u.i, u.r, u.t from $u(p text, m text, i bigint, r text, t bigint)
- where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = u.m)
+	ids := make([]int64, len(fresh))
+	for i := range ids {
+		ids[i] = last - int64(len(fresh)-1-i)
+	}
+	n, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at, origin)
+ select $1::bigint, u.p, u.i, u.r, u.t, u.o from $u(p text, i bigint, r text, t bigint, o smallint) where true
  on conflict (client_id, phone) do nothing`, client, engine.Columns{
-		engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Phone }),
-		engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Mark }),
+		engine.Column(fresh, func(e *puntuale.BlacklistEntry) string { return e.Phone }),
 		ids,
-		engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Reason }),
-		engine.Column(all, func(e *puntuale.BlacklistEntry) int64 { return engine.Micros(e.Added) }),
+		engine.Column(fresh, func(e *puntuale.BlacklistEntry) string { return e.Reason }),
+		engine.Column(fresh, func(e *puntuale.BlacklistEntry) int64 { return engine.Micros(e.Added) }),
+		engine.Column(fresh, func(e *puntuale.BlacklistEntry) int64 { return engine.Bit(e.OptOut) }),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("add to the blacklist: %w", err)
 	}
 	return n, nil
+}
+
+// notBlacklisted returns the entries of people who are not on the blacklist under any name or under the mark. The
+// caller has locked the counter of entries, so no other transaction adds an entry before this transaction commits.
+func notBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) ([]puntuale.BlacklistEntry, error) {
+	people, err := peopleOf(ctx, a, client, all)
+	if err != nil {
+		return nil, err
+	}
+	var places []int64
+	var names []string
+	for i, p := range people {
+		for _, name := range append(p.Names, all[i].Mark) {
+			places, names = append(places, int64(i)), append(names, name)
+		}
+	}
+	there := map[int]bool{}
+	if err := a.Query(ctx, `select u.i from $u(i bigint, p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`, []any{client, engine.Columns{places, names}}, func(r engine.Row) error {
+		var i int
+		err := r.Scan(&i)
+		there[i] = true
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("look into the blacklist: %w", err)
+	}
+	var fresh []puntuale.BlacklistEntry
+	known := map[string]bool{}
+	for i, e := range all {
+		if !there[i] && !slices.ContainsFunc(people[i].Names, func(name string) bool { return known[name] }) {
+			fresh = append(fresh, e)
+		}
+		for _, name := range people[i].Names {
+			known[name] = true
+		}
+	}
+	return fresh, nil
+}
+
+// peopleOf returns the people of the entries, with all their names.
+func peopleOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) ([]*alias.Person, error) {
+	people := engine.Column(all, func(e *puntuale.BlacklistEntry) *alias.Person {
+		return &alias.Person{Client: client, Names: []string{e.Phone}}
+	})
+	return people, alias.Find(ctx, a, people)
 }

@@ -3,9 +3,9 @@ package reply
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
@@ -26,72 +26,9 @@ func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// Limits of a search for a person's names. A person has few names. A few lookups lead from one name to all other names.
-// For example, an id leads to a number, and the number leads to its form at the network.
-const (
-	maxNames   = 16
-	namesSteps = 3
-)
-
-func (s *Replies) Recipients(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, name string) ([]string, error) {
-	p := &namedPerson{client: int64(client), session: int64(session), names: []string{name}}
-	if err := findNames(ctx, s.db.CallReads, []*namedPerson{p}); err != nil {
-		return nil, engine.PublicError(err)
-	}
-	return p.names, nil
-}
-
-// namedPerson is a person whose names are searched. At the beginning, names contains one name.
-type namedPerson struct {
-	client, session int64
-	names           []string
-	asked           int // number of names whose aliases were already searched
-}
-
-const otherNames = `
-select u.i, a.phone from $u(i bigint, c bigint, s bigint, n text) cross join alias a where a.client_id = u.c and a.session_id = u.s and a.alias = u.n
-union
-select u.i, a.alias from $u(i bigint, c bigint, s bigint, n text) cross join alias a where a.client_id = u.c and a.phone = u.n and a.session_id = u.s
-order by 1, 2`
-
-// findNames finds the names of the given people, within the limits above, and adds them to the field names.
-func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error {
-	for range namesSteps {
-		type asked struct {
-			i      int
-			person *namedPerson
-			name   string
-		}
-		var fresh []asked
-		for i, p := range all {
-			if len(p.names) < maxNames {
-				for _, name := range p.names[p.asked:] {
-					fresh = append(fresh, asked{i, p, name})
-				}
-			}
-			p.asked = len(p.names)
-		}
-		if len(fresh) == 0 {
-			break
-		}
-		if err := a.Query(ctx, otherNames, []any{engine.Columns{
-			engine.Column(fresh, func(x *asked) int64 { return int64(x.i) }),
-			engine.Column(fresh, func(x *asked) int64 { return x.person.client }),
-			engine.Column(fresh, func(x *asked) int64 { return x.person.session }),
-			engine.Column(fresh, func(x *asked) string { return x.name }),
-		}}, func(r engine.Row) error {
-			var i int
-			var name string
-			err := r.Scan(&i, &name)
-			if err == nil && !slices.Contains(all[i].names, name) {
-				all[i].names = append(all[i].names, name)
-			}
-			return err
-		}); err != nil {
-			return fmt.Errorf("read for whom a name stands: %w", err)
-		}
-	}
-	return nil
+func (s *Replies) Recipients(ctx context.Context, client puntuale.ClientID, name string) ([]string, error) {
+	names, err := alias.Names(ctx, s.db.CallReads, client, name)
+	return names, engine.PublicError(err)
 }
 
 // aliasKey is the primary key of an alias.

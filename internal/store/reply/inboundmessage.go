@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/account"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
@@ -287,14 +288,14 @@ func (b *inboundBatch) note(ctx context.Context) error {
 // look reads the clients' settings, and finds all names of the people who wrote.
 func (b *inboundBatch) look(ctx context.Context) error {
 	b.set = map[puntuale.ClientID]puntuale.ClientSettings{}
-	var people []*namedPerson
+	var people []*alias.Person
 	var rows []*inbound
 	for _, t := range b.tasks {
 		for _, x := range t.Body.(*inboundCall).all {
 			if x.reportedName == "" {
 				continue
 			}
-			people = append(people, &namedPerson{client: int64(x.Client), session: int64(x.Session), names: []string{x.reportedName}})
+			people = append(people, &alias.Person{Client: x.Client, Names: []string{x.reportedName}})
 			rows = append(rows, x)
 			b.set[x.Client] = puntuale.DefaultSettings()
 		}
@@ -314,11 +315,11 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	if err := findNames(ctx, b.a, people); err != nil {
+	if err := alias.Find(ctx, b.a, people); err != nil {
 		return err
 	}
 	for i, x := range rows {
-		if x.Names = people[i].names; x.Mark != "" {
+		if x.Names = people[i].Names; x.Mark != "" {
 			x.Phone, x.Keep = puntuale.ShownName(x.Names), b.set[x.Client].KeepReplies
 		}
 	}

@@ -1,13 +1,16 @@
 package retention
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
@@ -23,6 +26,7 @@ type erasureTransaction struct {
 
 	s       *Retention
 	id      puntuale.ClientID
+	names   []string // all names of the person that are known so far
 	calls   int64
 	present func() time.Time
 	done    puntuale.ErasureResult
@@ -34,15 +38,53 @@ const eraseWeight = 500
 
 // Erase erases a person for one client. calls is how many calls an erasure counts as.
 func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
-	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.ClockAt(e.Now)}
-	// A rule for dates may start runs as long as the contact exists. So the runs are erased once more after the contact
-	// is deleted.
-	for _, step := range []func(context.Context) error{x.recipients, x.automations, x.cancel, x.runs, x.answers, x.archived, x.contact, x.cancel, x.runs, x.replies, x.mark, x.finish} {
-		if err := step(ctx); err != nil {
+	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, names: e.Names, present: s.ClockAt(e.Now)}
+	for round := 0; ; round++ {
+		names, err := alias.Names(ctx, s.CallReads, client, x.names...)
+		if err != nil {
+			return puntuale.ErasureResult{}, engine.PublicError(err)
+		}
+		x.names = names
+		err = x.round(ctx)
+		if errors.Is(err, errNamesLearnt) && round < maxRounds {
+			continue
+		}
+		if err != nil {
 			return puntuale.ErasureResult{}, fmt.Errorf("erase a person: %w", err)
 		}
+		return x.done, nil
 	}
-	return x.done, nil
+}
+
+// errNamesLearnt is the error of mark if a network reported a further name of the person during the erasure.
+var errNamesLearnt = errors.New("further names of the person are known")
+
+const maxRounds = 5 // how often an erasure begins again because of further names
+
+// round erases the names that are known so far. A rule for dates may start runs as long as the contact exists. So the
+// runs are erased once more after the contact is deleted.
+func (x *erasureTransaction) round(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{x.recipients, x.automations, x.cancel, x.runs, x.answers, x.archived, x.contact, x.cancel, x.runs, x.replies, x.mark, x.finish} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofNames is an SQL query for all names of the person. Its statement gets the batch of the method batch.
+const ofNames = `(select u.p from $u(p text, e text))`
+
+// batch returns the person's names, each with its mark.
+func (x *erasureTransaction) batch() engine.Columns {
+	return engine.Columns{x.names, engine.Column(x.names, func(name *string) string { return x.markOf(*name) })}
+}
+
+func (x *erasureTransaction) markOf(name string) string {
+	if x.Mark == nil {
+		return ""
+	}
+	return x.Mark(name)
 }
 
 // write runs a transaction that may run twice.
@@ -54,19 +96,22 @@ func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Cont
 // runs for the number after the cancellation. Locks: campaigns, their feeds, recipients.
 func (x *erasureTransaction) recipients(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
- where client_id = $1 and checked like $2`, x.id, "%"+strings.TrimPrefix(x.Phone, "+")+"%"); err != nil {
-			return fmt.Errorf("forget samples of campaigns: %w", err)
+		for _, name := range x.names {
+			if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
+ where client_id = $1 and checked like $2`, x.id, "%"+strings.TrimPrefix(name, "+")+"%"); err != nil {
+				return fmt.Errorf("forget samples of campaigns: %w", err)
+			}
 		}
 		campaigns, err := engine.QueryAll(ctx, a, `select f.campaign_id from campaign_feed f where f.client_id = $1 and f.campaign_id in (
- select c.id from recipient r join campaign c on c.client_id = r.client_id and c.list_id = r.list_id where r.client_id = $1 and r.phone = $2)
- order by f.client_id, f.campaign_id for update of f`, []any{x.id, x.Phone}, engine.ScanOne[puntuale.CampaignID])
+ select c.id from $u(p text, e text) cross join recipient r join campaign c on c.client_id = r.client_id and c.list_id = r.list_id
+ where r.client_id = $1 and r.phone = u.p)
+ order by f.client_id, f.campaign_id for update of f`, []any{x.id, x.batch()}, engine.ScanOne[puntuale.CampaignID])
 		if err != nil {
 			return fmt.Errorf("lock campaigns of a person: %w", err)
 		}
 		unfed := map[puntuale.ListID]int{}
 		if err := a.Query(ctx, `update recipient set phone = '', cells = '', value = '', reason = case when state = 0 then 'erased' else reason end,
- state = case when state = 0 then 2 else state end where client_id = $1 and phone = $2 returning list_id, reason`, []any{x.id, x.Phone}, func(rows engine.Row) error {
+ state = case when state = 0 then 2 else state end where client_id = $1 and phone in `+ofNames+` returning list_id, reason`, []any{x.id, x.batch()}, func(rows engine.Row) error {
 			var id puntuale.ListID
 			var reason string
 			err := rows.Scan(&id, &reason)
@@ -94,13 +139,13 @@ func (x *erasureTransaction) recipients(ctx context.Context) error {
 // automations stops the client's automations from acting for the person. It is called before the person's runs are
 // erased. So no automation can start a run that the erasure does not find.
 func (x *erasureTransaction) automations(ctx context.Context) error {
-	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return automation.Disarm(ctx, a, x.id, x.Phone) })
+	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return automation.Disarm(ctx, a, x.id, x.names) })
 }
 
 // cancel cancels the person's open messages, so that no further message leaves. It runs before the runs are erased.
 // Messages in flight are neither repeated nor retried.
 func (x *erasureTransaction) cancel(ctx context.Context) error {
-	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
+	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{x.names}}, queue.ScanRef)
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
@@ -124,8 +169,8 @@ func (x *erasureTransaction) runs(ctx context.Context) error {
 		puntuale.RunRef
 		messages int
 	}
-	all, err := engine.QueryAll(ctx, x.s.CallReads, `select r.client_id, r.id, r.messages from run r where r.client_id = $1 and r.phone = $2`,
-		[]any{x.id, x.Phone}, func(rows engine.Row, r *sized) error { return rows.Scan(&r.Client, &r.ID, &r.messages) })
+	all, err := engine.QueryAll(ctx, x.s.CallReads, `select r.client_id, r.id, r.messages from $u(p text, e text) cross join run r where r.client_id = $1 and r.phone = u.p`,
+		[]any{x.id, x.batch()}, func(rows engine.Row, r *sized) error { return rows.Scan(&r.Client, &r.ID, &r.messages) })
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for runs: %w", err))
 	}
@@ -282,11 +327,13 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
-	// A reason is usually a fixed text. If a reason contains the number, the reason is removed. Then readers see the
-	// text that follows from the state.
-	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
-from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", queue.RefColumns(refs)); err != nil {
-		return fmt.Errorf("erase messages: %w", err)
+	// A reason is usually a fixed text. If a reason contains a name, the reason is removed. Then readers see the text
+	// that follows from the state.
+	for _, name := range x.names {
+		if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
+from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(name, "+")+"%", queue.RefColumns(refs)); err != nil {
+			return fmt.Errorf("erase messages: %w", err)
+		}
 	}
 	if _, err := x.a.Exec(ctx, `update event set detail = '' from $u(c bigint, i bigint)
  where event.client_id = u.c and event.message_id = u.i and event.detail <> ''`, queue.RefColumns(refs)); err != nil {
@@ -326,8 +373,8 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 		return nil
 	}
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		_, err := a.Exec(ctx, `insert into archive_erasure as e (client_id, mark) values ($1, $2)
- on conflict (client_id, mark) do update set times = e.times + 1`, x.id, x.Mark)
+		_, err := a.Exec(ctx, `insert into archive_erasure as e (client_id, mark) select $1::bigint, u.m from $u(m text) where true
+ on conflict (client_id, mark) do update set times = e.times + 1`, x.id, engine.Columns{slices.Sorted(slices.Values(x.Marks(x.names)))})
 		return err
 	})
 }
@@ -336,24 +383,21 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 // runs.
 func (x *erasureTransaction) contact(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		contacts, err := person.Erase(ctx, a, x.id, x.Phone)
+		contacts, err := person.Erase(ctx, a, x.id, x.names)
 		if err != nil {
 			return err
 		}
-		return automation.Erase(ctx, a, x.id, x.Phone, contacts)
+		return automation.Erase(ctx, a, x.id, x.names, contacts)
 	})
 }
-
-// erasedNames finds the names of the person: the number, and its aliases at networks.
-const erasedNames = `(phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`
 
 // replies removes the person's replies, in several transactions. The last transaction also deletes the conversation.
 func (x *erasureTransaction) replies(ctx context.Context) error {
 	for {
 		var n int64
 		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) error {
-			ids, err := engine.QueryAll(ctx, a, `select id from reply where client_id = $1 and `+erasedNames+` order by client_id, id limit $3 for update`,
-				[]any{x.id, x.Phone, engine.Chunk}, engine.ScanOne[int64])
+			ids, err := engine.QueryAll(ctx, a, `select id from reply where client_id = $1 and phone in `+ofNames+` order by client_id, id limit $2 for update`,
+				[]any{x.id, engine.Chunk, x.batch()}, engine.ScanOne[int64])
 			if err != nil {
 				return fmt.Errorf("look for replies: %w", err)
 			}
@@ -374,7 +418,7 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 				return nil
 			}
 			for _, table := range []string{"conversation", "chatwoot_conversation"} {
-				if _, err := a.Exec(ctx, `delete from `+table+` where client_id = $1 and `+erasedNames, x.id, x.Phone); err != nil {
+				if _, err := a.Exec(ctx, `delete from `+table+` where client_id = $1 and phone in `+ofNames, x.id, x.batch()); err != nil {
 					return fmt.Errorf("erase a conversation: %w", err)
 				}
 			}
@@ -388,22 +432,29 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 	}
 }
 
-// mark replaces the number by its keyed hash (the mark) in the blacklist and in the ledger of consent. It does this
-// even while a message is in flight, because a claim searches for both the number and the mark. The same transaction
-// raises the counter of erasures. By this counter, a claim notices that its send permissions are out of date
-// (queue/claim.go). mark also deletes the person's aliases, and what networks reported about the person. Locks: the
-// entries, the client, the counter.
+// mark replaces each name by its keyed hash (the mark) in the blacklist and in the ledger of consent. It does this even
+// while a message is in flight, because a claim searches for both the name and the mark. The same transaction raises
+// the counter of erasures. By this counter, a claim notices that its send permissions are out of date (queue/claim.go).
+// mark also deletes the person's aliases, and what networks reported about the person. If further names are known now,
+// mark changes nothing. Locks: the entries, the client, the counter.
 func (x *erasureTransaction) mark(ctx context.Context) error {
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
+		names, err := alias.Names(ctx, a, x.id, x.names...)
+		if err != nil {
+			return err
+		}
+		if len(names) > len(x.names) {
+			return errNamesLearnt
+		}
 		agreed, err := x.markConsent(ctx, a)
 		if err != nil {
 			return err
 		}
 		for _, statement := range []string{
-			`delete from contact where client_id = $1 and ` + erasedNames,
-			`delete from alias where client_id = $1 and (phone = $2 or alias = $2)`,
+			`delete from contact where client_id = $1 and phone in ` + ofNames,
+			`delete from alias where client_id = $1 and (phone in ` + ofNames + ` or alias in ` + ofNames + `)`,
 		} {
-			if _, err := a.Exec(ctx, statement, x.id, x.Phone); err != nil {
+			if _, err := a.Exec(ctx, statement, x.id, x.batch()); err != nil {
 				return fmt.Errorf("forget a known person: %w", err)
 			}
 		}
@@ -419,24 +470,28 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 	})
 }
 
-// markConsent keeps what the person agreed to, without the number and without texts. If two names of the person have a
-// consent state, only the later state is kept. Marks of imports are kept, but each mark only once.
+// markConsent keeps what the person agreed to, without names and without texts. If names of the person have different
+// consent states, only the latest state is kept, under the mark of each name. Marks of imports are kept, but each mark
+// only once.
 func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) (marked bool, err error) {
-	ids, err := engine.QueryAll(ctx, a, `select id from consent where client_id = $1 and `+erasedNames+` order by id`, []any{x.id, x.Phone}, engine.ScanOne[int64])
+	ids, err := engine.QueryAll(ctx, a, `select id from consent where client_id = $1 and phone in `+ofNames+` order by id`, []any{x.id, x.batch()}, engine.ScanOne[int64])
 	if err != nil {
 		return false, fmt.Errorf("look for what an erased person agreed to: %w", err)
 	}
 	for _, statement := range []string{
-		`delete from consent_state where client_id = $1 and (phone = $3 or ` + erasedNames + `) and exists (select 1 from consent_state o where o.client_id = $1
- and o.purpose = consent_state.purpose and (o.at, o.phone) > (consent_state.at, consent_state.phone)
- and (o.phone in ($2, $3) or o.phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2)))`,
-		`update consent_state set phone = $3 where client_id = $1 and ` + erasedNames,
-		`update consent set mark = '' where client_id = $1 and ` + erasedNames + ` and (mark not like '` + puntuale.ImportMark + `%' or exists (
+		`delete from consent_state where client_id = $1 and phone in ` + ofNamesAndMarks + ` and exists (select 1 from consent_state o where o.client_id = $1
+ and o.purpose = consent_state.purpose and (o.at, o.change, o.phone) > (consent_state.at, consent_state.change, consent_state.phone)
+ and o.phone in ` + ofNamesAndMarks + `)`,
+		`insert into consent_state as s (client_id, phone, purpose, change, granted_before, at)
+ select o.client_id, u.e, o.purpose, o.change, o.granted_before, o.at from $u(p text, e text) cross join consent_state o
+ where o.client_id = $1 and o.phone in ` + ofNamesAndMarks + ` on conflict (client_id, phone, purpose) do nothing`,
+		`delete from consent_state where client_id = $1 and phone in ` + ofNames,
+		`update consent set mark = '' where client_id = $1 and phone in ` + ofNames + ` and (mark not like '` + puntuale.ImportMark + `%' or exists (
  select 1 from consent o where o.client_id = $1 and o.mark = consent.mark
- and (o.phone = $3 or o.id < consent.id and (o.phone = $2 or o.phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2)))))`,
-		`update consent set phone = $3, words = '', message = '' where client_id = $1 and ` + erasedNames,
+ and (o.phone in (select u.e from $u(p text, e text)) or o.id < consent.id and o.phone in ` + ofNames + `)))`,
+		`update consent set phone = u.e, words = '', message = '' from $u(p text, e text) where consent.client_id = $1 and consent.phone = u.p`,
 	} {
-		n, err := a.Exec(ctx, statement, x.id, x.Phone, x.Mark)
+		n, err := a.Exec(ctx, statement, x.id, x.batch())
 		if err != nil {
 			return false, fmt.Errorf("keep what an erased person agreed to: %w", err)
 		}
@@ -445,21 +500,41 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
 	return marked, outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, ids))
 }
 
-// markBlacklisted replaces the number in its blacklist entry by the mark. marked reports whether this call did it.
+// ofNamesAndMarks is an SQL query for all names of the person, and for their marks.
+const ofNamesAndMarks = `(select u.p from $u(p text, e text) union all select u.e from $u(p text, e text))`
+
+// markBlacklisted replaces the person's names in the blacklist by marks. If one name is on the blacklist, the marks of
+// all names are on it afterwards. A mark of a name that was not on the blacklist has the id of an entry with a minus
+// sign, so that lists do not show it. Removing the entry removes this mark, too. marked reports whether this call
+// replaced a name.
 func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Querier) (marked bool, err error) {
-	var id, added, origin int64
-	found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at, origin`, []any{x.id, x.Phone}, &id, &added, &origin)
-	switch {
-	case err != nil:
-		return false, err
-	case !found: // an earlier call may have replaced the number
-		x.done.Blacklisted, err = engine.QueryOne(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
+	type entry struct {
+		phone             string
+		id, added, origin int64
+	}
+	all, err := engine.QueryAll(ctx, a, `delete from blacklist where client_id = $1 and phone in `+ofNames+` returning phone, id, added_at, origin`, []any{x.id, x.batch()},
+		func(r engine.Row, e *entry) error { return r.Scan(&e.phone, &e.id, &e.added, &e.origin) })
+	if err != nil {
+		return false, fmt.Errorf("read the blacklist: %w", err)
+	}
+	var stored int64
+	if len(all) == 0 { // an earlier call may have replaced the names
+		found, err := engine.QueryOne(ctx, a, `select b.id from blacklist b where b.client_id = $1 and b.phone in (select u.e from $u(p text, e text)) limit 1`, []any{x.id, x.batch()}, &stored)
+		x.done.Blacklisted = x.done.Blacklisted || found
 		return false, err
 	}
 	x.done.Blacklisted = true
-	if _, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at, origin) values ($1, $2, $3, '', $4, $5)
- on conflict (client_id, phone) do nothing`, x.id, x.Mark, id, added, origin); err != nil {
-		return false, fmt.Errorf("keep the mark: %w", err)
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
+	for _, name := range x.names {
+		e := all[len(all)-1]
+		e.id = -max(e.id, -e.id)
+		if i := slices.IndexFunc(all, func(e entry) bool { return e.phone == name }); i >= 0 {
+			e = all[i]
+		}
+		if _, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at, origin) values ($1, $2, $3, '', $4, $5)
+ on conflict (client_id, phone) do nothing`, x.id, x.markOf(name), e.id, e.added, e.origin); err != nil {
+			return false, fmt.Errorf("keep the mark: %w", err)
+		}
 	}
 	return true, nil
 }

@@ -25,15 +25,24 @@ const (
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $5`
 )
 
-// answers removes the number from answers that are stored for repeated calls. The records themselves stay. Without its
+// answers removes the person's names from answers that are stored for repeated calls. The records themselves stay. Without its
 // record, a repeated call would take effect again.
 func (x *erasureTransaction) answers(ctx context.Context) error {
+	for _, name := range x.names {
+		if err := x.answersNaming(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *erasureTransaction) answersNaming(ctx context.Context, name string) error {
 	text := answersNaming
 	if x.s.Dialect.Postgres {
 		text = answersNamingPostgres
 	}
 	for last := (keptText{}); ; {
-		part, err := engine.QueryAll(ctx, x.s.CallReads, text, []any{x.id, []byte(x.Phone), last.scope, last.key, engine.Chunk}, scanKept)
+		part, err := engine.QueryAll(ctx, x.s.CallReads, text, []any{x.id, []byte(name), last.scope, last.key, engine.Chunk}, scanKept)
 		if err != nil {
 			return engine.PublicError(fmt.Errorf("look for kept answers: %w", err))
 		}
@@ -41,11 +50,11 @@ func (x *erasureTransaction) answers(ctx context.Context) error {
 			return nil
 		}
 		last = part[len(part)-1]
-		part = x.strip(part)
+		part = strip(part, name)
 		done := 0
 		if len(part) > 0 {
 			if err := x.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-				done, err = x.rewrite(ctx, a, part)
+				done, err = x.rewrite(ctx, a, part, name)
 				return err
 			}); err != nil {
 				return fmt.Errorf("erase kept answers: %w", err)
@@ -57,13 +66,13 @@ func (x *erasureTransaction) answers(ctx context.Context) error {
 
 // rewrite reads the answers again before it changes them, because another erasure may have changed them after the first
 // read.
-func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part []keptText) (int, error) {
+func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part []keptText, name string) (int, error) {
 	now, err := engine.QueryAll(ctx, a, `select i.scope, i.key, i.result from $u(c bigint, s text, k text) join idempotency i
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{keptColumns(x.id, part)}, scanKept)
 	if err != nil {
 		return 0, err
 	}
-	now = x.strip(now)
+	now = strip(now, name)
 	if len(now) == 0 {
 		return 0, nil
 	}
@@ -74,10 +83,10 @@ func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part
 }
 
 // strip removes the number from answers. It returns only the answers that contained the number.
-func (x *erasureTransaction) strip(all []keptText) []keptText {
+func strip(all []keptText, name string) []keptText {
 	var holding []keptText
 	for _, k := range all {
-		if rest, found := cutNumber(k.result, x.Phone); found {
+		if rest, found := cutNumber(k.result, name); found {
 			holding = append(holding, keptText{k.scope, k.key, rest})
 		}
 	}

@@ -454,7 +454,7 @@ func testErasedRecipient(t *testing.T, w *World) {
 	f := w.running(3)
 	k := f.chunk(3, Begin)
 	erased := recipientNumber(2)
-	if _, err := f.Erase(ctx, puntuale.Erasure{Phone: erased, Mark: "~m", Day: Day, Now: Begin}); err != nil {
+	if _, err := f.Erase(ctx, puntuale.Erasure{Person: puntuale.Person{Names: []string{erased}, Mark: func(string) string { return "~m" }}, Day: Day, Now: Begin}); err != nil {
 		t.Fatal(err)
 	}
 	f.wants("after the erasure", 2, 0, 1)

@@ -32,7 +32,7 @@ func testStop(t *testing.T, w *World) {
 	other := c.MustStart("+393330000000", Begin, 1)
 	node := w.MustJoin()
 	w.MustClaim(node, Begin, c.Items(phone, 0, first[0])...)
-	stopped, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
+	stopped, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin)
 	if want := append(slices.Clone(first[1:]), second...); err != nil || !slices.Equal(stopped.IDs, want) {
 		t.Fatalf("stopped = %+v, %v, want %v", stopped, err, want)
 	}
@@ -42,7 +42,7 @@ func testStop(t *testing.T, w *World) {
 	if a, b := c.Detail(first[0]), c.Detail(other[0]); a.State != puntuale.Pending || b.State != puntuale.Pending {
 		t.Fatalf("states = %v, %v", a.State, b.State)
 	}
-	again, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
+	again, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin)
 	if err != nil || len(again.IDs) != 0 || again.Usage.Used != stopped.Usage.Used+1 {
 		t.Fatalf("again = %+v, %v", again, err)
 	}
@@ -83,7 +83,7 @@ func testReference(t *testing.T, w *World) {
 			t.Errorf("message %d after a restart: %v, want %v", id, got, want)
 		}
 	}
-	stopped, err := c.Stop(ctx, c.Sequence, phone, "b", Day, Begin)
+	stopped, err := c.Stop(ctx, c.Sequence, []string{phone}, "b", Day, Begin)
 	if err != nil || !slices.Equal(stopped.IDs, second.IDs) {
 		t.Errorf("stopped: %+v, %v", stopped, err)
 	}
@@ -102,7 +102,7 @@ func testReference(t *testing.T, w *World) {
 	if d := c.Detail(nameless.IDs[0]); d.State != puntuale.Pending {
 		t.Errorf("a message without a reference: %v", d.State)
 	}
-	if _, err := c.Erase(ctx, puntuale.Erasure{Phone: phone, Now: Begin, Day: Day}); err != nil {
+	if _, err := c.Erase(ctx, puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}}, Now: Begin, Day: Day}); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.Int("select count(*) from run where client_id = $1 and reference <> ''", c.ID); n != 0 {
@@ -189,7 +189,7 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 					mu.Unlock()
 				}
 			case 2:
-				stopped, err := c.Stop(ctx, c.Sequence, number, "", Day, Begin)
+				stopped, err := c.Stop(ctx, c.Sequence, []string{number}, "", Day, Begin)
 				if err != nil {
 					t.Error(err)
 				}

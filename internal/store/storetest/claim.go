@@ -56,7 +56,7 @@ func testClaimConditions(t *testing.T, w *World) {
 	node := w.MustJoin()
 	ids := c.MustStart(phone, Begin, 4) // these messages are due after 0, 1, 2 and 3 s
 	cancelled := c.MustStart("+393330000000", Begin, 1)
-	if _, err := c.Stop(ctx, c.Sequence, "+393330000000", "", Day, Begin); err != nil {
+	if _, err := c.Stop(ctx, c.Sequence, []string{"+393330000000"}, "", Day, Begin); err != nil {
 		t.Fatal(err)
 	}
 	items := c.Items(phone, 0, ids[3], ids[0], cancelled[0])

@@ -71,17 +71,17 @@ func testOptOut(t *testing.T, w *World) {
 	if n := blocked(); n != 1 {
 		t.Errorf("%d blocked: an undo took somebody's own entry", n)
 	}
-	all, _, err := c.Consents(ctx, phone, c.mark(phone), puntuale.Page{})
+	all, _, err := c.Consents(ctx, c.person(phone), puntuale.Page{})
 	if err != nil || len(all) != 8 || all[0].Words != "Basta!" || all[0].Message != "wamid.1" || all[2].Applied || all[7].Change != puntuale.ConsentGrant {
 		t.Errorf("ledger: %+v, %v", all, err)
 	}
-	if everybody, _, err := c.Consents(ctx, "", "", puntuale.Page{}); err != nil || len(everybody) != 10 || !slices.IsSortedFunc(everybody, func(a, b puntuale.Consent) int { return int(a.ID - b.ID) }) {
+	if everybody, _, err := c.Consents(ctx, puntuale.Person{}, puntuale.Page{}); err != nil || len(everybody) != 10 || !slices.IsSortedFunc(everybody, func(a, b puntuale.Consent) int { return int(a.ID - b.ID) }) {
 		t.Errorf("the whole ledger: %+v, %v", everybody, err)
 	}
-	if foreign, _, err := other.Consents(ctx, phone, c.mark(phone), puntuale.Page{}); err != nil || len(foreign) != 0 {
+	if foreign, _, err := other.Consents(ctx, c.person(phone), puntuale.Page{}); err != nil || len(foreign) != 0 {
 		t.Errorf("another client reads %+v, %v", foreign, err)
 	}
-	states, err := c.ConsentStatuses(ctx, phone, c.mark(phone))
+	states, err := c.ConsentStatuses(ctx, c.person(phone))
 	if st := states[puntuale.PurposeMarketing]; err != nil || st.Change != puntuale.ConsentGrant || !st.At.Equal(Begin.Add(6*time.Hour)) {
 		t.Errorf("what holds: %+v, %v", states, err)
 	}
@@ -188,7 +188,7 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 // new consent counts.
 func erasedGetNoMarketing(t *testing.T, w *World, c *Client, gone string) {
 	ctx := context.Background()
-	if _, err := c.RemoveBlacklisted(ctx, gone, c.mark(gone), Day); err != nil {
+	if _, err := c.RemoveBlacklisted(ctx, c.person(gone), Day); err != nil {
 		t.Fatal(err)
 	}
 	c.mustEnter(optOut(gone, puntuale.ImportMark+"list", puntuale.ConsentGrant, -time.Hour))
@@ -197,7 +197,7 @@ func erasedGetNoMarketing(t *testing.T, w *World, c *Client, gone string) {
 	c.mustEnter(optOut(gone, puntuale.ImportMark+"list", puntuale.ConsentGrant, 24*time.Hour)) // a second import of the same list does not undo the withdrawal
 	late := c.startFor(puntuale.PurposeMarketing, gone, Begin, 1)[0]
 	c.wantClaims("erased", map[puntuale.MessageID]puntuale.ClaimAnswer{late: puntuale.ClaimNoConsent}, map[puntuale.MessageID]string{late: gone})
-	all, _, err := c.Consents(ctx, "", "", puntuale.Page{})
+	all, _, err := c.Consents(ctx, puntuale.Person{}, puntuale.Page{})
 	if err != nil || !slices.ContainsFunc(all, func(e puntuale.Consent) bool { return e.Erased && e.Phone == "" && e.Words == "" && e.Message == "" }) {
 		t.Errorf("the ledger after an erasure: %+v, %v", all, err)
 	}

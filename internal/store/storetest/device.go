@@ -506,7 +506,7 @@ func testHeldIsBusy(t *testing.T, w *World) {
 	id := p.start(number(1), Begin)
 	p.take(d, Begin)
 	erase := func(now time.Time) error {
-		_, err := p.Erase(ctx, puntuale.Erasure{Phone: number(1), Mark: "m", Day: Day, Now: now})
+		_, err := p.Erase(ctx, puntuale.Erasure{Person: puntuale.Person{Names: []string{number(1)}, Mark: func(string) string { return "m" }}, Day: Day, Now: now})
 		return err
 	}
 	WantCode(t, erase(Begin.Add(time.Second)), puntuale.CodeBusy)

@@ -17,7 +17,11 @@ import (
 
 // erasure returns a request to erase a person. Each client has a different mark for the same number.
 func (c *Client) erasure(phone string, now time.Time) puntuale.Erasure {
-	return puntuale.Erasure{Phone: phone, Mark: c.mark(phone), Day: Day, Now: now}
+	return puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: c.mark}, Day: Day, Now: now}
+}
+
+func (c *Client) person(phone string) puntuale.Person {
+	return puntuale.Person{Names: []string{phone}, Mark: c.mark}
 }
 
 func (c *Client) mark(phone string) string {
@@ -334,7 +338,7 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 		t.Errorf("%d credits", n)
 	}
 	for _, want := range []bool{true, false} {
-		if found, err := c.RemoveBlacklisted(ctx, phone, c.mark(phone), Day); err != nil || found != want {
+		if found, err := c.RemoveBlacklisted(ctx, c.person(phone), Day); err != nil || found != want {
 			t.Errorf("removed: %v, %v", found, err)
 		}
 	}

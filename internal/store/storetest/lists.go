@@ -101,7 +101,7 @@ func testSequences(t *testing.T, w *World) {
 	if s, err := c.Tenant.Session(ctx, c.Session); err != nil || s.Start != 0 {
 		t.Fatalf("session = %+v, %v", s, err)
 	}
-	if stopped, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin); err != nil || len(stopped.IDs) != 2 {
+	if stopped, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin); err != nil || len(stopped.IDs) != 2 {
 		t.Fatalf("stop after deletion = %+v, %v", stopped, err)
 	}
 	run := c.Run(phone, Begin, 2)
@@ -175,7 +175,7 @@ func testBlacklist(t *testing.T, w *World) {
 		t.Fatalf("second page = %+v, %q, %v", all, next, err)
 	}
 	for i, want := range []bool{true, false} {
-		if found, err := c.RemoveBlacklisted(ctx, "+393330000001", "", Day); err != nil || found != want {
+		if found, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{"+393330000001"}}, Day); err != nil || found != want {
 			t.Fatalf("removal %d = %v, %v", i, found, err)
 		}
 	}
@@ -326,7 +326,7 @@ func testOddText(t *testing.T, w *World) {
 		}
 		_, err = c.CreateSequence(ctx, puntuale.Sequence{Name: text}, nil)
 		other := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: text, Reason: text, Added: Begin}, Day, nil)
-		_, stopped := c.Stop(ctx, c.Sequence, text, "", Day, Begin)
+		_, stopped := c.Stop(ctx, c.Sequence, []string{text}, "", Day, Begin)
 		_, replayed := c.KeptAnswer(ctx, *run.Idempotency)
 		for _, err := range []error{err, other, stopped, replayed} {
 			if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {

@@ -383,7 +383,7 @@ func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *C
 				t.Fatal(err)
 			}
 			w.MustClaim(node, Begin, item)
-			if _, err := c.RemoveBlacklisted(ctx, phone, "", Day); err != nil {
+			if _, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day); err != nil {
 				t.Fatal(err)
 			}
 			return item, Token(node)
@@ -418,7 +418,7 @@ func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Cl
 			w.MustClaim(node, Begin, item)
 		},
 		"stop": func(c *Client, _ puntuale.ClaimItem, _, _ int64) {
-			if _, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin); err != nil {
+			if _, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin); err != nil {
 				t.Error(err)
 			}
 		},

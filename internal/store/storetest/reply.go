@@ -400,11 +400,11 @@ var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message p
 		return nil, tenant.UnlinkChatwoot(context.Background(), other.chatwoot().Session)
 	},
 	"ConsentStatuses": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		all, err := tenant.ConsentStatuses(context.Background(), wrote, other.mark(wrote))
+		all, err := tenant.ConsentStatuses(context.Background(), other.person(wrote))
 		return slices.Collect(maps.Keys(all)), err
 	},
 	"Consents": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := tenant.Consents(context.Background(), wrote, other.mark(wrote), puntuale.Page{})
+		all, _, err := tenant.Consents(context.Background(), other.person(wrote), puntuale.Page{})
 		return all, err
 	},
 	"Conversation": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {

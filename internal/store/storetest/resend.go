@@ -220,7 +220,7 @@ func testStopReachesResent(t *testing.T, w *World) {
 	old := c.MustStart(phone, Begin, 3)
 	next := c.MustResend(old...)
 	second := c.MustResend(next[0])
-	stopped, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
+	stopped, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin)
 	if want := []puntuale.MessageID{next[1], next[2], second[0]}; err != nil || !slices.Equal(stopped.IDs, want) {
 		t.Fatalf("stopped = %+v, %v, want %v", stopped, err, want)
 	}

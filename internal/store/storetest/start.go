@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -261,6 +262,73 @@ func testIfRunningTogether(t *testing.T, w *World) {
 	}
 	if used := w.Int("select used from api_usage"); used != 13 {
 		t.Fatalf("%d calls counted, want 12 skips and one start", used)
+	}
+}
+
+// testIfRunningByReference checks that a reference names one subject, such as a booking, whatever its phone is. Runs of
+// a campaign with the same reference count only for their own phone.
+func testIfRunningByReference(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	const anna, bea, carla = "+393330000001", "+393330000002", "+393330000003"
+	sequence := c.Sequence
+	other, err := c.CreateSequence(context.Background(), puntuale.Sequence{Name: "other", IfRunning: puntuale.IfRunningAllow, Created: Begin, Updated: Begin}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(phone, reference string, how puntuale.IfRunning) (puntuale.StartedRun, error) {
+		r := c.Run(phone, Begin.Add(time.Hour), 2)
+		r.Run.Sequence, r.Run.Reference, r.IfRunning = sequence, reference, how
+		return c.Start(context.Background(), r)
+	}
+	begin := func(phone, reference string, how puntuale.IfRunning) []puntuale.MessageID {
+		t.Helper()
+		started, err := start(phone, reference, how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return started.IDs
+	}
+	sequence = other
+	elsewhere := begin(anna, "booking", "")
+	sequence = c.Sequence
+	first, second := begin(anna, "booking", ""), begin(anna, "another", "")
+	again := c.MustResend(first[1])[0]
+	sent := begin(carla, "booking", "")
+	w.Exec("update run set campaign_id = 77 where id = $1", int64(sent[0]))
+	if kept := begin(bea, "booking", puntuale.IfRunningSkip); !slices.Equal(kept, []puntuale.MessageID{first[0], again}) {
+		t.Errorf("skip: %v", kept)
+	}
+	_, err = start(bea, "booking", puntuale.IfRunningReject)
+	WantCode(t, err, puntuale.CodeConflict)
+	moved := begin(bea, "booking", puntuale.IfRunningRestart)
+	for id, want := range map[puntuale.MessageID]puntuale.State{
+		first[0]: puntuale.Cancelled, again: puntuale.Cancelled, moved[0]: puntuale.Pending, second[0]: puntuale.Pending,
+		sent[0]: puntuale.Pending, elsewhere[0]: puntuale.Pending,
+	} {
+		if got := c.Detail(id).State; got != want {
+			t.Errorf("message %d after a restart: %v, want %v", id, got, want)
+		}
+	}
+	begin(carla, "booking", puntuale.IfRunningRestart)
+	if a, b := c.Detail(moved[0]).State, c.Detail(sent[0]).State; a != puntuale.Cancelled || b != puntuale.Cancelled {
+		t.Errorf("after a restart for the campaign's recipient: %v, %v", a, b)
+	}
+}
+
+// testIfRunningByReferenceTogether starts the same booking for many phones at the same time. One run must stay.
+func testIfRunningByReferenceTogether(t *testing.T, w *World) {
+	for _, how := range []puntuale.IfRunning{puntuale.IfRunningSkip, puntuale.IfRunningReject, puntuale.IfRunningRestart} {
+		c := w.Client(puntuale.AccountFull)
+		Together(24, func(i int) {
+			r := c.Run(fmt.Sprintf("+3933300000%02d", i), Begin.Add(time.Hour), 2)
+			r.Run.Reference, r.IfRunning = "booking", how
+			if _, err := c.Start(context.Background(), r); err != nil && (how != puntuale.IfRunningReject || puntuale.CodeOf(err) != puntuale.CodeConflict) {
+				t.Errorf("%s: %v", how, err)
+			}
+		})
+		if n := w.Int("select count(*) from message where client_id = $1 and state = 0", c.ID); n != 2 {
+			t.Errorf("%s: %d messages wait, want those of one run", how, n)
+		}
 	}
 }
 

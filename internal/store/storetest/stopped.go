@@ -12,7 +12,7 @@ import (
 // stops contains all ways to cancel the client's pending messages.
 var stops = map[string]func(ctx context.Context, c *Client, ids []puntuale.MessageID) ([]puntuale.MessageID, error){
 	"stop": func(ctx context.Context, c *Client, _ []puntuale.MessageID) ([]puntuale.MessageID, error) {
-		s, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
+		s, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin)
 		return s.IDs, err
 	},
 	"cancel by phone": func(ctx context.Context, c *Client, _ []puntuale.MessageID) ([]puntuale.MessageID, error) {
@@ -102,7 +102,7 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 		items = append(items, c.Items(phone, 0, c.MustStart(phone, Begin, 1)...)...)
 	}
 	token, _ := w.MustClaim(node, Begin, items...)
-	if s, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin); err != nil || len(s.IDs) != 0 {
+	if s, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin); err != nil || len(s.IDs) != 0 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	now := Begin.Add(time.Second)
@@ -155,7 +155,7 @@ func testStoppedIsNotRunning(t *testing.T, w *World) {
 				t.Errorf("while it is running: %v", err)
 			}
 		}
-		if _, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin); err != nil {
+		if _, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin); err != nil {
 			t.Fatal(err)
 		}
 		started, err := c.Start(ctx, r)
@@ -175,7 +175,7 @@ func testStoppedReopenedByVersionBefore(t *testing.T, w *World) {
 	node := w.MustJoin()
 	for name, end := range map[string]func(c *Client, id puntuale.MessageID) error{
 		"a stop": func(c *Client, _ puntuale.MessageID) error {
-			_, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
+			_, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin)
 			return err
 		},
 		"its deadline": func(c *Client, id puntuale.MessageID) error {
@@ -197,7 +197,7 @@ func testStoppedReopenedByVersionBefore(t *testing.T, w *World) {
 		c := w.Client(puntuale.AccountFull)
 		id := c.MustStart(phone, Begin, 1)[0]
 		w.MustClaim(node, Begin, c.Items(phone, 0, id)...)
-		if _, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin); err != nil {
+		if _, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin); err != nil {
 			t.Fatal(err)
 		}
 		w.Exec("update message set intent = 0 where id = $1", id)

@@ -26,7 +26,7 @@ func RunTests(t *testing.T, d Driver, tests []func(*testing.T, *World)) {
 
 var suite = []func(*testing.T, *World){
 	testStart, testEmptyStart, testReplay, testTwins, testRefusedKeyIsFree, testStaleStart, testIfRunning,
-	testIfRunningTogether, testBadMember, testExpiredCaller,
+	testIfRunningTogether, testIfRunningByReference, testIfRunningByReferenceTogether, testBadMember, testExpiredCaller,
 	testCapExact, testCapCountsWhatPassed, testNoCap, testAlwaysCounted, testUncounted,
 	testStop, testReference, testStoppedInFlight, testStoppedOutcomes, testStoppedIsNotRunning, testStoppedReopenedByVersionBefore, testCancelPending, testCancelChunks, testCancelledIsNeverGranted,
 	testClaimOnce, testClaimConditions, testClaimHeld, testClaimBlacklisted, testTakeover,

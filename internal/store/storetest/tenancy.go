@@ -74,7 +74,7 @@ var foreignCalls = map[string]foreign{
 		return tenant.CommandAnswer(context.Background(), other.mustGive(order(other.Session, puntuale.CommandDrain)), Begin)
 	},
 	"Erase": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		done, err := tenant.Erase(context.Background(), puntuale.Erasure{Phone: phone, Mark: "~x", Day: Day, Now: Begin})
+		done, err := tenant.Erase(context.Background(), puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(string) string { return "~x" }}, Day: Day, Now: Begin})
 		if done == (puntuale.ErasureResult{}) {
 			return []any{}, err
 		}
@@ -351,7 +351,7 @@ var foreignCalls = map[string]foreign{
 	},
 	"AddBlacklisted": nil,
 	"RemoveBlacklisted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		removed, err := tenant.RemoveBlacklisted(context.Background(), "+393330000009", "~x", Day)
+		removed, err := tenant.RemoveBlacklisted(context.Background(), puntuale.Person{Names: []string{"+393330000009"}, Mark: func(string) string { return "~x" }}, Day)
 		if removed {
 			return []string{"there"}, err
 		}

@@ -99,7 +99,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })
 	c.MustStart(phone, Begin, 1)
-	stopped, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
+	stopped, err := c.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin)
 	if err != nil || stopped.Usage != (puntuale.Usage{Cap: 1, Used: 2}) || stopped.Usage.Remaining() != 0 {
 		t.Fatalf("stop = %+v, %v", stopped, err)
 	}
@@ -109,7 +109,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RemoveBlacklisted(ctx, phone, "", Day); err != nil {
+	if _, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day); err != nil {
 		t.Fatal(err)
 	}
 	if used := w.Int("select used from api_usage"); used != 5 {
@@ -160,13 +160,13 @@ func testUncounted(t *testing.T, w *World) {
 	if r, err := hand.Resend(ctx, c.Again(ids[0])); err != nil || len(r.IDs) != 1 || r.Usage.Used != 1 {
 		t.Errorf("re-send = %+v, %v", r, err)
 	}
-	if stopped, err := hand.Stop(ctx, c.Sequence, phone, "", Day, Begin); err != nil || len(stopped.IDs) != 13 || stopped.Usage.Used != 1 {
+	if stopped, err := hand.Stop(ctx, c.Sequence, []string{phone}, "", Day, Begin); err != nil || len(stopped.IDs) != 13 || stopped.Usage.Used != 1 {
 		t.Errorf("stop = %+v, %v", stopped, err)
 	}
 	if err := hand.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Error(err)
 	}
-	if found, err := hand.RemoveBlacklisted(ctx, phone, "", Day); err != nil || !found {
+	if found, err := hand.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day); err != nil || !found {
 		t.Errorf("remove: %v, %v", found, err)
 	}
 	if _, err := CancelPending(ctx, hand, nil, true, Day, Begin); err != nil {

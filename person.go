@@ -1,0 +1,58 @@
+package puntuale
+
+import "strings"
+
+// Person is whom a call means. The store adds the names that it knows: the other forms of numbers, and the aliases that
+// networks reported.
+type Person struct {
+	Names []string                 // at least one name, "+…" or an id; several names belong to one person
+	Mark  func(name string) string // returns the mark of a name; see [BlacklistEntry]; nil: no name has a mark
+}
+
+// Marks returns the marks of the given names.
+func (p Person) Marks(names []string) []string {
+	if p.Mark == nil {
+		return nil
+	}
+	var all []string
+	for _, name := range names {
+		if mark := p.Mark(name); mark != "" {
+			all = append(all, mark)
+		}
+	}
+	return all
+}
+
+// OtherForm returns the other form of a mobile number, or "" if there is none. Brazil added a 9 to its mobile numbers,
+// Mexico removed a 1, and Argentina writes a 9 only for callers from abroad. WhatsApp uses the form in which the person
+// registered. So both forms reach the same person.
+func OtherForm(phone string) string {
+	switch {
+	case strings.HasPrefix(phone, "+55"):
+		const area, short, long = 5, 13, 14 // the area's two digits follow the country; then 8 or 9 digits
+		switch {
+		case len(phone) == short && phone[area] >= '6': // landlines begin with 2 to 5, and have one form
+			return phone[:area] + "9" + phone[area:]
+		case len(phone) == long && phone[area] == '9' && (phone[area+1] < '2' || phone[area+1] > '5'):
+			return phone[:area] + phone[area+1:]
+		}
+	case strings.HasPrefix(phone, "+52"):
+		return withOrWithout(phone, "1")
+	case strings.HasPrefix(phone, "+54"):
+		return withOrWithout(phone, "9")
+	}
+	return ""
+}
+
+// withOrWithout adds the digit after a calling code of two digits, or removes it. Without the digit, the number has ten
+// digits.
+func withOrWithout(phone, digit string) string {
+	const country, short = 3, 13
+	switch {
+	case len(phone) == short:
+		return phone[:country] + digit + phone[country:]
+	case len(phone) == short+1 && phone[country:country+1] == digit:
+		return phone[:country] + phone[country+1:]
+	}
+	return ""
+}
