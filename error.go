@@ -145,6 +145,11 @@ var ErrStale = errors.New("puntuale: the client changed since it was read")
 // [NodeID].
 var ErrFenced = errors.New("puntuale: the node's lease is gone")
 
+// ErrStopping refuses a call because the server is stopping. Another server, or the next start, can answer it.
+var ErrStopping = &Error{Code: CodeUnavailable, Reason: Because(faultServerStopping), RetryAfter: time.Second}
+
+const faultServerStopping ReasonCode = "server.stopping"
+
 // ErrUntrusted says that a store refuses to open: its file is damaged or was emptied, its schema is too new, or
 // durability is off.
 var ErrUntrusted = errors.New("puntuale: the store cannot be trusted")

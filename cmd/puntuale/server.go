@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"puntuale"
@@ -45,7 +46,7 @@ import (
 const refusalsPerProcessor = 500
 
 // server is one running node: a store and, depending on its server roles, the API, the pages, and a dispatcher that
-// sends due messages. [openServer] returns when the server is ready. Close stops the parts in this order: HTTP,
+// sends due messages. [openServer] returns when the server is ready. Close stops the parts in this order: claiming, HTTP,
 // dispatcher, store.
 type server struct {
 	store    *store.Store
@@ -74,7 +75,9 @@ type server struct {
 	outage   *logging.Outage
 	clock    clock.Clock
 	logger   *slog.Logger
-	within   time.Duration // how long a stop waits for messages in flight
+	within   time.Duration           // how long a stop may take
+	stopping chan struct{}           // closed when a stop begins; all calls that only wait then end
+	cut      context.CancelCauseFunc // ends the contexts of all requests
 }
 
 // networks contains a server's connectors, and the parts that handle the networks' reports.
@@ -102,7 +105,7 @@ type serverConfig struct {
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	cfg.Logger = logging.WithoutRepeats(cfg.Logger, cfg.Clock)
 	s := &server{
-		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 2), clock: cfg.Clock,
+		logger: cfg.Logger, within: max(cfg.StopWithin, time.Second), served: make(chan error, 2), clock: cfg.Clock, stopping: make(chan struct{}),
 		outage: logging.NewOutage(cfg.Clock, cfg.Logger),
 	}
 	defer func() {
@@ -191,7 +194,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		Take: func(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 			return s.networks.intake.Take(ctx, session, reported)
 		},
-		Opener: opener,
+		Opener: opener, Stopping: s.stopping,
 	})
 	var mails puntuale.MailStore
 	if cfg.SMTP != "" {
@@ -262,6 +265,8 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.hooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)
 	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // Watch notes which connections have not sent a complete request, so that a stop can close these connections
 	server.ConnContext, server.ConnState = s.open.Began, s.open.Changed
+	requests, cut := context.WithCancelCause(context.Background())
+	server.BaseContext, s.cut = func(net.Listener) context.Context { return requests }, cut
 	return server, nil
 }
 
@@ -361,11 +366,11 @@ func (s *server) Wait(ctx context.Context) error {
 	}
 }
 
-// Close accepts no more calls, and finishes the calls that have begun. It claims no more messages, and finishes the
-// messages in flight. Then it closes the store. Close takes at most the time in the settings. The error names what did
-// not end in time.
+// Close accepts no more calls, and claims no more messages. It finishes the calls that have begun, and the messages in
+// flight. Then it closes the store. Close takes about the time in the settings at most: the last tenth is for what was
+// cut off. The error names what did not end in time. Call Close once.
 func (s *server) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.within, time.Second))
+	ctx, cancel := context.WithTimeout(context.Background(), s.within-s.within/10)
 	defer cancel()
 	var problems []error
 	note := func(part string, err error) {
@@ -373,10 +378,14 @@ func (s *server) Close() error {
 			problems = append(problems, fmt.Errorf("%s: %w", part, err))
 		}
 	}
+	close(s.stopping)
+	if s.dispatch != nil {
+		s.dispatch.Retire()
+	}
+	var parts sync.WaitGroup
 	if s.http != nil {
 		s.health.Stopping()
-		note("finish open requests", s.finishRequests(ctx))
-		s.outage.Stopped()
+		parts.Go(func() { s.finishRequests(ctx) })
 	} else if s.listener != nil {
 		_ = s.listener.Close()
 	}
@@ -384,12 +393,16 @@ func (s *server) Close() error {
 		_ = s.figures.Close()
 	}
 	if s.tasks != nil {
-		s.tasks.stop()
+		parts.Go(s.tasks.stop)
 	}
-	s.feeding.stop()
+	parts.Go(s.feeding.stop)
 	if s.events != nil { // this must end before the dispatcher gives up the lease, because the same lease makes this node the owner of webhooks
-		note("record deliveries of events", s.events.Stop(ctx))
+		half, cancel := context.WithTimeout(ctx, s.within/2)
+		note("record deliveries of events", s.events.Stop(half))
+		cancel()
 	}
+	parts.Wait()
+	s.outage.Stopped()
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))
 	}
@@ -414,26 +427,36 @@ func (s *server) Close() error {
 // completeWithin is how long a stop waits for the rest of incomplete requests.
 const completeWithin = time.Second
 
-// finishRequests accepts no more requests. It answers the requests that have arrived completely.
-func (s *server) finishRequests(ctx context.Context) error {
+// finishRequests accepts no more requests. It answers the requests that have arrived completely. After half of the time
+// for the stop, it ends their contexts, so that they are answered with [puntuale.ErrStopping]. After three quarters, it
+// closes the connections of callers that do not read their answers.
+func (s *server) finishRequests(ctx context.Context) {
 	finished := make(chan struct{})
 	defer close(finished)
+	half, releaseHalf := s.clock.After(s.within / 2)
+	defer releaseHalf()
+	late, releaseLate := s.clock.After(s.within * 3 / 4)
+	defer releaseLate()
 	go func() {
-		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // GiveUp is called again and again, because net/http also sets deadlines on these connections
+		for wait := min(completeWithin, s.within/2); ; {
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:
-				s.open.GiveUp()
+				s.open.GiveUp() // again and again, because net/http also sets deadlines on these connections
+				wait = completeWithin / 10
+			case <-half:
+				s.cut(puntuale.ErrStopping)
+			case <-late:
+				s.logger.Warn("connections are closed before their answers are complete", "connections", s.open.Count())
+				_ = s.http.Close()
 			case <-finished:
 				release()
 				return
 			}
+			release()
 		}
 	}()
-	s.control.EndFollowing() // otherwise the stop would wait for pages that follow the state of messages
-	err := s.http.Shutdown(ctx)
-	if err != nil {
+	if s.http.Shutdown(ctx) != nil {
 		_ = s.http.Close()
 	}
-	return err
 }

@@ -429,6 +429,7 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 			return puntuale.CampaignCheck{}, fmt.Errorf("check campaign %d: %w", stored.ID, err)
 		}
 	case <-timeout:
+	case <-c.control.stopping:
 	case <-ctx.Done():
 		return puntuale.CampaignCheck{}, context.Cause(ctx)
 	}
@@ -485,8 +486,8 @@ func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntua
 		if stored.State != puntuale.CampaignChecking || !now.Before(end) || now.Sub(stored.Alive) >= checkStale {
 			return stored.Checked, nil
 		}
-		if err := c.control.clock.Sleep(ctx, checkLook); err != nil {
-			return puntuale.CampaignCheck{}, err
+		if !c.Pause(ctx, checkLook) {
+			return stored.Checked, ctx.Err()
 		}
 	}
 }

@@ -88,6 +88,9 @@ func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb p
 		select {
 		case <-answered:
 		case <-fired:
+		case <-c.control.stopping:
+			release()
+			return puntuale.ErrStopping
 		case <-ctx.Done():
 			release()
 			return ctx.Err()

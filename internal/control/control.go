@@ -53,6 +53,9 @@ type Config struct {
 	// events are dropped.
 	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	Opener puntuale.MediaOpener // opens the files of replies; nil: the files cannot be opened
+	// Stopping is closed when the server begins to stop. Then all calls that only wait must end. If it is nil, they do not
+	// end early.
+	Stopping <-chan struct{}
 }
 
 // Control executes the calls of clients. It stores only caches, and checks their values before use. It is safe for
@@ -80,6 +83,8 @@ type Control struct {
 	files   fileChecks
 	take    func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	opener  puntuale.MediaOpener
+
+	stopping <-chan struct{}
 }
 
 // sessionSettings are the operator's settings for clients' sessions.
@@ -111,7 +116,7 @@ func New(cfg Config) *Control {
 		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, wakeup: cfg.Wakeup, vault: cfg.Vault,
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
-		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
+		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener, stopping: cfg.Stopping,
 		lists: listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
 	}
 	if c.devices.reported == nil {

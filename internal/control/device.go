@@ -239,19 +239,9 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, 
 	return held, nil
 }
 
-// Wait waits one second before the next check for due messages. It returns false if the request or the server ended.
-func (d *Device) Wait(ctx context.Context) bool {
-	c := d.client.control
-	fired, release := c.clock.After(time.Second)
-	defer release()
-	select {
-	case <-fired:
-		return true
-	case <-ctx.Done():
-	case <-c.Stopping():
-	}
-	return false
-}
+// Wait waits one second before the next check for due messages. It returns false if the request ended, or if the server
+// stops.
+func (d *Device) Wait(ctx context.Context) bool { return d.client.Pause(ctx, time.Second) }
 
 // lease parses how long a device wants to hold messages.
 func lease(f *request.Faults, seconds *int) time.Duration {

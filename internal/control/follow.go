@@ -24,8 +24,6 @@ type follows struct {
 	clients map[puntuale.ClientID]*followed
 	links   map[puntuale.ClientID]*linkWatch
 	all     int
-	ended   chan struct{} // closed when the server stops; nil: not created yet
-	closed  bool
 }
 
 // followed is one client whose messages some caller follows.
@@ -50,7 +48,7 @@ func (c *Client) Follow(known string) (*Following, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	own := f.clients[c.account.ID]
-	if f.closed || f.all >= followEntire || own != nil && own.followers >= followClient {
+	if f.all >= followEntire || own != nil && own.followers >= followClient {
 		return nil, errFollowers
 	}
 	if own == nil {
@@ -93,7 +91,7 @@ func (w *Following) Next(ctx context.Context) (string, error) {
 	for {
 		f.mu.Lock()
 		own := f.clients[w.client.account.ID]
-		version, changed, ended := own.version, own.changed, f.end()
+		version, changed := own.version, own.changed
 		f.mu.Unlock()
 		if version != "" && version != w.known {
 			w.known = version
@@ -101,38 +99,26 @@ func (w *Following) Next(ctx context.Context) (string, error) {
 		}
 		select {
 		case <-changed:
-		case <-ended:
-			return "", context.Canceled
+		case <-w.client.control.stopping:
+			return "", puntuale.ErrStopping
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
 	}
 }
 
-func (f *follows) end() chan struct{} {
-	if f.ended == nil {
-		f.ended = make(chan struct{})
+// Pause waits for the duration d. It returns false if the request ended, or if the server stops. A caller that waits
+// must then answer with what it has.
+func (c *Client) Pause(ctx context.Context, d time.Duration) bool {
+	fired, release := c.control.clock.After(d)
+	defer release()
+	select {
+	case <-fired:
+		return true
+	case <-ctx.Done():
+	case <-c.control.stopping:
 	}
-	return f.ended
-}
-
-// Stopping returns a channel that is closed when the server stops. Every caller that waits must then return.
-func (c *Control) Stopping() <-chan struct{} {
-	f := &c.follows
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.end()
-}
-
-// EndFollowing makes all callers of Next and AwaitSession return, because the server stops.
-func (c *Control) EndFollowing() {
-	f := &c.follows
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.closed {
-		f.closed = true
-		close(f.end())
-	}
+	return false
 }
 
 // poll reads the version periodically while some caller follows. If the store cannot be read, poll reports no change.

@@ -216,14 +216,14 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 	defer c.leaveLinks(w)
 	f := &c.control.follows
 	f.mu.Lock()
-	looked, ended := w.looked, f.end()
+	looked := w.looked
 	f.mu.Unlock()
 	s, err := c.Session(ctx, id)
 	for err == nil && seen(s) {
 		select {
 		case <-looked:
-		case <-ended:
-			return Session{}, context.Canceled
+		case <-c.control.stopping:
+			return Session{}, puntuale.ErrStopping
 		case <-ctx.Done():
 			return Session{}, ctx.Err()
 		}
@@ -245,7 +245,7 @@ func (c *Client) watchLinks() (*linkWatch, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := f.links[c.account.ID]
-	if f.closed || f.all >= followEntire || w != nil && w.waiting >= followClient {
+	if f.all >= followEntire || w != nil && w.waiting >= followClient {
 		return nil, errFollowers
 	}
 	if w == nil {

@@ -121,7 +121,7 @@ func (s *Sender) Start() {
 			return nil
 		}
 		cut()
-		if s.within(ctx, ended, recordWithin) {
+		if s.within(context.WithoutCancel(ctx), ended, recordWithin) {
 			return nil
 		}
 		giveUp()

@@ -146,6 +146,9 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	return nil
 }
 
+// Retire ends claiming, so that nothing more begins to leave. What is in flight goes on until Stop.
+func (d *Dispatcher) Retire() { d.sched.retire() }
+
 // Stop ends claiming, waits until everything in flight is recorded, frees the node's sessions and leaves the fleet.
 // After 20 s, or when ctx ends, it aborts the remaining attempts, which then count as unanswered. The error says which
 // work was not finished.

@@ -64,7 +64,6 @@ func (h *Health) Ready(w http.ResponseWriter, r *http.Request) {
 // Codes of the faults that this file reports.
 const (
 	faultServerNoDispatcher puntuale.ReasonCode = "server.no_dispatcher"
-	faultServerStopping     puntuale.ReasonCode = "server.stopping"
 	faultStoreSilent        puntuale.ReasonCode = "store.silent"
 )
 
@@ -72,7 +71,7 @@ const (
 // is in the log.
 func (h *Health) Probe(ctx context.Context) *puntuale.Error {
 	if h.stopping.Load() {
-		return notReady(faultServerStopping)
+		return puntuale.ErrStopping
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

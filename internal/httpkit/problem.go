@@ -63,6 +63,8 @@ type Fault struct {
 func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	var e *puntuale.Error
 	switch {
+	case errors.Is(context.Cause(ctx), puntuale.ErrStopping): // err is only a result of the stop
+		e = puntuale.ErrStopping
 	case errors.As(err, &e):
 	case ctx.Err() != nil: // the caller closed the connection, so nobody reads the answer
 		e = &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultCallGivenUp)}

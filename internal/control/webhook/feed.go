@@ -29,18 +29,19 @@ const waitEvery = 500 * time.Millisecond
 
 // Feed reads a client's events after a number. It is not safe for concurrent use.
 type Feed struct {
-	store puntuale.EventStore
-	cfg   Config
-	after int64
-	types puntuale.EventSet
-	limit int
-	Wait  time.Duration // the rest of the time to wait for the first event
+	client *control.Client
+	store  puntuale.EventStore
+	cfg    Config
+	after  int64
+	types  puntuale.EventSet
+	limit  int
+	Wait   time.Duration // the rest of the time to wait for the first event
 }
 
 // Feed checks a request, and returns the feed. Codes: invalid.
 func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	f := request.Faults(q.Unknown)
-	feed := &Feed{store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
+	feed := &Feed{client: c, store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
 	feed.after = int64(wholeNumber(&f, "after", q.After, 0, puntuale.MaxID, 0))
 	feed.limit = wholeNumber(&f, "limit", q.Limit, 1, request.MaxPageRows, request.PageRows)
 	feed.Wait = time.Duration(wholeNumber(&f, "wait", q.Wait, 0, maxWait, 0)) * time.Second
@@ -81,9 +82,10 @@ func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
 	return all, f.after, nil
 }
 
-// Pause waits before the next read of the feed. It returns false if the waiting time is over or the context ended.
+// Pause waits before the next read of the feed. It returns false if the waiting time is over, the request ended, or the
+// server stops.
 func (f *Feed) Pause(ctx context.Context) bool {
 	wait := min(waitEvery, f.Wait)
 	f.Wait -= wait
-	return wait > 0 && f.cfg.Clock.Sleep(ctx, wait) == nil
+	return wait > 0 && f.client.Pause(ctx, wait)
 }

@@ -326,7 +326,7 @@ func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, e
 		return puntuale.DeliveryResult{}, fmt.Errorf("read the secret of webhook %d: %w", w.ID, err)
 	}
 	e := puntuale.Event{Client: o.client, Type: puntuale.EventWebhookTest, At: o.cfg.Clock.Now()}
-	return o.cfg.Caller.Call(ctx, puntuale.WebhookTarget{Webhook: w, Secret: secret}, e), nil
+	return o.cfg.Caller.Call(ctx, puntuale.WebhookTarget{Webhook: w, Secret: secret}, e), ctx.Err() // a call that was cut off is no result
 }
 
 func webhookID(text string) (puntuale.WebhookID, error) {

@@ -53,9 +53,17 @@ func ReadBody(w http.ResponseWriter, r *http.Request, maxBytes int64, a *MemoryG
 			return nil, bodyTooLarge(maxBytes)
 		}
 		if err != nil {
-			return nil, &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallBodyBrokenOff), Err: err}
+			return nil, brokenOff(err)
 		}
 	}
+}
+
+// brokenOff returns the error for a body that ended early, because of the caller or because the server stops.
+func brokenOff(err error) error {
+	if errors.Is(err, puntuale.ErrStopping) {
+		return puntuale.ErrStopping
+	}
+	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallBodyBrokenOff), Err: err}
 }
 
 // CheckLength refuses a body with an announced length above maxBytes. Codes: too_large.
@@ -112,7 +120,7 @@ func (m *moving) Read(p []byte) (int, error) {
 	_ = m.out.SetWriteDeadline(now.Add(answerOn))
 	n, err := m.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallBodyBrokenOff), Err: err}
+		err = brokenOff(err)
 	}
 	return n, err
 }

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"puntuale"
 )
 
 // ConnectionLimiter bounds a server's open connections. If a new connection exceeds the limit, the limiter closes the
@@ -22,6 +24,7 @@ type ConnectionLimiter struct {
 
 	mu      sync.Mutex
 	open    map[net.Conn]*exchange
+	gaveUp  bool      // GiveUp was called
 	waiting list.List // connections (net.Conn) that wait for data of a request; the first has waited longest
 }
 
@@ -142,18 +145,29 @@ type watchedBody struct {
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		b.exchange.set(true)
+	case err != nil && b.exchange.all.stopping():
+		err = puntuale.ErrStopping
 	}
 	return n, err
 }
 
-// GiveUp ends all reads of requests that have not arrived completely. A handler that was reading a body answers that
-// the body could not be read. If the server was reading a header, it closes the connection.
+// GiveUp ends all reads of requests that have not arrived completely. A handler that was reading a body gets
+// [puntuale.ErrStopping]. If the server was reading a header, it closes the connection.
 func (c *ConnectionLimiter) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.gaveUp = true
 	for e := c.waiting.Front(); e != nil; e = e.Next() {
 		_ = e.Value.(net.Conn).SetReadDeadline(longAgo) //nolint:forcetypeassert // only connections are in the list; a failure means that the connection is closed
 	}
+}
+
+// stopping reports whether GiveUp was called.
+func (c *ConnectionLimiter) stopping() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gaveUp
 }

@@ -258,7 +258,7 @@ var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.
 // fault of the form, ShowRefused returns err.
 func (v *Request) ShowRefused(err error, f *view.Form, part, page templ.Component, fields ...string) error {
 	e, status := Refusal(err)
-	if e == nil {
+	if e == nil || v.Ctx().Err() != nil { // if the request was given up, err may be only a result of that
 		return err
 	}
 	v.Quiet = true
