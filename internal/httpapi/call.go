@@ -204,7 +204,10 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 func (a *api) received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
 	c = &call{}
 	if side == eitherSide {
-		side = caller.Side()
+		side = puntuale.ClientSide // its refusal is also the one for a device's token
+		if caller.Side() == puntuale.PartnerSide {
+			side = puntuale.PartnerSide
+		}
 	}
 	switch side {
 	case puntuale.PartnerSide:
