@@ -414,7 +414,7 @@ func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, f
 
 // listFrom stores the contacts that have at least one of the tags as a new list, which no campaign uses yet.
 func (c *Client) listFrom(ctx context.Context, of puntuale.Campaign, tags []string) (puntuale.RecipientList, error) {
-	u, err := c.control.lists.uploads.Begin(c.account.Partner)
+	u, err := c.beginUpload()
 	if err != nil {
 		return puntuale.RecipientList{}, err
 	}

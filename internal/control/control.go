@@ -56,6 +56,7 @@ type Config struct {
 	// Stopping is closed when the server begins to stop. Then all calls that only wait must end. If it is nil, they do not
 	// end early.
 	Stopping <-chan struct{}
+	Connections int // how many connections the server keeps open; 0: 4096
 }
 
 // Control executes the calls of clients. It stores only caches, and checks their values before use. It is safe for
@@ -79,6 +80,7 @@ type Control struct {
 	cache   startCache
 	answers answers
 	follows follows
+	shares  shares
 	lists   listSettings
 	files   fileChecks
 	take    func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
@@ -117,6 +119,7 @@ func New(cfg Config) *Control {
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener, stopping: cfg.Stopping,
+		shares: newShares(cmp.Or(cfg.Connections, defaultConnections)),
 		lists: listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
 	}
 	if c.devices.reported == nil {

@@ -12,8 +12,6 @@ import (
 const (
 	linkEvery     = time.Second // time between two reads of a client's sessions, to see changes of their links
 	followEvery   = 2 * time.Second
-	followClient  = 40
-	followEntire  = 1000
 	followAgainIn = 10 * time.Second
 )
 
@@ -23,7 +21,6 @@ type follows struct {
 	mu      sync.Mutex
 	clients map[puntuale.ClientID]*followed
 	links   map[puntuale.ClientID]*linkWatch
-	all     int
 }
 
 // followed is one client whose messages some caller follows.
@@ -38,6 +35,7 @@ type followed struct {
 type Following struct {
 	client   *Client
 	known    string
+	leave    func()
 	stopOnce sync.Once
 }
 
@@ -47,10 +45,11 @@ func (c *Client) Follow(known string) (*Following, error) {
 	f := &c.control.follows
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	own := f.clients[c.account.ID]
-	if f.all >= followEntire || own != nil && own.followers >= followClient {
+	leave, ok := c.followShare()
+	if !ok {
 		return nil, errFollowers
 	}
+	own := f.clients[c.account.ID]
 	if own == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		own = &followed{stop: stop, changed: make(chan struct{})}
@@ -61,8 +60,12 @@ func (c *Client) Follow(known string) (*Following, error) {
 		go c.poll(ctx, own)
 	}
 	own.followers++
-	f.all++
-	return &Following{client: c, known: known}, nil
+	return &Following{client: c, known: known, leave: leave}, nil
+}
+
+// followShare counts one more open page of the client. It returns false if there are too many.
+func (c *Client) followShare() (leave func(), ok bool) {
+	return c.control.shares.pages.TryEnter(c.Holders(clientPages)...)
 }
 
 const faultMessageTooManyLook puntuale.ReasonCode = "message.too_many_look"
@@ -76,7 +79,7 @@ func (w *Following) Stop() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		own := f.clients[w.client.account.ID]
-		f.all--
+		w.leave()
 		if own.followers--; own.followers == 0 {
 			own.stop()
 			delete(f.clients, w.client.account.ID)
@@ -106,6 +109,9 @@ func (w *Following) Next(ctx context.Context) (string, error) {
 		}
 	}
 }
+
+// Stopping is closed when the server begins to stop.
+func (c *Client) Stopping() <-chan struct{} { return c.control.stopping }
 
 // Pause waits for the duration d. It returns false if the request ended, or if the server stops. A caller that waits
 // must then answer with what it has.

@@ -104,6 +104,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			a.refuse(w, r, a.unknownCaller(r, err))
 			return
 		}
+		admission.Owned(r.Context(), c.owningPartner(), c.callerKey())
 		c.pass, c.account = pass, a.admits.Budget.Open(c.callerKey())
 		defer c.account.Close()
 		if patient, err = a.read(patient, w, r, c, op, known); err != nil {
@@ -204,7 +205,10 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 func (a *api) received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
 	c = &call{}
 	if side == eitherSide {
-		side = caller.Side()
+		side = puntuale.ClientSide // its refusal is also the one for a device's token
+		if caller.Side() == puntuale.PartnerSide {
+			side = puntuale.PartnerSide
+		}
 	}
 	switch side {
 	case puntuale.PartnerSide:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/semaphore"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 // download follows redirects from the address to a file, and stores the file. The time limit does not include the wait
 // for slots.
 func (f *Fetcher) download(m *file, u *url.URL) error {
-	leave, err := f.clients.enter(m.ctx, m.key.client)
+	leave, err := f.clients.Enter(m.ctx, semaphore.Holder{Key: m.key.client, Slots: f.cfg.PerClient})
 	if err != nil {
 		return err
 	}
@@ -46,12 +47,13 @@ func (f *Fetcher) download(m *file, u *url.URL) error {
 // hop makes one request. The argument left is the time limit. hop returns the target of a redirect, or nil if the
 // answer is the file.
 func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, took time.Duration, err error) {
-	leaveHost, err := f.hosts.enter(m.ctx, strings.ToLower(u.Hostname()))
+	client := semaphore.Holder{Key: m.key.client}
+	leaveHost, err := f.hosts.Enter(m.ctx, semaphore.Holder{Key: strings.ToLower(u.Hostname()), Slots: f.cfg.PerHost}, client)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer leaveHost()
-	leave, err := f.all.enter(m.ctx, struct{}{})
+	leave, err := f.all.Enter(m.ctx, client)
 	if err != nil {
 		return nil, 0, err
 	}

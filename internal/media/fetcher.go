@@ -14,6 +14,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/semaphore"
 )
 
 // Config contains the settings of [New]. Folder and Clock must be set. Zero means the default.
@@ -46,9 +47,9 @@ type Fetcher struct {
 	cfg       Config
 	root      *os.Root
 	transport *http.Transport
-	all       *gate[struct{}]
-	hosts     *gate[string]
-	clients   *gate[puntuale.ClientID]
+	all       *semaphore.Semaphore // requests, which the clients make in rotation
+	hosts     *semaphore.Semaphore // requests to each host, which the clients make in rotation
+	clients   *semaphore.Semaphore // downloads of each client
 
 	ctx   context.Context
 	close context.CancelCauseFunc
@@ -72,7 +73,7 @@ func New(cfg Config) (*Fetcher, error) {
 	}
 	f := &Fetcher{
 		cfg: cfg, root: root, files: map[key]*file{},
-		all: newGate[struct{}](cfg.MaxConcurrent), hosts: newGate[string](cfg.PerHost), clients: newGate[puntuale.ClientID](cfg.PerClient),
+		all: semaphore.New(cfg.MaxConcurrent), hosts: semaphore.New(0), clients: semaphore.New(0),
 		transport: &http.Transport{
 			Proxy:                  nil, // no proxy, because a proxy would make connections without a check
 			DialContext:            newDialer(cfg).dial,

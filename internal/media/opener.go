@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/semaphore"
 )
 
 // Limits of opening the files of replies. Each open file uses disk space and a slot until it is closed.
@@ -22,8 +22,7 @@ const (
 // concurrent use.
 type Opener struct {
 	openerOf func(puntuale.Session) puntuale.MediaOpener
-	all      *gate[struct{}]
-	clients  *gate[puntuale.ClientID]
+	slots    *semaphore.Semaphore
 }
 
 var _ puntuale.MediaOpener = (*Opener)(nil)
@@ -31,7 +30,7 @@ var _ puntuale.MediaOpener = (*Opener)(nil)
 // NewOpener returns an opener. The function openerOf returns the connector of a session, or nil if the session's
 // network has no files.
 func NewOpener(openerOf func(puntuale.Session) puntuale.MediaOpener) *Opener {
-	return &Opener{openerOf: openerOf, all: newGate[struct{}](opensAtOnce), clients: newGate[puntuale.ClientID](opensPerClient)}
+	return &Opener{openerOf: openerOf, slots: semaphore.New(opensAtOnce)}
 }
 
 // OpenMedia fetches the file; see [puntuale.MediaOpener]. One client cannot use all slots.
@@ -51,21 +50,17 @@ func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.R
 		leave()
 		return nil, err
 	}
-	f.ReadCloser = &openFile{f.ReadCloser, sync.OnceFunc(leave)}
+	f.ReadCloser = &openFile{f.ReadCloser, leave}
 	return f, nil
 }
 
-// enter waits for a slot of the client, and then for a slot among all open files.
+// enter waits for a slot.
 func (o *Opener) enter(ctx context.Context, client puntuale.ClientID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	leaveClient, err := o.clients.enter(ctx, client)
+	leave, err = o.slots.Enter(ctx, semaphore.Holder{Key: client, Slots: opensPerClient})
 	if err == nil {
-		var leaveAll func()
-		if leaveAll, err = o.all.enter(ctx, struct{}{}); err == nil {
-			return func() { leaveAll(); leaveClient() }, nil
-		}
-		leaveClient()
+		return leave, nil
 	}
 	return nil, &puntuale.Error{Code: puntuale.CodeOverloaded, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), RetryAfter: openWithin, Err: err}
 }

@@ -16,6 +16,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/semaphore"
 	"puntuale/internal/store/migration"
 )
 
@@ -61,7 +62,7 @@ type DB struct {
 	dbs     []*sql.DB
 
 	readPools
-	ListSlots listSlots // let each client read only one list at a time
+	listSlots *semaphore.Semaphore // let each client read only one list at a time
 
 	LocalClock clock.Clock // this machine's clock, even if Config.Clock is another clock
 
@@ -122,7 +123,7 @@ func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if cfg.ListTimeout <= 0 {
 		cfg.ListTimeout = listTimeout
 	}
-	s := &DB{Options: o, Config: cfg, LocalClock: clock.System(), Dialect: &Dialect{Timeline: untimed}, Writes: NewEffect("write"), failure: failure{closed: make(chan struct{})}}
+	s := &DB{Options: o, Config: cfg, listSlots: semaphore.New(0), LocalClock: clock.System(), Dialect: &Dialect{Timeline: untimed}, Writes: NewEffect("write"), failure: failure{closed: make(chan struct{})}}
 	var err error
 	switch database := cfg.Database; {
 	case database == "" && cfg.Data == "":
