@@ -71,6 +71,7 @@ type server struct {
 	figures  *http.Server // a separate server for /metrics; nil: there is none
 	served   chan error   // receives the error that ended an HTTP server
 	open     *admission.ConnectionLimiter
+	memory   *admission.MemoryBudget // for all requests, and for what other servers answer
 	outage   *logging.Outage
 	clock    clock.Clock
 	logger   *slog.Logger
@@ -127,6 +128,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			return nil, opening(err, &cfg.baseSettings)
 		}
 	}
+	s.memory = admission.NewMemoryBudget(memoryBudget, meter.Refused)
 	vault, err := openVault(ctx, &cfg, s.store)
 	if err != nil {
 		return nil, err
@@ -193,6 +195,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		},
 		Opener: opener,
 	})
+	meter.WatchStoredBytes(s.control.MostStored)
 	var mails puntuale.MailStore
 	if cfg.SMTP != "" {
 		mails = s.store
@@ -246,7 +249,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 
 // newHTTP makes the HTTP server, which does not serve yet.
 func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, error) {
-	admit := newLimits(cfg, m)
+	admit := newLimits(cfg, s.memory, m)
 	api, err := s.newAPI(cfg, m, admit)
 	if err != nil {
 		return nil, err

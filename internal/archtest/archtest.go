@@ -275,6 +275,9 @@ func (c *checker) file(name string, source []byte) error {
 	if folder != "internal/clock" && !testPackage(folder) {
 		c.checkClock(name, parsed, line)
 	}
+	if !testPackage(folder) {
+		c.checkBodies(name, parsed, line)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -83,7 +84,11 @@ func (s *server) send(ctx context.Context, method, path string, in body, out any
 	if err != nil {
 		return err //nolint:wrapcheck // the caller reads its kind
 	}
-	if err := outside.Chatwoot.Parse(text, out); err != nil { // a program other than Chatwoot answers at this address
+	err = outside.Chatwoot.Parse(text, out)
+	if _, large := errors.AsType[*outside.TooLargeError](err); large {
+		return err //nolint:wrapcheck // the caller reads its kind
+	}
+	if err != nil { // a program other than Chatwoot answers at this address
 		return &refusal{puntuale.ChatwootAnswer{Status: http.StatusBadGateway, Text: string(text[:min(len(text), puntuale.MaxWebhookAnswer)])}}
 	}
 	return nil

@@ -78,6 +78,7 @@ type Control struct {
 	follows follows
 	lists   listSettings
 	files   fileChecks
+	bytes   storedBytes
 	take    func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	opener  puntuale.MediaOpener
 }

@@ -216,7 +216,12 @@ func whyNone(ctx context.Context, err error) puntuale.Reason {
 	var network *net.OpError
 	var timeout net.Error
 	var invalid *url.Error
+	var large *outside.TooLargeError
 	switch {
+	case errors.As(err, &large):
+		return puntuale.Because(puntuale.ReasonAnswerTooLarge)
+	case puntuale.CodeOf(err) == puntuale.CodeOverloaded, puntuale.CodeOf(err) == puntuale.CodeRateLimited: // no memory for the answer
+		return puntuale.Because(puntuale.ReasonWebhookTimeout)
 	case media.Forbidden(err) || errors.As(err, &invalid):
 		return puntuale.Because(puntuale.ReasonWebhookAddress)
 	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert):

@@ -22,6 +22,12 @@ var foreignCalls = map[string]foreign{
 		_, err := tenant.Start(context.Background(), other.Run(phone, Begin, 1)) // uses the other client's sequence and session
 		return nil, err
 	},
+	"AddBytes": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		if added, err := tenant.AddBytes(context.Background(), Day, 1, 0); added || err != nil {
+			return added, err
+		}
+		return nil, nil
+	},
 	"LastStarted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		return tenant.LastStarted(context.Background(), 10)
 	},
