@@ -108,8 +108,8 @@ type ChatwootConversations interface {
 type ChatwootCaller interface {
 	// MakeInbox returns the id of the account's inbox whose webhook is address. If there is no such inbox, MakeInbox
 	// creates one with the given name. If the link already has an inbox, MakeInbox sets the webhook of that inbox.
-	// Codes: invalid, with a fault at the part of the request that the server refused, or if it gave no usable answer;
-	// rate_limited and overloaded, if the client or all clients make too many links at once, or if memory is short.
+	// Codes: invalid, with a fault at the part of the request that the server refused; also if there is no usable answer.
+	// rate_limited and overloaded, if too many links are made at once, or if memory is short.
 	MakeInbox(ctx context.Context, l ChatwootLink, token, name, address string) (int64, error)
 	// SendEvent reports an event to Chatwoot. The argument repeat is true if an earlier attempt failed, because
 	// Chatwoot may then have the event already. The answer's Status is the HTTP status of the request that decided the

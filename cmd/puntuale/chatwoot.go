@@ -50,7 +50,7 @@ const (
 )
 
 // payer opens the memory grants of clients, for answers of other servers that no call waits for.
-func (s *server) payer() outside.Memory {
+func (s *server) payer() outside.MemoryGrants {
 	return func(client puntuale.ClientID) (puntuale.MemoryGrant, func()) {
 		grant := s.memory.Open(admission.CallerKey{Side: puntuale.ClientSide, ID: int64(client)})
 		return grant, grant.Close

@@ -25,7 +25,7 @@ func (r *chatwootRig) report(inbox int64, conversation int, identifier string) i
 	return got.StatusCode
 }
 
-// TestChatwootStoresKnownPersonsOnly: events about a text that is no number, or about a person whom the client does not
+// TestChatwootStoresKnownPersonsOnly: events about a text that is no number, or about a person that the client does not
 // know, store nothing. An event about a person with another spelling of the number is about this person.
 func TestChatwootStoresKnownPersonsOnly(t *testing.T) {
 	t.Parallel()

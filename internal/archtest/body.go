@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// bodyReaders are functions that read a body without the bounds of internal/outside. A body of a request has its own
-// reader, http.MaxBytesReader.
+// bodyReaders are functions that read a body without the bounds of internal/outside. Package
+// admission reads the bodies of requests.
 var bodyReaders = []string{"io.ReadAll", "io.ReadFull", "io.Copy", "io.CopyN", "io.LimitReader", "json.NewDecoder", "bufio.NewReader", "bufio.NewScanner", "xml.NewDecoder"}
 
 // checkBodies reports every body that a file gives to one of bodyReaders.

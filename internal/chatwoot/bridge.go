@@ -23,9 +23,9 @@ import (
 // Config is what [New] needs. Store, HTTP and Message must be set.
 type Config struct {
 	Store  puntuale.ChatwootConversations
-	HTTP   http.RoundTripper // must reach only addresses that the operator permits
-	Memory outside.Memory    // pays for the answers that no call waits for; nil: they are only bounded
-	Within time.Duration     // the time limit for all requests of one event; default [defaultWithin]
+	HTTP   http.RoundTripper    // must reach only addresses that the operator permits
+	Memory outside.MemoryGrants // pays for the answers that no call waits for; nil: they are only bounded
+	Within time.Duration        // the time limit for all requests of one event; default [defaultWithin]
 	// Open fetches the file of a reply. nil: Chatwoot gets only the file's name.
 	Open func(ctx context.Context, client puntuale.ClientID, r puntuale.Reply) (*puntuale.ReplyFile, error)
 	// Message returns a client's message with its content. Codes: not_found.

@@ -8,7 +8,7 @@ type Kind struct {
 	MaxBytes int64         // the most bytes, after decompression
 	MaxJSON  int           // the most JSON values, nested at most maxDepth deep; 0: the data are not decoded
 	Within   time.Duration // how long the data may take after their header
-	Free     int64         // so many bytes are not charged; see [Memory]
+	Free     int64         // so many bytes are not charged; see [MemoryGrants]
 	Payer    string        // who is charged for the memory, or what bounds it otherwise
 }
 
@@ -47,7 +47,6 @@ var (
 	CommandFile = Kind{Name: "file of a command", MaxBytes: 1 << 30, Within: 30 * time.Minute, Payer: payDisk}
 )
 
-// Kinds is the table of all kinds. Two kinds have their own readers, because they are no HTTP answers to this program:
-// media files (package media; a budget of disk space), and bodies of requests (package admission). DNS answers have at
-// most 64 KiB.
+// Kinds is the table of all kinds. Package media reads the files of callers' addresses, within a budget of disk space.
+// Package admission reads the bodies of requests. DNS answers have at most 64 KiB.
 var Kinds = []*Kind{&Chatwoot, &Gateway, &Graph, &Webhook, &Push, &WhatsApp, &ReplyFile, &Mail, &Command, &CommandFile}

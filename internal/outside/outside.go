@@ -14,13 +14,13 @@ import (
 	"puntuale/internal/payload"
 )
 
-// Memory opens a client's memory grant, for work that no call waits for. done gives the memory back. A nil Memory has no
-// limit.
-type Memory func(client puntuale.ClientID) (grant puntuale.MemoryGrant, done func())
+// MemoryGrants opens a client's memory grant, for work that no call waits for. done gives the memory back. A nil
+// MemoryGrants has no limit.
+type MemoryGrants func(client puntuale.ClientID) (grant puntuale.MemoryGrant, done func())
 
 // Charge returns a context in which answers are charged to the client. The caller must call done when it no longer uses
 // the answers. If the context has a grant already, a call waits for the answers, and this call pays.
-func (m Memory) Charge(ctx context.Context, client puntuale.ClientID) (_ context.Context, done func()) {
+func (m MemoryGrants) Charge(ctx context.Context, client puntuale.ClientID) (_ context.Context, done func()) {
 	if m == nil || puntuale.HasMemoryGrant(ctx) {
 		return ctx, func() {}
 	}

@@ -81,13 +81,14 @@ func serveHostile(t *testing.T, attack http.HandlerFunc) *http.Response {
 // bounds, and takes little memory.
 func TestEveryReadIsBounded(t *testing.T) {
 	for _, kind := range outside.Kinds {
-		k := *kind
-		k.MaxBytes = min(k.MaxBytes, 4<<20) // a file of 1 GiB would only take time
-		if k.MaxBytes <= 0 || k.Within <= 0 || k.Payer == "" || k.Name == "" {
-			t.Errorf("%+v has no bounds", k)
+		bounds := *kind
+		bounds.MaxBytes = min(bounds.MaxBytes, 4<<20) // a file of 1 GiB would only take time
+		if bounds.MaxBytes <= 0 || bounds.Within <= 0 || bounds.Payer == "" || bounds.Name == "" {
+			t.Errorf("%+v has no bounds", bounds)
 		}
 		for name, attack := range hostile {
-			t.Run(k.Name+"/"+name, func(t *testing.T) {
+			t.Run(bounds.Name+"/"+name, func(t *testing.T) {
+				k := bounds
 				if name == "a drop at a time" {
 					k.Within = 50 * time.Millisecond
 				}
@@ -149,7 +150,7 @@ func TestAnswersAreCharged(t *testing.T) {
 func TestWhoPays(t *testing.T) {
 	t.Parallel()
 	opened, closed := 0, 0
-	m := outside.Memory(func(client puntuale.ClientID) (puntuale.MemoryGrant, func()) {
+	m := outside.MemoryGrants(func(client puntuale.ClientID) (puntuale.MemoryGrant, func()) {
 		if client != 7 {
 			t.Errorf("client %d pays", client)
 		}
@@ -163,7 +164,7 @@ func TestWhoPays(t *testing.T) {
 	if opened != 1 || closed != 1 || !puntuale.HasMemoryGrant(ctx) {
 		t.Errorf("%d grants opened, %d closed", opened, closed)
 	}
-	if _, done := outside.Memory(nil).Charge(t.Context(), 7); done == nil {
+	if _, done := outside.MemoryGrants(nil).Charge(t.Context(), 7); done == nil {
 		t.Error("without a budget there is nothing to call")
 	}
 }

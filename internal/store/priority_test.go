@@ -82,8 +82,8 @@ func TestWritersAreFair(t *testing.T) {
 	})
 }
 
-// TestWritersAreFairInBytes checks that large tasks of one owner do not delay another owner: a large task counts as
-// several tasks, and a transaction takes only a few of them.
+// TestWritersAreFairInBytes checks that large tasks of one owner do not delay another owner. A large task counts as
+// several tasks.
 func TestWritersAreFairInBytes(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {

@@ -22,7 +22,7 @@ type Config struct {
 
 	Media     puntuale.MediaSource // checks the address of a file, which the gateway then fetches; nil: media are refused
 	Transport http.RoundTripper    // must reach only the hosts that the operator allows
-	Memory    outside.Memory       // pays for the answers of gateways; nil: they are only bounded
+	Memory    outside.MemoryGrants // pays for the answers of gateways; nil: they are only bounded
 	Public    string               // this server's address, for webhooks; "": gateways cannot report
 
 	// The connector calls Report at each change of a session's link. Report must never block.

@@ -178,8 +178,8 @@ func testUncounted(t *testing.T, w *World) {
 	}
 }
 
-// testStoredBytes checks that the bytes of a client's calls never exceed the limit of a day, however many calls of two
-// nodes count at the same time. Other days do not count.
+// testStoredBytes checks that the bytes of a client's calls never exceed the limit of a day. Calls of two nodes count at
+// the same time. Other days do not count.
 func testStoredBytes(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	second := w.DB.Open(t) // the store of another node
