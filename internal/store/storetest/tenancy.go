@@ -22,11 +22,14 @@ var foreignCalls = map[string]foreign{
 		_, err := tenant.Start(context.Background(), other.Run(phone, Begin, 1)) // uses the other client's sequence and session
 		return nil, err
 	},
-	"AddBytes": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		if added, err := tenant.AddBytes(context.Background(), Day, 1, 0); added || err != nil {
-			return added, err
+	"AddBytes": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if ok, err := other.Tenant.AddBytes(context.Background(), Day, 1, 1); !ok || err != nil {
+			return "the other", err
 		}
-		return nil, nil
+		if ok, err := tenant.AddBytes(context.Background(), Day, 1, 1); !ok || err != nil {
+			return "mine, because of the other's bytes", err
+		}
+		return []string{}, nil
 	},
 	"LastStarted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		return tenant.LastStarted(context.Background(), 10)
