@@ -94,6 +94,12 @@ func WithMemoryGrant(ctx context.Context, r MemoryGrant) context.Context {
 	return context.WithValue(ctx, memoryGrantKey{}, r)
 }
 
+// HasMemoryGrant reports whether ctx contains a memory grant.
+func HasMemoryGrant(ctx context.Context) bool {
+	_, ok := ctx.Value(memoryGrantKey{}).(MemoryGrant)
+	return ok
+}
+
 // TakeMemory asks the memory grant in ctx for more memory, in bytes. A call without a grant has no limit. Codes: see
 // [MemoryGrant].
 func TakeMemory(ctx context.Context, bytes int64) error {

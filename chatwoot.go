@@ -99,7 +99,8 @@ type ChatwootConversations interface {
 	// StoreChatwootConversation stores c, except whether the conversation is assigned to an agent.
 	StoreChatwootConversation(ctx context.Context, c ChatwootConversation) error
 	// AssignChatwoot stores whether an agent is assigned to the person's conversation now. While an agent is assigned,
-	// automations do not act for the person. If the link has no inbox, AssignChatwoot changes nothing.
+	// automations do not act for the person. If the link has no inbox, or if the client does not know the person,
+	// AssignChatwoot changes nothing.
 	AssignChatwoot(ctx context.Context, id WebhookID, client ClientID, phone string, assigned bool, now time.Time) error
 }
 
@@ -107,7 +108,8 @@ type ChatwootConversations interface {
 type ChatwootCaller interface {
 	// MakeInbox returns the id of the account's inbox whose webhook is address. If there is no such inbox, MakeInbox
 	// creates one with the given name. If the link already has an inbox, MakeInbox sets the webhook of that inbox.
-	// Codes: invalid, with a fault at the part of the request that the server refused; unavailable (no usable answer).
+	// Codes: invalid, with a fault at the part of the request that the server refused; also if there is no usable answer.
+	// rate_limited and overloaded, if too many links are made at once, or if memory is short.
 	MakeInbox(ctx context.Context, l ChatwootLink, token, name, address string) (int64, error)
 	// SendEvent reports an event to Chatwoot. The argument repeat is true if an earlier attempt failed, because
 	// Chatwoot may then have the event already. The answer's Status is the HTTP status of the request that decided the
@@ -126,5 +128,6 @@ type ChatwootAnswer struct {
 const (
 	FaultChatwootToken   ReasonCode = "chatwoot.token"   // the access token is wrong, or may not create inboxes
 	FaultChatwootMissing ReasonCode = "chatwoot.missing" // there is no such account or inbox
+	FaultChatwootBusy    ReasonCode = "chatwoot.busy"    // another link of the client waits for its Chatwoot server
 	FaultChatwootAnswer  ReasonCode = "chatwoot.answer"  // no answer, or an answer that is not from Chatwoot; {1}: the HTTP status, or 0 without an answer
 )

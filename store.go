@@ -62,6 +62,10 @@ type RunStore interface {
 	// different body. not_found: the sequence or session is gone.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
 
+	// AddBytes adds n to the bytes that the client's calls have stored on the day. If the sum would exceed most, AddBytes
+	// adds nothing and returns false.
+	AddBytes(ctx context.Context, day Date, n, most int64) (bool, error)
+
 	// LastStarted lists at most limit sequences. The sequence that was started last comes first. LastStarted reads only
 	// the client's last 2,000 calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)

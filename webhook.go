@@ -197,7 +197,8 @@ const (
 	ReasonWebhookUnreachable ReasonCode = "webhook.unreachable" // the connection failed
 	ReasonWebhookCertificate ReasonCode = "webhook.certificate"
 	ReasonWebhookTimeout     ReasonCode = "webhook.timeout"
-	ReasonWebhookClosed      ReasonCode = "webhook.closed"  // the connection ended without an answer
+	ReasonWebhookClosed      ReasonCode = "webhook.closed" // the connection ended without an answer
+	ReasonAnswerTooLarge     ReasonCode = "webhook.answer_too_large"
 	ReasonWebhookGarbage     ReasonCode = "webhook.garbage" // the answer is not HTTP
 	ReasonWebhookSecret      ReasonCode = "webhook.secret"  // this server cannot open the secret
 )

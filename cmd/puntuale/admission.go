@@ -14,10 +14,10 @@ const memoryBudget = 96 << 20
 const unknownCallerBurst = 10
 
 // newLimits makes the limits that the API, the dashboards and the webhooks share.
-func newLimits(cfg serverConfig, m *metrics.Meter) admission.Limits {
+func newLimits(cfg serverConfig, memory *admission.MemoryBudget, m *metrics.Meter) admission.Limits {
 	a := admission.Limits{
 		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), LongestWait: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
-		Budget:         admission.NewMemoryBudget(memoryBudget, m.Refused),
+		Budget:         memory,
 		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](cfg.AnonymousRate, int(unknownCallerBurst*cfg.AnonymousRate), cfg.Clock.Now),
 	}
 	m.WatchAdmission(func() (atWork, waiting int) {

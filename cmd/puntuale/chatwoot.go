@@ -12,14 +12,16 @@ import (
 	"puntuale/internal/catalogue"
 	"puntuale/internal/chatwoot"
 	"puntuale/internal/control"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/media"
+	"puntuale/internal/outside"
 )
 
 // openChatwoot makes the bridge to Chatwoot servers, and the webhook for their requests. Every node has both.
 func (s *server) openChatwoot(cfg *serverConfig, vault *auth.Vault) {
 	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed these networks
 	s.chatwoot = chatwoot.New(chatwoot.Config{
-		Store: s.store, HTTP: media.WebhookTransport(allowed, nil), Open: s.openReplyFile, Name: s.contactName,
+		Store: s.store, HTTP: media.WebhookTransport(allowed, nil), Memory: s.payer(), Open: s.openReplyFile, Name: s.contactName,
 		Message: func(ctx context.Context, client puntuale.ClientID, id puntuale.MessageID) (puntuale.MessageDetail, error) {
 			found, err := s.store.Tenant(client).Details(ctx, []puntuale.MessageID{id})
 			if err == nil && len(found) == 0 {
@@ -31,12 +33,37 @@ func (s *server) openChatwoot(cfg *serverConfig, vault *auth.Vault) {
 			return found[0], nil
 		},
 	})
+	pace := admission.NewRateLimiter[puntuale.WebhookID](agentRate, agentBurst, cfg.Clock.Now)
 	s.agents = chatwoot.NewWebhook(chatwoot.WebhookConfig{
-		Store: s.store, Mark: vault.Mark, ReadBody: readDelivery, Answer: s.answerOfAgent, Sentence: sayRefusal, Clock: cfg.Clock, Logger: cfg.Logger,
+		Store: s.store, Mark: vault.Mark, ReadBody: readDelivery, Pace: pace.Take, Person: s.personOfAgent, Answer: s.answerOfAgent, Sentence: sayRefusal, Clock: cfg.Clock, Logger: cfg.Logger,
 	}, s.chatwoot, func(t *puntuale.WebhookTarget) (string, error) {
 		token, err := vault.Open(puntuale.SealedWebhook, t.SealPlace(), t.Secret.Present)
 		return string(token), err
 	})
+}
+
+// A link may report this many events a second, and this many more in one burst. An agent who assigns all conversations of
+// a page makes a few hundred.
+const (
+	agentRate  = 20
+	agentBurst = 500
+)
+
+// payer opens the memory grants of clients, for answers of other servers that no call waits for.
+func (s *server) payer() outside.MemoryGrants {
+	return func(client puntuale.ClientID) (puntuale.MemoryGrant, func()) {
+		grant := s.memory.Open(admission.CallerKey{Side: puntuale.ClientSide, ID: int64(client)})
+		return grant, grant.Close
+	}
+}
+
+// personOfAgent parses a person's number or id that Chatwoot reports. Codes: invalid.
+func (s *server) personOfAgent(ctx context.Context, client puntuale.ClientID, text string) (string, error) {
+	c, err := s.control.OfNetwork(ctx, client)
+	if err != nil {
+		return "", err
+	}
+	return c.ParseRecipient(text)
 }
 
 // openReplyFile fetches the file of a client's reply.
@@ -79,10 +106,17 @@ func (s *server) answerOfAgent(ctx context.Context, a chatwoot.AgentMessage) err
 	if err := json.Unmarshal(request, &members); err != nil {
 		return err
 	}
+	refund, err := c.Spend(ctx, int64(len(request)))
+	if err != nil {
+		return err
+	}
 	_, err = c.Answer(ctx, control.SingleCall{
 		Phone: a.Phone, Fields: members, Session: a.Session.String(), Name: "Chatwoot", Reference: control.Reference{Query: a.Reference}, Body: request,
 		Scope: "POST " + puntuale.ChatwootWebhooks, Key: a.Reference + "/" + strconv.Itoa(a.Part),
 	})
+	if err != nil {
+		refund()
+	}
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 type chatwootRig struct {
 	*officialRig
 	peer *chatwoottest.Server
+	dir  string // the server's folder
 }
 
 func newChatwoot(t *testing.T) *chatwootRig {
@@ -21,7 +22,7 @@ func newChatwoot(t *testing.T) *chatwootRig {
 	term := newConsole(t, nil)
 	const public = "https://puntuale.example"
 	server := start(t, term, "serve", "--sandbox", "--addr", "127.0.0.1:0", "--data", "data", "--webhook-allow", "127.0.0.0/8", "--public-url", public, "--log-level", "debug")
-	r := &chatwootRig{newOfficial(t, graphtest.New(t, graphtest.NewNumber("101")), term, []string{"--data", "data"}, server), peer}
+	r := &chatwootRig{newOfficial(t, graphtest.New(t, graphtest.NewNumber("101")), term, []string{"--data", "data"}, server), peer, term.dir}
 	peer.Rewrite(func(address string) string { return r.base + strings.TrimPrefix(address, public) })
 	return r
 }

@@ -3,13 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"time"
+
+	"puntuale/internal/outside"
 )
 
 // healthCommand asks a running server whether it is ready, as a load balancer does with /readyz. A container without a
@@ -72,11 +72,10 @@ func ask(ctx context.Context, asker *http.Client, url string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusOK {
-		return nil
-	}
 	var problem struct{ Title, Detail string }
-	_ = json.NewDecoder(io.LimitReader(response.Body, 4<<10)).Decode(&problem) // without a body, the command reports only the status
+	if response.StatusCode == http.StatusOK {
+		return response.Body.Close()
+	}
+	_ = outside.Command.Decode(ctx, response.Body, &problem) // without a body, the command reports only the status
 	return errors.New(cmp.Or(problem.Detail, problem.Title, response.Status))
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"rsc.io/qr"
+
+	"puntuale/internal/outside"
 )
 
 // linkCommand links a session to a phone. It shows the code in the terminal.
@@ -91,8 +93,7 @@ func askLink(ctx context.Context, asker *http.Client, method, url, key string, b
 	if err != nil {
 		return v, err
 	}
-	defer response.Body.Close()
-	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&v) // if there is no body, the status is enough
+	_ = outside.Command.Decode(ctx, response.Body, &v) // if there is no body, the status is enough
 	if response.StatusCode != http.StatusOK {
 		return v, errors.New(cmp.Or(v.Problem, response.Status))
 	}

@@ -72,6 +72,7 @@ type server struct {
 	figures  *http.Server // a separate server for /metrics; nil: there is none
 	served   chan error   // receives the error that ended an HTTP server
 	open     *admission.ConnectionLimiter
+	memory   *admission.MemoryBudget // for all requests, and for what other servers answer
 	outage   *logging.Outage
 	clock    clock.Clock
 	logger   *slog.Logger
@@ -130,6 +131,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			return nil, opening(err, &cfg.baseSettings)
 		}
 	}
+	s.memory = admission.NewMemoryBudget(memoryBudget, meter.Refused)
 	vault, err := openVault(ctx, &cfg, s.store)
 	if err != nil {
 		return nil, err
@@ -196,6 +198,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		},
 		Opener: opener, Stopping: s.stopping, Connections: cfg.Connections,
 	})
+	meter.WatchStoredBytes(s.control.MostStored)
 	var mails puntuale.MailStore
 	if cfg.SMTP != "" {
 		mails = s.store
@@ -249,7 +252,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 
 // newHTTP makes the HTTP server, which does not serve yet.
 func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, error) {
-	admit := newLimits(cfg, m)
+	admit := newLimits(cfg, s.memory, m)
 	api, err := s.newAPI(cfg, m, admit)
 	if err != nil {
 		return nil, err

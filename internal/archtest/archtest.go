@@ -54,8 +54,9 @@ var Rules = []Rule{
 	{Package: "internal/payload", Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/price", Module: []string{"."}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/auth", Module: []string{".", "internal/semaphore"}, Never: []string{"net/http"}},
+	{Package: "internal/outside", Module: []string{".", "internal/payload"}, Never: []string{"database"}},
 	{Package: "internal/media", Module: []string{".", "internal/clock", "internal/semaphore"}},
-	{Package: "internal/connector", Module: []string{".", "internal/clock", "internal/connector/replyfile"}, Library: []string{"*"}},
+	{Package: "internal/connector", Module: []string{".", "internal/clock", "internal/connector/replyfile", "internal/outside"}, Library: []string{"*"}},
 	{Package: "internal/store", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/alias", Module: []string{".", "internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/engine", Module: []string{".", "internal/clock", "internal/semaphore", "internal/store/migration"}, Never: []string{"net/http"}},
@@ -82,10 +83,10 @@ var Rules = []Rule{
 	{Package: "internal/dispatch/lookahead", Module: []string{"."}, Never: []string{"net/http", "os", "database", "sync"}},
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/intake", Module: []string{".", "internal/clock", "internal/keyword"}, Never: []string{"net/http", "database"}},
-	{Package: "internal/httpkit", Module: []string{".", "internal/catalogue"}, Never: []string{"database"}},
-	{Package: "internal/httpkit/admission", Module: []string{"."}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/httpkit", Module: []string{".", "internal/catalogue", "internal/payload"}, Never: []string{"database"}},
+	{Package: "internal/httpkit/admission", Module: []string{".", "internal/outside"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/hook", Module: []string{".", "internal/catalogue", "internal/control/automation", "internal/httpkit"}, Never: []string{"database"}},
-	{Package: "internal/httpapi", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth", "internal/eventjson", "internal/httpkit"}, Never: []string{"database"}},
+	{Package: "internal/httpapi", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth", "internal/eventjson", "internal/httpkit", "internal/payload"}, Never: []string{"database"}},
 	{Package: "internal/httpapi/docs", Module: []string{".", "internal/control/account", "internal/httpkit"}, Never: []string{"database"}},
 	{Package: "internal/web", Never: []string{"database"}},
 	{Package: "internal/web/page", Module: []string{".", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/static", "internal/web/view"}, Never: []string{"database"}},
@@ -106,14 +107,14 @@ var Rules = []Rule{
 	{Package: "internal/diskspace", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},
 	{Package: "internal/localfile", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},
 	{Package: "internal/terminal", Module: []string{"internal/clock"}, Library: []string{"golang.org/x/term"}, Never: []string{"net", "database"}},
-	{Package: "internal/demo", Module: []string{".", "internal/catalogue", "internal/control/account", "internal/terminal"}, Never: []string{"database"}},
+	{Package: "internal/demo", Module: []string{".", "internal/catalogue", "internal/control/account", "internal/terminal", "internal/outside"}, Never: []string{"database"}},
 	{Package: "internal/campaigncommand", Module: []string{".", "internal/campaignclient", "internal/clock", "internal/localfile", "internal/terminal"}, Never: []string{"database"}},
-	{Package: "internal/chatwoot", Module: []string{".", "internal/catalogue", "internal/clock"}, Never: []string{"database"}},
-	{Package: "internal/delivery", Module: []string{".", "internal/clock", "internal/eventjson", "internal/media"}, Never: []string{"database"}},
-	{Package: "internal/mail", Module: []string{".", "internal/catalogue", "internal/clock"}, Library: []string{"*"}, Never: []string{"database", "net/http"}},
-	{Package: "internal/push", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"database"}},
-	{Package: "internal/campaignclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
-	{Package: "internal/deviceclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
+	{Package: "internal/chatwoot", Module: []string{".", "internal/catalogue", "internal/clock", "internal/outside"}, Never: []string{"database"}},
+	{Package: "internal/delivery", Module: []string{".", "internal/clock", "internal/eventjson", "internal/media", "internal/outside"}, Never: []string{"database"}},
+	{Package: "internal/mail", Module: []string{".", "internal/catalogue", "internal/clock", "internal/outside"}, Library: []string{"*"}, Never: []string{"database", "net/http"}},
+	{Package: "internal/push", Module: []string{".", "internal/clock", "internal/outside"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/campaignclient", Module: []string{"internal/clock", "internal/outside"}, Never: []string{"database"}},
+	{Package: "internal/deviceclient", Module: []string{"internal/clock", "internal/outside"}, Never: []string{"database"}},
 	{Package: "internal/archtest"},
 	{Package: "internal/budget"},
 	{Package: "internal/e2e"},
@@ -276,6 +277,9 @@ func (c *checker) file(name string, source []byte) error {
 	}
 	if folder != "internal/clock" && !testPackage(folder) {
 		c.checkClock(name, parsed, line)
+	}
+	if folder != "internal/httpkit/admission" && !testPackage(folder) {
+		c.checkBodies(name, parsed, line)
 	}
 	return nil
 }

@@ -15,13 +15,12 @@ import (
 	"time"
 
 	"puntuale/internal/clock"
+	"puntuale/internal/outside"
 )
 
 const (
 	callTakes   = time.Minute      // longest time for one call; the server answers a check after at most 15 s
 	fileTakes   = 10 * time.Minute // longest time for each piece of an uploaded list, and for the answer after the last piece
-	maxAnswer   = 32 << 20         // largest size of an answer, in bytes
-	maxRefused  = 1 << 30          // largest size of the refused rows, in bytes
 	shortPause  = 500 * time.Millisecond
 	longPause   = 15 * time.Second
 	firstAnswer = 10 * time.Second // if there is no first answer within this time, there is no server
@@ -212,36 +211,41 @@ func (c *Client) tryOnce(ctx context.Context, method, path string, body io.Reade
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return refused(response)
+		return refused(ctx, response)
 	}
 	if w, ok := answer.(io.Writer); ok {
-		n, err := io.Copy(w, io.LimitReader(response.Body, maxRefused+1))
-		if n > maxRefused {
-			err = localError{fmt.Errorf("%s answers %s with more than %d MiB", c.server, path, maxRefused>>20)}
-		}
-		return err
+		body := outside.CommandFile.Body(ctx, response.Body)
+		defer body.Close()
+		_, err := io.Copy(w, body)
+		return tooLarge(err)
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text, err := outside.Command.Read(ctx, response.Body)
 	if err != nil {
-		return err
+		return tooLarge(err)
 	}
-	if err := json.Unmarshal(text, answer); err != nil {
+	if err := outside.Command.Parse(text, answer); err != nil {
 		return &Refusal{Detail: fmt.Sprintf("%s answers %s in no form that this program knows: %v", c.server, path, err)}
 	}
 	return nil
 }
 
+// tooLarge makes an error final if the answer was too large, because the same call would get the same answer again.
+func tooLarge(err error) error {
+	if _, ok := errors.AsType[*outside.TooLargeError](err); ok {
+		return localError{err}
+	}
+	return err
+}
+
 // refused decodes a problem. If the answer contains no problem, the error contains the status.
-func refused(response *http.Response) error {
+func refused(ctx context.Context, response *http.Response) error {
 	var problem struct {
 		Code   string  `json:"code"`
 		Detail string  `json:"detail"`
 		Errors []Fault `json:"errors"`
 	}
-	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	_ = json.Unmarshal(text, &problem) // if there is no body, the status is enough
+	_ = outside.Command.Decode(ctx, response.Body, &problem) // if there is no body, the status is enough
 	r := &Refusal{
 		Status: response.StatusCode, Code: problem.Code, Faults: problem.Errors,
 		Detail: cmp.Or(problem.Detail, "the server answered "+response.Status),

@@ -12,17 +12,20 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/catalogue"
+	"puntuale/internal/outside"
 )
 
 // Config is what [New] needs. Store, HTTP and Message must be set.
 type Config struct {
 	Store  puntuale.ChatwootConversations
-	HTTP   http.RoundTripper // must reach only addresses that the operator permits
-	Within time.Duration     // the time limit for all requests of one event; default [defaultWithin]
+	HTTP   http.RoundTripper    // must reach only addresses that the operator permits
+	Memory outside.MemoryGrants // pays for the answers that no call waits for; nil: they are only bounded
+	Within time.Duration        // the time limit for all requests of one event; default [defaultWithin]
 	// Open fetches the file of a reply. nil: Chatwoot gets only the file's name.
 	Open func(ctx context.Context, client puntuale.ClientID, r puntuale.Reply) (*puntuale.ReplyFile, error)
 	// Message returns a client's message with its content. Codes: not_found.
@@ -34,6 +37,7 @@ type Config struct {
 const (
 	defaultWithin = 30 * time.Second
 	filesAtOnce   = 2
+	linksAtOnce   = 8        // how many links wait for their servers at the same time, one of each client
 	maxFile       = 40 << 20 // the largest reply's file that is sent, in bytes; Chatwoot accepts 40 MB
 )
 
@@ -42,6 +46,9 @@ const (
 type Bridge struct {
 	cfg   Config
 	files chan struct{} // limits how many files are in memory
+
+	mu      sync.Mutex
+	linking map[puntuale.ClientID]bool // clients with a link that waits for its server
 }
 
 var _ puntuale.ChatwootCaller = (*Bridge)(nil)
@@ -49,7 +56,7 @@ var _ puntuale.ChatwootCaller = (*Bridge)(nil)
 // New returns a bridge.
 func New(cfg Config) *Bridge {
 	cfg.Within = cmp.Or(cfg.Within, defaultWithin)
-	return &Bridge{cfg, make(chan struct{}, filesAtOnce)}
+	return &Bridge{cfg: cfg, files: make(chan struct{}, filesAtOnce), linking: map[puntuale.ClientID]bool{}}
 }
 
 // notSent is the answer for an event that is not sent to Chatwoot.
@@ -59,6 +66,8 @@ var notSent = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 func (b *Bridge) SendEvent(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, repeat bool) (puntuale.ChatwootAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
+	ctx, done := b.cfg.Memory.Charge(ctx, e.Client)
+	defer done()
 	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e, repeat: repeat}
 	err := w.send(ctx)
 	var r *refusal

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,10 +12,8 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/outside"
 )
-
-// maxAnswer is how many bytes of an answer are read. A list of conversations may be long.
-const maxAnswer = 4 << 20
 
 // server is an account of a Chatwoot server, with its access token.
 type server struct {
@@ -74,18 +73,22 @@ func (s *server) send(ctx context.Context, method, path string, in body, out any
 	if err != nil {
 		return err //nolint:wrapcheck // the caller reads its kind
 	}
-	defer got.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer))
-	if got.StatusCode < 200 || got.StatusCode > 299 {
-		return &refusal{puntuale.ChatwootAnswer{Status: got.StatusCode, Text: string(text[:min(len(text), puntuale.MaxWebhookAnswer)]), RetryAfter: got.Header.Get("Retry-After")}}
+	if out == nil || got.StatusCode < 200 || got.StatusCode > 299 {
+		text := outside.Chatwoot.Beginning(ctx, got.Body, puntuale.MaxWebhookAnswer)
+		if got.StatusCode < 200 || got.StatusCode > 299 {
+			return &refusal{puntuale.ChatwootAnswer{Status: got.StatusCode, Text: string(text), RetryAfter: got.Header.Get("Retry-After")}}
+		}
+		return nil
 	}
+	text, err := outside.Chatwoot.Read(ctx, got.Body)
 	if err != nil {
 		return err //nolint:wrapcheck // the caller reads its kind
 	}
-	if out == nil {
-		return nil
+	err = outside.Chatwoot.Parse(text, out)
+	if _, large := errors.AsType[*outside.TooLargeError](err); large {
+		return err //nolint:wrapcheck // the caller reads its kind
 	}
-	if err := json.Unmarshal(text, out); err != nil { // a program other than Chatwoot answers at this address
+	if err != nil { // a program other than Chatwoot answers at this address
 		return &refusal{puntuale.ChatwootAnswer{Status: http.StatusBadGateway, Text: string(text[:min(len(text), puntuale.MaxWebhookAnswer)])}}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package chatwoot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -28,6 +29,10 @@ type WebhookConfig struct {
 	Store    puntuale.ChatwootConversations
 	Mark     func(purpose string, parts ...string) string // makes the keyed hash in the address
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
+	// Pace admits a request of a link, or refuses it. Codes: rate_limited. nil: every request is admitted.
+	Pace func(id puntuale.WebhookID) error
+	// Person parses the number or id of a person. Codes: invalid.
+	Person func(ctx context.Context, client puntuale.ClientID, text string) (string, error)
 	// Answer sends an agent's message, once for each reference and part. Codes: those of a single send.
 	Answer func(ctx context.Context, a AgentMessage) error
 	// Sentence returns the reason of a refusal as a sentence for people.
@@ -94,6 +99,11 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
+	if h.cfg.Pace != nil && h.cfg.Pace(id) != nil {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
 	link, err := h.cfg.Store.ChatwootTarget(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound: // the link was removed, but Chatwoot still has the link's address
@@ -148,6 +158,16 @@ type conversation struct {
 	} `json:"meta"`
 }
 
+// sender returns the number or the id of the conversation's person, as Chatwoot has it. "": Chatwoot has neither.
+func (c *conversation) sender() string {
+	for _, text := range []*string{c.Meta.Sender.Phone, c.Meta.Sender.Identifier} {
+		if text != nil && *text != "" {
+			return *text
+		}
+	}
+	return ""
+}
+
 // assigned reports whether an agent is assigned to the conversation. A robot does not count as an agent. A resolved
 // conversation has no agent any more.
 func (c *conversation) assigned() bool {
@@ -198,12 +218,11 @@ func (h *Webhook) person(ctx context.Context, l *puntuale.WebhookTarget, c *conv
 	if err != nil || phone != "" {
 		return phone, err
 	}
-	for _, text := range []*string{c.Meta.Sender.Phone, c.Meta.Sender.Identifier} {
-		if text != nil && *text != "" {
-			return *text, nil
-		}
+	phone, err = h.cfg.Person(ctx, l.Client, c.sender())
+	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
+		return "", nil
 	}
-	return "", nil
+	return phone, err
 }
 
 // message sends an agent's message to the person. It ignores notes, messages from the person, and Chatwoot's own
@@ -231,7 +250,7 @@ func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text [
 		log.Error("the person of a conversation in Chatwoot could not be found", "error", err)
 		return http.StatusServiceUnavailable
 	}
-	a := AgentMessage{Client: l.Client, Session: l.Session, Phone: phone, Reference: puntuale.ChatwootReference(c.Number, r.ID)}
+	a := AgentMessage{Client: l.Client, Session: l.Session, Phone: cmp.Or(phone, c.sender()), Reference: puntuale.ChatwootReference(c.Number, r.ID)}
 	if r.Content != nil {
 		a.Text = *r.Content
 	}
@@ -252,7 +271,7 @@ func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text [
 // Otherwise it returns an error status, so that Chatwoot shows the message as failed.
 func (h *Webhook) refuse(ctx context.Context, log *slog.Logger, l *puntuale.WebhookTarget, conversation, message int64, cause error) int {
 	switch puntuale.CodeOf(cause) {
-	case puntuale.CodeInvalid, puntuale.CodeForbidden, puntuale.CodeNotFound, puntuale.CodeConflict:
+	case puntuale.CodeInvalid, puntuale.CodeForbidden, puntuale.CodeNotFound, puntuale.CodeConflict, puntuale.CodeRateLimited:
 	default:
 		log.Error("an agent's message could not be stored", "error", cause)
 		return http.StatusServiceUnavailable

@@ -183,6 +183,13 @@ func (c *Client) person(f *request.Faults, location, text string) puntuale.Perso
 	return puntuale.Person{Names: []string{c.recipient(f, location, text)}, Mark: c.mark}
 }
 
+// ParseRecipient parses the number or id of a person or a group. Codes: invalid.
+func (c *Client) ParseRecipient(text string) (string, error) {
+	var f request.Faults
+	phone := c.recipient(&f, "phone", text)
+	return phone, f.Err()
+}
+
 // recipients parses a list of recipients and adds the faults to f.
 func (c *Client) recipients(f *request.Faults, location string, texts []string) []string {
 	if !f.Entries(location, len(texts), puntuale.MaxRequestIDs) {

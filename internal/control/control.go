@@ -83,6 +83,7 @@ type Control struct {
 	shares  shares
 	lists   listSettings
 	files   fileChecks
+	bytes   storedBytes
 	take    func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	opener  puntuale.MediaOpener
 

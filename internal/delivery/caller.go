@@ -19,6 +19,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/eventjson"
 	"puntuale/internal/media"
+	"puntuale/internal/outside"
 )
 
 // CallerConfig is the configuration of a [Caller]. Unseal and Clock must be set.
@@ -72,8 +73,8 @@ type answer struct {
 func (a *answer) taken() bool  { return a.status >= 200 && a.status <= 299 }
 func (a *answer) isGone() bool { return a.status == http.StatusGone }
 
-// attempt posts an event once. It takes at most [CallerConfig].Within, and then at most bodyWithin for the body of
-// the answer.
+// attempt posts an event once. It takes at most [CallerConfig].Within, and then as long as
+// [outside.Webhook] allows for the body of the answer.
 func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, repeat bool) (a answer) {
 	a.at = c.cfg.Clock.Now()
 	secrets, err := c.secrets(t, a.at)
@@ -100,7 +101,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 		password, _ := u.Password()
 		r.SetBasicAuth(u.Username(), password)
 	}
-	got, err := c.http.RoundTrip(r) //nolint:bodyclose // the method read closes the body. An http.Client would follow redirects, so none is used
+	got, err := c.http.RoundTrip(r) //nolint:bodyclose // Beginning closes the body. An http.Client would follow redirects, so none is used
 	a.took = c.cfg.Clock.Now().Sub(a.at)
 	if err != nil {
 		a.text = whyNone(ctx, err).Stored()
@@ -110,7 +111,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	if !a.taken() {
 		a.retryAfter = retryAfter(got.Header.Get("Retry-After"), c.cfg.Clock.Now())
 	}
-	a.text = c.read(got.Body, cancel)
+	a.text = cleaned(outside.Webhook.Beginning(ctx, got.Body, puntuale.MaxWebhookAnswer))
 	return a
 }
 
@@ -189,35 +190,6 @@ func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte
 	return all, nil
 }
 
-const (
-	bodyWithin = time.Second // the time limit for reading the body of an answer; only the status decides about success
-	maxRest    = 16 << 10    // how many bytes after the stored ones are read and ignored, so that the connection can be used again
-)
-
-// read returns the first part of a body as a text, and closes the body. It stops reading a slow or endless body.
-func (c *Caller) read(body io.ReadCloser, giveUp func()) string {
-	late, stop := c.cfg.Clock.After(bodyWithin)
-	read := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-late:
-			giveUp()
-		case <-read:
-		}
-	}()
-	text, err := io.ReadAll(io.LimitReader(body, puntuale.MaxWebhookAnswer))
-	if err == nil {
-		_, _ = io.CopyN(io.Discard, body, maxRest)
-	}
-	_ = body.Close()
-	close(read)
-	stop()
-	<-watched
-	return cleaned(text)
-}
-
 // cleaned replaces bytes that databases refuse, and cuts the text to [puntuale.MaxWebhookAnswer] bytes.
 func cleaned(text []byte) string {
 	clean := strings.ReplaceAll(strings.ToValidUTF8(string(text), "?"), "\x00", "?")
@@ -232,7 +204,12 @@ func whyNone(ctx context.Context, err error) puntuale.Reason {
 	var network *net.OpError
 	var timeout net.Error
 	var invalid *url.Error
+	var large *outside.TooLargeError
 	switch {
+	case errors.As(err, &large):
+		return puntuale.Because(puntuale.ReasonAnswerTooLarge)
+	case puntuale.CodeOf(err) == puntuale.CodeOverloaded, puntuale.CodeOf(err) == puntuale.CodeRateLimited: // no memory for the answer
+		return puntuale.Because(puntuale.ReasonWebhookTimeout)
 	case media.Forbidden(err) || errors.As(err, &invalid):
 		return puntuale.Because(puntuale.ReasonWebhookAddress)
 	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert):

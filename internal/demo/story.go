@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control/account"
+	"puntuale/internal/outside"
 )
 
 // Story is one run of the demo, against a server that has just started.
@@ -201,15 +201,14 @@ func (d *Story) call(ctx context.Context, key, path string, body, answer any) er
 	if err != nil {
 		return fmt.Errorf("call %s: %w", path, err)
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	text, err := outside.Command.Read(ctx, response.Body)
 	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", path, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answered %d: %s", path, response.StatusCode, strings.TrimSpace(string(text)))
 	}
-	if err := json.Unmarshal(text, answer); err != nil {
+	if err := outside.Command.Parse(text, answer); err != nil {
 		return fmt.Errorf("decode the answer of %s: %w", path, err)
 	}
 	return nil

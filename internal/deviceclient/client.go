@@ -7,19 +7,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"puntuale/internal/clock"
+	"puntuale/internal/outside"
 )
 
 const (
 	callTakes   = 20 * time.Second // the time limit of one call; the wait that the call asks the server for is added
 	longestWait = 30 * time.Second // how long a call that takes messages may ask the server to wait
-	maxAnswer   = 32 << 20         // bytes
 	maxReports  = 100              // the largest number of reports in one call
 )
 
@@ -227,8 +226,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text, err := outside.Command.Read(ctx, response.Body)
 	switch {
 	case response.StatusCode == http.StatusUnauthorized && c.token != "":
 		return ErrUnlinked
@@ -237,7 +235,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	case err != nil:
 		return err
 	}
-	if err := json.Unmarshal(text, answer); err != nil {
+	if err := outside.Command.Parse(text, answer); err != nil {
 		return fmt.Errorf("read the server's answer to %s: %w", path, err)
 	}
 	return nil
@@ -248,7 +246,7 @@ func (c *Client) refused(response *http.Response, text []byte) error {
 	var problem struct {
 		Detail string `json:"detail"`
 	}
-	_ = json.Unmarshal(text, &problem) // if there is no body, the status is enough
+	_ = outside.Command.Parse(text, &problem) // if there is no body, the status is enough
 	r := &refusal{status: response.StatusCode, text: cmp.Or(problem.Detail, "the server answered "+response.Status)}
 	after := response.Header.Get("Retry-After")
 	if n, err := strconv.Atoi(after); err == nil && n > 0 {

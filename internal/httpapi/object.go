@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"puntuale"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/payload"
 )
 
 // Codes of the faults that this file reports.
@@ -52,7 +52,7 @@ func readObject(body []byte, values int) (*object, error) {
 	case !utf8.Valid(body):
 		return nil, unreadable(puntuale.Fault{Location: "body", Code: faultCallNotUTF8})
 	}
-	if httpkit.MoreValues(body, values) {
+	if payload.Exceeds(body, values, values) {
 		return nil, unreadable(puntuale.Fault{Location: "body", Code: faultCallTooManyValues, Args: []string{strconv.Itoa(values)}})
 	}
 	o := &object{at: "body", faults: &[]puntuale.Fault{}, refused: &[]puntuale.Fault{}}

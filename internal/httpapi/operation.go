@@ -120,9 +120,14 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 	}
 	huma.Register(a.API, described, func(ctx context.Context, in *I) (*answer[T], error) {
 		c := callOf(ctx)
+		refund, err := c.spend(ctx, op)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
 		body, err := verb(ctx, c, in)
 		c.pass.LeaveSeat() // the call has no seat while the answer is sent, because the caller may read slowly
 		if err != nil {
+			refund()
 			return nil, a.problem(ctx, err)
 		}
 		return &answer[T]{body}, nil

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
+
+	"puntuale/internal/outside"
 )
 
 // An attempt has two parts: to connect and sign in, and to send the e-mail. within is the time limit of each part.
@@ -128,6 +130,7 @@ func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp fun
 		}
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 		hangUp = func() { stop(); _ = conn.Close() }
+		conn = outside.Mail.Conn(conn)
 		if !s.implicit {
 			return conn, nil
 		}

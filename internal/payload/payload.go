@@ -59,7 +59,7 @@ func Parse(contentType string, body []byte) (Payload, error) {
 }
 
 func readJSON(text []byte) (Payload, error) {
-	if tooMany(text) {
+	if Exceeds(text, MaxValues, MaxDepth) {
 		return Payload{}, ErrTooMany
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -74,9 +74,10 @@ func readJSON(text []byte) (Payload, error) {
 	return Payload{root}, nil
 }
 
-// tooMany reports whether a JSON text exceeds the limits. It allocates no memory.
-func tooMany(text []byte) bool {
-	values, depth, quoted := 1, 0, false
+// Exceeds reports whether a JSON text has more values, or is nested more deeply, than the limits allow. The text need not
+// be valid JSON. Exceeds allocates no memory.
+func Exceeds(text []byte, values, depth int) bool {
+	n, level, quoted := 1, 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
@@ -85,14 +86,14 @@ func tooMany(text []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			depth++
-			values++
+			level++
+			n++
 		case c == '}' || c == ']':
-			depth--
+			level--
 		case c == ',':
-			values++
+			n++
 		}
-		if values > MaxValues || depth > MaxDepth {
+		if n > values || level > depth {
 			return true
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/outside"
 )
 
 const (
@@ -25,9 +25,8 @@ const (
 	within        = 10 * time.Second // the time limit of each request
 	endWrite      = 5 * time.Second  // the time limit for recording the result, also while the server stops
 
-	keptFor   = time.Hour // how long the push service stores a push for a device that is off
-	longest   = time.Hour // the longest wait between two attempts
-	maxAnswer = 4 << 10   // the most bytes that are read of an answer
+	keptFor = time.Hour // how long the push service stores a push for a device that is off
+	longest = time.Hour // the longest wait between two attempts
 )
 
 // topic is the same in all pushes. So a push service stores only the latest push for a device that is off.
@@ -124,8 +123,7 @@ func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.Push
 	if err != nil {
 		return puntuale.PushFailed, 0, withoutAddress(err)
 	}
-	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer)
+	outside.Push.Beginning(ctx, answer.Body, 0) // the status is enough
 	switch {
 	case answer.StatusCode >= 200 && answer.StatusCode < 300:
 		return puntuale.PushArrived, 0, nil

@@ -320,10 +320,17 @@ func Queued(s *Store, client puntuale.ClientID) int { return s.TenantWriter(int6
 
 // Write runs the function do in a transaction of the client's writer. owner is the owner of the task.
 func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
-	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.Writes, func(context.Context, engine.Querier) error {
+	return WriteBytes(ctx, s, client, owner, 0, do)
+}
+
+// WriteBytes does the same as Write, for a task that writes this many bytes.
+func WriteBytes(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, bytes int, do func()) error {
+	t := engine.Single(s.Writes, func(context.Context, engine.Querier) error {
 		do()
 		return nil
-	}).ForOwner(owner), false)
+	}).ForOwner(owner)
+	t.Bytes = bytes
+	return s.TenantWriter(int64(client)).Do(ctx, t, false)
 }
 
 // Feeding runs the function do as if it were a chunk of a campaign.

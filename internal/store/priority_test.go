@@ -82,6 +82,41 @@ func TestWritersAreFair(t *testing.T) {
 	})
 }
 
+// TestWritersAreFairInBytes checks that large tasks of one owner do not delay another owner. A large task counts as
+// several tasks.
+func TestWritersAreFairInBytes(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		release := store.Occupy(w.Store, c.ID)
+		var order []string // only the writer's goroutine appends to it
+		ended := make(chan error, 8)
+		queue := func(name string, owner int64, bytes int) {
+			t.Helper()
+			n := store.Queued(w.Store, c.ID)
+			go func() {
+				ended <- store.WriteBytes(t.Context(), w.Store, c.ID, owner, bytes, func() { order = append(order, name) })
+			}()
+			storetest.Until(t, name+" waits", func() bool { return store.Queued(w.Store, c.ID) > n })
+		}
+		queue("greedy 1", 1, 1<<20)
+		queue("greedy 2", 1, 1<<20)
+		queue("greedy 3", 1, 1<<20)
+		queue("modest 1", 2, 100)
+		queue("modest 2", 2, 100)
+		queue("modest 3", 2, 100)
+		release()
+		for range 6 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if want := []string{"greedy 1", "modest 1", "modest 2", "modest 3", "greedy 2", "greedy 3"}; !slices.Equal(order, want) {
+			t.Errorf("%v", order)
+		}
+	})
+}
+
 // TestClaimIsAlone checks that a claim shares its transaction with no other task. It also checks that a claim does not
 // wait for earlier calls, because the claim's messages are due now.
 func TestClaimIsAlone(t *testing.T) {

@@ -46,13 +46,23 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if t.free {
 		k = t.s.kinds.free
 	}
-	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Joined(k, len(r.Messages), st).ForOwner(int64(t.id)), false); err != nil {
+	task := engine.Joined(k, len(r.Messages), st).ForOwner(int64(t.id))
+	task.Bytes = len(r.Run.Request) + len(st.steps)
+	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, task, false); err != nil {
 		return puntuale.StartedRun{}, err
 	}
 	if st.storedAnswer != nil {
 		return puntuale.StartedRun{}, &puntuale.Replayed{Answer: st.storedAnswer}
 	}
 	return st.answer, nil
+}
+
+func (t tenant) AddBytes(ctx context.Context, day puntuale.Date, n, most int64) (added bool, err error) {
+	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.bytes, func(ctx context.Context, a engine.Querier) (err error) {
+		added, err = queue.AddBytes(ctx, a, queue.UsageDay{Client: t.id, Day: day}, n, most)
+		return err
+	}).ForOwner(int64(t.id)), false)
+	return added, err
 }
 
 // startsWeight is the largest number of messages in one batch of starts.

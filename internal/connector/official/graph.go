@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/outside"
 )
 
 // graph sends requests to the Graph API.
@@ -36,16 +36,15 @@ func newGraph(base string, t http.RoundTripper) *graph {
 
 func newTransport() *http.Transport {
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		ForceAttemptHTTP2:   true,
-		MaxIdleConns:        512,
-		MaxIdleConnsPerHost: 128,
-		IdleConnTimeout:     90 * time.Second,
-		TLSHandshakeTimeout: 10 * time.Second,
+		Proxy:                  http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    128,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
 	}
 }
-
-const maxAnswer = 1 << 20 // the largest answer that is read, in bytes
 
 // unsentError says that no byte of a request reached Meta.
 type unsentError struct{ err error }
@@ -77,19 +76,18 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 		r.Header.Set("Content-Type", kind)
 		r.ContentLength = length
 	}
-	answer, err := g.client.Do(r)
+	got, err := g.client.Do(r)
 	switch {
 	case err != nil && !touched.Load():
 		return &unsentError{bare(err)}
 	case err != nil:
 		return bare(err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text, err := outside.Graph.Read(ctx, got.Body)
 	if err != nil {
 		return fmt.Errorf("read Meta's answer: %w", err)
 	}
-	return understand(answer.StatusCode, text, target)
+	return understand(got.StatusCode, text, target)
 }
 
 // post sends a JSON body. It returns the errors of call.
@@ -107,7 +105,7 @@ func understand(status int, text []byte, target any) error {
 		} `json:"error"`
 	}
 	if status != http.StatusOK {
-		if json.Unmarshal(text, &refusal) != nil || refusal.Error == nil || refusal.Error.Code == nil {
+		if outside.Graph.Parse(text, &refusal) != nil || refusal.Error == nil || refusal.Error.Code == nil {
 			return fmt.Errorf("answer %d, not in Meta's form", status)
 		}
 		e := refusal.Error.graphError
@@ -117,7 +115,7 @@ func understand(status int, text []byte, target any) error {
 		}
 		return &e
 	}
-	if err := json.Unmarshal(text, target); err != nil {
+	if err := outside.Graph.Parse(text, target); err != nil {
 		return fmt.Errorf("answer %d that cannot be read", status)
 	}
 	return nil

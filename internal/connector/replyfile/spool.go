@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"puntuale"
+	"puntuale/internal/outside"
 )
 
 // Most is the largest file that is fetched, in bytes.
@@ -41,17 +42,18 @@ type spool struct {
 // fetch sends a request and stores the body of the answer in a folder. "" is the system's folder for temporary files.
 // Codes: gone, unavailable, too_large.
 func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64) (_ *spool, err error) {
-	answer, err := via.RoundTrip(r) // the transport follows no redirect
+	got, err := via.RoundTrip(r) // the transport follows no redirect
 	if err != nil {
 		return nil, Unavailable(errors.New("the network's server cannot be reached")) // err is left out, because its text would contain the address
 	}
-	defer answer.Body.Close()
-	switch code := answer.StatusCode; {
+	body := outside.ReplyFile.Body(r.Context(), got.Body)
+	defer body.Close()
+	switch code := got.StatusCode; {
 	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusGone: // the answers after the file was removed or its address expired
 		return nil, IsGone(fmt.Errorf("the network's server answered %d", code))
 	case code != http.StatusOK:
 		return nil, Unavailable(fmt.Errorf("the network's server answered %d", code))
-	case answer.ContentLength > maxBytes:
+	case got.ContentLength > maxBytes:
 		return nil, tooLarge()
 	}
 	f, err := os.CreateTemp(folder, "reply-*")
@@ -65,7 +67,7 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64
 		}
 	}()
 	sum := sha256.New()
-	s.size, err = io.Copy(io.MultiWriter(f, sum), io.LimitReader(answer.Body, maxBytes+1))
+	s.size, err = io.Copy(io.MultiWriter(f, sum), io.LimitReader(body, maxBytes+1))
 	switch {
 	case err != nil:
 		return nil, Unavailable(fmt.Errorf("the file broke off: %w", err))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/outside"
 )
 
 // answer is a gateway's answer. It has the members of all gateways of SendApp's family.
@@ -50,7 +51,7 @@ const (
 
 func readAnswer(text []byte) (answer, error) {
 	var a answer
-	if json.Unmarshal(text, &a) != nil || a.Status == "" {
+	if outside.Gateway.Parse(text, &a) != nil || a.Status == "" {
 		return answer{}, errNoAnswer
 	}
 	return a, nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -14,10 +13,8 @@ import (
 	"sync/atomic"
 
 	"puntuale"
+	"puntuale/internal/outside"
 )
-
-// maxAnswer is the largest answer, in bytes. The largest real answer is the picture of a QR code.
-const maxAnswer = 1 << 20
 
 // newClient returns a client that follows no redirect. A redirect would send the access token to another server, and
 // could send a message twice.
@@ -41,10 +38,10 @@ const (
 	inJSON
 )
 
-// call sends one request with the keys, and returns the gateway's answer. An [*unsentError] means that no byte of the
+// call sends one request of a session with the keys, and returns the gateway's answer. An [*unsentError] means that no byte of the
 // request left. After any other error nobody knows what the gateway did. No error contains the address, because its
 // query has the token.
-func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name string, encoding form, with map[string]string) (answer, error) {
+func (c *Connector) call(ctx context.Context, a *account, k puntuale.GatewayKeys, name string, encoding form, with map[string]string) (answer, error) {
 	values := url.Values{"access_token": {k.AccessToken}}
 	if k.InstanceID != "" && name != "create_instance" {
 		values.Set("instance_id", k.InstanceID)
@@ -82,8 +79,12 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	case err != nil:
 		return answer{}, bare(err)
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	a.mu.Lock()
+	client := a.client
+	a.mu.Unlock()
+	ctx, done := c.cfg.Memory.Charge(ctx, client)
+	defer done()
+	text, err := outside.Gateway.Read(ctx, response.Body)
 	if err != nil {
 		return answer{}, &puntuale.ReasonError{Reason: puntuale.Because(reasonUnreadable, err.Error()), Err: err}
 	}

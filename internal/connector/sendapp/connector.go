@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/outside"
 )
 
 // Config is what [New] needs. Store, Seal, Unseal, Mark, Report, Take and Transport must be set.
@@ -21,6 +22,7 @@ type Config struct {
 
 	Media     puntuale.MediaSource // checks the address of a file, which the gateway then fetches; nil: media are refused
 	Transport http.RoundTripper    // must reach only the hosts that the operator allows
+	Memory    outside.MemoryGrants // pays for the answers of gateways; nil: they are only bounded
 	Public    string               // this server's address, for webhooks; "": gateways cannot report
 
 	// The connector calls Report at each change of a session's link. Report must never block.

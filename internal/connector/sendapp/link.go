@@ -82,7 +82,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 		return err
 	}
 	if keys.InstanceID != "" {
-		if _, err := c.call(ctx, *keys, "reset_instance", inQuery, nil); err != nil { // the session is unlinked here even if this request fails
+		if _, err := c.call(ctx, a, *keys, "reset_instance", inQuery, nil); err != nil { // the session is unlinked here even if this request fails
 			a.log.Warn("the gateway could not be told to unlink a number", "error", err)
 		}
 	}
@@ -148,7 +148,7 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) error {
 		a.set(puntuale.LinkUnlinked, reasonNoNumber)
 		return nil
 	}
-	found, err := c.ask(ctx, *keys)
+	found, err := c.ask(ctx, a, *keys)
 	if ctx.Err() != nil && a.ctx.Err() != nil {
 		return nil // the session was closed
 	}
@@ -173,8 +173,8 @@ type gatewayStatus struct {
 }
 
 // ask requests the number's state from the gateway. Only the answer to the request "reconnect" contains this state.
-func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewayStatus, error) {
-	a, err := c.call(ctx, k, "reconnect", inQuery, nil)
+func (c *Connector) ask(ctx context.Context, of *account, k puntuale.GatewayKeys) (gatewayStatus, error) {
+	a, err := c.call(ctx, of, k, "reconnect", inQuery, nil)
 	if err != nil {
 		return gatewayStatus{}, err
 	}
@@ -242,7 +242,7 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 	if known {
 		return ""
 	}
-	answered, err := c.call(ctx, k, "set_webhook", inQuery, map[string]string{"webhook_url": address, "enable": "true"})
+	answered, err := c.call(ctx, a, k, "set_webhook", inQuery, map[string]string{"webhook_url": address, "enable": "true"})
 	if err != nil || answered.Status != success {
 		a.log.Warn("a gateway refuses its webhook", "error", err, "answer", storable(answered.text(), 200))
 		return reasonNoHook

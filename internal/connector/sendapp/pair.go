@@ -81,7 +81,7 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 // newInstance requests an instance from the gateway. An instance can have one number. A gateway gives the same instance
 // to all callers until this instance is linked. So the store refuses the second session that gets the same instance.
 func (c *Connector) newInstance(ctx context.Context, a *account, k *puntuale.GatewayKeys) error {
-	answered, err := c.call(ctx, *k, "create_instance", inQuery, nil)
+	answered, err := c.call(ctx, a, *k, "create_instance", inQuery, nil)
 	switch {
 	case err != nil:
 		a.log.Info("a gateway makes no instance", "error", err)
@@ -128,7 +128,7 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	end := a.c.cfg.Clock.Now().Add(maxPairing)
 	var shown time.Time
 	for a.c.cfg.Clock.Now().Before(end) {
-		found, err := a.c.ask(ctx, k)
+		found, err := a.c.ask(ctx, a, k)
 		switch {
 		case err == nil && found.state != puntuale.LinkUnlinked:
 			a.paired(ctx, func() { a.reportLinked(k, found) })
@@ -176,7 +176,7 @@ func (a *account) reportLinked(k puntuale.GatewayKeys, s gatewayStatus) {
 // showCode makes the gateway draw a code, and reports the code's text. It returns why the pairing must end, or "" if
 // the pairing continues.
 func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntuale.ReasonCode {
-	answered, err := a.c.call(ctx, *k, "get_qrcode", inQuery, nil)
+	answered, err := a.c.call(ctx, a, *k, "get_qrcode", inQuery, nil)
 	if err != nil {
 		if ctx.Err() == nil {
 			a.log.Info("a gateway shows no code", "error", err)
@@ -188,7 +188,7 @@ func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntual
 		if reason := a.renew(ctx, k, answered.text()); reason != "" {
 			return reason
 		}
-		if answered, err = a.c.call(ctx, *k, "get_qrcode", inQuery, nil); err != nil {
+		if answered, err = a.c.call(ctx, a, *k, "get_qrcode", inQuery, nil); err != nil {
 			return reasonSilent
 		}
 	}

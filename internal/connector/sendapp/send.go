@@ -93,7 +93,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	if !ok {
 		return puntuale.Acceptance{}, offline()
 	}
-	answered, err := c.call(ctx, keys, p.name, p.encoding, p.parameters)
+	answered, err := c.call(ctx, a, keys, p.name, p.encoding, p.parameters)
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		a.lookNow()
 		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonSilent), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error(), 300)), Err: err}

@@ -20,6 +20,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/outside"
 )
 
 // Config is what [New] needs. Database, Seal, Unseal, IDKey, Known, Report and Take must be set.
@@ -120,10 +121,11 @@ func New(cfg Config) *Connector {
 // newHTTP returns a client for WhatsApp. It uses the proxy of the environment, and trusts the system's certificates.
 func newHTTP() *http.Client {
 	dialer := &net.Dialer{Timeout: 20 * time.Second, KeepAlive: 30 * time.Second}
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{Transport: outside.WhatsApp.Transport(&http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 15 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 4,
-	}}
+		MaxResponseHeaderBytes: 64 << 10,
+	})}
 }
 
 // Stop ends the work that belongs to no session. The caller must close all open sessions first.

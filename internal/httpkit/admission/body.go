@@ -5,21 +5,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/outside"
 )
 
 // MaxBody is the largest body that a call may have, in bytes.
 const MaxBody = 1 << 20
-
-// Memory that a body needs.
-const (
-	firstBytes = 512 // the size of the first buffer in bytes; it doubles each time that more bytes arrive
-	workTimes  = 4   // a body that was read and decoded needs this many times its length
-)
 
 // Codes of the faults that this file reports.
 const (
@@ -35,27 +29,17 @@ func ReadBody(w http.ResponseWriter, r *http.Request, maxBytes int64, a *MemoryG
 		return nil, err
 	}
 	src := http.MaxBytesReader(w, r.Body, maxBytes)
-	var body []byte
-	for {
-		if len(body) == cap(body) {
-			more := max(firstBytes, cap(body))
-			if err := a.Take(int64(more)); err != nil {
-				return nil, err
-			}
-			body = slices.Grow(body, more)
-		}
-		n, err := src.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if errors.Is(err, io.EOF) {
-			return body, a.Take(int64(len(body)) * (workTimes - 1))
-		}
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return nil, bodyTooLarge(maxBytes)
-		}
-		if err != nil {
-			return nil, brokenOff(err)
-		}
+	body, err := outside.ReadAll(src, a.Take)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, bodyTooLarge(maxBytes)
 	}
+	if err != nil && puntuale.CodeOf(err) == puntuale.CodeInternal {
+		return nil, brokenOff(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return body, nil
 }
 
 // brokenOff returns the error for a body that ended early, because of the caller or because the server stops.

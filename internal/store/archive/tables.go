@@ -55,7 +55,7 @@ var MovedTables = []movedTable{
 	{Name: "charge", Columns: "client_id campaign_id country category billable messages"},
 	{Name: "recipient", Columns: "client_id list_id n line phone cells state reason value run_id moved_at"},
 	{Name: "unknown_message", Columns: "client_id message_id since at"},
-	{Name: "api_usage", Columns: "client_id day cap asked prev used told"},
+	{Name: "api_usage", Columns: "client_id day cap asked prev used told bytes"},
 	{Name: "idempotency", Columns: "client_id scope key hash at result"},
 	{Name: "credit_entry", Columns: "id client_id at kind amount", Serial: "id"},
 	{Name: "blacklist", Columns: "client_id phone id reason added_at origin"},

@@ -40,8 +40,15 @@ type ownerTasks struct {
 	priority Priority
 }
 
+// Bounds in bytes. A large task counts as several tasks of its owner, one for each turnBytes. A transaction has at most
+// roundBytes, or one task.
+const (
+	turnBytes  = 16 << 10
+	roundBytes = 2 << 20
+)
+
 // fairOrder returns the waiting tasks in the order in which they should run. Tasks are sorted by priority, then in
-// rounds: each round has one task of each owner. So an owner with many tasks delays only its own tasks. Within a round,
+// rounds: each round has one task of each owner, or a part of a large task. So an owner with many tasks delays only its own tasks. Within a round,
 // the owner that was served longest ago comes first. The tasks of one owner keep their order. The caller has locked
 // w.mu.
 func (w *Writer) fairOrder() []*Task {
@@ -58,7 +65,7 @@ func (w *Writer) fairOrder() []*Task {
 		r := ownerTasks{t.Owner, t.priority}
 		all[i] = ordered{t, rounds[r], w.served[r]}
 		if t.priority != PrioritySend { // tasks of PrioritySend have no owner
-			rounds[r]++
+			rounds[r] += 1 + t.Bytes/turnBytes
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ordered) int {
@@ -83,8 +90,11 @@ func (w *Writer) serve(t *Task) {
 // noChoice reports whether one set of statements can do all waiting tasks. Then their order does not matter. This is
 // the usual case.
 func noChoice(queue []*Task) bool {
-	weight := 0
+	weight, bytes := 0, 0
 	for _, t := range queue {
+		if bytes += t.Bytes; bytes > roundBytes {
+			return len(queue) == 1
+		}
 		if t.Kind != queue[0].Kind || t.waited > 0 {
 			return false
 		}
@@ -106,11 +116,12 @@ type writerRound struct {
 	joining map[*Kind]*taskGroup
 	unripe  []*Kind // kinds whose waiting tasks must not run yet, because of Linger
 	tasks   int
+	bytes   int
 }
 
 // join returns the unit for a task, which may be a new unit. It returns nil if the round has no room for the task.
 func (r *writerRound) join(t *Task) *taskGroup {
-	if r.tasks >= roundBound {
+	if r.tasks >= roundBound || r.tasks > 0 && r.bytes+t.Bytes > roundBytes {
 		return nil
 	}
 	u := r.joining[t.Kind]
@@ -129,6 +140,7 @@ func (r *writerRound) join(t *Task) *taskGroup {
 // add adds the task to its unit.
 func (r *writerRound) add(t *Task, u *taskGroup) {
 	r.tasks++
+	r.bytes += t.Bytes
 	if len(u.tasks) == 0 {
 		r.units = append(r.units, u)
 		if t.Kind.Limit > 0 && t.waited == 0 {

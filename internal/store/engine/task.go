@@ -61,6 +61,7 @@ type Task struct {
 	Kind        *Kind
 	priority    Priority
 	Owner       int64 // id of a client, or the negative id of a partner; 0: the service itself
+	Bytes       int   // size of the data that the task writes; 0: not known, and small
 	Weight      int   // amount of work, for example the number of messages; at least 1
 	Body        any   // input for Run, if the kind joins tasks
 	Run         func(ctx context.Context, a Querier) error

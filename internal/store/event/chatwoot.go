@@ -196,6 +196,9 @@ func (s *Events) AssignChatwoot(ctx context.Context, id puntuale.WebhookID, clie
 	}
 	return s.writeConversation(ctx, `insert into chatwoot_conversation as c (client_id, phone, webhook_id, assigned_at)
  select l.client_id, $2::text, l.webhook_id, $4::bigint from chatwoot_link l where l.client_id = $1 and l.webhook_id = $3 and l.inbox_id <> 0
+ and (exists (select 1 from chatwoot_conversation k where k.client_id = $1 and k.phone = $2 and k.webhook_id = $3)
+  or exists (select 1 from person k where k.client_id = $1 and k.phone = $2) or exists (select 1 from conversation k where k.client_id = $1 and k.phone = $2)
+  or exists (select 1 from run k where k.client_id = $1 and k.phone = $2))
  on conflict (client_id, phone, webhook_id) do update set assigned_at = case when excluded.assigned_at = 0 or c.assigned_at = 0 then excluded.assigned_at else c.assigned_at end`,
 		client, phone, id, engine.Micros(at))
 }

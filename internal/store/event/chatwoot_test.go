@@ -54,6 +54,14 @@ func TestChatwootLink(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		for _, unknown := range []string{"+393339999999", "no number"} { // the client knows nobody of this name, so nothing is stored
+			if err := w.AssignChatwoot(ctx, made.ID, c.ID, unknown, true, begin); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := w.Int("select count(*) from chatwoot_conversation"); n != 1 {
+			t.Errorf("%d conversations are stored", n)
+		}
 		if n := w.Int("select count(*) from chatwoot_conversation where client_id = $1 and assigned_at = $2", c.ID, begin.UnixMicro()); n != 1 {
 			t.Errorf("%d conversations are assigned", n)
 		}

@@ -77,6 +77,21 @@ func Count(ctx context.Context, ask func(context.Context, string, []any, func(en
 	return result, nil
 }
 
+// AddBytes adds n to the bytes that the client's calls have stored on the day. If the sum would exceed most, it adds
+// nothing and returns false. It returns false for a deleted client, too.
+func AddBytes(ctx context.Context, a engine.Querier, d UsageDay, n, most int64) (added bool, err error) {
+	var sum int64
+	added, err = engine.QueryOne(ctx, a, `
+insert into api_usage as g (client_id, day, asked, prev, used, bytes)
+select k.id, $2::integer, 0, 0, 0, $3::bigint from client k where k.id = $1 and k.deleted_at = 0 and $3::bigint <= $4::bigint
+on conflict (client_id, day) do update set bytes = g.bytes + excluded.bytes where g.bytes + excluded.bytes <= $4::bigint
+returning bytes`, []any{d.Client, d.Day.Int(), n, most}, &sum)
+	if err != nil {
+		return false, fmt.Errorf("count stored bytes: %w", err)
+	}
+	return added, nil
+}
+
 // Uncount subtracts calls that this transaction counted and then refused.
 func Uncount(ctx context.Context, a engine.Querier, days []UsageDay, calls []int64) error {
 	if len(days) == 0 {

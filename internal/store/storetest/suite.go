@@ -40,7 +40,7 @@ var suite = []func(*testing.T, *World){
 	testTemplates, testTemplateNamesUnique, testTemplateOfSequenceStays,
 	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testGiveUp, testMovedMessageIsNotClaimedByOldSession,
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
-	testRefillOnce, testRefillKeepsMore,
+	testRefillOnce, testRefillKeepsMore, testStoredBytes,
 	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testVersions, testSessions, testBlacklist, testFindBlacklisted, testAccounts, testKeys, testSandbox,
 	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testLinkOfOwnerBefore, testDeletedLinks,
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,

@@ -22,6 +22,15 @@ var foreignCalls = map[string]foreign{
 		_, err := tenant.Start(context.Background(), other.Run(phone, Begin, 1)) // uses the other client's sequence and session
 		return nil, err
 	},
+	"AddBytes": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if ok, err := other.Tenant.AddBytes(context.Background(), Day, 1, 1); !ok || err != nil {
+			return "the other", err
+		}
+		if ok, err := tenant.AddBytes(context.Background(), Day, 1, 1); !ok || err != nil {
+			return "mine, because of the other's bytes", err
+		}
+		return []string{}, nil
+	},
 	"LastStarted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		return tenant.LastStarted(context.Background(), 10)
 	},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"puntuale"
@@ -175,4 +176,39 @@ func testUncounted(t *testing.T, w *World) {
 	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 1 {
 		t.Errorf("%d counted, want 1", used)
 	}
+}
+
+// testStoredBytes checks that the bytes of a client's calls never exceed the limit of a day. Calls of two nodes count at
+// the same time. Other days do not count.
+func testStoredBytes(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	second := w.DB.Open(t) // the store of another node
+	add := func(store puntuale.Tenant, day puntuale.Date, n int64, want bool) {
+		if ok, err := store.AddBytes(context.Background(), day, n, 105); ok != want || err != nil {
+			t.Errorf("%d bytes on %v: %v, %v", n, day, ok, err)
+		}
+	}
+	var added atomic.Int64
+	Together(20, func(i int) {
+		tenant := c.Tenant
+		if i%2 == 1 {
+			tenant = second.Tenant(c.ID)
+		}
+		ok, err := tenant.AddBytes(context.Background(), Day, 10, 105)
+		if err != nil {
+			t.Error(err)
+		}
+		if ok {
+			added.Add(10)
+		}
+	})
+	if added.Load() != 100 {
+		t.Errorf("%d bytes were counted", added.Load())
+	}
+	add(c.Tenant, Day, 6, false)
+	add(c.Tenant, Day.AddDays(1), 105, true)
+	add(c.Tenant, Day.AddDays(2), 106, false)
+	add(c.Tenant, Day, 5, true)
+	c.MustStart(phone, Begin, 1) // counting a call keeps the bytes
+	add(c.Tenant, Day, 1, false)
 }

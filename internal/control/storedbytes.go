@@ -1,0 +1,118 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// MaxStoredBytes is how many bytes the calls of one client may store on one day. The bytes are those of the calls'
+// bodies. The store keeps most of them: a start's body stays as it is.
+const MaxStoredBytes = 512 << 20
+
+// The store counts bytes in portions, so that usual calls need no further transaction. Each node gives a client
+// portionBytes a day that the store does not count.
+const (
+	portionBytes   = 1 << 20
+	maxKeptClients = 10_000 // if the node counts more clients, it forgets those of other days
+)
+
+// storedBytes counts the bytes that this node's calls have stored today, for each client.
+type storedBytes struct {
+	mu      sync.Mutex
+	clients map[puntuale.ClientID]*clientBytes
+}
+
+type clientBytes struct {
+	day         puntuale.Date
+	used, taken int64 // taken is how many bytes this node may use: those that the store has counted, and a portion
+}
+
+const faultCallerBytesReached puntuale.ReasonCode = "caller.bytes_reached"
+
+// Spend counts n bytes that a call of the client wants to store. refund takes them back, if the call stores nothing.
+// Codes: rate_limited, if the client's calls have stored [MaxStoredBytes] today.
+func (c *Client) Spend(ctx context.Context, n int64) (refund func(), err error) {
+	day, err := c.today(c.control.clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	b := &c.control.bytes
+	missing := b.use(c.ID(), day, n)
+	if missing > 0 {
+		more := (missing + portionBytes - 1) / portionBytes * portionBytes
+		ok, err := c.tenant.AddBytes(ctx, day, more, MaxStoredBytes)
+		if err != nil {
+			return nil, fmt.Errorf("count stored bytes: %w", err)
+		}
+		if !ok {
+			return nil, &puntuale.Error{
+				Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultCallerBytesReached, strconv.Itoa(MaxStoredBytes>>20)), RetryAfter: time.Hour,
+			}
+		}
+		b.add(c.ID(), day, more, n)
+	}
+	return func() { b.add(c.ID(), day, 0, -n) }, nil
+}
+
+// use counts n bytes if the node may use them, and returns 0. Otherwise it returns how many bytes are missing.
+func (b *storedBytes) use(client puntuale.ClientID, day puntuale.Date, n int64) (missing int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.clients[client]
+	if c == nil || c.day != day {
+		b.forget(day)
+		c = &clientBytes{day: day, taken: portionBytes}
+		b.clients[client] = c
+	}
+	if missing = c.used + n - c.taken; missing > 0 {
+		return missing
+	}
+	c.used += n
+	return 0
+}
+
+// add adds bytes that the node may use, and bytes that it has used.
+func (b *storedBytes) add(client puntuale.ClientID, day puntuale.Date, taken, used int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.clients[client]; c != nil && c.day == day {
+		c.taken += taken
+		c.used += used
+	}
+}
+
+// forget forgets clients of other days, if there are many. The caller has locked b.mu.
+func (b *storedBytes) forget(day puntuale.Date) {
+	if b.clients == nil {
+		b.clients = map[puntuale.ClientID]*clientBytes{}
+	}
+	if len(b.clients) < maxKeptClients {
+		return
+	}
+	for id, c := range b.clients {
+		if c.day != day {
+			delete(b.clients, id)
+		}
+	}
+}
+
+// MostStored calls report for the at most n clients whose calls have stored the most bytes today through this node.
+func (c *Control) MostStored(n int, report func(client, bytes int64)) {
+	c.bytes.mu.Lock()
+	defer c.bytes.mu.Unlock()
+	all := slices.Collect(maps.Keys(c.bytes.clients))
+	slices.SortFunc(all, func(x, y puntuale.ClientID) int {
+		return cmp.Or(cmp.Compare(c.bytes.clients[y].used, c.bytes.clients[x].used), cmp.Compare(x, y))
+	})
+	for _, id := range all[:min(n, len(all))] {
+		report(int64(id), c.bytes.clients[id].used)
+	}
+}

@@ -1,0 +1,185 @@
+package outside_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/outside"
+)
+
+// hostile are the bodies with which a server attacks its reader. Each writes until the reader has gone.
+var hostile = map[string]func(w http.ResponseWriter, r *http.Request){
+	"an endless body": func(w http.ResponseWriter, _ *http.Request) {
+		for _, err := w.Write(bytes.Repeat([]byte("x"), 64<<10)); err == nil; _, err = w.Write(bytes.Repeat([]byte("x"), 64<<10)) {
+		}
+	},
+	"an endless list of objects": func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"payload":[`)
+		for _, err := w.Write(bytes.Repeat([]byte("{},"), 20<<10)); err == nil; _, err = w.Write(bytes.Repeat([]byte("{},"), 20<<10)) {
+		}
+	},
+	"a long list of objects": func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"payload":[`+strings.Repeat("{},", 300_000)+`{}]}`)
+	},
+	"deep nesting": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("[", 5000)) },
+	"a drop at a time": func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"a":"`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	},
+	"a compressed bomb": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		for _, err := z.Write(make([]byte, 1<<20)); err == nil; _, err = z.Write(make([]byte, 1<<20)) {
+		}
+	},
+}
+
+// grant counts the memory that a payer gave.
+type grant struct{ taken, most int64 }
+
+func (g *grant) Take(n int64) error {
+	if g.taken += n; g.taken > g.most {
+		return puntuale.Overloaded(0)
+	}
+	return nil
+}
+
+// serveHostile starts a server for one attack, and returns a request to it.
+func serveHostile(t *testing.T, attack http.HandlerFunc) *http.Response {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: attack, ReadHeaderTimeout: time.Minute}
+	go server.Serve(l)
+	transport := &http.Transport{MaxResponseHeaderBytes: 64 << 10}
+	t.Cleanup(func() { server.Close(); transport.CloseIdleConnections() })
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestEveryReadIsBounded lets a hostile server answer to every kind of the table, in every way. Each read ends within its
+// bounds, and takes little memory.
+func TestEveryReadIsBounded(t *testing.T) {
+	for _, kind := range outside.Kinds {
+		bounds := *kind
+		bounds.MaxBytes = min(bounds.MaxBytes, 4<<20) // a file of 1 GiB would only take time
+		if bounds.MaxBytes <= 0 || bounds.Within <= 0 || bounds.Payer == "" || bounds.Name == "" {
+			t.Errorf("%+v has no bounds", bounds)
+		}
+		for name, attack := range hostile {
+			t.Run(bounds.Name+"/"+name, func(t *testing.T) {
+				k := bounds
+				if name == "a drop at a time" {
+					k.Within = 50 * time.Millisecond
+				}
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				var target struct {
+					Payload []struct{ A, B, C, D *string } `json:"payload"`
+				}
+				pays := &grant{most: 32 << 20}
+				ctx := puntuale.WithMemoryGrant(t.Context(), pays)
+				var err error
+				if k.MaxJSON > 0 {
+					err = k.Decode(ctx, serveHostile(t, attack).Body, &target)
+				} else {
+					body := k.Body(ctx, serveHostile(t, attack).Body)
+					_, err = io.Copy(io.Discard, body)
+					_ = body.Close()
+				}
+				runtime.ReadMemStats(&after)
+				short := name == "a long list of objects" || name == "deep nesting"
+				if err == nil && (k.MaxJSON > 0 && k.MaxJSON < 300_000 || !short) {
+					t.Error("it was accepted")
+				}
+				if _, large := errors.AsType[*outside.TooLargeError](err); name == "an endless body" && !large {
+					t.Errorf("an endless body: %v", err)
+				}
+				if name == "a drop at a time" && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a slow body: %v", err)
+				}
+				if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 && k.MaxJSON < 1_000_000 {
+					t.Errorf("it took %d MiB", used>>20)
+				}
+			})
+		}
+	}
+}
+
+// The first bytes of an answer are free. All others are charged, four times their length.
+func TestAnswersAreCharged(t *testing.T) {
+	t.Parallel()
+	k := outside.Kind{Name: "test", MaxBytes: 1 << 20, Within: time.Minute, Free: 64 << 10}
+	read := func(n int, most int64) (int64, error) {
+		pays := &grant{most: most}
+		_, err := k.Read(puntuale.WithMemoryGrant(t.Context(), pays), io.NopCloser(strings.NewReader(strings.Repeat("x", n))))
+		return pays.taken, err
+	}
+	if taken, err := read(10<<10, 0); taken != 0 || err != nil {
+		t.Errorf("a short answer takes %d, %v", taken, err)
+	}
+	if taken, err := read(512<<10, 1<<30); taken < 4*512<<10-2*64<<10 || err != nil {
+		t.Errorf("a long answer takes %d, %v", taken, err)
+	}
+	if _, err := read(512<<10, 256<<10); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+		t.Errorf("without memory: %v", err)
+	}
+}
+
+// A call that waits for an answer pays for it. For other work the client pays, and gets the memory back.
+func TestWhoPays(t *testing.T) {
+	t.Parallel()
+	opened, closed := 0, 0
+	m := outside.MemoryGrants(func(client puntuale.ClientID) (puntuale.MemoryGrant, func()) {
+		if client != 7 {
+			t.Errorf("client %d pays", client)
+		}
+		opened++
+		return &grant{most: 1 << 20}, func() { closed++ }
+	})
+	ctx, done := m.Charge(t.Context(), 7)
+	_, again := m.Charge(ctx, 8)
+	again()
+	done()
+	if opened != 1 || closed != 1 || !puntuale.HasMemoryGrant(ctx) {
+		t.Errorf("%d grants opened, %d closed", opened, closed)
+	}
+	if _, done := outside.MemoryGrants(nil).Charge(t.Context(), 7); done == nil {
+		t.Error("without a budget there is nothing to call")
+	}
+}
+
+// A connection ends after the bytes of its kind.
+func TestConnectionIsBounded(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer near.Close()
+	go func() {
+		for _, err := far.Write(make([]byte, 32<<10)); err == nil; _, err = far.Write(make([]byte, 32<<10)) {
+		}
+	}()
+	n, err := io.Copy(io.Discard, outside.Mail.Conn(near))
+	if _, large := errors.AsType[*outside.TooLargeError](err); !large || n != outside.Mail.MaxBytes {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
