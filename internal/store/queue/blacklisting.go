@@ -19,14 +19,14 @@ func AddBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Clien
 // TakeOver makes the client's own what an opt-out added: entries that the client now adds itself, under any name of the
 // person. Then the person cannot remove them any more. An erased person's entry keeps its empty reason.
 func TakeOver(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) error {
-	people, err := peopleOf(ctx, a, client, all)
+	namesOf, err := namesOfEntries(ctx, a, client, all)
 	if err != nil {
 		return err
 	}
 	var names, reasons []string
 	var erased []int64
-	for i, p := range people {
-		for _, name := range append(p.Names, all[i].Mark) {
+	for i, own := range namesOf {
+		for _, name := range append(own, all[i].Mark) {
 			names, reasons, erased = append(names, name), append(reasons, all[i].Reason), append(erased, engine.Bit(name == all[i].Mark))
 		}
 	}
@@ -71,14 +71,14 @@ func AddAllBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Cl
 // notBlacklisted returns the entries of people who are not on the blacklist under any name or under the mark. The
 // caller has locked the counter of entries, so no other transaction adds an entry before this transaction commits.
 func notBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) ([]puntuale.BlacklistEntry, error) {
-	people, err := peopleOf(ctx, a, client, all)
+	namesOf, err := namesOfEntries(ctx, a, client, all)
 	if err != nil {
 		return nil, err
 	}
 	var places []int64
 	var names []string
-	for i, p := range people {
-		for _, name := range append(p.Names, all[i].Mark) {
+	for i, e := range all {
+		for _, name := range append(namesOf[i], e.Mark) {
 			places, names = append(places, int64(i)), append(names, name)
 		}
 	}
@@ -94,20 +94,19 @@ func notBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Clien
 	var fresh []puntuale.BlacklistEntry
 	known := map[string]bool{}
 	for i, e := range all {
-		if !there[i] && !slices.ContainsFunc(people[i].Names, func(name string) bool { return known[name] }) {
+		if !there[i] && !slices.ContainsFunc(namesOf[i], func(name string) bool { return known[name] }) {
 			fresh = append(fresh, e)
 		}
-		for _, name := range people[i].Names {
+		for _, name := range namesOf[i] {
 			known[name] = true
 		}
 	}
 	return fresh, nil
 }
 
-// peopleOf returns the people of the entries, with all their names.
-func peopleOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) ([]*alias.Person, error) {
-	people := engine.Column(all, func(e *puntuale.BlacklistEntry) *alias.Person {
-		return &alias.Person{Client: client, Names: []string{e.Phone}}
-	})
-	return people, alias.Find(ctx, a, people)
+// namesOfEntries returns for each entry all names of the person: the entry's own, and then the others.
+func namesOfEntries(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) ([][]string, error) {
+	names := make([][]string, len(all))
+	return names, alias.Each(ctx, a, slices.Repeat([]int64{int64(client)}, len(all)), engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Phone }),
+		func(i int, name string) { names[i] = append(names[i], name) })
 }
