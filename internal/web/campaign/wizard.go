@@ -241,6 +241,9 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
 		Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(),
 	}
+	for _, n := range list.Numbers {
+		p.Phones = append(p.Phones, n.Phone)
+	}
 	for _, field := range list.Fields {
 		p.Fields = append(p.Fields, field.Name)
 		if field.Required {
