@@ -94,7 +94,7 @@ type ConsentEntry struct {
 	Consent
 	Client    ClientID
 	Mark      func(name string) string // see [Person]
-	Blacklist string // reason with which a withdrawal also adds the phone to the blacklist; "": the blacklist does not change
+	Blacklist string                   // reason with which a withdrawal also adds the phone to the blacklist; "": the blacklist does not change
 
 	// ReplyMark is the mark of the person's message, or ImportMark and a hash of what a list says. The ledger accepts each
 	// mark of a person only once. "": there is no mark.
@@ -134,9 +134,8 @@ type ConsentStore interface {
 	// returns how many messages it cancelled.
 	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
 
-	// MarketingRefused returns which of the given phones must get no marketing now. The argument marks has the mark of
-	// each phone, in the same order.
-	MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error)
+	// MarketingRefused returns which of the given phones belong to people who must get no marketing now.
+	MarketingRefused(ctx context.Context, phones []string, mark func(name string) string) (map[string]bool, error)
 
 	// ConsentStatuses returns a person's present consent for each purpose. The entries are found by all names and marks.
 	ConsentStatuses(ctx context.Context, of Person) (map[Purpose]ConsentStatus, error)

@@ -331,9 +331,8 @@ type OutlookStore interface {
 	// contains all such attempts.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
-	// AmongBlacklisted returns which of the given words are entries of the blacklist. A word is a phone or a mark; see
-	// [BlacklistEntry].
-	AmongBlacklisted(ctx context.Context, words []string) ([]string, error)
+	// AmongBlacklisted returns which of the given phones belong to people on the blacklist, under any name or mark.
+	AmongBlacklisted(ctx context.Context, phones []string, mark func(name string) string) (map[string]bool, error)
 }
 
 // UncertainAttempt is an attempt that may have reached the network; see [Message.Uncertain].

@@ -56,3 +56,11 @@ func withOrWithout(phone, digit string) string {
 	}
 	return ""
 }
+
+// FormKey returns the same text for both forms of a number; see [OtherForm].
+func FormKey(phone string) string {
+	if other := OtherForm(phone); len(other) > len(phone) {
+		return other
+	}
+	return phone
+}

@@ -278,8 +278,9 @@ func (p *part) add(low uint16) bool {
 	return before
 }
 
-// Add adds a phone, and reports whether it was already in the set.
+// Add adds a phone, and reports whether it, or the other form of the number, was already in the set.
 func (s *SeenPhones) Add(phone string) bool {
+	phone = puntuale.FormKey(phone)
 	if n, ok := number(phone); ok {
 		p := s.numbers[n>>16]
 		if p == nil {

@@ -123,11 +123,7 @@ func (c *Client) ConsentStatuses(ctx context.Context, phone string) (map[puntual
 // settings require consent, a phone without consent also gets none. The phones must have the form that messages use.
 func (c *Client) MarketingRefused(ctx context.Context, phones ...string) (map[string]bool, error) {
 	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
-	marks := make([]string, len(phones))
-	for i, phone := range phones {
-		marks[i] = c.mark(phone)
-	}
-	refused, err := c.tenant.MarketingRefused(ctx, phones, marks)
+	refused, err := c.tenant.MarketingRefused(ctx, phones, c.mark)
 	if err != nil {
 		return nil, fmt.Errorf("look for consent: %w", err)
 	}

@@ -59,25 +59,10 @@ func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 // BlacklistedAmong is [Client.Blacklisted] for several numbers. The result has the value true for each number in the
 // blacklist.
 func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[string]bool, error) {
-	words := make([]string, 0, 2*len(phones))
-	textOf := make(map[string]string, cap(words)) // maps each text that may be in the blacklist to its number
-	for _, phone := range phones {
-		if !possible(phone) {
-			continue // a blacklist cannot contain this text
-		}
-		for _, word := range []string{phone, c.mark(phone)} {
-			if _, twice := textOf[word]; word != "" && !twice {
-				words, textOf[word] = append(words, word), phone
-			}
-		}
-	}
-	found, err := c.tenant.AmongBlacklisted(ctx, words)
+	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) }) // a blacklist cannot contain such a text
+	listed, err := c.tenant.AmongBlacklisted(ctx, phones, c.mark)
 	if err != nil {
 		return nil, fmt.Errorf("look for numbers in the blacklist: %w", err)
-	}
-	listed := make(map[string]bool, len(found))
-	for _, word := range found {
-		listed[textOf[word]] = true
 	}
 	return listed, nil
 }

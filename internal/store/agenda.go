@@ -87,14 +87,18 @@ func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, lim
 	if err != nil {
 		return 0, false, engine.PublicError(fmt.Errorf("bound a count of messages: %w", err))
 	}
+	others, err := t.othersOf(ctx, f)
+	if err != nil {
+		return 0, false, err
+	}
 	if f.Text != "" {
-		found, reached, err := t.searched(ctx, f, last, floor, limit+1)
+		found, reached, err := t.searched(ctx, f, last, floor, limit+1, others)
 		if err != nil {
 			return 0, false, engine.PublicError(fmt.Errorf("count messages: %w", err))
 		}
 		return min(len(found), limit), len(found) <= limit && reached == 0, nil
 	}
-	l := t.listing(last, floor, limit+1)
+	l := t.listing(last, floor, limit+1, others...)
 	text := `select count(*) from (` + l.found(f) + `) as found`
 	var n int
 	if err := t.lists().Query(ctx, text, l.args, func(rows engine.Row) error { return rows.Scan(&n) }); err != nil {

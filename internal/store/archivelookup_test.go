@@ -156,7 +156,7 @@ func TestArchiveForgets(t *testing.T) {
 }
 
 func erased(c *storetest.Client, phone string) error {
-	_, err := c.Erase(context.Background(), puntuale.Erasure{Phone: phone, Mark: mark(c.ID, phone), Day: storetest.Day, Now: nowadays})
+	_, err := c.Erase(context.Background(), puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(name string) string { return mark(c.ID, name) }}, Day: storetest.Day, Now: nowadays})
 	return err
 }
 

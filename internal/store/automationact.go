@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/person"
@@ -146,6 +147,10 @@ func (x *actBatch) stop(ctx context.Context) error {
 	}
 	var refs []puntuale.MessageRef
 	for id, phones := range keysOf {
+		phones, err := alias.Names(ctx, x.A, x.Client, phones...)
+		if err != nil {
+			return err
+		}
 		some, err := engine.QueryAll(ctx, x.A, stopOfPhone, []any{x.Client, id, engine.Columns{phones}}, queue.ScanRef)
 		if err != nil {
 			return fmt.Errorf("look for messages to stop: %w", err)

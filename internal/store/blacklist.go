@@ -130,28 +130,51 @@ func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistE
 	return added, nil
 }
 
+// RemoveBlacklistEntry also removes entries with other names of the person. If the person was erased, it removes the
+// marks of other names, which have the negative id (retention/erasure.go).
 func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		n, err := a.Exec(ctx, `delete from blacklist where client_id = $1 and id = $2 and id > 0`, t.id, id)
-		if err == nil && n == 0 {
-			return puntuale.NotFound(puntuale.NoBlacklist)
+		var phone string
+		found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and id = $2 and id > 0 returning phone`, []any{t.id, id}, &phone)
+		if err := engine.ThereOr(found, err, puntuale.NoBlacklist); err != nil {
+			return err
 		}
+		names, err := alias.Names(ctx, a, t.id, phone)
+		if err != nil {
+			return err
+		}
+		_, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and (phone in (select u.p from $u(p text)) or phone like $3 and id = $2)`,
+			t.id, -id, puntuale.MarkPrefix+"%", engine.Columns{names})
 		return err
 	})
 }
 
 // A cross join makes SQLite read the tables in the written order. Otherwise it reads the client's whole blacklist.
-const amongBlacklisted = `select b.phone from $u(p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`
+const amongBlacklisted = `select u.i from $u(i bigint, p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`
 
-func (t tenant) AmongBlacklisted(ctx context.Context, words []string) ([]string, error) {
-	if len(words) == 0 {
-		return nil, nil
-	}
-	all, err := engine.QueryAll(ctx, t.s.CallReads, amongBlacklisted, []any{t.id, engine.Columns{words}}, func(rows engine.Row, phone *string) error {
-		return rows.Scan(phone)
-	})
+func (t tenant) AmongBlacklisted(ctx context.Context, phones []string, mark func(string) string) (map[string]bool, error) {
+	places, names, err := t.namesOfEach(ctx, phones, mark)
 	if err != nil {
+		return nil, err
+	}
+	listed := map[string]bool{}
+	if err := t.s.CallReads.Query(ctx, amongBlacklisted, []any{t.id, engine.Columns{places, names}}, func(rows engine.Row) error {
+		var i int
+		err := rows.Scan(&i)
+		listed[phones[i]] = true
+		return err
+	}); err != nil {
 		return nil, engine.PublicError(fmt.Errorf("look numbers up in the blacklist: %w", err))
 	}
-	return all, nil
+	return listed, nil
+}
+
+// namesOfEach returns the names and marks of several people, each with the index of its person.
+func (t tenant) namesOfEach(ctx context.Context, phones []string, mark func(string) string) (places []int64, names []string, err error) {
+	err = alias.Each(ctx, t.s.CallReads, slices.Repeat([]int64{int64(t.id)}, len(phones)), phones, func(i int, name string) {
+		for _, word := range append(puntuale.Person{Mark: mark}.Marks([]string{name}), name) {
+			places, names = append(places, int64(i)), append(names, word)
+		}
+	})
+	return places, names, engine.PublicError(err)
 }

@@ -222,13 +222,13 @@ func (t tenant) CancelMarketing(ctx context.Context, phone string, now time.Time
 	return t.s.CancelMarketing(ctx, t.id, phone, now)
 }
 
-func (t tenant) MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error) {
-	clients, places := make([]int64, len(phones)), make([]int64, len(phones))
-	for i := range phones {
-		clients[i], places[i] = int64(t.id), int64(i)
+func (t tenant) MarketingRefused(ctx context.Context, phones []string, mark func(string) string) (map[string]bool, error) {
+	places, names, err := t.namesOfEach(ctx, phones, mark)
+	if err != nil {
+		return nil, err
 	}
 	refused := map[string]bool{}
-	if err := t.s.CallReads.Query(ctx, queue.RefusedMarketing, []any{engine.Columns{clients, places, phones, marks}}, func(rows engine.Row) error {
+	if err := t.s.CallReads.Query(ctx, queue.RefusedMarketing, []any{engine.Columns{slices.Repeat([]int64{int64(t.id)}, len(places)), places, names}}, func(rows engine.Row) error {
 		var client, i int64
 		err := rows.Scan(&client, &i)
 		refused[phones[i]] = true

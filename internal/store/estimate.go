@@ -9,16 +9,24 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-const contactsAmong = `select g.phone, g.window_until, case when g.window_until > 0 or g.met_at > 0 then 1 else 0 end
- from $u(p text) cross join contact g where g.client_id = $1 and g.phone = u.p and g.session_id = $2`
+const contactsAmong = `select u.i, g.window_until, case when g.window_until > 0 or g.met_at > 0 then 1 else 0 end
+ from $u(i bigint, p text) cross join contact g where g.client_id = $1 and g.phone = u.p and g.session_id = $2`
 
 func (t tenant) KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error) {
+	places, names, err := t.namesOfEach(ctx, phones, nil)
+	if err != nil {
+		return nil, err
+	}
 	found := map[string]puntuale.KnownPerson{}
-	err := t.s.CallReads.Query(ctx, contactsAmong, []any{t.id, session, engine.Columns{phones}}, func(rows engine.Row) error {
-		var phone string
+	err = t.s.CallReads.Query(ctx, contactsAmong, []any{t.id, session, engine.Columns{places, names}}, func(rows engine.Row) error {
+		var i int
 		var c puntuale.KnownPerson
-		err := rows.Scan(&phone, engine.ScanTime(&c.Window), engine.ScanBool(&c.Known))
-		found[phone] = c
+		err := rows.Scan(&i, engine.ScanTime(&c.Window), engine.ScanBool(&c.Known))
+		if known := found[phones[i]]; known.Window.After(c.Window) {
+			c.Window = known.Window
+		}
+		c.Known = c.Known || found[phones[i]].Known
+		found[phones[i]] = c
 		return err
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/store/account"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
@@ -79,7 +80,7 @@ var Statements = map[string]Statement{
 	"pushes":           {claimPushes, []any{int64(9), int64(9), int64(9), 10}},
 	"version":          {clientVersion, []any{int64(1)}},
 	"uncertain":        {uncertainAttempts, []any{int64(1), int64(1)}},
-	"among":            {amongBlacklisted, []any{int64(1), engine.Columns{oneText}}},
+	"among":            {amongBlacklisted, []any{int64(1), engine.Columns{one1, oneText}}},
 	"recent":           {lastStarted, []any{int64(1), 5}},
 	"resent as":        {resentAs, []any{int64(1), int64(1), int64(1)}},
 	"campaigns":        {queue.CampaignsOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
@@ -98,21 +99,22 @@ var Statements = map[string]Statement{
 	"retrying":         {queue.RetryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},
 	"expiring":         {queue.ExpiringOfSession, []any{int64(1), int64(1), 10}},
 	"claim":            {queue.ClaimMessages, []any{int64(1), int64(1), engine.Columns{one1, one1, one1, one1, one1}}},
-	"marked":           {queue.MarkedMessages, []any{engine.Columns{one1, one1, oneText}}},
+	"marked":           {queue.BlockedMessages, []any{engine.Columns{one1, one1, oneText}}},
 	"close":            {queue.CloseResults, []any{int64(1), engine.Columns{one1, one1, one1, one1, oneText, oneText}}},
 	"reopen":           {queue.ReopenResults, []any{engine.Columns{one1, one1, one1, one1, one1, one1, oneText}}},
 	"cancel":           {queue.CancelMessages, []any{int64(1), engine.Columns{one1, one1}}},
 	"fail":             {queue.FailMessages, []any{int64(1), engine.Columns{one1, one1, one1, oneText, oneText}}},
 	"postpone":         {queue.PostponeMessages, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
-	"stop":             {stopCandidates, []any{int64(1), "+391", int64(1), ""}},
+	"stop":             {stopCandidates, []any{int64(1), int64(1), "", engine.Columns{oneText}}},
 	"reference":        {referenceCandidates, []any{int64(1), "booking"}},
 	"phones":           {queue.PhoneCandidates, []any{int64(1), engine.Columns{oneText}}},
-	"replies":          {`select y.id, ` + reply.ReplyBytes + reply.RepliesOf + ` order by y.id desc limit $3`, []any{int64(1), int64(9), 10, "x"}},
-	"consents":         {`select c.id, c.words` + consentsOf + ` order by c.id limit $3`, []any{int64(1), int64(1), 10, "x", "y"}},
+	"replies":          {`select y.id, ` + reply.ReplyBytes + reply.RepliesOf + ` order by y.id desc limit $3`, []any{int64(1), int64(9), 10, engine.Columns{oneText}}},
+	"consents":         {`select c.id, c.words` + consentsOf + ` order by c.id limit $3`, []any{int64(1), int64(1), 10, engine.Columns{oneText}}},
 	"replied":          {reply.ReplyCandidates, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
 	"who wrote":        {reply.WhoWrote, []any{engine.Columns{one1, one1, oneText, one1, one1}}},
 	"all":              {openCandidates, []any{int64(1)}},
 	"sequence":         {sequencePending, []any{int64(1), int64(1)}},
+	"names":            {alias.OtherNames, []any{engine.Columns{one1, one1, oneText}}},
 	"running":          {runningMessages, []any{engine.Columns{one1, one1, oneText, one1, oneText}}},
 	"details":          {messageDetails, []any{int64(1), engine.Columns{one1}}},
 	"contents":         {`select r.id, r.content, r.request` + runContents, []any{int64(1), engine.Columns{one1}}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
@@ -82,9 +83,13 @@ func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, sess
 		puntuale.OpenAttempt
 		step puntuale.StepRef
 	}
+	names, err := alias.Names(ctx, s.CallReads, client, recipient)
+	if err != nil {
+		return nil, engine.PublicError(err)
+	}
 	all, err := engine.QueryAll(ctx, s.CallReads, `select m.id, m.intent, m.intent_at, m.run_id, m.step from message m
- where m.session_id = $2 and m.state = 0 and m.client_id = $1 and m.intent > 0 and m.intent_at > $4 and m.phone = $3
- order by m.intent_at limit $5`, []any{client, session, recipient, engine.Micros(since), maxOpenAttempts}, func(rows engine.Row, o *attempt) error {
+ where m.session_id = $2 and m.state = 0 and m.client_id = $1 and m.intent > 0 and m.intent_at > $3 and m.phone in (select u.p from $u(p text))
+ order by m.intent_at limit $4`, []any{client, session, engine.Micros(since), maxOpenAttempts, engine.Columns{names}}, func(rows engine.Row, o *attempt) error {
 		o.Client, o.step.Client = client, client
 		return rows.Scan(&o.ID, &o.Token, engine.ScanTime(&o.Begun), &o.step.RunRef.ID, &o.step.Step)
 	})

@@ -39,15 +39,31 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	return all, next, t.fill(ctx, all)
 }
 
+// othersOf returns the other names of the person that the filter means.
+func (t tenant) othersOf(ctx context.Context, f puntuale.MessageFilter) ([]string, error) {
+	if f.Phone == "" {
+		return nil, nil
+	}
+	names, err := t.names(ctx, f.Phone)
+	if err != nil {
+		return nil, err
+	}
+	return names[1:], nil
+}
+
 // listed returns the newest messages that match the filter, at most limit of them. Their ids are smaller than last and
 // not smaller than floor. A search by text may stop before it reaches floor. Then listed also returns the id at which
 // it stopped.
 func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (*details, int64, error) {
+	others, err := t.othersOf(ctx, f)
+	if err != nil {
+		return nil, 0, err
+	}
 	if f.Text == "" {
-		d, l := &details{}, t.listing(last, floor, limit)
+		d, l := &details{}, t.listing(last, floor, limit, others...)
 		return d, floor, t.lists().Query(ctx, l.statement(f), l.args, d.scan)
 	}
-	found, floor, err := t.searched(ctx, f, last, floor, limit)
+	found, floor, err := t.searched(ctx, f, last, floor, limit, others)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -128,11 +144,12 @@ type listStatement struct {
 	ofPlanned string // conditions on runs; only for the part that finds planned messages
 	ofMessage string
 	bounded   bool
+	others    []string // other names of the person that the filter means
 }
 
 // listing begins a statement for ids that are smaller than last and not smaller than floor.
-func (t tenant) listing(last, floor int64, limit int) *listStatement {
-	l := &listStatement{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
+func (t tenant) listing(last, floor int64, limit int, others ...string) *listStatement {
+	l := &listStatement{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}, others: others}
 	if floor > 0 {
 		l.bounded = true
 		sign := l.bind(floor)
@@ -211,7 +228,11 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 		l.ofRun += " and r.sequence_id = " + l.bind(f.Sequence)
 	}
 	if f.Phone != "" {
-		l.ofRun += " and r.phone = " + l.bind(f.Phone)
+		l.ofRun += " and r.phone in (" + l.bind(f.Phone)
+		for _, name := range l.others {
+			l.ofRun += ", " + l.bind(name)
+		}
+		l.ofRun += ")"
 	}
 	if f.Reference != "" {
 		l.ofRun += " and r.reference <> '' and r.reference = " + l.bind(f.Reference)

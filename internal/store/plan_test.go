@@ -72,6 +72,7 @@ var access = map[string]struct {
 	"who wrote":        {wants: []string{"run_recipient", "key", "message_resent", "person_phone"}, avoids: "run_client"},
 	"all":              {reads: true, wants: []string{"message_open"}},
 	"reference":        {reads: true, wants: []string{"run_reference", "key", "message_resent"}},
+	"names":            {wants: []string{"alias_name", "alias_phone"}},
 	"running":          {wants: []string{"run_recipient", "run_reference", "key", "message_resent"}},
 	"sequence":         {wants: []string{"message_open"}},
 	"details":          {reads: true, wants: []string{"key"}},

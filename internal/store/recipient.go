@@ -261,16 +261,20 @@ func (t tenant) FailedOfCampaign(ctx context.Context, id puntuale.CampaignID, un
 }
 
 const runningAmong = `
-select distinct u.p from $u(p text) cross join run r cross join message m
+select distinct u.i from $u(i bigint, p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p and r.sequence_id = $2
  and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0`
 
 func (t tenant) Running(ctx context.Context, sequence puntuale.SequenceID, phones []string) (map[string]bool, error) {
+	places, names, err := t.namesOfEach(ctx, phones, nil)
+	if err != nil {
+		return nil, err
+	}
 	busy := map[string]bool{}
-	err := t.s.CallReads.Query(ctx, runningAmong, []any{t.id, sequence, engine.Columns{phones}}, func(rows engine.Row) error {
-		var phone string
-		err := rows.Scan(&phone)
-		busy[phone] = true
+	err = t.s.CallReads.Query(ctx, runningAmong, []any{t.id, sequence, engine.Columns{places, names}}, func(rows engine.Row) error {
+		var i int
+		err := rows.Scan(&i)
+		busy[phones[i]] = true
 		return err
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
 )
@@ -45,16 +46,24 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	if len(undecided) == 0 {
 		return nil
 	}
-	n := make([]int64, len(undecided))
-	for i := range n {
-		n[i] = int64(i)
+	type named struct {
+		i    int
+		name string
 	}
+	var all []named
+	if err := alias.Each(ctx, b.a, engine.Column(undecided, func(t **engine.Task) int64 { return int64((*t).Body.(*start).client) }),
+		engine.Column(undecided, func(t **engine.Task) string { return (*t).Body.(*start).Run.Phone }), func(i int, name string) {
+			all = append(all, named{i, name})
+		}); err != nil {
+		return err
+	}
+	of := func(x *named) *start { return undecided[x.i].Body.(*start) }
 	err := b.a.Query(ctx, runningMessages, []any{engine.Columns{
-		n,
-		engine.Column(undecided, func(t **engine.Task) int64 { return int64((*t).Body.(*start).client) }),
-		engine.Column(undecided, func(t **engine.Task) string { return (*t).Body.(*start).Run.Phone }),
-		engine.Column(undecided, func(t **engine.Task) int64 { return int64((*t).Body.(*start).Run.Sequence) }),
-		engine.Column(undecided, func(t **engine.Task) string { return (*t).Body.(*start).referenceFilter() }),
+		engine.Column(all, func(x *named) int64 { return int64(x.i) }),
+		engine.Column(all, func(x *named) int64 { return int64(of(x).client) }),
+		engine.Column(all, func(x *named) string { return x.name }),
+		engine.Column(all, func(x *named) int64 { return int64(of(x).Run.Sequence) }),
+		engine.Column(all, func(x *named) string { return of(x).referenceFilter() }),
 	}}, func(rows engine.Row) error {
 		var i int
 		var m runningMessage
@@ -73,6 +82,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	for _, t := range undecided {
 		st := t.Body.(*start)
 		slices.SortFunc(st.running, func(a, b runningMessage) int { return queue.CompareRefs(a.MessageRef, b.MessageRef) })
+		st.running = slices.CompactFunc(st.running, func(a, b runningMessage) bool { return a.MessageRef == b.MessageRef })
 		if st.IfRunning != puntuale.IfRunningRestart {
 			st.running = slices.DeleteFunc(st.running, func(m runningMessage) bool { return m.stopped })
 		}
@@ -111,7 +121,7 @@ func (b *startBatch) undecided() (tasks []*engine.Task) {
 	}
 	seen := map[subject]bool{}
 	for t, st := range b.live {
-		phone := subject{st.client, st.Run.Sequence, st.Run.Phone, ""}
+		phone := subject{st.client, st.Run.Sequence, puntuale.FormKey(st.Run.Phone), ""}
 		reference := subject{st.client, st.Run.Sequence, "", st.Run.Reference}
 		if st.passed && st.IfRunning != puntuale.IfRunningAllow && st.IfRunning != "" {
 			key := phone

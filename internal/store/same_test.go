@@ -183,7 +183,7 @@ func (h *history) settle() {
 
 func (h *history) stop() {
 	c, phone := h.client(), h.phone()
-	r, err := c.Stop(context.Background(), c.Sequence, phone, "", storetest.Day, h.now())
+	r, err := c.Stop(context.Background(), c.Sequence, []string{phone}, "", storetest.Day, h.now())
 	h.say("stop %s: %v %+v %v", phone, h.name(r.IDs), r.Usage, err)
 }
 

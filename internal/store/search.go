@@ -58,10 +58,10 @@ type candidate struct {
 // searched returns the newest messages that contain the words of the filter, at most limit of them. Their ids are
 // smaller than last and not smaller than floor. It also returns the id at which it stopped, or floor if it searched all
 // messages.
-func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (found []puntuale.MessageID, reached int64, err error) {
+func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int, others []string) (found []puntuale.MessageID, reached int64, err error) {
 	words, read := needleOf(f.Text), 0
 	for looked := 0; looked < searchedMessages && read < searchedBytes; looked += searchedAtOnce {
-		part, err := t.candidates(ctx, f, last, floor, searchedAtOnce)
+		part, err := t.candidates(ctx, f, last, floor, searchedAtOnce, others)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -86,8 +86,8 @@ func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, fl
 }
 
 // candidates returns the newest messages that match all other conditions of the filter. It does not compare texts.
-func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (all []candidate, err error) {
-	l := t.listing(last, floor, limit)
+func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int, others []string) (all []candidate, err error) {
+	l := t.listing(last, floor, limit, others...)
 	return all, t.lists().Query(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step
  from f cross join message m where m.client_id = $1 and m.id = f.i order by m.id desc`, l.args, func(rows engine.Row) error {
 		var c candidate

@@ -56,9 +56,12 @@ func TestPostgresHangs(t *testing.T) {
 	began := time.Now()
 	p.frozen.Lock()
 	calls := map[string]func() error{
-		"read":  func() error { _, err := c.Details(ctx, held); return err },
-		"key":   func() error { _, err := w.Principal(ctx, c.Key, storetest.Begin); return err },
-		"stop":  func() error { _, err := c.Stop(ctx, c.Sequence, []string{"+39"}, "", storetest.Day, storetest.Begin); return err },
+		"read": func() error { _, err := c.Details(ctx, held); return err },
+		"key":  func() error { _, err := w.Principal(ctx, c.Key, storetest.Begin); return err },
+		"stop": func() error {
+			_, err := c.Stop(ctx, c.Sequence, []string{"+39"}, "", storetest.Day, storetest.Begin)
+			return err
+		},
 		"beat":  func() error { return w.Beat(ctx, node, time.Minute) },
 		"check": func() error { return w.Check(ctx) },
 		"due": func() error {

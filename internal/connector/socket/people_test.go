@@ -4,6 +4,7 @@ package socket_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -60,6 +61,69 @@ func TestAskedOnce(t *testing.T) {
 	}
 	if sent := w.net.Messages(shopNumber); len(sent) != 0 {
 		t.Errorf("sent: %+v", sent)
+	}
+}
+
+// The network may know a person by a number with other digits than the typed one, or only by a LID. The message goes to
+// that address, and the connector reports the address as another name of the person.
+func TestSendToAnsweredAddress(t *testing.T) {
+	t.Parallel()
+	for name, hidden := range map[string]bool{"number": false, "LID": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			bia := w.net.Phone("551187654321")
+			const typed = "+5511987654321"
+			w.net.Knows(typed, bia.Account, hidden)
+			w.link()
+			w.mustSend(w.text(typed, "oi"))
+			bia.Await(t, whatsapptest.Text("oi"))
+			want := []puntuale.Alias{{Client: theClient, Session: theSession, Name: bia.LID().String(), Phone: typed}}
+			if !hidden {
+				want = append(want, puntuale.Alias{Client: theClient, Session: theSession, Name: "+" + bia.Number(), Phone: typed})
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, alias := range want {
+				if !slices.ContainsFunc(w.told, func(b puntuale.InboundBatch) bool { return slices.Contains(b.Aliases, alias) }) {
+					t.Errorf("%+v was not reported: %+v", alias, w.told)
+				}
+			}
+		})
+	}
+}
+
+// If a query before the message fails, no byte of the message leaves. So the outcome is certain, and the message can be
+// tried again.
+func TestFailureBeforeWriteIsCertain(t *testing.T) {
+	t.Parallel()
+	for name, query := range map[string]struct {
+		group   string
+		toGroup bool
+	}{"device list": {"usync", false}, "keys": {"encrypt", false}, "members of a group": {"w:g2", true}, "devices of members": {"usync", true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			anna := w.net.Phone(annaNumber)
+			w.link()
+			e := w.text("+"+annaNumber, "ciao")
+			if query.toGroup {
+				e = w.text(w.net.Group("Clienti", w.shop, anna.Account).JID().String(), "ciao")
+			}
+			prepared, err := w.conn.Prepare(t.Context(), e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			remove := w.net.InjectQuery(whatsapptest.QueryFault{From: shopNumber, Group: query.group, Code: 500, Text: "internal-server-error"})
+			_, err = w.conn.Send(t.Context(), prepared)
+			if e := puntuale.AsSendError(err); e == nil || e.Kind == puntuale.Final {
+				t.Fatalf("the outcome of a message that never left: %+v", err)
+			}
+			remove()
+			if _, err := w.conn.Send(t.Context(), prepared); err != nil {
+				t.Errorf("tried again: %v", err)
+			}
+		})
 	}
 }
 

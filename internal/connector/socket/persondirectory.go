@@ -69,7 +69,7 @@ type personDirectory struct {
 
 type answer struct {
 	exists     bool
-	group      types.JID // the group of an invitation code
+	jid        types.JID // the network's address of the person, or the group of an invitation code
 	validUntil time.Time
 }
 
@@ -120,7 +120,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 	if !ok {
 		// If the person's LID is stored, the person has WhatsApp, because LIDs come only from the network.
 		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
-			p.keep(phone, answer{exists: true}, existsKept)
+			p.keep(phone, answer{exists: true, jid: jid}, existsKept)
 			return jid, nil
 		}
 		if err := p.wait(ctx, phone); err != nil {
@@ -131,7 +131,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 	if !a.exists {
 		return jid, final(reasonNoWhatsApp, puntuale.Because(reasonNotRegistered))
 	}
-	return jid, nil
+	return a.jid, nil
 }
 
 // wait waits for the network's answer whether a person has WhatsApp. It returns an error immediately if no query may be
@@ -210,21 +210,41 @@ func (p *personDirectory) query(batch map[string][]chan error) error {
 	if err != nil {
 		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonCheckFailed), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
 	}
-	isNumber := map[string]bool{}
+	people := map[string]types.IsOnWhatsAppResponse{}
 	for _, one := range found {
 		person := strings.TrimPrefix(one.Query, "+")
 		if person == "" {
 			person = one.PhoneNumber.User
 		}
-		isNumber["+"+person] = isNumber["+"+person] || one.IsIn
-	}
-	for _, phone := range phones {
-		if isNumber[phone] {
-			p.keep(phone, answer{exists: true}, existsKept)
-		} else {
-			p.keep(phone, answer{}, missingKept)
+		if one.IsIn {
+			people["+"+person] = one
 		}
 	}
+	var reported puntuale.InboundBatch
+	for _, phone := range phones {
+		one, exists := people[phone]
+		if !exists {
+			p.keep(phone, answer{}, missingKept)
+			continue
+		}
+		// The network may know the person by a number with other digits, or only by a LID. Only this address reaches the
+		// person.
+		a := answer{exists: true, jid: one.PhoneNumber.ToNonAD()}
+		if a.jid.IsEmpty() {
+			a.jid = one.JID.ToNonAD()
+		}
+		p.keep(phone, a, existsKept)
+		names := []string{nameOf(one.PhoneNumber.ToNonAD(), types.EmptyJID)}
+		if one.JID.Server == types.HiddenUserServer {
+			names = append(names, one.JID.ToNonAD().String())
+		}
+		for _, name := range names {
+			if name != "" && name != phone {
+				reported.Aliases = append(reported.Aliases, puntuale.Alias{Client: p.n.client, Session: p.n.id, Name: name, Phone: phone})
+			}
+		}
+	}
+	p.n.take(reported) // after a failure, the next query reports the names again
 	return nil
 }
 
@@ -250,7 +270,7 @@ func (p *personDirectory) quietFor() time.Duration {
 // findGroup returns the group of an invitation code.
 func (p *personDirectory) findGroup(ctx context.Context, cli *whatsmeow.Client, code string) (types.JID, error) {
 	if a, ok := p.validAnswer(code); ok {
-		return a.group, nil
+		return a.jid, nil
 	}
 	if left := p.quietFor(); left > 0 {
 		return types.JID{}, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonGroupWaits), Detail: puntuale.Because(reasonChecksLimited), After: left}
@@ -267,7 +287,7 @@ func (p *personDirectory) findGroup(ctx context.Context, cli *whatsmeow.Client, 
 	case err != nil:
 		return types.JID{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonGroupFailed), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
 	}
-	p.keep(code, answer{exists: true, group: group.JID}, groupKept)
+	p.keep(code, answer{exists: true, jid: group.JID}, groupKept)
 	return group.JID, nil
 }
 

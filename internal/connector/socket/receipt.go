@@ -57,7 +57,7 @@ func (n *number) moment(reported time.Time) time.Time {
 
 // take stores what the network reported. It returns false if storing failed.
 func (n *number) take(reported puntuale.InboundBatch) bool {
-	if len(reported.Receipts) == 0 && len(reported.Messages) == 0 {
+	if len(reported.Receipts) == 0 && len(reported.Messages) == 0 && len(reported.Aliases) == 0 {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)

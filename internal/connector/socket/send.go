@@ -122,14 +122,23 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 // more.
 func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) error {
 	extra := whatsmeow.SendRequestExtra{ID: id, Timeout: ackTakes}
-	_, err := cli.SendMessage(ctx, p.to, p.message, extra)
+	sent, err := cli.SendMessage(ctx, p.to, p.message, extra)
 	if errors.Is(err, errMoved) { // no byte of the message left
 		ctx, giveBack := insist(ctx)
 		defer giveBack()
-		_, err = cli.SendMessage(ctx, p.to, p.message, extra)
+		sent, err = cli.SendMessage(ctx, p.to, p.message, extra)
+	}
+	if err != nil && sent.DebugTimings.Send == 0 { // the library measures this time even if writing fails
+		return &unwrittenError{err}
 	}
 	return err
 }
+
+// unwrittenError is an error before the library began to write the message, so no byte of the message left. For example,
+// a query about the recipient's devices failed, or the encryption did.
+type unwrittenError struct{ error }
+
+func (e *unwrittenError) Unwrap() error { return e.error }
 
 // step waits until the message may be sent. A message to a cold contact first waits for its time slot. Then step takes
 // the number's send slot. If step fails, the message did not leave.
@@ -185,6 +194,12 @@ func (n *number) sent(e puntuale.Envelope) {
 // repeat, a final refusal does not show what happened to the first attempt.
 func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, err error) error {
 	refusal := n.refusal(ctx, err)
+	if unwritten, ok := errors.AsType[*unwrittenError](err); ok && refusal == nil {
+		refusal = &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: unwritten.error}
+		if errors.Is(err, whatsmeow.ErrNotConnected) {
+			refusal = offline()
+		}
+	}
 	if refusal == nil {
 		if errors.Is(err, whatsmeow.ErrMessageTimedOut) || errors.Is(err, context.DeadlineExceeded) {
 			n.unanswered(e.Message)

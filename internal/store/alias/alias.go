@@ -18,43 +18,34 @@ const (
 	namesSteps = 3
 )
 
-// Person is a person whose names are searched. At the beginning, Names contains the given names.
-type Person struct {
-	Client puntuale.ClientID
-	Names  []string
-	asked  int // number of names whose aliases were already searched
-}
-
-// add adds a name and its other form, unless the person already has them.
-func (p *Person) add(name string) {
-	if !slices.Contains(p.Names, name) {
-		p.Names = append(p.Names, name)
-	}
-	if other := puntuale.OtherForm(name); other != "" && !slices.Contains(p.Names, other) {
-		p.Names = append(p.Names, other)
-	}
-}
-
-// Names returns all names of the people who have one of the given names, each name once.
+// Names returns all names of the people who have one of the given names, each name once. The given names come first.
 func Names(ctx context.Context, a engine.Querier, client puntuale.ClientID, given ...string) ([]string, error) {
-	people := make([]*Person, len(given))
-	for i, name := range given {
-		people[i] = &Person{Client: client, Names: []string{name}}
-	}
-	if err := Find(ctx, a, people); err != nil {
+	others, err := Others(ctx, a, slices.Repeat([]int64{int64(client)}, len(given)), given)
+	if err != nil {
 		return nil, err
 	}
-	var all []string
-	known := map[string]bool{}
-	for _, p := range people {
-		for _, name := range p.Names {
-			if !known[name] {
-				known[name] = true
-				all = append(all, name)
-			}
+	all := slices.Clone(given)
+	for i := range given {
+		all = append(all, others[i]...)
+	}
+	known := make(map[string]bool, len(all))
+	return slices.DeleteFunc(all, func(name string) bool {
+		twice := known[name]
+		known[name] = true
+		return twice
+	}), nil
+}
+
+// Each calls do with each name of each person: the given name, and then the other names. i is the person's index.
+func Each(ctx context.Context, a engine.Querier, clients []int64, given []string, do func(i int, name string)) error {
+	others, err := Others(ctx, a, clients, given)
+	for i, name := range given {
+		do(i, name)
+		for _, other := range others[i] {
+			do(i, other)
 		}
 	}
-	return all, nil
+	return err
 }
 
 // OtherNames finds the aliases of names in both directions.
@@ -64,45 +55,60 @@ union
 select u.i, a.alias from $u(i bigint, c bigint, n text) cross join alias a where a.client_id = u.c and a.phone = u.n
 order by 1, 2`
 
-// Find finds the names of the given people, within the limits above, and adds them to the field Names.
-func Find(ctx context.Context, a engine.Querier, all []*Person) error {
-	for _, p := range all {
-		for _, name := range slices.Clone(p.Names) {
-			p.add(name)
-		}
+// Others returns the other names of people, within the limits above. Each person has a client and a given name. The key
+// of the result is the person's index. Most people have no other name, so they cost one row of one statement.
+func Others(ctx context.Context, a engine.Querier, clients []int64, given []string) (map[int][]string, error) {
+	s := search{given: given, places: make([]int64, 0, len(given)), names: make([]string, 0, len(given))}
+	for i, name := range given {
+		s.ask(i, name)
 	}
 	for range namesSteps {
-		type asked struct {
-			i    int
-			name string
-		}
-		var fresh []asked
-		for i, p := range all {
-			if len(p.Names) < maxNames || p.asked == 0 {
-				for _, name := range p.Names[p.asked:] {
-					fresh = append(fresh, asked{i, name})
-				}
-			}
-			p.asked = len(p.Names)
-		}
-		if len(fresh) == 0 {
+		if len(s.names) == 0 {
 			break
 		}
-		if err := a.Query(ctx, OtherNames, []any{engine.Columns{
-			engine.Column(fresh, func(x *asked) int64 { return int64(x.i) }),
-			engine.Column(fresh, func(x *asked) int64 { return int64(all[x.i].Client) }),
-			engine.Column(fresh, func(x *asked) string { return x.name }),
-		}}, func(r engine.Row) error {
+		columns := engine.Columns{s.places, engine.Column(s.places, func(i *int64) int64 { return clients[*i] }), s.names}
+		s.places, s.names = nil, nil
+		if err := a.Query(ctx, OtherNames, []any{columns}, func(r engine.Row) error {
 			var i int
 			var name string
 			err := r.Scan(&i, &name)
 			if err == nil {
-				all[i].add(name)
+				s.add(i, name)
 			}
 			return err
 		}); err != nil {
-			return fmt.Errorf("look for a person's other names: %w", err)
+			return nil, fmt.Errorf("look for a person's other names: %w", err)
 		}
 	}
-	return nil
+	return s.found, nil
+}
+
+// search finds the other names of people.
+type search struct {
+	given []string
+	found map[int][]string
+
+	// the names whose aliases the next statement reads, each with the index of its person
+	places []int64
+	names  []string
+}
+
+// add adds a name of a person, unless it is known.
+func (s *search) add(i int, name string) {
+	if name == s.given[i] || slices.Contains(s.found[i], name) || len(s.found[i]) >= maxNames {
+		return
+	}
+	if s.found == nil {
+		s.found = map[int][]string{}
+	}
+	s.found[i] = append(s.found[i], name)
+	s.ask(i, name)
+}
+
+// ask lets the next statement read the aliases of a name. It also adds the other form of the name.
+func (s *search) ask(i int, name string) {
+	s.places, s.names = append(s.places, int64(i)), append(s.names, name)
+	if other := puntuale.OtherForm(name); other != "" {
+		s.add(i, other)
+	}
 }

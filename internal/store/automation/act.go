@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 )
@@ -79,9 +80,11 @@ func (x *ActTransaction) DropChanged(ctx context.Context) error {
 	if len(x.Live) == 0 {
 		return nil
 	}
-	_, err := engine.QueryAll(ctx, x.A, LockPersons,
-		[]any{engine.Columns{clientColumn(x.Client, len(x.Live)), x.phones()}}, engine.ScanOne[int64])
+	names, err := alias.Names(ctx, x.A, x.Client, x.phones()...)
 	if err != nil {
+		return err
+	}
+	if _, err := engine.QueryAll(ctx, x.A, LockPersons, []any{engine.Columns{clientColumn(x.Client, len(names)), names}}, engine.ScanOne[int64]); err != nil {
 		return fmt.Errorf("lock contacts: %w", err)
 	}
 	return nil
@@ -212,6 +215,9 @@ func dayNumber(d puntuale.Date) int64 {
 
 func (x *ActTransaction) occurrences(ctx context.Context) error {
 	type A = *puntuale.AutomationAct
+	if err := x.dropOtherNames(ctx); err != nil || len(x.Live) == 0 {
+		return err
+	}
 	fresh := map[string]bool{}
 	if err := x.A.Query(ctx, `insert into automation_occurrence (client_id, rule_id, phone, occurrence, keep_until)
  select $1::bigint, u.r, u.p, u.o, u.k from $u(r bigint, p text, o text, k bigint) where true
@@ -229,6 +235,34 @@ func (x *ActTransaction) occurrences(ctx context.Context) error {
 		return fmt.Errorf("note occurrences: %w", err)
 	}
 	x.drop(puntuale.ActDropped, func(act *puntuale.AutomationAct) bool { return !fresh[act.Phone] })
+	return nil
+}
+
+// dropOtherNames drops the acts whose occurrence is already stored under another name of the person.
+func (x *ActTransaction) dropOtherNames(ctx context.Context) error {
+	var rules []int64
+	var names, occurrences []string
+	var acts []*puntuale.AutomationAct
+	var places []int64
+	if err := alias.Each(ctx, x.A, clientColumn(x.Client, len(x.Live)), x.phones(), func(i int, name string) {
+		if act := x.Live[i]; name != act.Phone {
+			rules, names, occurrences = append(rules, int64(act.Rule)), append(names, name), append(occurrences, act.Occurrence)
+			acts, places = append(acts, act), append(places, int64(len(places)))
+		}
+	}); err != nil || len(acts) == 0 {
+		return err
+	}
+	twice := map[*puntuale.AutomationAct]bool{}
+	if err := x.A.Query(ctx, `select u.n from $u(n bigint, r bigint, p text, o text) cross join automation_occurrence o
+ where o.client_id = $1 and o.rule_id = u.r and o.phone = u.p and o.occurrence = u.o`, []any{x.Client, engine.Columns{places, rules, names, occurrences}}, func(r engine.Row) error {
+		var n int
+		err := r.Scan(&n)
+		twice[acts[n]] = true
+		return err
+	}); err != nil {
+		return fmt.Errorf("look for occurrences: %w", err)
+	}
+	x.drop(puntuale.ActDropped, func(act *puntuale.AutomationAct) bool { return twice[act] })
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
@@ -39,14 +40,29 @@ select distinct u.p, r.sequence_id from $u(c bigint, p text, q bigint) cross joi
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 )
 
-// FactsOf reads the facts about persons that decisions need, and returns them by phone.
+// FactsOf reads the facts about persons that decisions need, under all names of each person. It returns them by the given
+// phone.
 func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, wanted puntuale.WantedFacts, now time.Time,
 ) (map[string]*puntuale.AutomationFacts, error) {
 	all := make(map[string]*puntuale.AutomationFacts, len(phones))
 	for _, p := range phones {
 		all[p] = &puntuale.AutomationFacts{Acted: map[puntuale.AutomationID]time.Time{}, Running: map[puntuale.SequenceID]bool{}}
 	}
-	column := engine.Columns{clientColumn(client, len(phones)), phones}
+	of := map[string][]string{} // maps each name to the given phones of the same person
+	var names []string
+	if err := alias.Each(ctx, a, clientColumn(client, len(phones)), phones, func(i int, name string) {
+		if of[name] = append(of[name], phones[i]); len(of[name]) == 1 {
+			names = append(names, name)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	each := func(name string, do func(f *puntuale.AutomationFacts)) {
+		for _, p := range of[name] {
+			do(all[p])
+		}
+	}
+	column := engine.Columns{clientColumn(client, len(names)), names}
 	var phone string
 	var at time.Time
 	var rule puntuale.AutomationID
@@ -59,46 +75,42 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 		{true, PersonsOf, []any{column}, func(r engine.Row) error {
 			c := &puntuale.Contact{}
 			err := r.Scan(&c.Phone, &c.ID, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags), engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))
-			if err == nil {
-				all[c.Phone].Contact = c
+			for _, p := range of[c.Phone] {
+				if f := all[p]; f.Contact == nil || c.Phone == p {
+					f.Contact = c
+				}
 			}
 			return err
 		}},
 		{wanted.Takeover, AnsweredOf, []any{column}, func(r engine.Row) error {
 			err := r.Scan(&phone, engine.ScanTime(&at))
-			if err == nil {
-				all[phone].Answered = at
-			}
+			each(phone, func(f *puntuale.AutomationFacts) { f.Answered = later(f.Answered, at) })
 			return err
 		}},
 		{wanted.Takeover, AssignedOf, []any{column}, func(r engine.Row) error {
 			err := r.Scan(&phone)
-			if err == nil {
-				all[phone].Assigned = true
-			}
+			each(phone, func(f *puntuale.AutomationFacts) { f.Assigned = true })
 			return err
 		}},
 		{wanted.Limit, ReachedOf, []any{engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
 			var n int
 			err := r.Scan(&phone, &n)
-			if err == nil {
-				all[phone].Reached = n
-			}
+			each(phone, func(f *puntuale.AutomationFacts) { f.Reached += n })
 			return err
 		}},
 		{wanted.Cooldown, ActedOf, []any{column}, func(r engine.Row) error {
 			err := r.Scan(&phone, &rule, engine.ScanTime(&at))
-			if err == nil {
-				all[phone].Acted[rule] = at
-			}
+			each(phone, func(f *puntuale.AutomationFacts) { f.Acted[rule] = later(f.Acted[rule], at) })
 			return err
 		}},
 		{wanted.First, FirstOf, []any{column}, func(r engine.Row) error {
 			var id puntuale.ReplyID
 			err := r.Scan(&phone, &id)
-			if err == nil {
-				all[phone].First = id
-			}
+			each(phone, func(f *puntuale.AutomationFacts) {
+				if f.First == 0 || id != 0 && id < f.First {
+					f.First = id
+				}
+			})
 			return err
 		}},
 	} {
@@ -109,7 +121,16 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			return nil, fmt.Errorf("read what is known of a person: %w", err)
 		}
 	}
-	return all, readRunning(ctx, a, client, phones, wanted.Sequences, all)
+	return all, readRunning(ctx, a, client, names, wanted.Sequences, func(name string, q puntuale.SequenceID) {
+		each(name, func(f *puntuale.AutomationFacts) { f.Running[q] = true })
+	})
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // clientColumn returns a column with the client in each row.
@@ -118,7 +139,7 @@ func clientColumn(client puntuale.ClientID, rows int) []int64 {
 }
 
 // readRunning finds the sequences that have pending messages for the persons.
-func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, all map[string]*puntuale.AutomationFacts) error {
+func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, found func(name string, q puntuale.SequenceID)) error {
 	if len(sequences) == 0 {
 		return nil
 	}
@@ -133,9 +154,7 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 	if err := a.Query(ctx, RunningOf, []any{engine.Columns{clientColumn(client, len(phoneColumn)), phoneColumn, sequenceColumn}}, func(r engine.Row) error {
 		var q puntuale.SequenceID
 		err := r.Scan(&phone, &q)
-		if err == nil {
-			all[phone].Running[q] = true
-		}
+		found(phone, q)
 		return err
 	}); err != nil {
 		return fmt.Errorf("look for running messages: %w", err)

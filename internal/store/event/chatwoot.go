@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
@@ -155,8 +156,12 @@ func (s *Events) ChatwootTarget(ctx context.Context, id puntuale.WebhookID) (t p
 
 func (s *Events) ChatwootConversation(ctx context.Context, id puntuale.WebhookID, client puntuale.ClientID, phone string) (puntuale.ChatwootConversation, error) {
 	c := puntuale.ChatwootConversation{Webhook: id, Client: client, Phone: phone}
-	_, err := engine.QueryOne(ctx, s.db.DispatchReads, `select c.contact_id, c.conversation_id, c.posting from chatwoot_conversation c
- where c.client_id = $1 and c.phone = $2 and c.webhook_id = $3`, []any{client, phone, id}, &c.Contact, &c.Conversation, &c.Posting)
+	names, err := alias.Names(ctx, s.db.DispatchReads, client, phone)
+	if err != nil {
+		return c, engine.PublicError(err)
+	}
+	_, err = engine.QueryOne(ctx, s.db.DispatchReads, `select c.phone, c.contact_id, c.conversation_id, c.posting from $u(p text) cross join chatwoot_conversation c
+ where c.client_id = $1 and c.phone = u.p and c.webhook_id = $2 order by c.conversation_id desc limit 1`, []any{client, id, engine.Columns{names}}, &c.Phone, &c.Contact, &c.Conversation, &c.Posting)
 	if err != nil {
 		return c, engine.PublicError(fmt.Errorf("read a conversation in Chatwoot: %w", err))
 	}

@@ -207,11 +207,11 @@ var moves = map[string]moveCase{
 	}, nil},
 	"stopped": {func(s *eventClient) {
 		s.MustStart(phone, begin, 2)
-		s.must(s.Stop(context.Background(), s.Sequence, phone, "", storetest.Day, begin))
+		s.must(s.Stop(context.Background(), s.Sequence, []string{phone}, "", storetest.Day, begin))
 	}, []string{"message.cancelled", "message.cancelled"}},
 	"stopped in flight": {func(s *eventClient) {
 		item, token := s.claimed()
-		s.must(s.Stop(context.Background(), s.Sequence, phone, "", storetest.Day, begin))
+		s.must(s.Stop(context.Background(), s.Sequence, []string{phone}, "", storetest.Day, begin))
 		s.w.MustRecord(begin.Add(time.Second), item, token, retry)
 	}, []string{"message.cancelled"}},
 	"cancelled by id": {func(s *eventClient) {

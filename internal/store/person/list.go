@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
@@ -15,10 +16,8 @@ func (s ContactStore) Contact(ctx context.Context, id puntuale.ContactID) (c pun
 }
 
 func (s ContactStore) ContactOf(ctx context.Context, phone string) (c puntuale.Contact, found bool, err error) {
-	found, err = engine.QueryOne(ctx, s.db.CallReads, `select `+personColumns+` from person p where p.client_id = $1 and p.phone = $2`, []any{s.client, phone}, personFields(&c)...)
-	if err != nil {
-		err = engine.PublicError(fmt.Errorf("read a contact: %w", err))
-	}
+	stored, err := s.ContactsOf(ctx, []string{phone})
+	c, found = stored[phone]
 	return c, found, err
 }
 
@@ -27,18 +26,30 @@ func (s ContactStore) ContactsOf(ctx context.Context, phones []string) (map[stri
 	return stored, engine.PublicError(err)
 }
 
+// contactsOf reads contacts by their phones. If there is no contact with a phone, it takes the contact with another name
+// of the person. The keys of the result are the given phones.
 func (s ContactStore) contactsOf(ctx context.Context, a engine.Querier, phones []string) (map[string]puntuale.Contact, error) {
 	stored := map[string]puntuale.Contact{}
 	if len(phones) == 0 {
 		return stored, nil
 	}
-	all, err := engine.QueryAll(ctx, a, `select `+personColumns+` from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`,
-		[]any{s.client, engine.Columns{phones}}, scanPerson)
-	if err != nil {
-		return nil, fmt.Errorf("read contacts: %w", err)
+	var names, given []string
+	if err := alias.Each(ctx, a, slices.Repeat([]int64{int64(s.client)}, len(phones)), phones, func(i int, name string) {
+		names, given = append(names, name), append(given, phones[i])
+	}); err != nil {
+		return nil, err
 	}
-	for _, c := range all {
-		stored[c.Phone] = c
+	if err := a.Query(ctx, `select u.g, `+personColumns+` from $u(p text, g text) cross join person p where p.client_id = $1 and p.phone = u.p order by p.id`,
+		[]any{s.client, engine.Columns{names, given}}, func(r engine.Row) error {
+			var phone string
+			var c puntuale.Contact
+			err := r.Scan(append([]any{&phone}, personFields(&c)...)...)
+			if _, twice := stored[phone]; !twice || c.Phone == phone {
+				stored[phone] = c
+			}
+			return err
+		}); err != nil {
+		return nil, fmt.Errorf("read contacts: %w", err)
 	}
 	return stored, nil
 }

@@ -125,8 +125,16 @@ func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntu
 	w := &writtenContacts{client: s.client}
 	merged = puntuale.MergedContacts{All: make([]puntuale.Contact, len(m.All)), Refused: map[int]puntuale.ReasonCode{}}
 	var fresh []int
+	twins := map[int]int{} // contacts of people who are also in an earlier row, as which they are new
+	added := map[string]int{}
 	for i, given := range m.All {
 		old, known := stored[given.Phone]
+		if k, twin := added[puntuale.FormKey(given.Phone)]; twin && !known {
+			if now, _ := merged.All[k].Merge(given); now.Refusal() == "" {
+				merged.All[k], twins[i] = now, k
+				continue
+			}
+		}
 		if !known {
 			old = puntuale.Contact{Phone: given.Phone, Created: m.Now}
 		}
@@ -142,6 +150,7 @@ func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntu
 		case !known:
 			now.Changed = m.Now
 			fresh = append(fresh, i)
+			added[puntuale.FormKey(now.Phone)] = i
 		case changed:
 			now.Changed = m.Now
 			w.change(old, now)
@@ -157,6 +166,9 @@ func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntu
 			merged.All[i].ID = puntuale.ContactID(last - int64(len(fresh)-1-k))
 			w.add(merged.All[i])
 		}
+	}
+	for i, k := range twins {
+		merged.All[i] = merged.All[k]
 	}
 	merged.Added, merged.Changed = len(fresh), len(w.changed)
 	if err := w.write(ctx, a); err != nil {

@@ -70,6 +70,15 @@ func (s ContactStore) search(ctx context.Context, f puntuale.ContactFilter, from
 	if prefix, ok := strings.CutSuffix(f.Phone, "*"); ok {
 		x.prefix, x.f.Phone = prefix, ""
 	}
+	if x.f.Phone != "" { // the person's contact may have another name
+		c, found, err := s.ContactOf(ctx, x.f.Phone)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			x.f.Phone = c.Phone
+		}
+	}
 	if from == "" {
 		return x, x.choose(ctx)
 	}

@@ -49,16 +49,17 @@ func AddAllBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Cl
 // notBlacklisted returns the entries of people who are not on the blacklist under any name or under the mark. The
 // caller has locked the counter of entries, so no other transaction adds an entry before this transaction commits.
 func notBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) ([]puntuale.BlacklistEntry, error) {
-	people := engine.Column(all, func(e *puntuale.BlacklistEntry) *alias.Person {
-		return &alias.Person{Client: client, Names: []string{e.Phone}}
-	})
-	if err := alias.Find(ctx, a, people); err != nil {
+	given := engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Phone })
+	others, err := alias.Others(ctx, a, slices.Repeat([]int64{int64(client)}, len(given)), given)
+	if err != nil {
 		return nil, err
 	}
 	var places []int64
 	var names []string
-	for i, p := range people {
-		for _, name := range append(p.Names, all[i].Mark) {
+	namesOf := make([][]string, len(all))
+	for i, e := range all {
+		namesOf[i] = append([]string{e.Phone}, others[i]...)
+		for _, name := range append(namesOf[i], e.Mark) {
 			places, names = append(places, int64(i)), append(names, name)
 		}
 	}
@@ -74,10 +75,10 @@ func notBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Clien
 	var fresh []puntuale.BlacklistEntry
 	known := map[string]bool{}
 	for i, e := range all {
-		if !there[i] && !slices.ContainsFunc(people[i].Names, func(name string) bool { return known[name] }) {
+		if !there[i] && !slices.ContainsFunc(namesOf[i], func(name string) bool { return known[name] }) {
 			fresh = append(fresh, e)
 		}
-		for _, name := range people[i].Names {
+		for _, name := range namesOf[i] {
 			known[name] = true
 		}
 	}

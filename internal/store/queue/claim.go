@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/outbox"
@@ -50,6 +51,7 @@ type ClaimBatch struct {
 	erased      int64 // number of erasures when the send permissions were read
 	marked      bool  // at least one item of the claim contains a mark (keyed hash) of its number
 	granted     []grantedRow
+	others      map[int][]string            // other names of the people to whom the messages in granted go
 	returned    map[puntuale.ClientID]int64 // number of credits to give back to each client
 }
 
@@ -70,7 +72,7 @@ type grantedRow struct {
 
 func (b *ClaimBatch) Run(ctx context.Context) error {
 	b.Answers = make([]puntuale.ClaimAnswer, len(b.Messages))
-	b.granted, b.marked, b.returned = nil, false, map[puntuale.ClientID]int64{}
+	b.granted, b.others, b.marked, b.returned = nil, nil, false, map[puntuale.ClientID]int64{}
 	if len(b.Messages) == 0 {
 		return fleet.Fence(ctx, b.A, b.Node)
 	}
@@ -90,7 +92,7 @@ func (b *ClaimBatch) Run(ctx context.Context) error {
 	if err := b.write(ctx); err != nil {
 		return err
 	}
-	if err := b.findMarked(ctx); err != nil {
+	if err := b.findBlocked(ctx); err != nil {
 		return err
 	}
 	if err := b.findRefused(ctx); err != nil {
@@ -201,10 +203,10 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
 returning message.client_id, message.id, message.due_at, message.attempt,
  message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
-// MarkedMessages finds messages to numbers whose marks are in the blacklist. It runs only if a message of the claim
-// contains a mark, because its client has erased persons.
-const MarkedMessages = `
-select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
+// BlockedMessages finds messages to people who are in the blacklist under another name, or under a mark. It runs only
+// for messages to people with other names, and for clients with erased persons.
+const BlockedMessages = `
+select u.c, u.i, u.p from $u(c bigint, i bigint, p text) cross join blacklist b where b.client_id = u.c and b.phone = u.p`
 
 func (b *ClaimBatch) write(ctx context.Context) error {
 	index := make(map[puntuale.MessageRef]int, len(b.order))
@@ -247,56 +249,82 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 	return nil
 }
 
-// findMarked finds the messages to numbers whose marks are in the blacklist. It sets the fields marked and blocked of
-// their rows in granted.
-func (b *ClaimBatch) findMarked(ctx context.Context) error {
-	if !b.marked || len(b.granted) == 0 {
+// findBlocked finds the messages to people who are in the blacklist under another name, or under a mark. It sets the
+// fields marked and blocked of their rows in granted.
+func (b *ClaimBatch) findBlocked(ctx context.Context) (err error) {
+	if len(b.granted) == 0 {
 		return nil
 	}
-	blocked := map[puntuale.MessageRef]bool{}
-	refs := engine.Column(b.granted, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
-	marks := engine.Column(b.granted, func(g *grantedRow) string { return b.Messages[g.index].Mark })
-	if err := b.A.Query(ctx, MarkedMessages, []any{append(RefColumns(refs), marks)}, func(rows engine.Row) error {
-		var ref puntuale.MessageRef
-		err := ScanRef(rows, &ref)
-		blocked[ref] = true
+	if b.others, err = alias.Others(ctx, b.A, engine.Column(b.granted, func(g *grantedRow) int64 { return int64(g.Client) }),
+		engine.Column(b.granted, func(g *grantedRow) string { return b.Messages[g.index].Phone })); err != nil {
 		return err
-	}); err != nil {
-		return fmt.Errorf("look for marks: %w", err)
 	}
+	if !b.marked && len(b.others) == 0 {
+		return nil
+	}
+	names := messageNames{}
+	places := map[puntuale.MessageRef]int{}
 	for i := range b.granted {
 		g := &b.granted[i]
-		g.marked = !g.blocked && blocked[g.MessageRef] && g.purpose != puntuale.PurposeConfirmation
-		g.blocked = g.blocked || g.marked
+		places[g.MessageRef] = i
+		names.add(g.MessageRef, append([]string{b.Messages[g.index].Mark}, b.others[i]...)...)
+	}
+	if err := b.A.Query(ctx, BlockedMessages, []any{names.columns()}, func(rows engine.Row) error {
+		var ref puntuale.MessageRef
+		var name string
+		if err := rows.Scan(&ref.Client, &ref.ID, &name); err != nil {
+			return err
+		}
+		if g := &b.granted[places[ref]]; g.purpose != puntuale.PurposeConfirmation {
+			g.marked = g.marked || !g.blocked && name == b.Messages[g.index].Mark
+			g.blocked = true
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("look for other names in the blacklist: %w", err)
 	}
 	return nil
 }
 
+// messageNames contains names of the people to whom messages go, in one row for each name.
+type messageNames struct {
+	refs  []puntuale.MessageRef
+	names []string
+}
+
+func (n *messageNames) add(ref puntuale.MessageRef, names ...string) {
+	for _, name := range names {
+		if name != "" {
+			n.refs, n.names = append(n.refs, ref), append(n.names, name)
+		}
+	}
+}
+
+func (n *messageNames) columns() engine.Columns { return append(RefColumns(n.refs), n.names) }
+
 // RefusedMarketing finds messages to people who withdrew consent. If the client requires consent, it also finds
-// messages to people who never gave consent. It finds an erased person by the mark of the number.
+// messages to people who never gave consent. A message has a row for each name of the person, and for the marks.
 const RefusedMarketing = `
-select u.c, u.i from $u(c bigint, i bigint, p text, e text)
-where exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.change = 2)
- or exists (select 1 from client_setting t where t.client_id = u.c and t.consent = 'required')
- and not exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.purpose = 1 and s.change = 1)`
+select u.c, u.i from $u(c bigint, i bigint, p text) left join consent_state s on s.client_id = u.c and s.phone = u.p
+ left join client_setting t on t.client_id = u.c and t.consent = 'required'
+group by u.c, u.i having sum(case when s.change = 2 then 1 else 0 end) > 0
+ or count(t.client_id) > 0 and sum(case when s.purpose = 1 and s.change = 1 then 1 else 0 end) = 0`
 
 // findRefused finds the marketing messages to people who did not agree to marketing. It sets the field refused of their
 // rows in granted.
 func (b *ClaimBatch) findRefused(ctx context.Context) error {
-	var marketing []*grantedRow
+	marketing := messageNames{}
 	for i := range b.granted {
 		if g := &b.granted[i]; g.purpose == puntuale.PurposeMarketing && !g.blocked {
-			marketing = append(marketing, g)
+			m := &b.Messages[g.index]
+			marketing.add(g.MessageRef, append([]string{m.Phone, m.Mark}, b.others[i]...)...)
 		}
 	}
-	if len(marketing) == 0 {
+	if len(marketing.refs) == 0 {
 		return nil
 	}
 	refused := map[puntuale.MessageRef]bool{}
-	type G = *grantedRow
-	if err := b.A.Query(ctx, RefusedMarketing, []any{append(RefColumns(engine.Column(marketing, func(g *G) puntuale.MessageRef { return (*g).MessageRef })),
-		engine.Column(marketing, func(g *G) string { return b.Messages[(*g).index].Phone }),
-		engine.Column(marketing, func(g *G) string { return b.Messages[(*g).index].Mark }))}, func(rows engine.Row) error {
+	if err := b.A.Query(ctx, RefusedMarketing, []any{marketing.columns()}, func(rows engine.Row) error {
 		var ref puntuale.MessageRef
 		err := ScanRef(rows, &ref)
 		refused[ref] = true
@@ -304,8 +332,8 @@ func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("look for consent: %w", err)
 	}
-	for _, g := range marketing {
-		g.refused = refused[g.MessageRef]
+	for i := range b.granted {
+		b.granted[i].refused = refused[b.granted[i].MessageRef]
 	}
 	return nil
 }

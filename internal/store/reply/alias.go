@@ -1,8 +1,10 @@
 package reply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"puntuale"
 	"puntuale/internal/store/alias"
@@ -10,17 +12,28 @@ import (
 )
 
 func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
-	for _, x := range all {
-		if x.Name == x.Phone || x.Name == "" || x.Phone == "" {
-			continue
+	all = slices.DeleteFunc(slices.Clone(all), func(x puntuale.Alias) bool { return x.Name == x.Phone || x.Name == "" || x.Phone == "" })
+	slices.SortFunc(all, func(x, y puntuale.Alias) int {
+		return cmp.Or(cmp.Compare(x.Client, y.Client), cmp.Compare(x.Session, y.Session), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Phone, y.Phone))
+	})
+	for len(all) > 0 {
+		n := 1
+		for n < min(len(all), engine.Chunk) && all[n].Client == all[0].Client {
+			n++
 		}
-		if err := s.db.TenantWriter(int64(x.Client)).Do(ctx, engine.Single(s.heard, func(ctx context.Context, a engine.Querier) error {
+		part := all[:n]
+		all = all[n:]
+		if err := s.db.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.heard, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `insert into alias (client_id, session_id, alias, phone)
- select s.client_id, s.id, $3::text, $4::text from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0
- on conflict (client_id, session_id, alias, phone) do nothing`, x.Client, x.Session, x.Name, x.Phone)
+ select s.client_id, s.id, u.a, u.p from $u(s bigint, a text, p text) join session s on s.client_id = $1 and s.id = u.s and s.deleted_at = 0 where true
+ on conflict (client_id, session_id, alias, phone) do nothing`, part[0].Client, engine.Columns{
+				engine.Column(part, func(x *puntuale.Alias) int64 { return int64(x.Session) }),
+				engine.Column(part, func(x *puntuale.Alias) string { return x.Name }),
+				engine.Column(part, func(x *puntuale.Alias) string { return x.Phone }),
+			})
 			return err
 		}), false); err != nil {
-			return fmt.Errorf("note another name of a person: %w", err)
+			return fmt.Errorf("note other names of people: %w", err)
 		}
 	}
 	return nil
@@ -41,8 +54,10 @@ const aliasesLooked = 500 // largest number of aliases that one call of Maintain
 
 const aliasesNext = `
 select a.client_id, a.session_id, a.alias, a.phone,
- not exists (select 1 from run r where r.client_id = a.client_id and r.phone = a.phone)
+ not exists (select 1 from run r where r.client_id = a.client_id and r.phone in (a.phone, a.alias))
  and not exists (select 1 from contact g where g.client_id = a.client_id and g.phone in (a.phone, a.alias))
+ and not exists (select 1 from blacklist b where b.client_id = a.client_id and b.phone in (a.phone, a.alias))
+ and not exists (select 1 from consent_state s where s.client_id = a.client_id and s.phone in (a.phone, a.alias))
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 

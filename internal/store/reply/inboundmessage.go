@@ -288,20 +288,21 @@ func (b *inboundBatch) note(ctx context.Context) error {
 // look reads the clients' settings, and finds all names of the people who wrote.
 func (b *inboundBatch) look(ctx context.Context) error {
 	b.set = map[puntuale.ClientID]puntuale.ClientSettings{}
-	var people []*alias.Person
+	var clients []int64
+	var names []string
 	var rows []*inbound
 	for _, t := range b.tasks {
 		for _, x := range t.Body.(*inboundCall).all {
 			if x.reportedName == "" {
 				continue
 			}
-			people = append(people, &alias.Person{Client: x.Client, Names: []string{x.reportedName}})
+			clients, names = append(clients, int64(x.Client)), append(names, x.reportedName)
 			rows = append(rows, x)
 			b.set[x.Client] = puntuale.DefaultSettings()
 		}
 	}
 	read := b.a.Queue
-	if len(people) == 0 {
+	if len(names) == 0 {
 		read = b.a.Query // a statement that is sent immediately also returns the results of the queued statements about marks
 	}
 	if err := read(ctx, `select `+account.SettingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
@@ -315,11 +316,12 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	if err := alias.Find(ctx, b.a, people); err != nil {
+	others, err := alias.Others(ctx, b.a, clients, names)
+	if err != nil {
 		return err
 	}
 	for i, x := range rows {
-		if x.Names = people[i].Names; x.Mark != "" {
+		if x.Names = append([]string{x.reportedName}, others[i]...); x.Mark != "" {
 			x.Phone, x.Keep = puntuale.ShownName(x.Names), b.set[x.Client].KeepReplies
 		}
 	}

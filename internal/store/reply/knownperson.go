@@ -13,9 +13,13 @@ import (
 )
 
 func (s *Replies) Knows(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string) (bool, error) {
+	names, err := s.Recipients(ctx, client, to)
+	if err != nil {
+		return false, err
+	}
 	var n int64
-	known, err := engine.QueryOne(ctx, s.db.CallReads, `select 1 from contact where client_id = $1 and phone = $2 and session_id = $3 and (window_until > 0 or met_at > 0)`,
-		[]any{client, to, session}, &n)
+	known, err := engine.QueryOne(ctx, s.db.CallReads, `select 1 from $u(p text) cross join contact g where g.client_id = $1 and g.phone = u.p and g.session_id = $2 and (g.window_until > 0 or g.met_at > 0) limit 1`,
+		[]any{client, session, engine.Columns{names}}, &n)
 	if err != nil {
 		return false, engine.PublicError(fmt.Errorf("look for a contact: %w", err))
 	}
@@ -181,8 +185,12 @@ func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
 
 func (s *Replies) ReplyWindowEnd(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
 	var windowEnd time.Time
-	_, err := engine.QueryOne(ctx, s.db.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
-		[]any{client, phone, session}, engine.ScanTime(&windowEnd))
+	names, err := s.Recipients(ctx, client, phone)
+	if err != nil {
+		return windowEnd, err
+	}
+	_, err = engine.QueryOne(ctx, s.db.CallReads, `select coalesce(max(g.window_until), 0) from $u(p text) cross join contact g where g.client_id = $1 and g.phone = u.p and g.session_id = $2`,
+		[]any{client, session, engine.Columns{names}}, engine.ScanTime(&windowEnd))
 	if err != nil {
 		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
 	}

@@ -60,9 +60,9 @@ func replyFields(y *puntuale.Reply) []any {
 
 func scanReply(rows engine.Row, y *puntuale.Reply) error { return rows.Scan(replyFields(y)...) }
 
-// RepliesOf finds the replies of one phone. The inner select first finds the ids. Without it, SQLite would read all
+// RepliesOf finds the replies of all names of a person. The inner select first finds the ids. Without it, SQLite would read all
 // replies of the client.
-const RepliesOf = ` from (select x.id from reply x where x.client_id = $1 and x.phone = $4 and x.id < $2) k cross join reply y
+const RepliesOf = ` from (select x.id from $u(p text) cross join reply x where x.client_id = $1 and x.phone = u.p and x.id < $2) k cross join reply y
 where y.client_id = $1 and y.id = k.id`
 
 func (t ClientReplies) Replies(ctx context.Context, f puntuale.ReplyFilter, p puntuale.Page) ([]puntuale.Reply, string, error) {
@@ -75,7 +75,11 @@ func (t ClientReplies) Replies(ctx context.Context, f puntuale.ReplyFilter, p pu
 	}
 	text, from, args := ` from reply y where y.client_id = $1 and y.id < $2`, ` and y.id >= $3`, []any{t.client, last, limit + 1}
 	if f.Phone != "" {
-		text, from, args = RepliesOf, ` and y.id + 0 >= $3`, append(args, f.Phone) // "+ 0" prevents SQLite from reading all replies of the client first
+		names, err := t.names(ctx, f.Phone)
+		if err != nil {
+			return nil, "", err
+		}
+		text, from, args = RepliesOf, ` and y.id + 0 >= $3`, append(args, engine.Columns{names}) // "+ 0" prevents SQLite from reading all replies of the client first
 	}
 	switch {
 	case f.Unread:
@@ -93,6 +97,10 @@ func (t ClientReplies) Replies(ctx context.Context, f puntuale.ReplyFilter, p pu
 		return nil, "", engine.PublicError(fmt.Errorf("list replies: %w", err))
 	}
 	return all, page.Next, nil
+}
+
+func (t ClientReplies) names(ctx context.Context, phone string) ([]string, error) {
+	return t.all.Recipients(ctx, t.client, phone)
 }
 
 func (t ClientReplies) Reply(ctx context.Context, id puntuale.ReplyID) (puntuale.Reply, error) {
@@ -129,14 +137,19 @@ func (t ClientReplies) Conversations(ctx context.Context, unread bool, p puntual
 	return all, page.Next, nil
 }
 
+// Conversation joins the conversations of all names of the person.
 func (t ClientReplies) Conversation(ctx context.Context, phone string) (c puntuale.Conversation, err error) {
 	c.Phone = phone
-	if _, err = engine.QueryOne(ctx, t.all.db.CallReads, `select unread, answered_at from conversation where client_id = $1 and phone = $2`, []any{t.client, phone},
-		&c.Unread, engine.ScanTime(&c.Answered)); err != nil {
+	names, err := t.names(ctx, phone)
+	if err != nil {
+		return c, err
+	}
+	if _, err = engine.QueryOne(ctx, t.all.db.CallReads, `select coalesce(sum(g.unread), 0), coalesce(max(g.answered_at), 0) from $u(p text) cross join conversation g
+ where g.client_id = $1 and g.phone = u.p`, []any{t.client, engine.Columns{names}}, &c.Unread, engine.ScanTime(&c.Answered)); err != nil {
 		return c, engine.PublicError(fmt.Errorf("read a conversation: %w", err))
 	}
-	if _, err = engine.QueryOne(ctx, t.all.db.CallReads, `select `+replyColumns+` from conversation g join reply y on y.client_id = g.client_id and y.id = g.last_id
- where g.client_id = $1 and g.phone = $2`, []any{t.client, phone}, replyFields(&c.Last)...); err != nil {
+	if _, err = engine.QueryOne(ctx, t.all.db.CallReads, `select `+replyColumns+` from $u(p text) cross join conversation g join reply y on y.client_id = g.client_id and y.id = g.last_id
+ where g.client_id = $1 and g.phone = u.p order by g.last_id desc limit 1`, []any{t.client, engine.Columns{names}}, replyFields(&c.Last)...); err != nil {
 		return c, engine.PublicError(fmt.Errorf("read the latest reply: %w", err))
 	}
 	return c, nil
@@ -157,6 +170,18 @@ func (t ClientReplies) MarkRead(ctx context.Context, phone string, last puntuale
 	if last == 0 {
 		last = puntuale.MaxID
 	}
+	names, err := t.names(ctx, phone)
+	for _, name := range names {
+		n, err := t.markRead(ctx, name, last, now)
+		if all += n; err != nil {
+			return all, err
+		}
+	}
+	return all, err
+}
+
+// markRead marks the replies that are stored under one name.
+func (t ClientReplies) markRead(ctx context.Context, phone string, last puntuale.ReplyID, now time.Time) (all int, err error) {
 	for {
 		var n int64
 		if err := t.all.db.Write(ctx, int64(t.client), func(ctx context.Context, a engine.Querier) error {

@@ -12,8 +12,8 @@ import (
 func (c *Client) mustEnter(e puntuale.ConsentEntry) puntuale.ConsentResult {
 	c.w.t.Helper()
 	e.Client, e.Source, e.Entered = c.ID, "reply", Begin.Add(24*time.Hour)
-	if e.Mark == "" {
-		e.Mark = c.mark(e.Phone)
+	if e.Mark == nil {
+		e.Mark = c.mark
 	}
 	r, err := c.w.EnterConsent(context.Background(), e)
 	if err != nil {

@@ -96,7 +96,7 @@ func testRetry(t *testing.T, w *World) {
 	if !w.MustRecord(next, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: next.Add(time.Second)}) || c.Detail(item.ID).Attempt != 1 {
 		t.Fatalf("detail = %+v", c.Detail(item.ID))
 	}
-	stopped, err := c.Stop(context.Background(), c.Sequence, phone, "", Day, next)
+	stopped, err := c.Stop(context.Background(), c.Sequence, []string{phone}, "", Day, next)
 	if err != nil || !slices.Equal(stopped.IDs, []puntuale.MessageID{item.ID}) || c.credits() != 100 {
 		t.Fatalf("stop in retry = %+v, %v, %d credits", stopped, err, c.credits())
 	}

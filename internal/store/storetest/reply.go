@@ -435,7 +435,7 @@ var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message p
 		return make([]int, n), err
 	},
 	"MarketingRefused": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		all, err := tenant.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
+		all, err := tenant.MarketingRefused(context.Background(), []string{wrote}, other.mark)
 		if !all[wrote] { // marketing must be refused, because a new client requires consent; the other client's withdrawal must have no effect
 			return nil, errors.Join(errors.New("marketing without consent is not refused"), err)
 		}

@@ -26,7 +26,7 @@ var foreignCalls = map[string]foreign{
 		return tenant.LastStarted(context.Background(), 10)
 	},
 	"Stop": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		r, err := tenant.Stop(context.Background(), other.Sequence, phone, "", Day, Begin)
+		r, err := tenant.Stop(context.Background(), other.Sequence, []string{phone}, "", Day, Begin)
 		return r.IDs, err
 	},
 	"CancelPending": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
@@ -428,7 +428,8 @@ var foreignCalls = map[string]foreign{
 		return tenant.SandboxChat(context.Background(), other.Session, "", 10)
 	},
 	"AmongBlacklisted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		return tenant.AmongBlacklisted(context.Background(), []string{"+393330000009"})
+		listed, err := tenant.AmongBlacklisted(context.Background(), []string{"+393330000009"}, nil)
+		return slices.Collect(maps.Keys(listed)), err
 	},
 	"Uncertain": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		found, _, err := tenant.Uncertain(context.Background(), time.Time{})

@@ -61,6 +61,13 @@ func (c *connection) lookUpNumber(typed []byte) stanza {
 	if !strings.HasPrefix(string(typed), "+") || !strings.HasSuffix(string(typed), "@"+types.LegacyUserServer) || strings.Trim(number, "0123456789") != "" {
 		c.n.misunderstood("a contact %q", typed)
 	}
+	if other, ok := c.n.typedFor(number); ok {
+		attributes := attrs{"jid": other.account.LID()}
+		if !other.hidden {
+			attributes["pn_jid"] = other.account.JID()
+		}
+		return element("user", attributes, data("contact", attrs{"type": "in"}, typed))
+	}
 	if a := c.n.account(pn); a != nil {
 		return element("user", attrs{"jid": a.LID(), "pn_jid": pn}, data("contact", attrs{"type": "in"}, typed))
 	}
@@ -201,4 +208,28 @@ func (c *connection) chatstate(s stanza) {
 			d.connection.send(element("chatstate", attrs{"from": c.device.in(to.Server).ToNonAD()}, childrenOf(s)...))
 		}
 	}
+}
+
+// typedNumber is the answer for a typed number that is not the number of the account.
+type typedNumber struct {
+	account *Account
+	hidden  bool
+}
+
+// Knows makes the network answer with the account if somebody asks for the typed number, which has other digits. If
+// hidden is true, the answer has only the account's LID.
+func (n *Network) Knows(typed string, a *Account, hidden bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.typed == nil {
+		n.typed = map[string]typedNumber{}
+	}
+	n.typed[digits(typed)] = typedNumber{a, hidden}
+}
+
+func (n *Network) typedFor(number string) (typedNumber, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t, ok := n.typed[number]
+	return t, ok
 }

@@ -47,7 +47,8 @@ type Network struct {
 	changed               chan struct{} // closed and replaced at each change that a goroutine may wait for
 	trace                 bool
 	unknown               []string
-	accounts              map[string]*Account // has each account twice: by number, and by the user part of its LID
+	accounts              map[string]*Account    // has each account twice: by number, and by the user part of its LID
+	typed                 map[string]typedNumber // numbers that people write in another way than the network; see [Network.Knows]
 	sequence              int
 	connections           map[*connection]bool
 	refs                  map[string]*connection // the key is the reference in a QR code
