@@ -291,7 +291,6 @@ type PeoplePage struct {
 	Columns  []string
 	Mapping  map[string]int
 	Preview  [][]string
-	Phones   []string // the number of each row of Preview, as it is stored; "": none
 	Fields   []string // the fields that occur in the campaign's texts
 	Required []string // fields without a fallback: if the value is missing, the text would have a gap
 	Missing  []string
@@ -329,14 +328,6 @@ func (p PeoplePage) reads(row []string, field string) string {
 		return row[at]
 	}
 	return p.Common[field]
-}
-
-// phone returns the stored number of a row of the preview.
-func (p PeoplePage) phone(row int) string {
-	if row < len(p.Phones) {
-		return p.Phones[row]
-	}
-	return ""
 }
 
 func (p PeoplePage) missing(field string) bool { return slices.Contains(p.Missing, field) }

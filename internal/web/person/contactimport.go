@@ -92,12 +92,11 @@ func importContacts(v *page.Request) error {
 // imported shows the result of an import or of a check.
 func imported(v *page.Request, p ContactImportPage, found control.ImportedContacts) error {
 	p.Checked = true
-	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused, Phone: -1}
-	if at, ok := found.Mapping["phone"]; ok {
-		p.Found.Phone = at
-	}
-	for _, n := range found.Numbers {
-		p.Found.Phones = append(p.Found.Phones, n.Phone)
+	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
+	for i, n := range found.Numbers {
+		if at := found.Mapping["phone"]; at < len(p.Found.Preview[i]) {
+			p.Found.Preview[i][at] = v.ReadAs(n.Written, n.Phone)
+		}
 	}
 	for _, l := range found.Lines {
 		p.Found.Lines = append(p.Found.Lines, RefusedContact{Line: l.Line, Reason: l.Reason, Value: l.Value})

@@ -7,8 +7,6 @@ type ImportedContacts struct {
 	Rows, Added, Changed, Consents int
 	Columns                        []string
 	Preview                        [][]string
-	Phone                          int      // the column of the number
-	Phones                         []string // the numbers of the first rows, as they are stored; "": none
 	Refused                        []puntuale.RefusedGroup
 	Lines                          []RefusedContact
 }
