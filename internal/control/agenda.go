@@ -522,7 +522,7 @@ func (c *Client) Chat(ctx context.Context, session, phone string, limit int) (Se
 	if err := f.Err(); err != nil {
 		return Session{}, nil, err
 	}
-	if number := c.recipient(&f, "query.phone", phone); phone != "" && len(f) == 0 {
+	if number := c.person(&f, "query.phone", phone).Names[0]; phone != "" && len(f) == 0 {
 		phone = number
 	}
 	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, max(1, min(limit, request.MaxPageRows)))

@@ -88,10 +88,10 @@ func (c *Client) FindBlacklisted(ctx context.Context, text string, p request.Pag
 			return -1
 		}, text)
 	}
-	if phone, err := request.ParseRecipient(text, c.account.Region); err == nil {
-		filter.Mark = c.mark(phone)
-		if phone[0] == '+' {
-			filter.Digits = phone[1:]
+	if names, err := request.Readings(text, c.account.Region); err == nil {
+		filter.Mark = c.mark(names[0])
+		if names[0][0] == '+' {
+			filter.Digits = names[0][1:]
 		}
 	}
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {

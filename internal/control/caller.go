@@ -164,23 +164,16 @@ func forbidden(code puntuale.ReasonCode, args ...string) error {
 
 // recipient parses one recipient of a request and adds its faults to f.
 func (c *Client) recipient(f *request.Faults, location, text string) string {
-	if f.At(location) { // a fault is already noted at this location
-		return ""
-	}
-	if text == "" {
-		f.Add(location, puntuale.FaultRequired, nil)
-		return ""
-	}
-	phone, err := request.ParseRecipient(text, c.account.Region)
-	if refused, ok := errors.AsType[*request.RecipientError](err); ok {
-		f.Add(location, refused.Code, text)
-	}
-	return phone
+	return c.parsed(f, location, text, func(text, region string) ([]string, error) {
+		phone, err := request.ParseRecipient(text, region)
+		return []string{phone}, err
+	})[0]
 }
 
-// person parses the recipient of a call that concerns all names of a person.
+// person parses the recipient of a call that concerns all names of a person. One of them may be the number that an
+// earlier version made of the same text.
 func (c *Client) person(f *request.Faults, location, text string) puntuale.Person {
-	return puntuale.Person{Names: []string{c.recipient(f, location, text)}, Mark: c.mark}
+	return puntuale.Person{Names: c.parsed(f, location, text, request.Readings), Mark: c.mark}
 }
 
 // ParseRecipient parses the number or id of a person or a group. Codes: invalid.
@@ -190,16 +183,32 @@ func (c *Client) ParseRecipient(text string) (string, error) {
 	return phone, f.Err()
 }
 
-// recipients parses a list of recipients and adds the faults to f.
-func (c *Client) recipients(f *request.Faults, location string, texts []string) []string {
+// people parses a list of such recipients, and returns their names.
+func (c *Client) people(f *request.Faults, location string, texts []string) []string {
 	if !f.Entries(location, len(texts), puntuale.MaxRequestIDs) {
 		return nil
 	}
-	phones := make([]string, len(texts))
+	names := make([]string, 0, len(texts))
 	for i, text := range texts {
-		phones[i] = c.recipient(f, request.At(location, i), text)
+		names = append(names, c.person(f, request.At(location, i), text).Names...)
 	}
-	return phones
+	return names
+}
+
+// parsed parses a recipient and adds its faults to f. It returns at least one name, which is "" after a fault.
+func (c *Client) parsed(f *request.Faults, location, text string, parse func(text, region string) ([]string, error)) []string {
+	if f.At(location) { // a fault is already noted at this location
+		return []string{""}
+	}
+	if text == "" {
+		f.Add(location, puntuale.FaultRequired, nil)
+		return []string{""}
+	}
+	names, err := parse(text, c.account.Region)
+	if refused, ok := errors.AsType[*request.RecipientError](err); ok {
+		f.Add(location, refused.Code, text)
+	}
+	return names
 }
 
 // zone returns the client's time zone.

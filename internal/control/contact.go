@@ -342,7 +342,7 @@ func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntua
 		}
 		filter.Phone = phone + "*"
 	} else if phone != "" {
-		filter.Phone = c.recipient(&f, "query.phone", phone)
+		filter.Phone = c.person(&f, "query.phone", phone).Names[0]
 	}
 	return filter, f
 }

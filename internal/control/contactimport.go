@@ -43,6 +43,21 @@ type ImportedContacts struct {
 	Lines                []RefusedContact // the first 1,000 refused rows
 }
 
+// ReadNumber is a number in a list, and what the server stores for it.
+type ReadNumber struct {
+	Written string // as the list has it
+	Phone   string // in the form that messages use; "": the text is not a number
+}
+
+// phoneCell returns the text of a row's number, or "" if the row has none.
+func phoneCell(cells []string, mapping map[string]int) string {
+	at, ok := mapping[columnPhone]
+	if !ok || at >= len(cells) || roster.CellProblem(cells[at]) != "" {
+		return ""
+	}
+	return shortened(cells[at])
+}
+
 // RefusedContact is a row that the import refused.
 type RefusedContact struct {
 	Line   int
@@ -230,6 +245,13 @@ func (x *contactReading) begin() (first []roster.Row, err error) {
 	} else if x.out.Mapping, err = roster.ParseMapping(x.ask.Columns, x.out.Columns); err != nil {
 		return nil, upload.MappingFault(err, x.ask.Columns)
 	}
+	for _, row := range first {
+		n := ReadNumber{Written: phoneCell(row.Cells, x.out.Mapping)}
+		if phone := x.client.listed(n.Written); isPerson(phone) {
+			n.Phone = phone
+		}
+		x.out.Numbers = append(x.out.Numbers, n)
+	}
 	return first, x.checkMapping()
 }
 
@@ -345,12 +367,6 @@ func (x *contactReading) add(row roster.Row) {
 	}
 	phone := x.client.listed(cell(columnPhone))
 	if !isPerson(phone) {
-		phone = ""
-	}
-	if len(x.out.Numbers) < previewRows {
-		x.out.Numbers = append(x.out.Numbers, ReadNumber{shortened(cell(columnPhone)), phone})
-	}
-	if phone == "" {
 		x.refuse(RefusedContact{Line: row.Line, Reason: puntuale.RefusedPhone, Value: puntuale.Quoted(shortened(cell(columnPhone)))})
 		return
 	}

@@ -110,7 +110,7 @@ func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilt
 		}
 	}
 	if q.Phone != "" {
-		filter.Phone = c.recipient(f, "query.phone", q.Phone)
+		filter.Phone = c.person(f, "query.phone", q.Phone).Names[0]
 	}
 	f.Text("query.reference", q.Reference, puntuale.MaxReference)
 	filter.Reference = q.Reference

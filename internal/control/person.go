@@ -16,15 +16,14 @@ import (
 // Person gives access to the data that a client has about one person.
 type Person struct {
 	c     *Client
-	phone string
+	names []string // the number, and the number that an earlier version made of the same text
 }
 
 // Person returns the person with a phone number. The person need not be a contact. found contains the faults that the
 // calling package already found in the request. Codes: invalid.
 func (c *Client) Person(_ context.Context, phone string, found ...puntuale.Fault) (*Person, error) {
 	f := request.Faults(found)
-	phone = c.recipient(&f, "body.phone", phone)
-	return &Person{c, phone}, f.Err()
+	return &Person{c, c.person(&f, "body.phone", phone).Names}, f.Err()
 }
 
 // personMessage is a message to a person, as WriteTo encodes it.
@@ -85,12 +84,12 @@ const personPage = "200"
 // reads. After an error the object is incomplete.
 func (p *Person) WriteTo(ctx context.Context, out io.Writer, alive func()) error {
 	w := &personWriter{Writer: bufio.NewWriter(out), alive: alive}
-	w.member("phone", p.phone)
-	blocked, err := p.c.Blacklisted(ctx, p.phone)
+	w.member("phone", p.names[0])
+	blocked, err := p.c.BlacklistedAmong(ctx, p.names...)
 	if err != nil {
 		return err
 	}
-	w.member("blacklisted", blocked)
+	w.member("blacklisted", len(blocked) > 0)
 	if err := p.writeLists(ctx, w); err != nil {
 		return err
 	}
@@ -102,16 +101,16 @@ func (p *Person) WriteTo(ctx context.Context, out io.Writer, alive func()) error
 }
 
 func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
-	if err := writePages(w, "consent", func(page request.Page) ([]personConsent, string, error) {
-		rows, next, err := p.c.Consents(ctx, p.phone, page)
+	if err := writePages(w, "consent", p.names, func(phone string, page request.Page) ([]personConsent, string, error) {
+		rows, next, err := p.c.Consents(ctx, phone, page)
 		return convert(rows, func(r puntuale.Consent) personConsent {
 			return personConsent{r.Purpose.String(), r.Change.String(), r.Source, r.Words, r.Message, r.EnteredBy, r.At, r.Applied}
 		}), next, err
 	}); err != nil {
 		return err
 	}
-	if err := writePages(w, "messages", func(page request.Page) ([]personMessage, string, error) {
-		rows, next, err := p.c.Messages(ctx, MessageQuery{Phone: p.phone, Page: page})
+	if err := writePages(w, "messages", p.names, func(phone string, page request.Page) ([]personMessage, string, error) {
+		rows, next, err := p.c.Messages(ctx, MessageQuery{Phone: phone, Page: page})
 		return convert(rows, func(m puntuale.MessageDetail) personMessage {
 			return personMessage{m.ID, m.State.String(), string(m.Origin), m.SequenceName, m.Received, m.Due, m.LeftAt(), m.Read, m.Content, string(m.Request)}
 		}), next, err
@@ -121,8 +120,8 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 	if err := p.writeAutomations(ctx, w); err != nil {
 		return err
 	}
-	return writePages(w, "replies", func(page request.Page) ([]personReply, string, error) {
-		rows, next, err := p.c.Thread(ctx, p.phone, page)
+	return writePages(w, "replies", p.names, func(phone string, page request.Page) ([]personReply, string, error) {
+		rows, next, err := p.c.Thread(ctx, phone, page)
 		return convert(rows, func(y puntuale.Reply) personReply {
 			r := personReply{ID: y.ID, Session: y.Session, At: y.At, Own: y.Own, Kind: y.Kind, Text: y.Text, Effect: y.Effect}
 			if y.Media != nil {
@@ -136,9 +135,9 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 // writeAutomations writes when automations acted for the person, and the latest data that programs posted to hooks
 // about the person.
 func (p *Person) writeAutomations(ctx context.Context, w *personWriter) error {
-	if err := writePages(w, "automations", func(page request.Page) ([]personFiring, string, error) {
+	if err := writePages(w, "automations", p.names, func(phone string, page request.Page) ([]personFiring, string, error) {
 		rows, next, err := request.List(page, func(page puntuale.Page) ([]puntuale.Firing, string, error) {
-			return p.c.tenant.FiringsOf(ctx, p.phone, page)
+			return p.c.tenant.FiringsOf(ctx, phone, page)
 		})
 		return convert(rows, func(f puntuale.Firing) personFiring {
 			return personFiring{f.Automation, f.At, f.Occurrence, f.Acted, f.Reason, f.Messages}
@@ -146,8 +145,8 @@ func (p *Person) writeAutomations(ctx context.Context, w *personWriter) error {
 	}); err != nil {
 		return err
 	}
-	return writePages(w, "hooks", func(request.Page) ([]personPayload, string, error) {
-		rows, err := p.c.tenant.PayloadsOf(ctx, p.phone)
+	return writePages(w, "hooks", p.names, func(phone string, _ request.Page) ([]personPayload, string, error) {
+		rows, err := p.c.tenant.PayloadsOf(ctx, phone)
 		return convert(rows, func(h puntuale.Hook) personPayload {
 			return personPayload{h.Automation, h.PayloadAt, string(h.Payload)}
 		}), "", err
@@ -189,11 +188,11 @@ func (w *personWriter) member(name string, v any) {
 }
 
 // writePages writes a list of rows as one member of the object. The number of rows has no limit.
-func writePages[T any](w *personWriter, name string, read func(request.Page) ([]T, string, error)) error {
+func writePages[T any](w *personWriter, name string, phones []string, read func(phone string, page request.Page) ([]T, string, error)) error {
 	w.name(name)
 	w.text("[")
 	for cursor, n := "", 0; ; {
-		rows, next, err := read(request.Page{Limit: personPage, Cursor: cursor})
+		rows, next, err := read(phones[0], request.Page{Limit: personPage, Cursor: cursor})
 		if err != nil {
 			return err
 		}
@@ -204,7 +203,10 @@ func writePages[T any](w *personWriter, name string, read func(request.Page) ([]
 			}
 			w.value(row)
 		}
-		if cursor = next; next == "" || w.err != nil {
+		if cursor = next; next == "" {
+			phones = phones[1:]
+		}
+		if len(phones) == 0 || w.err != nil {
 			w.text("]")
 			return w.err
 		}

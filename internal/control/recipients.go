@@ -32,12 +32,6 @@ type Recipients struct {
 	Missing []string         // required fields that neither the list nor the campaign fills
 }
 
-// ReadNumber is a number in a list, and what the server stores for it.
-type ReadNumber struct {
-	Written string // as the list has it
-	Phone   string // in the form that messages use; "": the text is not a number
-}
-
 // mapped decodes a list's stored mapping.
 func mapped(l puntuale.RecipientList) (map[string]int, error) {
 	columns := map[string]int{}
@@ -367,9 +361,7 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 			}
 		}
 		r.Preview = append(r.Preview, row.Cells)
-		if at, ok := r.Mapping[columnPhone]; ok && at < len(row.Cells) {
-			r.Numbers = append(r.Numbers, ReadNumber{shortened(row.Cells[at]), row.Phone})
-		}
+		r.Numbers = append(r.Numbers, ReadNumber{phoneCell(row.Cells, r.Mapping), row.Phone})
 	}
 	fields, err := c.fieldsOf(ctx, stored)
 	if err != nil {

@@ -41,6 +41,14 @@ func (c *Client) Recipient(text string) (string, error) {
 	return phone, f.Err()
 }
 
+// Known is [Client.Recipient] for a number that may be stored. It also accepts a number that only earlier versions
+// accepted. Codes: invalid.
+func (c *Client) Known(text string) (string, error) {
+	var f request.Faults
+	phone := c.person(&f, "query.phone", text).Names[0]
+	return phone, f.Err()
+}
+
 // Blacklisted reports whether the blacklist contains a number, or the keyed hash that replaced the number after an
 // erasure. The number must have the form that messages use.
 func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {

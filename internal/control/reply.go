@@ -28,7 +28,7 @@ func (c *Client) Thread(ctx context.Context, phone string, p request.Page) ([]pu
 func (c *Client) replies(ctx context.Context, filter puntuale.ReplyFilter, p request.Page) ([]puntuale.Reply, string, error) {
 	if filter.Phone != "" {
 		var f request.Faults
-		filter.Phone = c.recipient(&f, "query.phone", filter.Phone)
+		filter.Phone = c.person(&f, "query.phone", filter.Phone).Names[0]
 		p.Unknown = append(p.Unknown, f...)
 	}
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Reply, string, error) {
@@ -150,7 +150,7 @@ func (c *Client) ReplyWindowEnd(ctx context.Context, session puntuale.SessionID,
 // calling package already found in the request. Codes: invalid.
 func (c *Client) MarkReadAsked(ctx context.Context, phone, last string, found ...puntuale.Fault) (int, error) {
 	f := request.Faults(found)
-	phone = c.recipient(&f, "body.phone", phone)
+	phone = c.person(&f, "body.phone", phone).Names[0]
 	var id puntuale.ReplyID
 	if last != "" {
 		var err error

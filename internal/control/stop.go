@@ -44,7 +44,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 // the call. Codes: invalid.
 func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err error) {
 	var f request.Faults
-	phone = c.recipient(&f, "body.phone", phone)
+	phone = c.person(&f, "body.phone", phone).Names[0]
 	if err := f.Err(); err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ type CancelCall struct {
 // this case nothing is cancelled.
 func (c *Client) CancelPending(ctx context.Context, call CancelCall, report func([]puntuale.CancelledMessage) error) (n int, err error) {
 	f := request.Faults(call.Faults)
-	target := puntuale.CancelTarget{Phones: c.recipients(&f, call.Location, call.Phones), All: call.All}
+	target := puntuale.CancelTarget{Phones: c.people(&f, call.Location, call.Phones), All: call.All}
 	if call.Reference != nil {
 		target.Reference = *call.Reference
 		f.Required("body.reference", target.Reference, puntuale.MaxReference)

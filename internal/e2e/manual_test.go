@@ -118,7 +118,7 @@ func TestRecipes(t *testing.T) {
 	if failure != nil {
 		t.Fatalf("%v:\n%s", failure, out)
 	}
-	for _, want := range []string{"2 messages are planned", "{'COMPLETED': 4", "{'Sessione non collegata': 1}", "1 messages are sent again", "12 POST /api/blacklist: "} {
+	for _, want := range []string{"2 messages are planned", "{'COMPLETED': 5", "{'Sessione non collegata': 1}", "1 messages are sent again", "12 POST /api/blacklist: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q was not printed:\n%s", want, out)
 		}
@@ -127,7 +127,10 @@ func TestRecipes(t *testing.T) {
 	if key == nil {
 		t.Fatal(out)
 	}
-	pending := must(t, "GET", s.base+"/api/messages?state=PENDING&phone=3331234567", key[1], nil)
+	if former := must(t, "GET", s.base+"/api/messages?state=PENDING&phone=3331234567", key[1], nil); strings.Contains(string(former.body), `"stato"`) {
+		t.Errorf("messages to the booking's former person are left: %s", former.body)
+	}
+	pending := must(t, "GET", s.base+"/api/messages?state=PENDING&phone=3337654321", key[1], nil)
 	if got := strings.Count(string(pending.body), `"stato":"PENDING"`); got != 1 || !strings.Contains(string(pending.body), "a domani alle 11:00") {
 		t.Errorf("%d messages of the bookings are left: %s", got, pending.body)
 	}

@@ -18,6 +18,7 @@ func behaviourRecipients(t *testing.T, s *service) {
 	for given, want := range map[string]string{
 		"120363025246125016@g.us": "120363025246125016@g.us", "39333-1600000000@g.us": "39333-1600000000@g.us", "20482973843@lid": "20482973843@lid",
 		"AbCdEfGhIjKlMnOpQrStUv": "AbCdEfGhIjKlMnOpQrStUv", " 333 123-4567 ": "+393331234567", "0039 333 1234567": "+393331234567", "393331234567": "+393331234567",
+		"34612345678": "+34612345678", " 351 912 345 678": "+351912345678", "3331234567.0": "+393331234567", "3,331234567E+09": "+393331234567",
 	} {
 		var run started
 		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"`+given+`","testo":"t"}`)
@@ -36,12 +37,67 @@ func behaviourRecipients(t *testing.T, s *service) {
 		}
 	}
 	// A text that looks almost like a group id is treated as a phone number, which is not valid.
-	for _, given := range []string{" 20482973843@lid", "AbCdEfGhIjKlMnOpQrStUvW", "x@g.us", "333-1@lid", "AbCdEfGhIjKlMnOpQrStU", "800 12 34 56x", "899123456"} {
+	for _, given := range []string{" 20482973843@lid", "AbCdEfGhIjKlMnOpQrStUvW", "x@g.us", "333-1@lid", "AbCdEfGhIjKlMnOpQrStU", "800 12 34 56x", "899123456", "333 123 45678", "3.33E+09"} {
 		s.refusedAt(422, "POST", "/api/start/"+id, a.Key, `{"phone":"`+given+`","testo":"t"}`, "body.phone")
 		s.refusedAt(422, "POST", "/api/stop/"+id, a.Key, `{"phone":"`+given+`"}`, "body.phone")
 		s.refusedAt(422, "POST", "/api/messages/cancel/pending", a.Key, `{"phones":["`+given+`"]}`, "body.phones[0]")
 		s.refusedAt(422, "POST", "/api/blacklist", a.Key, `{"phone":"`+given+`"}`, "body.phone")
 		s.refusedAt(422, "DELETE", "/api/blacklist/remove", a.Key, `{"phone":"`+given+`"}`, "body.phone")
+	}
+}
+
+// An earlier version took a Spanish number without "+" for an Italian voicemail number. What it stored stays reachable,
+// by the same text and by the number that lists show.
+func behaviourFormerNumber(t *testing.T, s *service) {
+	a := s.newAccount("a@x", "full")
+	id := s.newSequence(a.Key, stepLater)
+	const text, former = "34612345678", "+3934612345678"
+	start := func(phone string) string {
+		var run started
+		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"`+phone+`","testo":"t"}`)
+		return run.ID[0]
+	}
+	both := func() (ids []string) {
+		ids = append(ids, start("+34600000001"), start(text))
+		s.sql("update message set phone = '" + former + "' where phone = '+34600000001'")
+		s.sql("update run set phone = '" + former + "' where phone = '+34600000001'")
+		return ids
+	}
+	for _, door := range []struct{ path, body string }{
+		{"/api/stop/" + id, `{"phone":"` + text + `"}`},
+		{"/api/messages/cancel/pending", `{"phones":["` + text + `"]}`},
+	} {
+		ids := both()
+		if got := s.must(nil, "POST", door.path, a.Key, door.body).body; !strings.Contains(got, ids[0]) || !strings.Contains(got, ids[1]) {
+			t.Errorf("%s: %s, want %v", door.path, got, ids)
+		}
+		ids = both()
+		if got := s.must(nil, "POST", door.path, a.Key, strings.ReplaceAll(door.body, text, former)).body; !strings.Contains(got, ids[0]) || strings.Contains(got, ids[1]) {
+			t.Errorf("%s with the former number: %s, want %v", door.path, got, ids[:1])
+		}
+		s.must(nil, "POST", door.path, a.Key, door.body)
+	}
+	s.refusedAt(422, "POST", "/api/start/"+id, a.Key, `{"phone":"`+former+`","testo":"t"}`, "body.phone")
+	remove := func(phone string) string {
+		s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"+34600000001"}`)
+		s.sql("update blacklist set phone = '" + former + "' where phone = '+34600000001'")
+		return s.must(nil, "DELETE", "/api/blacklist/remove", a.Key, `{"phone":"`+phone+`"}`).body
+	}
+	for _, phone := range []string{text, former} {
+		if got := remove(phone); !strings.Contains(got, "rimosso") {
+			t.Errorf("removed by %s: %s", phone, got)
+		}
+	}
+	ids := both()
+	if got := s.must(nil, "GET", "/api/messages?phone=%2B3934612345678&state=PENDING", a.Key, "").body; !strings.Contains(got, ids[0]) || strings.Contains(got, ids[1]) {
+		t.Errorf("listed: %s", got)
+	}
+	if got := s.must(nil, "POST", "/api/contacts/everything", a.Key, `{"phone":"`+text+`"}`).body; !strings.Contains(got, ids[0]) || !strings.Contains(got, ids[1]) {
+		t.Errorf("everything: %s", got)
+	}
+	s.must(nil, "POST", eraseCall, a.Key, `{"phone":"`+text+`"}`)
+	if found := s.found("34612345678"); len(found) != 0 {
+		t.Errorf("after an erasure the number is in %v", found)
 	}
 }
 

@@ -57,6 +57,7 @@ func TestBehaviour(t *testing.T) {
 		{"CapDays", behaviourCapDays},
 		{"Recipients", behaviourRecipients},
 		{"Blacklist", behaviourBlacklist},
+		{"FormerNumber", behaviourFormerNumber},
 		{"SandboxLedger", behaviourSandboxLedger},
 		{"SandboxSessions", behaviourSandboxSessions},
 		{"ListSizes", behaviourListSizes},

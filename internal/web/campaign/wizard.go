@@ -241,6 +241,11 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
 		Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(),
 	}
+	for i, n := range list.Numbers {
+		if at, ok := list.Mapping["phone"]; ok && at < len(p.Preview[i]) {
+			p.Preview[i][at] = v.ReadAs(n.Written, n.Phone)
+		}
+	}
 	for _, field := range list.Fields {
 		p.Fields = append(p.Fields, field.Name)
 		if field.Required {
@@ -425,6 +430,11 @@ func checkedPage(v *page.Request, step string, show func(CheckPage) templ.Compon
 
 func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, err error) {
 	p = CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.Client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
+	p.Check.Samples = slices.Clone(p.Check.Samples)
+	for i := range p.Check.Samples {
+		s := &p.Check.Samples[i]
+		s.Phone = v.ReadAs(s.Written, s.Phone)
+	}
 	p.What, p.Session, err = campaignNames(v, found.Campaign)
 	return p, err
 }

@@ -105,6 +105,17 @@ func (v *Request) Query(name string) string { return v.HTTP.URL.Query().Get(name
 // T returns a text in the reader's language.
 func (v *Request) T(key string, pairs ...any) string { return v.Frame.Language.T(key, pairs...) }
 
+// ReadAs shows a number as a list has it and as it is stored. phone "" means that the text is not a number.
+func (v *Request) ReadAs(written, phone string) string {
+	switch {
+	case written == "" || written == phone:
+		return phone
+	case phone == "":
+		return written + " → " + v.T("campaign.refused.invalid_phone")
+	}
+	return written + " → " + view.Grouped(phone)
+}
+
 // Partial reports whether htmx sent the request and expects only a part of a page.
 func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "true" }
 

@@ -42,7 +42,7 @@ func addConsent(v *page.Request) error {
 		Phone: phone, Purpose: f.Value("purpose"), Change: f.Value("change"), Source: strings.TrimSpace(f.Value("source")), Words: strings.TrimSpace(f.Value("words")),
 	}, control.Once[puntuale.Consent]{})
 	if err != nil {
-		known, missing := v.Client.Recipient(phone)
+		known, missing := v.Client.Known(phone)
 		if missing != nil {
 			return err
 		}

@@ -90,6 +90,11 @@ func importContacts(v *page.Request) error {
 func imported(v *page.Request, p ContactImportPage, found control.ImportedContacts) error {
 	p.Checked = true
 	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
+	for i, n := range found.Numbers {
+		if at := found.Mapping["phone"]; at < len(p.Found.Preview[i]) {
+			p.Found.Preview[i][at] = v.ReadAs(n.Written, n.Phone)
+		}
+	}
 	for _, l := range found.Lines {
 		p.Found.Lines = append(p.Found.Lines, RefusedContact{Line: l.Line, Reason: l.Reason, Value: l.Value})
 	}

@@ -181,7 +181,7 @@ func answer(v *page.Request) error {
 	}
 	started, err := v.Client.Answer(v.Ctx(), call)
 	if err != nil {
-		known, missing := v.Client.Recipient(phone)
+		known, missing := v.Client.Known(phone)
 		if missing != nil {
 			return err
 		}

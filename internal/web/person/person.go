@@ -34,7 +34,7 @@ const personRows = "100"
 // asked returns the number in the address, in the form that messages contain. If the text is not a number, the page
 // does not exist.
 func asked(v *page.Request) (string, error) {
-	phone, err := v.Client.Recipient(v.Query("phone"))
+	phone, err := v.Client.Known(v.Query("phone"))
 	if err != nil {
 		return "", page.ErrNoPage
 	}
@@ -196,7 +196,7 @@ func block(v *page.Request) error {
 	}
 	added, err := v.Client.AddBlacklisted(v.Ctx(), f.Value("phone"), strings.TrimSpace(f.Value("reason")), control.Once[puntuale.BlacklistEntry]{})
 	if err != nil {
-		phone, missing := v.Client.Recipient(f.Value("phone"))
+		phone, missing := v.Client.Known(f.Value("phone"))
 		if missing != nil {
 			return err
 		}
