@@ -373,9 +373,9 @@ type CampaignFeeder interface {
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
 	// MoveChunk delays messages and their deadlines by the time for which the campaign's pause held them. It delays only
 	// the deadline of a message whose due time comes from a date field. It does the same for a message that a person sent
-	// again during the pause. MoveChunk begins after the given cursor, changes the messages of a limited number of recipients, and
-	// returns the next cursor. After the last recipient, it sets the campaign to running. The result done is true after
-	// this, and also if the campaign is not in the resumption that began at the time resumed.
+	// again during the pause. MoveChunk begins after the given cursor, changes the messages of a limited number of
+	// recipients, and returns the next cursor. After the last recipient, it sets the campaign to running. The result done
+	// is true after this, and also if the campaign is not in the resumption that began at the time resumed.
 	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, resumed time.Time, after int64, now time.Time) (next int64, done bool, err error)
 	// CancelChunk cancels a limited number of messages. When no message is left, it makes the campaign cancelled. The
 	// result done is true after this, and also if the campaign is not being cancelled any more.

@@ -149,6 +149,7 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients []
 	made := puntuale.Campaign{Client: c.account.ID, Name: strings.TrimSpace(r.Name), CreatedBy: r.CreatedBy, Created: now}
 	f.Required("body.name", r.Name, puntuale.MaxName)
 	f.Word("body.purpose", r.Purpose, purposes...)
+	f.Entries("body.recipients", len(recipients), puntuale.MaxInline)
 	c.checkFrom(&f, r.From, len(recipients))
 	f.Entries("body.fields", len(r.Fields), puntuale.MaxFields)
 	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {

@@ -53,6 +53,7 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 		return Recipients{}, err
 	}
 	var f request.Faults
+	f.Entries("body.recipients", len(all), puntuale.MaxInline)
 	if len(all) == 0 {
 		f.Add("body.recipients", puntuale.FaultRequired, nil)
 	}
@@ -74,9 +75,8 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	}
 }
 
-// checkRecipients checks the recipients of a call. It lists a limited number of faults, and counts the others.
+// checkRecipients checks each recipient of a call. It lists a limited number of faults, and counts the others.
 func (c *Client) checkRecipients(f *request.Faults, all []Recipient) {
-	f.Entries("body.recipients", len(all), puntuale.MaxInline)
 	more := 0
 	for i, r := range all[:min(len(all), puntuale.MaxInline)] {
 		var row request.Faults
