@@ -25,12 +25,14 @@ const (
 
 // TakenTrigger is a trigger row that a runner took. No other runner gets it within [TriggerLease].
 type TakenTrigger struct {
-	ID      int64
-	Lease   int64 // the row's next_at, which the runner set. The runner removes the row only if next_at still has this value
-	Client  ClientID
-	Fact    TriggerFact
-	Subject int64 // id of a reply, a message, a contact or a rule
-	At      time.Time
+	ID       int64
+	Lease    int64 // the row's next_at, which the runner set. The runner removes the row only if next_at still has this value
+	Client   ClientID
+	Fact     TriggerFact
+	Subject  int64 // id of a reply, a message, a contact or a rule
+	Attempts int   // how many attempts failed
+	Fault    error // why the row cannot be decoded; nil: it can
+	At       time.Time
 
 	Phone      string    // "": the person was erased, or there is no person
 	Session    SessionID // 0: none
@@ -49,14 +51,18 @@ type TakenTrigger struct {
 }
 
 // TriggerLease is how long a trigger row belongs to the runner that took it. After this time, any runner may take the
-// row.
+// row. If the runner's node leaves the fleet or dies, the row is free at once.
 const TriggerLease = 30 * time.Second
+
+// MaxTriggerAttempts is how many attempts may fail. Then the row is set aside, and no runner takes it again.
+const MaxTriggerAttempts = 5
 
 // ActiveAutomation is an active rule with the data that a runner needs.
 type ActiveAutomation struct {
 	Automation
 	Stamp int64     // grows with each change of the rule
 	Armed time.Time // when the rule became active; older facts do not trigger it
+	Fault error     // why the rule cannot be decoded; nil: it can
 }
 
 // AutomatedClient is a client with active rules.
@@ -219,9 +225,11 @@ type DateRule struct {
 // AutomationQueue gives runners their triggers and timers, and executes their acts. Any number of nodes may call its
 // methods at the same time.
 type AutomationQueue interface {
-	// TakeTriggers takes at most limit due triggers, and returns them oldest first. It leaves out the triggers of
+	// TakeTriggers takes at most limit due triggers for a node, and returns them oldest first. It leaves out the triggers of
 	// changed contacts, which [DateQueue.TakeContacts] takes.
-	TakeTriggers(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
+	TakeTriggers(ctx context.Context, node NodeID, now time.Time, limit int) ([]TakenTrigger, error)
+	// FailTriggers counts a failed attempt of each trigger. After MaxTriggerAttempts, it sets the trigger aside.
+	FailTriggers(ctx context.Context, all []TakenTrigger) error
 	// AutomatedClients returns those of the given clients that have active rules, with their rules.
 	AutomatedClients(ctx context.Context, ids []ClientID) (map[ClientID]*AutomatedClient, error)
 	// PersonFacts returns the facts that decisions need, by phone.
@@ -242,8 +250,8 @@ type AutomationQueue interface {
 type DateQueue interface {
 	// DateRules lists the active rules whose trigger is a date, for all clients.
 	DateRules(ctx context.Context) ([]DateRule, error)
-	// TakeContacts takes at most limit due triggers of changed contacts, and returns them oldest first.
-	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
+	// TakeContacts takes at most limit due triggers of changed contacts for a node, and returns them oldest first.
+	TakeContacts(ctx context.Context, node NodeID, now time.Time, limit int) ([]TakenTrigger, error)
 	// ScanDates reads the dates of the next contacts for a rule, at most limit. It reports whether more contacts are
 	// left to read. If the day of a date passed while the rule was inactive, ScanDates skips this day, and the date
 	// gets its next day. The pure function next returns the first day on which the date in value recurs. This day is

@@ -389,8 +389,9 @@ type CampaignFeeder interface {
 type FedCampaign struct {
 	Campaign
 	Online   bool
-	Official bool // the session is Official: free text needs an open 24-hour window
-	Link     Link // the link of the session; only its State, Condition and Limited are set
+	Official bool  // the session is Official: free text needs an open 24-hour window
+	Link     Link  // the link of the session; only its State, Condition and Limited are set
+	Fault    error // why the campaign cannot be decoded; nil: it can
 }
 
 // FeedChunk contains the recipients that one transaction feeds.

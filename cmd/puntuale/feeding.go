@@ -26,7 +26,7 @@ func (s *server) startFeeding(cfg serverConfig) {
 	})
 	s.feeding.done.Go(func() { f.Run(ctx) })
 	rules := automation.New(automation.Config{
-		Store: s.store, Planner: s.control.PlannerOf, Bound: s.store.ChunkBound, DatesBound: s.store.DatesBound, Wakeup: s.wake, Clock: cfg.Clock, Logger: cfg.Logger,
+		Store: s.store, Node: s.dispatch.Node, Planner: s.control.PlannerOf, Bound: s.store.ChunkBound, DatesBound: s.store.DatesBound, Wakeup: s.wake, Clock: cfg.Clock, Logger: cfg.Logger,
 	})
 	s.feeding.done.Go(func() { rules.Run(ctx) })
 }

@@ -17,7 +17,7 @@ func (r *Runner) Contacts(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	now := r.Clock.Now().Truncate(time.Microsecond)
-	taken, err := r.Store.TakeContacts(ctx, now, takeAtOnce)
+	taken, err := r.Store.TakeContacts(ctx, r.Node(), now, takeAtOnce)
 	if err != nil || len(taken) == 0 {
 		return 0, err
 	}
@@ -26,16 +26,13 @@ func (r *Runner) Contacts(ctx context.Context) (int, error) {
 		byClient[t.Client] = append(byClient[t.Client], t)
 	}
 	order := slices.Sorted(maps.Keys(byClient))
-	clients, err := r.Store.AutomatedClients(ctx, order)
+	clients, err := r.clients(ctx, order)
 	if err != nil {
-		return 0, fmt.Errorf("read rules: %w", err)
+		return 0, err
 	}
 	var failures []error
 	for _, id := range order {
 		w := &clientWork{Runner: r, id: id, now: now, client: clients[id]}
-		if w.client == nil {
-			w.client = &puntuale.AutomatedClient{ID: id}
-		}
 		if err := w.followContacts(ctx, byClient[id]); err != nil {
 			failures = append(failures, fmt.Errorf("client %d: %w", id, err))
 		}
@@ -49,14 +46,19 @@ func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTri
 	if err != nil {
 		zone = time.UTC
 	}
-	for len(all) > 0 {
+	var failures []error
+	for len(all) > 0 && ctx.Err() == nil {
 		rows, calls := w.Bound()
 		n := min(len(all), max(1, rows/contactRows))
+		if i := slices.IndexFunc(all[:n], func(t puntuale.TakenTrigger) bool { return t.Attempts > 0 }); i >= 0 {
+			n = max(1, i) // a trigger that failed before is tried alone
+		}
 		begun := w.Clock.Now()
 		if err := w.Store.FollowContacts(ctx, w.id, all[:n], w.now, func(rule puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
 			return NextDay(rule.Trigger.Repeat, value, puntuale.DateOf(from.In(zone)))
 		}); err != nil {
-			return err
+			failures = append(failures, err)
+			w.attemptFailed(ctx, err, all[:n])
 		}
 		if all = all[n:]; calls && len(all) > 0 {
 			if err := w.rest(ctx, begun, 1); err != nil {
@@ -64,7 +66,7 @@ func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTri
 			}
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // contactRows is how many rows a changed contact usually changes: the dates of a few rules, and the messages for the old date.

@@ -48,7 +48,10 @@ func (r *Runner) Dates(ctx context.Context) (more bool, err error) {
 	}
 	var first error
 	for i := range rules {
-		some, err := r.dates(ctx, rules[i])
+		some, err := false, rules[i].Rule.Fault
+		if err == nil {
+			some, err = r.dates(ctx, rules[i])
+		}
 		if err != nil && first == nil {
 			first = fmt.Errorf("rule %d: %w", rules[i].Rule.ID, err)
 		}

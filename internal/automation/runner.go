@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type Queue interface {
 // Config is what a [Runner] needs. All fields must be set.
 type Config struct {
 	Store   Queue
+	Node    func() puntuale.NodeID                                               // the node for which triggers are taken; 0: it has no lease
 	Planner func(ctx context.Context, client puntuale.ClientID) (Planner, error) // codes: not_found; forbidden
 	Bound   func() (rows int, calls bool)                                        // how many rows one transaction may write, and whether calls arrive
 	// DatesBound returns how many dates one transaction may plan if each date gets one message. It also returns how long the
@@ -89,7 +91,7 @@ func (r *Runner) Round(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	now := r.Clock.Now().Truncate(time.Microsecond)
-	triggers, err := r.Store.TakeTriggers(ctx, now, takeAtOnce)
+	triggers, err := r.Store.TakeTriggers(ctx, r.Node(), now, takeAtOnce)
 	if err != nil {
 		return 0, fmt.Errorf("take triggers: %w", err)
 	}
@@ -100,37 +102,83 @@ func (r *Runner) Round(ctx context.Context) (int, error) {
 	if len(triggers)+len(timers) == 0 {
 		return 0, nil
 	}
+	var works []*clientWork
 	byClient, order := map[puntuale.ClientID]*clientWork{}, []puntuale.ClientID{}
-	work := func(id puntuale.ClientID) *clientWork {
-		if byClient[id] == nil {
-			byClient[id] = &clientWork{Runner: r, id: id, now: now}
-			order = append(order, id)
+	work := func(id puntuale.ClientID, alone bool) *clientWork {
+		w := byClient[id]
+		if w == nil || alone {
+			w = &clientWork{Runner: r, id: id, now: now}
+			works, order = append(works, w), append(order, id)
 		}
-		return byClient[id]
+		if !alone {
+			byClient[id] = w
+		}
+		return w
 	}
 	for i := range triggers {
-		w := work(triggers[i].Client)
-		w.triggers = append(w.triggers, triggers[i])
+		t := &triggers[i]
+		if t.Fault != nil {
+			r.attemptFailed(ctx, t.Fault, triggers[i:i+1])
+			continue
+		}
+		w := work(t.Client, t.Attempts > 0) // a trigger that failed before may be the reason why others failed with it
+		w.triggers = append(w.triggers, *t)
 	}
 	for i := range timers {
-		w := work(timers[i].Client)
+		w := work(timers[i].Client, false)
 		w.timers = append(w.timers, timers[i])
 	}
-	clients, err := r.Store.AutomatedClients(ctx, order)
+	clients, err := r.clients(ctx, order)
 	if err != nil {
-		return 0, fmt.Errorf("read rules: %w", err)
+		return 0, err
 	}
 	var failures []error
-	for _, id := range order {
-		w := byClient[id]
-		if w.client = clients[id]; w.client == nil {
-			w.client = &puntuale.AutomatedClient{ID: id}
-		}
+	for _, w := range works {
+		w.client = clients[w.id]
 		if err := w.run(ctx); err != nil {
-			failures = append(failures, fmt.Errorf("client %d: %w", id, err))
+			failures = append(failures, fmt.Errorf("client %d: %w", w.id, err))
+			r.attemptFailed(ctx, err, w.triggers)
 		}
 	}
 	return max(len(triggers), len(timers)), errors.Join(failures...)
+}
+
+// clients returns the clients with active rules. It leaves out rules that cannot be decoded, because a person must mend
+// them.
+func (r *Runner) clients(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]*puntuale.AutomatedClient, error) {
+	clients, err := r.Store.AutomatedClients(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read rules: %w", err)
+	}
+	for _, id := range ids {
+		if clients[id] == nil {
+			clients[id] = &puntuale.AutomatedClient{ID: id}
+		}
+		clients[id].Rules = slices.DeleteFunc(clients[id].Rules, func(a puntuale.ActiveAutomation) bool {
+			if a.Fault != nil {
+				r.Logger.Error("a rule cannot be decoded and does nothing", "rule", int64(a.ID), "client_id", int64(id), "error", a.Fault)
+			}
+			return a.Fault != nil
+		})
+	}
+	return clients, nil
+}
+
+// attemptFailed counts a failed attempt of triggers, unless only the store or the time is to blame. A trigger that failed
+// too often is set aside, so that it does not come back for ever.
+func (r *Runner) attemptFailed(ctx context.Context, cause error, triggers []puntuale.TakenTrigger) {
+	if len(triggers) == 0 || ctx.Err() != nil || puntuale.StoreAway(cause) {
+		return
+	}
+	if err := r.Store.FailTriggers(ctx, triggers); err != nil {
+		r.failed(ctx, "counting failed attempts failed", err)
+		return
+	}
+	for i := range triggers {
+		if t := &triggers[i]; t.Attempts+1 >= puntuale.MaxTriggerAttempts {
+			r.Logger.Error("a trigger of automations was set aside, because it failed too often", "trigger", t.ID, "client_id", int64(t.Client), "error", cause)
+		}
+	}
 }
 
 // clientWork is the work of one round for one client.
@@ -290,8 +338,15 @@ func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) e
 		jobs = append(replan, rest...)
 		w.wake(batch)
 	}
+	for i := range w.triggers {
+		if stuck[w.triggers[i].ID] {
+			w.attemptFailed(ctx, errStuck, w.triggers[i:i+1])
+		}
+	}
 	return nil
 }
+
+var errStuck = errors.New("the act was planned several times, and each time something had changed meanwhile")
 
 // jobsToReplan returns the jobs that must be planned again, with their present rules.
 func (w *clientWork) jobsToReplan(ctx context.Context, planned []*job, batch *puntuale.ActBatch, left map[int64]int, stuck map[int64]bool) (replan []*job, err error) {
@@ -307,8 +362,8 @@ func (w *clientWork) jobsToReplan(ctx context.Context, planned []*job, batch *pu
 			continue
 		}
 		if len(replan) == 0 {
-			clients, err := w.Store.AutomatedClients(ctx, []puntuale.ClientID{w.id})
-			if err != nil || clients[w.id] == nil {
+			clients, err := w.clients(ctx, []puntuale.ClientID{w.id})
+			if err != nil {
 				return nil, err
 			}
 			w.client, w.planner, w.plans = clients[w.id], nil, nil

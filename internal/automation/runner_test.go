@@ -29,6 +29,7 @@ type world struct {
 func newRunner(w *storetest.World, s *store.Store, queue automation.Queue) *automation.Runner {
 	c := control.New(control.Config{Tenants: s, Devices: s, Maintenance: s, Clock: w.DB.Clock})
 	return automation.New(automation.Config{
+		Node:  func() puntuale.NodeID { return 0 },
 		Store: queue, Planner: c.PlannerOf, Bound: s.ChunkBound, DatesBound: s.DatesBound, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: w.DB.Clock, Logger: slog.New(slog.DiscardHandler),
 	})
 }

@@ -94,7 +94,10 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 	for i := range all {
 		c := &all[i]
 		onNode[c.ID] = true
-		more, err := f.work(ctx, node, c)
+		more, err := false, c.Fault
+		if err == nil {
+			more, err = f.work(ctx, node, c)
+		}
 		if err != nil {
 			f.failed(ctx, c.ID, err)
 			continue

@@ -736,7 +736,7 @@ var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEn
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
 // unlimited lists the verbs that accept no values from outside, or only values that need no limit.
-var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.ContactTags Client.Follow Client.ID ClientKeys.List Client.MayCreate Client.Pulse
+var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.ContactTags Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.Pulse
 	Client.Settings Client.UnreadReplies Client.ConfirmOptOut
 	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)

@@ -181,12 +181,12 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	}
 	d.cancel()
 	d.wg.Wait()
-	// Leave the fleet even if ctx has ended, because this is quick. If the node did not leave, other nodes would wait
-	// for the end of its lease.
-	ctx = context.WithoutCancel(ctx)
 	if d.cfg.Sessions != nil {
 		d.release(ctx)
 	}
+	// Leave the fleet even if ctx has ended, because this is quick. If the node did not leave, other nodes would wait
+	// for the end of its lease.
+	ctx = context.WithoutCancel(ctx)
 	leave, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
 	if err := d.membership.leave(leave); err != nil {
@@ -198,9 +198,13 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 }
 
 // release closes the node's sessions. If a session does not close in time, release frees the closed sessions first, and
-// then waits for the rest.
+// then waits for the rest until ctx ends. It waits for 2*closeSoon in any case, and for leaveWait at most.
 func (d *Dispatcher) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, leaveWait)
+	wait := leaveWait
+	if end, has := ctx.Deadline(); has {
+		wait = min(wait, max(2*closeSoon, end.Sub(d.cfg.Clock.Now())))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
 	left := len(d.sched.queues)
 	closed := make(chan puntuale.SessionID, left)

@@ -17,6 +17,7 @@ import (
 // runner runs the rules of the service's clients, as a node does.
 func (s *service) runner() *automation.Runner {
 	return automation.New(automation.Config{
+		Node:  func() puntuale.NodeID { return 0 },
 		Store: s.store, Planner: s.control.PlannerOf, Bound: s.store.ChunkBound, DatesBound: s.store.DatesBound, Wakeup: func(puntuale.SessionID, time.Time) {},
 		Clock: s.clock, Logger: slog.New(slog.DiscardHandler),
 	})

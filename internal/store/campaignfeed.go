@@ -260,7 +260,7 @@ const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device'
 
 func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntuale.FedCampaign, error) {
 	all, err := engine.QueryAll(ctx, s.DispatchReads, fedCampaigns, []any{node}, func(rows engine.Row, c *puntuale.FedCampaign) error {
-		return rows.Scan(append(campaignFields(&c.Campaign), engine.ScanBool(&c.Online), engine.ScanBool(&c.Official), &c.Link.State, &c.Link.Condition, engine.ScanTime(&c.Link.Limited))...)
+		return rows.Scan(engine.ScanFaulty(&c.Fault, append(campaignFields(&c.Campaign), engine.ScanBool(&c.Online), engine.ScanBool(&c.Official), &c.Link.State, &c.Link.Condition, engine.ScanTime(&c.Link.Limited))...)...)
 	})
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("list campaigns to feed: %w", err))

@@ -194,6 +194,7 @@ func (p *practice) run() {
 	n.stop = cancel
 	for range runners {
 		r := automation.New(automation.Config{
+			Node:  func() puntuale.NodeID { return 0 },
 			Store: dying{n.store, p}, Planner: n.control.PlannerOf, Bound: n.store.ChunkBound, DatesBound: n.store.DatesBound, Wakeup: n.dispatch.Wake, Clock: patient{clock.System(), n}, Logger: quiet(),
 		})
 		n.running.Go(func() { r.Run(ctx) })

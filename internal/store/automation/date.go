@@ -18,7 +18,7 @@ const dateRules = `select a.client_id, a.stamp, a.armed_at, a.scanned_to, ` + ru
 func (s *Rules) DateRules(ctx context.Context) ([]puntuale.DateRule, error) {
 	all, err := engine.QueryAll(ctx, s.db.DispatchReads, dateRules, nil, func(r engine.Row, d *puntuale.DateRule) error {
 		var to int64
-		err := r.Scan(append([]any{&d.Client, &d.Rule.Stamp, engine.ScanTime(&d.Rule.Armed), &to}, ruleFields(&d.Rule.Automation)...)...)
+		err := r.Scan(engine.ScanFaulty(&d.Rule.Fault, append([]any{&d.Client, &d.Rule.Stamp, engine.ScanTime(&d.Rule.Armed), &to}, ruleFields(&d.Rule.Automation)...)...)...)
 		d.Scanned = to == puntuale.MaxID
 		return err
 	})
@@ -439,8 +439,9 @@ func (s *Rules) DueDates(ctx context.Context, d puntuale.DateRule, by puntuale.D
 		var day int
 		x.Client, x.Rule = d.Client, d.Rule.ID
 		c := &x.Contact
-		err := r.Scan(&x.Value, &x.Version, engine.ScanTime(&x.Since), &day, &x.Run, &c.ID, &c.Phone, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags),
-			engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))
+		var fault error // fields that cannot be decoded count as missing
+		err := r.Scan(engine.ScanFaulty(&fault, &x.Value, &x.Version, engine.ScanTime(&x.Since), &day, &x.Run, &c.ID, &c.Phone, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags),
+			engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))...)
 		x.Day = puntuale.DateFromInt(day)
 		return err
 	})

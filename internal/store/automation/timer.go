@@ -44,13 +44,18 @@ func RemoveTriggers(ctx context.Context, a engine.Querier, all []puntuale.TakenT
 	if len(all) == 0 {
 		return nil
 	}
-	if _, err := a.Exec(ctx, `delete from automation_trigger where (id, next_at) in (select u.i, u.n from $u(i bigint, n bigint))`, engine.Columns{
-		engine.Column(all, func(t *puntuale.TakenTrigger) int64 { return t.ID }),
-		engine.Column(all, func(t *puntuale.TakenTrigger) int64 { return t.Lease }),
-	}); err != nil {
+	if _, err := a.Exec(ctx, `delete from automation_trigger where (id, next_at) in (select u.i, u.n from $u(i bigint, n bigint))`, leases(all)); err != nil {
 		return fmt.Errorf("remove triggers: %w", err)
 	}
 	return nil
+}
+
+// leases returns the ids of triggers, and the leases with which a runner took them.
+func leases(all []puntuale.TakenTrigger) engine.Columns {
+	return engine.Columns{
+		engine.Column(all, func(t *puntuale.TakenTrigger) int64 { return t.ID }),
+		engine.Column(all, func(t *puntuale.TakenTrigger) int64 { return t.Lease }),
+	}
 }
 
 // dueTimers reads due timers. It also reads whether the person wrote after a timer was set, under any name of the person.

@@ -12,7 +12,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// TakeDue takes due triggers: it sets their next_at to the end of the lease. Until then, no other runner takes them.
+// TakeDue takes due triggers for the node $4: it sets their next_at to the end of the lease. Until then, no other runner
+// takes them, unless the node dies before; see [puntuale.Fleet].Reap.
 const TakeDue = takeFirst + ` and t.kind <> 40` + takeRest
 
 // TakeContacts takes due triggers of changed contacts. An import may write very many of these, so they have their own statement.
@@ -22,38 +23,43 @@ const (
 	takeFirst = `
 with picked as materialized (select t.id from automation_trigger t where t.next_at <= $1`
 	takeRest = ` order by t.next_at, t.id limit $3 for update of t skip locked)
-update automation_trigger set next_at = $2 where id in (select id from picked)
-returning id, client_id, kind, subject, phone, detail, occurrence, at`
+update automation_trigger set next_at = $2, node = $4 where id in (select id from picked)
+returning id, client_id, kind, subject, phone, detail, occurrence, at, attempts`
+
+	// failTriggers counts a failed attempt. A trigger that failed too often is never due again.
+	failTriggers = `
+update automation_trigger set attempts = attempts + 1, node = 0, next_at = case when attempts + 1 >= $1 then 9223372036854775807 else next_at end
+where (id, next_at) in (select u.i, u.n from $u(i bigint, n bigint))`
 )
 
 // TakeTriggers first takes the triggers, and then reads their replies and messages. So it returns no data of a person who was erased before the
 // read.
-func (s *Rules) TakeTriggers(ctx context.Context, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
-	if all, err = s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind <> 40 limit 1`, TakeDue, now, limit); err != nil {
+func (s *Rules) TakeTriggers(ctx context.Context, node puntuale.NodeID, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
+	if all, err = s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind <> 40 limit 1`, TakeDue, node, now, limit); err != nil {
 		return nil, err
 	}
 	return all, engine.PublicError(s.fill(ctx, all))
 }
 
-func (s *Rules) TakeContacts(ctx context.Context, now time.Time, limit int) ([]puntuale.TakenTrigger, error) {
-	return s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind = 40 limit 1`, TakeContacts, now, limit)
+func (s *Rules) TakeContacts(ctx context.Context, node puntuale.NodeID, now time.Time, limit int) ([]puntuale.TakenTrigger, error) {
+	return s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind = 40 limit 1`, TakeContacts, node, now, limit)
 }
 
 // take takes due triggers with the statement text, and returns them oldest first. The query look runs first and finds
 // out whether a trigger is due. So a poll without due triggers needs no transaction.
-func (s *Rules) take(ctx context.Context, look, text string, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
+func (s *Rules) take(ctx context.Context, look, text string, node puntuale.NodeID, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
 	var one int
 	if due, err := engine.QueryOne(ctx, s.db.DispatchReads, look, []any{engine.Micros(now)}, &one); err != nil || !due {
 		return nil, engine.PublicError(err)
 	}
 	lease := engine.Micros(now.Add(puntuale.TriggerLease))
 	if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) (err error) {
-		all, err = engine.QueryAll(ctx, a, text, []any{engine.Micros(now), lease, limit}, func(r engine.Row, t *puntuale.TakenTrigger) error {
+		all, err = engine.QueryAll(ctx, a, text, []any{engine.Micros(now), lease, limit, node}, func(r engine.Row, t *puntuale.TakenTrigger) error {
 			var detail string
 			t.Lease = lease
-			err := r.Scan(&t.ID, &t.Client, &t.Fact, &t.Subject, &t.Phone, &detail, &t.Occurrence, engine.ScanTime(&t.At))
+			err := r.Scan(&t.ID, &t.Client, &t.Fact, &t.Subject, &t.Phone, &detail, &t.Occurrence, engine.ScanTime(&t.At), &t.Attempts)
 			if err == nil && detail != "" {
-				err = json.Unmarshal([]byte(detail), &t.Fields)
+				t.Fault = json.Unmarshal([]byte(detail), &t.Fields) // only this trigger fails, and not all that are taken with it
 			}
 			return err
 		})
@@ -135,6 +141,14 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 	return nil
 }
 
+// FailTriggers counts a failed attempt of triggers, except those that another runner has taken in the meantime.
+func (s *Rules) FailTriggers(ctx context.Context, all []puntuale.TakenTrigger) error {
+	return s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, failTriggers, puntuale.MaxTriggerAttempts, leases(all))
+		return err
+	}), false)
+}
+
 func runOccurrence(id puntuale.RunID) string { return puntuale.MessageID(id).String() }
 
 const automatedClients = `
@@ -155,7 +169,7 @@ func (s *Rules) AutomatedClients(ctx context.Context, ids []puntuale.ClientID) (
  where a.active = 1 order by a.client_id, a.id`, []any{column}, func(r engine.Row) error {
 			var client puntuale.ClientID
 			var a puntuale.ActiveAutomation
-			err := r.Scan(append([]any{&client, &a.Stamp, engine.ScanTime(&a.Armed)}, ruleFields(&a.Automation)...)...)
+			err := r.Scan(engine.ScanFaulty(&a.Fault, append([]any{&client, &a.Stamp, engine.ScanTime(&a.Armed)}, ruleFields(&a.Automation)...)...)...)
 			if c := all[client]; c != nil {
 				c.Rules = append(c.Rules, a)
 			}

@@ -109,7 +109,7 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	return err
 }
 
-// Reap deletes nodes whose lease has ended, and frees their sessions. It skips a node whose row is locked. A later call
+// Reap deletes nodes whose lease has ended, and frees the sessions and triggers of nodes that are gone. It skips a node whose row is locked. A later call
 // tries this node again. Such a node may hang during a claim. If Reap waited for the node, the leases of other nodes
 // would end meanwhile. The hanging node keeps its sessions until its row is deleted.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
@@ -122,10 +122,18 @@ func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
  where s.owner <> 0 and s.deleted_at = 0 and not exists (select 1 from node n where n.id = s.owner)
  order by s.id for no key update of s skip locked)`)
 		freed = int(n)
+		if err != nil {
+			return fmt.Errorf("free the sessions of dead nodes: %w", err)
+		}
+		_, err = a.Exec(ctx, freeTriggers)
 		return err
 	})
 	return freed, err
 }
+
+// freeTriggers makes the triggers due that a node took which is gone. So they need not wait for the end of their lease.
+const freeTriggers = `update automation_trigger set next_at = at, node = 0 where id in (select t.id from automation_trigger t
+ where t.node <> 0 and not exists (select 1 from node n where n.id = t.node) order by t.id for update of t skip locked)`
 
 // sendsCampaigns is 1 for a session s whose campaign queue must be read. It is 0 if no campaign of the session has
 // messages that may leave.
@@ -194,7 +202,10 @@ func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err err
 		if _, err := a.Exec(ctx, `delete from node`); err != nil {
 			return err
 		}
-		_, err := a.Exec(ctx, `update session set owner = 0 where owner <> 0`)
+		if _, err := a.Exec(ctx, `update session set owner = 0 where owner <> 0`); err != nil {
+			return err
+		}
+		_, err := a.Exec(ctx, `update campaign set checked_at = 0 where state = 1`) // a killed process made these checks, so the next call need not wait for them
 		return err
 	}); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove dead nodes: %w", err), release())

@@ -143,9 +143,7 @@ func queue(ctx context.Context, a engine.Querier, user puntuale.UserID, w *wante
 	}
 	var content mailContent
 	if found {
-		if err := json.Unmarshal(text, &content); err != nil {
-			return fmt.Errorf("read a waiting e-mail: %w", err)
-		}
+		_ = json.Unmarshal(text, &content) // an e-mail that cannot be decoded gets the new notices, so that it does not keep other users from theirs
 	}
 	content.add(w.ids)
 	if text, err = json.Marshal(content); err != nil {

@@ -47,7 +47,8 @@ func tellCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignCha
  where `+condition+` order by c.client_id, c.id for update of c`, args, func(r engine.Row) error {
 		var m puntuale.Campaign
 		var final *puntuale.CampaignCounts
-		if err := r.Scan(&m.Client, &m.ID, &m.Name, engine.ScanJSON(&m.Draft), engine.ScanTime(&m.Started), engine.ScanOptionalJSON(&final)); err != nil {
+		var fault error // what cannot be decoded is left out of the fact
+		if err := r.Scan(engine.ScanFaulty(&fault, &m.Client, &m.ID, &m.Name, engine.ScanJSON(&m.Draft), engine.ScanTime(&m.Started), engine.ScanOptionalJSON(&final))...); err != nil {
 			return err
 		}
 		detail, err := campaignDetail(c, &m, final)

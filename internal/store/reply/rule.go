@@ -32,8 +32,9 @@ func (b *inboundBatch) await(ctx context.Context) error {
 	}}, func(r engine.Row) error {
 		var client puntuale.ClientID
 		var t puntuale.Trigger
-		err := r.Scan(&client, engine.ScanJSON(&t))
-		if err == nil {
+		var fault error // a rule that cannot be decoded has no words
+		err := r.Scan(engine.ScanFaulty(&fault, &client, engine.ScanJSON(&t))...)
+		if err == nil && fault == nil {
 			for _, x := range unknownPeople[client] {
 				x.known = x.known || x.Says(t.Words)
 			}
