@@ -77,7 +77,7 @@ type Control struct {
 	cache   startCache
 	answers answers
 	follows follows
-	shares  shares
+	shares  semaphores
 	lists   listSettings
 	files   fileChecks
 	take    func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
@@ -113,7 +113,7 @@ func New(cfg Config) *Control {
 		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, wakeup: cfg.Wakeup, vault: cfg.Vault,
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
-		shares:   newShares(cmp.Or(cfg.Connections, defaultConnections)),
+		shares:   newSemaphores(cmp.Or(cfg.Connections, defaultConnections)),
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
 		lists: listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
 	}
