@@ -55,7 +55,7 @@ type Config struct {
 	Opener puntuale.MediaOpener // opens the files of replies; nil: the files cannot be opened
 	// Stopping is closed when the server begins to stop. Then all calls that only wait must end. If it is nil, they do not
 	// end early.
-	Stopping <-chan struct{}
+	Stopping    <-chan struct{}
 	Connections int // how many connections the server keeps open; 0: 4096
 }
 
@@ -80,7 +80,7 @@ type Control struct {
 	cache   startCache
 	answers answers
 	follows follows
-	shares  shares
+	shares  semaphores
 	lists   listSettings
 	files   fileChecks
 	bytes   storedBytes
@@ -120,8 +120,8 @@ func New(cfg Config) *Control {
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener, stopping: cfg.Stopping,
-		shares: newShares(cmp.Or(cfg.Connections, defaultConnections)),
-		lists: listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
+		shares: newSemaphores(cmp.Or(cfg.Connections, defaultConnections)),
+		lists:  listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
 	}
 	if c.devices.reported == nil {
 		c.devices.reported = func(string) {}

@@ -18,9 +18,9 @@ import (
 // busy already. On an idle machine, hostileDelay is the bound.
 const hostileSlowdown = 4
 
-// TestHostileKey: one client's key tries to take each thing that all clients share, one thing after the other: the
-// connections, the waiting calls, the tests of webhooks, and so on. All the while another client starts sequences. Its
-// starts are answered in time, the server's memory stays below its bound, and the node keeps its lease.
+// TestHostileKey: one client's key tries to take each thing that all clients share, one thing after the other. Such
+// things are connections, waiting calls and the tests of webhooks. Meanwhile another client starts sequences. Its starts
+// are answered in time, the server's memory stays below its bound, and the node keeps its lease.
 func TestHostileKey(t *testing.T) {
 	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {

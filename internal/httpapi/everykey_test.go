@@ -67,16 +67,14 @@ func TestEveryKeyOnEveryOperation(t *testing.T) {
 		s.must(&far, "POST", "/api/client/create", rival, `{"name":"x","email":"far@x","password":"p","phone":"1"}`)
 		s.must(&revoked, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+revoked.ID, s.partner, "")
-		var hook struct {
-			Key string `json:"hook_url"`
-		}
+		var hook struct{ Path string }
 		s.must(&hook, "POST", "/api/automations/"+own.automation+"/rotate", own.key, "")
-		secret := hook.Key[strings.LastIndex(hook.Key, "/")+1:]
+		secret := hook.Path[strings.LastIndex(hook.Path, "/")+1:]
 		if len(secret) < 20 {
 			t.Fatalf("the hook's secret is %q", secret)
 		}
 		s.sql(fmt.Sprintf(`update client set expires_at = %d where id = %s`, morning.Add(-time.Hour).UnixMicro(), expired.client))
-		s.sql(`update client set suspended = ` + map[bool]string{true: "true", false: "1"}[s.db.Postgres] + ` where id = ` + suspended.client)
+		s.sql(`update client set suspended = 1 where id = ` + suspended.client)
 		s.clock.Advance(2 * time.Second) // no account is remembered for longer than a second
 
 		keys := []struct{ name, kind, key string }{ // kind "": the key is not valid
@@ -101,13 +99,20 @@ func TestEveryKeyOnEveryOperation(t *testing.T) {
 			{"", ""}, {"", "{}"}, {"x", `{"phone":[],"id":{},"name":7,"reports":[null],"url":3}`}, {"-1", "\xff{"}, {"9007199254740993", "null"},
 		}
 		statuses := map[int]int{}
-		for _, id := range documented(t) {
+		if raced || s.db.Postgres { // the answers are the same, so fewer calls are enough
+			shapes = shapes[:3]
+		}
+		for n, id := range documented(t) {
 			op, of := operations[id], side(id)
 			for _, key := range keys {
 				for i, shape := range shapes {
 					for _, present := range presentations {
-						if i > 0 && present.name != "bearer" || op.last && key.kind != "" && i == 0 {
-							continue // what the key may do does not depend on its place; calls that remove things come with nonsense only
+						mayRemove := op.last && (key.kind == of || of == "either")
+						switch {
+						case present.name != "bearer" && (i > 0 || n%8 > 0): // the same code reads the keys of all operations
+							continue
+						case mayRemove && (shape.path == "" || !strings.Contains(op.path, "{")): // other calls need these things
+							continue
 						}
 						path, body := own.fill(op.path), own.fill(op.body)
 						if shape.path != "" {

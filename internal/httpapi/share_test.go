@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -131,14 +130,22 @@ func TestSilentNodesHoldNoSeats(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	const calls = 16
-	linking := s.together(ctx, calls+1, "POST", "/api/sessions/"+a.linking+"/pair", a.key, `{"method":"qr"}`)
-	refusedNow(t, linking, 1)
+	before := s.count(`select count(*) from command`)
+	var linking []<-chan *httptest.ResponseRecorder
+	for n := range 16 {
+		linking = append(linking, s.together(ctx, 1, "POST", "/api/sessions/"+a.linking+"/pair", a.key, `{"method":"qr"}`))
+		for s.count(`select count(*) from command`) != before+n+1 {
+			if t.Context().Err() != nil {
+				t.Fatal("a call gave no command")
+			}
+		}
+	}
+	refusedNow(t, s.together(ctx, 1, "POST", "/api/sessions/"+a.linking+"/pair", a.key, `{"method":"qr"}`), 1)
 	s.must(nil, "GET", "/api/sequences", b.key, "")
 	end()
-	for range calls {
-		if r := <-linking; r.Code == http.StatusTooManyRequests {
-			t.Error(fmt.Sprint(r.Code, r.Body))
+	for _, call := range linking {
+		if r := <-call; r.Code == http.StatusTooManyRequests {
+			t.Error(r.Code, r.Body)
 		}
 	}
 }

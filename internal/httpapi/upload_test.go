@@ -44,9 +44,9 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 	})
 }
 
-// TestUploadsAtTheSameTime: a server reads at most four lists of one client at the same time, and at most eight for the
-// clients of one partner, and then some of the next partner. It refuses further uploads before it reads their files. The
-// refusal contains a time for the next try. It stores nothing of a refused upload.
+// TestUploadsAtTheSameTime: a server reads at most four lists of one client at the same time. For the clients of one
+// partner it reads at most eight, and then still some for the next partner. It refuses further uploads before it reads
+// their files. The refusal contains a time for the next try. It stores nothing of a refused upload.
 func TestUploadsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

@@ -51,7 +51,7 @@ type Upload struct {
 }
 
 // work waits for a processor. The upload keeps the processor until End. Only one upload of a partner uses a processor,
-// and the partners take turns, so that a partner with many uploads does not delay other partners. Codes: overloaded.
+// and the partners take turns. So a partner with many uploads does not delay other partners. Codes: overloaded.
 func (u *Upload) work(ctx context.Context) (err error) {
 	if u.done != nil {
 		return nil

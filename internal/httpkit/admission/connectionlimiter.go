@@ -27,12 +27,12 @@ type ConnectionLimiter struct {
 
 	mu       sync.Mutex
 	open     map[net.Conn]*exchange
-	gaveUp   bool // GiveUp was called
-	partners map[puntuale.PartnerID]map[CallerKey]*callerConnections // 0: callers that are not known
+	gaveUp   bool                                                   // GiveUp was called
+	partners map[puntuale.PartnerID]map[CallerKey]*connectionHolder // 0: callers that are not known
 }
 
-// callerConnections are the open connections of one caller.
-type callerConnections struct {
+// connectionHolder is a caller that has open connections.
+type connectionHolder struct {
 	open    int
 	waiting list.List // connections (*exchange) that wait for data of a request; the first has waited longest
 }
@@ -76,11 +76,11 @@ func (e *exchange) join(partner puntuale.PartnerID, caller CallerKey) {
 	e.partner, e.caller = partner, caller
 	callers := e.all.partners[partner]
 	if callers == nil {
-		callers = map[CallerKey]*callerConnections{}
+		callers = map[CallerKey]*connectionHolder{}
 		e.all.partners[partner] = callers
 	}
 	if callers[caller] == nil {
-		callers[caller] = &callerConnections{}
+		callers[caller] = &connectionHolder{}
 	}
 	callers[caller].open++
 }
@@ -123,7 +123,7 @@ func NewConnectionLimiter(limit int, closed func(int)) *ConnectionLimiter {
 		closed = func(int) {}
 	}
 	return &ConnectionLimiter{
-		limit: limit, closed: closed, open: map[net.Conn]*exchange{}, partners: map[puntuale.PartnerID]map[CallerKey]*callerConnections{},
+		limit: limit, closed: closed, open: map[net.Conn]*exchange{}, partners: map[puntuale.PartnerID]map[CallerKey]*connectionHolder{},
 	}
 }
 
@@ -164,7 +164,7 @@ func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
 func (c *ConnectionLimiter) heaviest() (next *exchange) {
 	most := 0
 	for _, callers := range c.partners {
-		all, own := 0, (*callerConnections)(nil)
+		all, own := 0, (*connectionHolder)(nil)
 		for _, of := range callers {
 			all += of.open
 			if of.waiting.Len() > 0 && (own == nil || of.open > own.open) {

@@ -22,18 +22,18 @@ const (
 	shareRetry         = 5 * time.Second
 )
 
-// shares keep one caller from taking what the others need: connections, and the store's time.
-type shares struct {
+// semaphores keep one caller from taking what the others need: connections, and the store's time.
+type semaphores struct {
 	pages    *semaphore.Semaphore // open pages that receive updates
 	waits    *semaphore.Semaphore // calls that wait for something new
 	commands *semaphore.Semaphore // calls that wait for a session's node
 	checks   *semaphore.Semaphore // checks of campaigns that run
 }
 
-// newShares returns the shares of a server with this many connections. All calls that wait together leave some
+// newSemaphores returns the semaphores of a server with this many connections. All calls that wait together leave some
 // connections to the others.
-func newShares(connections int) shares {
-	return shares{
+func newSemaphores(connections int) semaphores {
+	return semaphores{
 		pages: semaphore.New(min(maxPages, connections/4)), waits: semaphore.New(connections / 2),
 		commands: semaphore.New(maxCommands), checks: semaphore.New(maxChecks),
 	}
