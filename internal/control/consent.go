@@ -49,7 +49,7 @@ func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntua
 	if err != nil && !errors.As(err, new(*puntuale.Replayed)) || e.Change != puntuale.ConsentWithdraw {
 		return entered, err
 	}
-	statuses, failed := c.tenant.ConsentStatuses(ctx, e.Phone, e.Mark)
+	statuses, failed := c.tenant.ConsentStatuses(ctx, puntuale.Person{Names: []string{e.Phone}, Mark: c.mark})
 	if failed == nil && statuses[e.Purpose].Change == puntuale.ConsentWithdraw {
 		_, failed = c.tenant.CancelMarketing(ctx, e.Phone, e.Entered)
 	}
