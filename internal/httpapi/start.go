@@ -53,7 +53,7 @@ type startInput struct {
 	Sequence  string `path:"id_sequenza" doc:"ID of the sequence"`
 	DryRun    string `query:"dry_run" enum:"true,false" doc:"true: answer what would be scheduled, and store and count nothing"`
 	Timezone  string `query:"timezone" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
-	IfRunning string `query:"if_running" enum:"allow,skip,restart,reject" doc:"What to do while the same sequence runs for the same recipient; else the sequence's own setting"`
+	IfRunning string `query:"if_running" enum:"allow,skip,restart,reject" doc:"What to do while the same sequence runs for the same recipient, or for the call's reference; else the sequence's own setting"`
 	Reference string `query:"reference" maxLength:"255" doc:"The same as the body's reference, also where the sequence names a field reference"`
 	Key       string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
 }
