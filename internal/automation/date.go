@@ -94,7 +94,7 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 		}
 		return false, err
 	}
-	ahead := lookAhead(d.Rule.Trigger.Field, p.Steps())
+	ahead := lookAhead(d.Rule.Trigger.Field, p.Steps(), w.settings, today)
 	for {
 		n, stale, err := w.someDates(ctx, d, today.AddDays(ahead), len(p.Steps()), ahead)
 		if err != nil || stale || n == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/automation"
+	"puntuale/internal/store/storetest"
 )
 
 // NextDay handles leap days, short months, dates in the future, and dates that come once.
@@ -100,6 +101,32 @@ func (w *world) wantPending(phone string, want ...string) {
 	w.t.Helper()
 	if got := w.pending(phone); fmt.Sprint(got) != fmt.Sprint(want) {
 		w.t.Errorf("%s: pending %v, want %v", phone, got, want)
+	}
+}
+
+// A long closure of the client moves a message that must leave before a date to the day before the closure. The rule
+// plans it in time, also if the closure is longer than the usual look ahead, or consists of single days.
+func TestDateAfterLongClosure(t *testing.T) {
+	for name, weekdays := range map[string][]int{"every day": nil, "only Mondays": {1}} {
+		t.Run(name, func(t *testing.T) {
+			onDatabases(t, func(t *testing.T, w *world) { // the clock starts on 20 November 2026, a Friday
+				var closed []puntuale.Date
+				for day := (puntuale.Date{Year: 2026, Month: 12, Day: 8}); day.Before(puntuale.Date{Year: 2027, Month: 2, Day: 1}); day = day.AddDays(1) {
+					closed = append(closed, day)
+				}
+				if _, err := w.Store.Partner(w.Partner).UpdateClient(t.Context(), w.c.ID, puntuale.ClientPatch{Closed: storetest.To(closed)}, w.DB.Clock.Now()); err != nil {
+					t.Fatal(err)
+				}
+				w.born(phone, "1990-01-31")
+				w.rule(puntuale.Trigger{Kind: puntuale.TriggerDate, Field: "nascita", Repeat: puntuale.RepeatYearly}, starts(w.sequence("Si avvicina", func(q *puntuale.Sequence) {
+					q.Steps[0].Timing = puntuale.Timing{Anchor: "nascita", Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.Before}, At: "10:00",
+						Window: &puntuale.Window{Weekdays: weekdays, From: "09:00", To: "18:00", Holidays: puntuale.HolidaysAvoid}}
+				})))
+				w.DB.Clock.Advance(16 * 24 * time.Hour) // 6 December
+				w.dates()
+				w.wantPending(phone, "2026-12-07 10:00")
+			})
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package automation
 
 import (
+	"slices"
 	"time"
 
 	"puntuale"
@@ -56,8 +57,8 @@ func dateValue(value string, day puntuale.Date) string {
 }
 
 // lookAhead returns how many days before a contact's date a sequence must be planned. This is the offset of the earliest step, plus one day. For
-// a step with a window, lookAhead adds windowDays.
-func lookAhead(field string, steps []puntuale.Step) int {
+// a step with a window, lookAhead adds the longest time for which the window is closed.
+func lookAhead(field string, steps []puntuale.Step, c Client, today puntuale.Date) int {
 	days := 0
 	for i := range steps {
 		t := &steps[i].Timing
@@ -79,7 +80,7 @@ func lookAhead(field string, steps []puntuale.Step) int {
 		case puntuale.Days:
 		}
 		if t.Window != nil {
-			n += windowDays
+			n += max(windowDays, closedDays(t.Window, c, today, n))
 		}
 		days = max(days, n)
 	}
@@ -88,3 +89,25 @@ func lookAhead(field string, steps []puntuale.Step) int {
 
 // windowDays is how many days earlier a step may leave because of its window, which may exclude weekends and holidays.
 const windowDays = 14
+
+// windowReach is how many days the planner looks for an opening of a window.
+const windowReach = 2 * 366
+
+// closedDays returns how many days earlier than its own time a step may leave, because of a window that closes after
+// today. The own time may be up to the given number of days ahead of what the caller plans.
+func closedDays(own *puntuale.Window, c Client, today puntuale.Date, ahead int) int {
+	w := *own
+	if w.Holidays == puntuale.HolidaysAvoid {
+		w.Closed = slices.Concat(w.Closed, c.Closed)
+	}
+	longest, end := time.Duration(0), today.AddDays(ahead+windowReach).At(0, c.Zone)
+	for at := today.At(0, c.Zone); at.Before(end); {
+		opens, ok := w.Next(at, c.Zone)
+		if !ok {
+			opens = end
+		}
+		longest = max(longest, opens.Sub(at))
+		at = puntuale.DateOf(opens.In(c.Zone)).AddDays(1).At(0, c.Zone)
+	}
+	return int(longest/(24*time.Hour)) + 2 // one day for the part of a day, one for the opening before, which may end earlier on its day
+}
