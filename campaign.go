@@ -51,6 +51,7 @@ type CampaignDraft struct {
 	IfRunning IfRunning         `json:"if_running,omitempty"`
 	Canary    *int              `json:"canary,omitempty"` // how many recipients go first; nil: CanaryRecipients
 	Zone      string            `json:"zone,omitempty"`   // "": the client's zone
+	Starts    ListID            `json:"starts,omitempty"` // the call that made the campaign starts it, with this list; 0: it does not, or a person edited the draft
 }
 
 // CampaignFrozen contains the data that a start copies, so that later changes of these data have no effect on the
@@ -136,12 +137,15 @@ const (
 	RefusedErased      = "erased"    // the person was erased after the list was stored
 )
 
-// CampaignFeed is the progress of feeding. Waiting + Fed + Refused is always the size of the list.
+// CampaignFeed is the progress of feeding.
 type CampaignFeed struct {
 	Cursor                int64     // the last recipient that was fed or refused; feeding continues after this recipient
 	Next                  time.Time // when the next recipient's first message is due
 	Waiting, Fed, Refused int
 }
+
+// Size returns the size of the list.
+func (f CampaignFeed) Size() int { return f.Waiting + f.Fed + f.Refused }
 
 // CampaignCounts counts the messages of fed recipients by state. The store writes it as JSON.
 type CampaignCounts struct {
@@ -289,9 +293,10 @@ type CampaignStart struct {
 
 // CampaignStore stores a client's campaigns. Every method may return not_found, besides the codes that it names.
 type CampaignStore interface {
-	// CreateCampaign stores a new campaign. The argument o may be nil; its function Answer gets the CampaignID. Codes:
-	// quota_reached beyond MaxOpenCampaigns.
-	CreateCampaign(ctx context.Context, c Campaign, o *Idempotency) (CampaignID, error)
+	// CreateCampaign stores a new campaign, and gives it the list that it names. The argument o may be nil; its function
+	// Answer gets the CampaignID. Codes: quota_reached beyond MaxOpenCampaigns; cap_reached if the call also starts the
+	// campaign, and the cap of this day allows no start.
+	CreateCampaign(ctx context.Context, c Campaign, day Date, o *Idempotency) (CampaignID, error)
 	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict (the campaign
 	// is not editable).
 	UpdateCampaign(ctx context.Context, c Campaign) error
@@ -312,17 +317,17 @@ type CampaignStore interface {
 
 // RecipientStore stores the recipients of campaigns, in lists. Codes: not_found.
 type RecipientStore interface {
-	// NewList begins a list for an editable campaign. If no campaign uses a list, the store deletes the list one hour
-	// after the last row was added.
+	// NewList begins a list that belongs to no campaign yet. If no campaign uses a list, the store deletes the list one
+	// hour after the last row was added.
 	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
 	// AddRecipients appends at most MaxInline rows in one transaction. It reads only the phone, line and cells of
 	// each row. It also stores the columns and the mapping of l. l.Size must be the size of the stored list;
 	// otherwise nothing is stored. If the list is in use, AddRecipients deletes the campaign's check. Codes: invalid
-	// beyond MaxRecipients; conflict (wrong size, or the list is in use by a campaign that is not editable).
+	// beyond MaxRecipients; conflict (wrong size, the campaign now uses another list, or the campaign is not editable).
 	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
-	// UseList makes the list the current list of its campaign, and deletes the check. Codes: conflict (the campaign is
-	// not editable).
-	UseList(ctx context.Context, id CampaignID, list ListID) error
+	// UseList makes a new list the current list of a campaign, and deletes the check. The campaign must still have the
+	// list and the number of recipients that the caller read. Codes: conflict (it has not, or is not editable).
+	UseList(ctx context.Context, was Campaign, list ListID) error
 	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
 	// Recipients lists at most limit rows after a cursor, in the order of the list.
 	Recipients(ctx context.Context, list ListID, f RecipientFilter, after int64, limit int) ([]Recipient, error)
@@ -365,11 +370,12 @@ type CampaignFeeder interface {
 	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
 	// Canary looks at the first step's message to each fed recipient, and counts these messages by state.
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
-	// MoveChunk delays messages and their deadlines by the length of the campaign's pause. If a message's due time
-	// comes from a date field, MoveChunk delays only the deadline. It begins after the given cursor, changes the
-	// messages of a limited number of recipients, and returns the next cursor. After the last recipient, it sets the
-	// campaign to running. The result done is true after this, and also if the campaign is not resuming any more.
-	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
+	// MoveChunk delays messages and their deadlines by the time for which the campaign's pause held them. It delays only
+	// the deadline of a message whose due time comes from a date field. It does the same for a message that a person sent
+	// again during the pause. MoveChunk begins after the given cursor, changes the messages of a limited number of
+	// recipients, and returns the next cursor. After the last recipient, it sets the campaign to running. The result done
+	// is true after this, and also if the campaign is not in the resumption that began at the time resumed.
+	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, resumed time.Time, after int64, now time.Time) (next int64, done bool, err error)
 	// CancelChunk cancels a limited number of messages. When no message is left, it makes the campaign cancelled. The
 	// result done is true after this, and also if the campaign is not being cancelled any more.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)

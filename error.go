@@ -190,6 +190,7 @@ const (
 	FaultNotWith                         ReasonCode = "fault.not_with"
 	FaultNotZone                         ReasonCode = "fault.not_zone"
 	FaultRequired                        ReasonCode = "fault.required"
+	FaultListChanged                     ReasonCode = "list.changed"
 	FaultListNothingAdded                ReasonCode = "list.nothing_added"
 	FaultMediaGone                       ReasonCode = "media.gone"
 	FaultMediaTooLarge                   ReasonCode = "media.too_large"

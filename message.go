@@ -1,6 +1,7 @@
 package puntuale
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -177,14 +178,20 @@ type MessageDetail struct {
 	SequenceName string     // the sequence's name when the run started; "": no sequence
 	Zone         string     // IANA name of the zone in which the run was planned
 	Content      Content
-	Window       *Window   // when the message may leave; nil: at any time
-	Request      []byte    // the call's body, unchanged
-	Departed     time.Time // when the message left the network's servers, as a receipt says; zero: no receipt says so
-	GivenUp      time.Time // when the network gave the message up, as a receipt says; zero: no receipt says so
-	Delivered    time.Time // when the message was delivered, as a receipt says; zero: no receipt says so
-	Read         time.Time // when the recipient read the message, as a receipt says; zero: no receipt says so
-	Ended        bool      // the message was sent or failed; stays true after somebody sent it again
-	Blanked      bool      // Content and Request were removed; if the person was erased, Phone, RunName and Detail were also removed
+	Window       *Window       // when the message may leave; nil: at any time
+	Validity     time.Duration // see [FrozenStep.Validity]; 0: as Due and ValidUntil say
+	Request      []byte        // the call's body, unchanged
+	Departed     time.Time     // when the message left the network's servers, as a receipt says; zero: no receipt says so
+	GivenUp      time.Time     // when the network gave the message up, as a receipt says; zero: no receipt says so
+	Delivered    time.Time     // when the message was delivered, as a receipt says; zero: no receipt says so
+	Read         time.Time     // when the recipient read the message, as a receipt says; zero: no receipt says so
+	Ended        bool          // the message was sent or failed; stays true after somebody sent it again
+	Blanked      bool          // Content and Request were removed; if the person was erased, Phone, RunName and Detail were also removed
+}
+
+// Deadline returns the deadline of a message that replaces m, and has this due time.
+func (m *MessageDetail) Deadline(due time.Time) time.Time {
+	return due.Add(cmp.Or(m.Validity, m.ValidUntil.Sub(m.Due)))
 }
 
 // longestCall is the longest body in which RecipientName looks for a name, in bytes.

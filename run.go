@@ -38,6 +38,10 @@ type FrozenStep struct {
 	// Dated and Limit are set only for messages of a campaign; see [PlannedMessage].
 	Dated bool      `json:"dated,omitempty"`
 	Limit time.Time `json:"limit,omitzero"`
+
+	// Validity is how long after its due time the message may leave. Pauses delay the deadline, but not the due time, so
+	// the message itself does not say it. Set only for messages of a campaign.
+	Validity time.Duration `json:"validity,omitempty"`
 }
 
 // IfRunning says what a start does if the same sequence still has pending messages to the same recipient.

@@ -46,6 +46,7 @@ type Feeder struct {
 type feedState struct {
 	plan         *Plan
 	begun        time.Time // the campaign's start; if the campaign starts again, it needs a new plan
+	resumed      time.Time // the resumption to which moved belongs
 	moved        int64     // while the campaign is resuming: the last recipient whose messages already have new due times
 	finished     time.Time // when the feeder last asked the store whether all messages ended
 	canary       time.Time // when all recipients of the canary had been fed
@@ -153,7 +154,10 @@ func (f *Feeder) work(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 }
 
 func (f *Feeder) move(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState) (more bool, err error) {
-	next, done, err := f.Store.MoveChunk(ctx, node, c.Client, c.ID, x.moved, f.Clock.Now())
+	if !x.resumed.Equal(c.Resumed) {
+		x.resumed, x.moved = c.Resumed, 0
+	}
+	next, done, err := f.Store.MoveChunk(ctx, node, c.Client, c.ID, c.Resumed, x.moved, f.Clock.Now())
 	if err != nil {
 		return false, err
 	}

@@ -324,7 +324,7 @@ func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, lo
 		if due, ok := d.Window.Next(r.Due, loc); ok {
 			r.Due = due
 		}
-		r.ValidUntil = r.Due.Add(d.ValidUntil.Sub(d.Due))
+		r.ValidUntil = d.Deadline(r.Due)
 		return r
 	})
 }

@@ -43,6 +43,7 @@ type NewCampaign struct {
 	Timezone  string // "": the client's zone
 	CreatedBy puntuale.UserID
 	From      []string         // contacts that have one of these tags become recipients; nil: no contacts
+	Starts    bool             // the call that creates the campaign also starts it
 	Faults    []puntuale.Fault // the faults that the calling package already found in the request
 }
 
@@ -59,7 +60,9 @@ const columnPhone = "phone"
 // purposes are the valid purposes of a campaign.
 var purposes = []string{"", "marketing", "service"}
 
-// CreateCampaign creates a draft, with or without recipients. Codes: invalid, quota_reached, forbidden.
+// CreateCampaign creates a draft, with or without recipients. One transaction stores the draft, its recipients and the
+// idempotency key. Codes: invalid, quota_reached, forbidden. If r.Starts is true, CreateCampaign also refuses what a
+// start would refuse. Then [Client.StartMade] starts the campaign.
 func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients []Recipient, o Once[Campaign]) (Campaign, error) {
 	if err := c.MayCreate(); err != nil {
 		return Campaign{}, err
@@ -70,36 +73,43 @@ func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients [
 		return Campaign{}, err
 	}
 	r.Faults = f
-	drafted, err := c.checkCampaign(ctx, r, len(recipients))
-	if err != nil {
-		return Campaign{}, err
-	}
-	size, err := c.countFrom(ctx, r.From, len(recipients))
+	drafted, err := c.checkCampaign(ctx, r, recipients)
 	if err != nil {
 		return Campaign{}, err
 	}
 	if clash != nil {
 		return Campaign{}, clash
 	}
+	var l puntuale.RecipientList
+	switch {
+	case r.From != nil:
+		l, err = c.listFrom(ctx, drafted, r.From)
+	case len(recipients) > 0:
+		l, err = c.storeList(ctx, recipients)
+	}
+	if err != nil {
+		return Campaign{}, err
+	}
+	drafted.List, drafted.Feed.Waiting = l.ID, l.Size
+	if r.Starts {
+		drafted.Draft.Starts = l.ID
+		if err := c.mayStart(ctx, drafted); err != nil {
+			return Campaign{}, err
+		}
+	}
 	result := func(stored any) Campaign {
 		made := Campaign{Campaign: drafted}
 		made.ID, _ = stored.(puntuale.CampaignID)
-		made.Feed.Waiting = size
 		return made
 	}
-	id, err := c.tenant.CreateCampaign(ctx, drafted, once.Keep(result))
+	zone, err := c.zone()
 	if err != nil {
-		return Campaign{}, fmt.Errorf("create a campaign: %w", err)
+		return Campaign{}, err
 	}
-	if len(recipients) > 0 {
-		if _, err := c.AddRecipients(ctx, id.String(), recipients); err != nil {
-			return Campaign{}, err
-		}
-	}
-	if r.From != nil {
-		if _, err := c.RecipientsFrom(ctx, id.String(), r.From); err != nil {
-			return Campaign{}, err
-		}
+	day := puntuale.DateOf(drafted.Created.In(zone))
+	id, err := c.tenant.CreateCampaign(ctx, drafted, day, once.Keep(result))
+	if err != nil {
+		return Campaign{}, fmt.Errorf("create a campaign: %w", untilMidnight(err, request.Midnight(day, zone).Sub(drafted.Created)))
 	}
 	return result(id), nil
 }
@@ -111,7 +121,7 @@ func (c *Client) UpdateCampaign(ctx context.Context, id string, r NewCampaign) (
 	if err != nil {
 		return Campaign{}, err
 	}
-	drafted, err := c.checkCampaign(ctx, r, 0)
+	drafted, err := c.checkCampaign(ctx, r, nil)
 	if err != nil {
 		return Campaign{}, err
 	}
@@ -133,14 +143,14 @@ const (
 )
 
 // checkCampaign checks a request, and reports all its faults.
-func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients int) (puntuale.Campaign, error) {
+func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients []Recipient) (puntuale.Campaign, error) {
 	f := request.Faults(r.Faults)
 	now := c.control.clock.Now()
 	made := puntuale.Campaign{Client: c.account.ID, Name: strings.TrimSpace(r.Name), CreatedBy: r.CreatedBy, Created: now}
 	f.Required("body.name", r.Name, puntuale.MaxName)
 	f.Word("body.purpose", r.Purpose, purposes...)
-	f.Entries("body.recipients", recipients, puntuale.MaxInline)
-	c.checkFrom(&f, r.From, recipients)
+	f.Entries("body.recipients", len(recipients), puntuale.MaxInline)
+	c.checkFrom(&f, r.From, len(recipients))
 	f.Entries("body.fields", len(r.Fields), puntuale.MaxFields)
 	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
 		f.Text("body.fields."+name, r.Fields[name], puntuale.MaxField)
@@ -180,6 +190,7 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients in
 	if err := c.checkWhat(ctx, &f, &made, r); err != nil {
 		return made, err
 	}
+	c.checkRecipients(&f, recipients) // the last check, because an answer may have no room for all faults of rows
 	return made, f.Err()
 }
 
@@ -364,7 +375,7 @@ func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session pu
 		Draft   puntuale.CampaignDraft
 		Frozen  puntuale.CampaignFrozen
 		Session puntuale.SessionID
-	}{stored.List, stored.Feed.Waiting + stored.Feed.Refused, stored.Name, stored.Draft, frozen, session})
+	}{stored.List, stored.Feed.Size(), stored.Name, stored.Draft, frozen, session})
 	if err != nil {
 		return "", fmt.Errorf("make a digest: %w", err)
 	}
@@ -393,7 +404,7 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 		return c.awaitCheck(ctx, stored.ID)
 	case stored.State != puntuale.CampaignChecking && !stored.State.Editable():
 		return puntuale.CampaignCheck{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
-	case stored.List == 0 || stored.Feed.Waiting+stored.Feed.Refused == 0:
+	case stored.Feed.Size() == 0:
 		return puntuale.CampaignCheck{}, puntuale.Conflict(puntuale.FaultCampaignNoRecipients)
 	}
 	check, err := c.newCheck(ctx, stored, now)

@@ -8,6 +8,46 @@ import (
 	"puntuale"
 )
 
+// mayStart refuses a new campaign that could not start. Its list is stored, the campaign is not. Codes: conflict.
+func (c *Client) mayStart(ctx context.Context, drafted puntuale.Campaign) error {
+	if drafted.Feed.Size() == 0 {
+		return puntuale.Conflict(puntuale.FaultCampaignNoRecipients)
+	}
+	_, err := c.newCheck(ctx, drafted, c.control.clock.Now())
+	return err
+}
+
+// startTries is how often StartMade tries again when another call changed the campaign meanwhile.
+const startTries = 3
+
+// StartMade checks and starts a campaign, for the call that created it with Starts. A repeat of the call finishes what
+// an earlier try left undone. If the check is not complete after 15 s, it goes on, and StartMade starts nothing. A
+// campaign that a person edited, or gave another list, stays as it is. Codes: not_found, conflict, cap_reached.
+func (c *Client) StartMade(ctx context.Context, id string) (made Campaign, err error) {
+	for range startTries {
+		stored, readErr := c.storedCampaign(ctx, id)
+		if readErr != nil {
+			return Campaign{}, readErr
+		}
+		if stored.State > puntuale.CampaignReady || stored.Draft.Starts == 0 || stored.Draft.Starts != stored.List {
+			return c.Campaign(ctx, id)
+		}
+		check := stored.Checked
+		if stored.State != puntuale.CampaignReady {
+			if check, err = c.CheckCampaign(ctx, id); err == nil && check.Digest == "" {
+				return c.Campaign(ctx, id)
+			}
+		}
+		if err == nil {
+			made, _, err = c.StartCampaign(ctx, id, check.Digest)
+		}
+		if puntuale.CodeOf(err) != puntuale.CodeConflict { // a conflict may mean that a repeat of the call went ahead
+			return made, err
+		}
+	}
+	return made, err
+}
+
 // PauseCampaign pauses a campaign. When it returns, no message of the campaign can be claimed any more. Codes:
 // not_found, conflict.
 func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error) {

@@ -402,20 +402,32 @@ func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, f
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	}
-	u, err := c.control.lists.uploads.Begin(c.account.Partner)
+	l, err := c.listFrom(ctx, stored, tags)
 	if err != nil {
 		return Recipients{}, err
+	}
+	if err := c.useList(ctx, stored, l); err != nil {
+		return Recipients{}, err
+	}
+	return c.RecipientsOf(ctx, id)
+}
+
+// listFrom stores the contacts that have at least one of the tags as a new list, which no campaign uses yet.
+func (c *Client) listFrom(ctx context.Context, of puntuale.Campaign, tags []string) (puntuale.RecipientList, error) {
+	u, err := c.control.lists.uploads.Begin(c.account.Partner)
+	if err != nil {
+		return puntuale.RecipientList{}, err
 	}
 	defer u.End()
 	rows := &contactRows{ctx: ctx, tenant: c.tenant, filter: puntuale.ContactFilter{Any: tags}}
 	if err := rows.survey(); err != nil {
-		return Recipients{}, err
+		return puntuale.RecipientList{}, err
 	}
 	mapping := make([]string, len(rows.columns))
 	for i, name := range rows.columns {
 		mapping[i] = name + ":" + strconv.Itoa(i+1)
 	}
-	return c.replaceRecipients(ctx, stored, rows, strings.Join(mapping, ","))
+	return c.readList(ctx, of, rows, strings.Join(mapping, ","))
 }
 
 // checkFrom checks the tags that choose contacts as recipients. nil means that the call chooses no contacts. beside is
@@ -437,22 +449,6 @@ func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 		f.Required(request.At(location, i), tags[i], puntuale.MaxTag)
 	}
 	slices.Sort(tags)
-}
-
-// countFrom returns the number of all recipients: the contacts with the tags, and the recipients that the call itself
-// lists. beside is the number of these listed recipients. Codes: invalid if the sum is 0.
-func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int, error) {
-	if tags == nil {
-		return beside, nil
-	}
-	n, err := c.tenant.CountContacts(ctx, puntuale.ContactFilter{Any: tags}, puntuale.MaxContacts)
-	if err != nil {
-		return 0, fmt.Errorf("count contacts: %w", err)
-	}
-	if n == 0 {
-		return 0, puntuale.Invalid(puntuale.Fault{Location: "body.from.tags", Code: faultContactNoneTagged})
-	}
-	return n, nil
 }
 
 // contactRows presents contacts as the rows of a list.

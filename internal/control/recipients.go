@@ -44,7 +44,8 @@ func mapped(l puntuale.RecipientList) (map[string]int, error) {
 }
 
 // AddRecipients appends recipients to a campaign's list. Each recipient maps field names to values. AddRecipients does
-// not check the phones, because the campaign's check does. Codes: not_found, invalid, conflict (the campaign started).
+// not check the phones, because the campaign's check does. If another call changes the list at the same time,
+// AddRecipients appends to the changed list. Codes: not_found, invalid, conflict (the campaign started).
 func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -55,33 +56,82 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	if len(all) == 0 {
 		f.Add("body.recipients", puntuale.FaultRequired, nil)
 	}
+	c.checkRecipients(&f, all)
+	if err := f.Err(); err != nil {
+		return Recipients{}, err
+	}
+	for {
+		err := c.appendTo(ctx, stored, all)
+		if err == nil {
+			return c.RecipientsOf(ctx, id)
+		}
+		if e, ok := errors.AsType[*puntuale.Error](err); !ok || e.Reason.Code != puntuale.FaultListChanged {
+			return Recipients{}, err
+		}
+		if stored, err = c.storedCampaign(ctx, id); err != nil { // another call changed the list, so each round has its progress
+			return Recipients{}, err
+		}
+	}
+}
+
+// checkRecipients checks each recipient of a call. It lists a limited number of faults, and counts the others.
+func (c *Client) checkRecipients(f *request.Faults, all []Recipient) {
 	more := 0
 	for i, r := range all[:min(len(all), puntuale.MaxInline)] {
 		var row request.Faults
 		c.checkRecipient(&row, request.At("body.recipients", i), r)
-		kept := min(len(row), max(0, maxRowFaults-len(f)))
-		f, more = append(f, row[:kept]...), more+len(row)-kept
+		kept := min(len(row), max(0, maxRowFaults-len(*f)))
+		*f, more = append(*f, row[:kept]...), more+len(row)-kept
 	}
 	if more > 0 {
 		f.Add("body", faultListMoreFaults, nil, strconv.Itoa(more))
 	}
-	if err := f.Err(); err != nil {
-		return Recipients{}, err
+}
+
+// appendTo appends recipients to the list that a campaign had when it was read. Codes: conflict (it has another list,
+// or the list has grown).
+func (c *Client) appendTo(ctx context.Context, stored puntuale.Campaign, all []Recipient) error {
+	if !stored.State.Editable() {
+		return puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
+	}
+	if stored.List == 0 {
+		l, err := c.storeList(ctx, all)
+		if err != nil {
+			return err
+		}
+		return c.useList(ctx, stored, l)
+	}
+	l, err := c.tenant.RecipientList(ctx, stored.List)
+	if err != nil {
+		return fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
+	}
+	return c.addRows(ctx, &l, all)
+}
+
+func (c *Client) useList(ctx context.Context, was puntuale.Campaign, l puntuale.RecipientList) error {
+	if err := c.tenant.UseList(ctx, was, l.ID); err != nil {
+		return fmt.Errorf("use the list of campaign %d: %w", was.ID, err)
+	}
+	return nil
+}
+
+// storeList stores recipients as a new list, which no campaign uses yet.
+func (c *Client) storeList(ctx context.Context, all []Recipient) (puntuale.RecipientList, error) {
+	l := puntuale.RecipientList{Columns: []string{columnPhone}}
+	err := c.addRows(ctx, &l, all)
+	return l, err
+}
+
+// addRows adds recipients to a list. If the list has no id, addRows begins it.
+func (c *Client) addRows(ctx context.Context, l *puntuale.RecipientList, all []Recipient) error {
+	columns, err := mapped(*l)
+	if err != nil {
+		return err
+	}
+	if err := widen(l, columns, all); err != nil {
+		return err
 	}
 	now := c.control.clock.Now()
-	l := puntuale.RecipientList{ID: stored.List, Campaign: stored.ID, Columns: []string{columnPhone}}
-	if stored.List != 0 {
-		if l, err = c.tenant.RecipientList(ctx, stored.List); err != nil {
-			return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
-		}
-	}
-	columns, err := mapped(l)
-	if err != nil {
-		return Recipients{}, err
-	}
-	if err := widen(&l, columns, all); err != nil {
-		return Recipients{}, err
-	}
 	rows := make([]puntuale.Recipient, len(all))
 	for i, r := range all {
 		rows[i] = puntuale.Recipient{Line: l.Size + i + 1, Cells: make([]string, len(l.Columns))}
@@ -91,19 +141,15 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 		rows[i].Phone = c.listed(r[columnPhone])
 	}
 	if l.ID == 0 {
-		if l.ID, err = c.tenant.NewList(ctx, l, now); err != nil {
-			return Recipients{}, fmt.Errorf("begin the list of campaign %d: %w", stored.ID, err)
+		if l.ID, err = c.tenant.NewList(ctx, *l, now); err != nil {
+			return fmt.Errorf("begin a list of recipients: %w", err)
 		}
 	}
-	if err := c.tenant.AddRecipients(ctx, l, rows, now); err != nil {
-		return Recipients{}, fmt.Errorf("add recipients to campaign %d: %w", stored.ID, err)
+	if err := c.tenant.AddRecipients(ctx, *l, rows, now); err != nil {
+		return fmt.Errorf("add recipients to list %d: %w", l.ID, err)
 	}
-	if stored.List == 0 {
-		if err := c.tenant.UseList(ctx, stored.ID, l.ID); err != nil {
-			return Recipients{}, fmt.Errorf("use the list of campaign %d: %w", stored.ID, err)
-		}
-	}
-	return c.RecipientsOf(ctx, id)
+	l.Size += len(rows)
+	return nil
 }
 
 // maxRowFaults bounds the faults of rows in one answer. The API shows 100 faults, and the last one says how many more
@@ -193,162 +239,16 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	return c.replaceRecipients(ctx, stored, reader, mapping)
 }
 
-// rowSource is a source of the rows of a new list.
-type rowSource interface {
-	Columns() []string
-	Next() (roster.Row, error) // the error is io.EOF at the end
-}
-
 // replaceRecipients replaces a campaign's list by the rows of a source.
 func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign, from rowSource, mapping string) (Recipients, error) {
-	x := &newList{client: c, campaign: stored, from: from, l: puntuale.RecipientList{Campaign: stored.ID, Columns: from.Columns()}}
-	if err := x.read(ctx, mapping); err != nil {
+	l, err := c.readList(ctx, stored, from, mapping)
+	if err != nil {
 		return Recipients{}, err
 	}
-	if err := c.tenant.UseList(ctx, stored.ID, x.l.ID); err != nil {
-		return Recipients{}, fmt.Errorf("use the list of campaign %d: %w", stored.ID, err)
+	if err := c.useList(ctx, stored, l); err != nil {
+		return Recipients{}, err
 	}
 	return c.RecipientsOf(ctx, stored.ID.String())
-}
-
-// newList is the state while a list is written.
-type newList struct {
-	client   *Client
-	campaign puntuale.Campaign
-	from     rowSource
-	l        puntuale.RecipientList
-
-	columns map[string]int
-	rows    []puntuale.Recipient
-	faults  request.Faults
-	more    int // the number of further faults, which are not listed
-}
-
-// listChunk is how many rows one transaction stores.
-const listChunk = 5000
-
-func (x *newList) read(ctx context.Context, mapping string) error {
-	first, err := x.guess(ctx, mapping)
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(x.columns)
-	if err != nil {
-		return fmt.Errorf("keep a mapping: %w", err)
-	}
-	x.l.Mapping = string(text)
-	if x.l.ID, err = x.client.tenant.NewList(ctx, x.l, x.client.control.clock.Now()); err != nil {
-		return fmt.Errorf("begin the list of campaign %d: %w", x.campaign.ID, err)
-	}
-	for _, row := range first {
-		x.add(row)
-	}
-	for {
-		row, err := x.from.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			if err := x.fault(err); err != nil {
-				return err
-			}
-			continue
-		}
-		if x.add(row); len(x.rows) == listChunk {
-			if err := x.flush(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	if x.more > 0 {
-		x.faults.Add("body", faultListMoreFaults, nil, strconv.Itoa(x.more))
-	}
-	if err := x.faults.Err(); err != nil {
-		return err
-	}
-	return x.flush(ctx)
-}
-
-// guess reads the first rows, and finds out which column is which field.
-func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row, err error) {
-	var shown [][]string
-	for len(first) < previewRows {
-		row, err := x.from.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			if err := x.fault(err); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		first, shown = append(first, row), append(shown, row.Cells)
-	}
-	if len(first) == 0 && len(x.faults) == 0 {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultListNoRows})
-	}
-	fields, err := x.client.fieldsOf(ctx, x.campaign)
-	if err != nil {
-		return nil, err
-	}
-	if mapping == "" {
-		x.columns = roster.Guess(x.l.Columns, shown, fieldNames(fields))
-	} else if x.columns, err = roster.ParseMapping(mapping, x.l.Columns); err != nil {
-		return nil, upload.MappingFault(err, mapping)
-	}
-	if _, ok := x.columns[columnPhone]; !ok {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: faultListNoPhoneColumn, Args: []string{roster.Named(x.l.Columns)}})
-	}
-	return first, nil
-}
-
-// fault records a fault of one row. If err is a fault of the whole file, fault returns err.
-func (x *newList) fault(err error) error {
-	row, ok := errors.AsType[*roster.RowError](err)
-	if !ok {
-		return upload.FileFault(err)
-	}
-	x.file(row)
-	return nil
-}
-
-func (x *newList) file(row *roster.RowError) {
-	if len(x.faults) == maxRowFaults {
-		x.more++
-		return
-	}
-	x.faults.Because(fmt.Sprintf("body.line[%d]", row.Line), row.Reason(), nil)
-}
-
-func (x *newList) add(row roster.Row) {
-	for _, at := range slices.Compact(slices.Sorted(maps.Values(x.columns))) {
-		if at < len(row.Cells) {
-			if p := roster.CellProblem(row.Cells[at]); p != "" {
-				x.file(&roster.RowError{Line: row.Line, Column: at + 1, Problem: p})
-			}
-		}
-	}
-	if len(x.faults) > 0 {
-		return // a file with faults changes nothing in the store
-	}
-	r := puntuale.Recipient{Line: row.Line, Cells: row.Cells}
-	if at := x.columns[columnPhone]; at < len(row.Cells) {
-		r.Phone = x.client.listed(row.Cells[at])
-	}
-	x.rows = append(x.rows, r)
-}
-
-func (x *newList) flush(ctx context.Context) error {
-	if len(x.rows) == 0 {
-		return nil
-	}
-	if err := x.client.tenant.AddRecipients(ctx, x.l, x.rows, x.client.control.clock.Now()); err != nil {
-		return fmt.Errorf("add recipients to campaign %d: %w", x.campaign.ID, err)
-	}
-	x.l.Size += len(x.rows)
-	x.rows = x.rows[:0]
-	return nil
 }
 
 // MapRecipients changes which column fills which field, without a new upload of the file. Codes: not_found, invalid,

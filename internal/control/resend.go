@@ -130,7 +130,7 @@ func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Loca
 }
 
 // momentsOf returns the new times of one message. They are inside the message's window, in the zone of its run. The
-// duration from due time to deadline does not change.
+// message is valid for as long as the one that it replaces.
 func (m resendMoments) momentsOf(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}
 	if !m.day.IsZero() {
@@ -147,7 +147,7 @@ func (m resendMoments) momentsOf(d *puntuale.MessageDetail, loc *time.Location) 
 	if due, ok := d.Window.Next(r.Due, loc); ok {
 		r.Due = due
 	}
-	r.ValidUntil = r.Due.Add(d.ValidUntil.Sub(d.Due))
+	r.ValidUntil = d.Deadline(r.Due)
 	return r
 }
 

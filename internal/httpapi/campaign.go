@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -243,19 +244,17 @@ func createCampaign(ctx context.Context, c *control.Client, in *call, p *campaig
 	if requested.From != nil {
 		ctx = in.unhurried(ctx)
 	}
-	made, err := c.CreateCampaign(ctx, requested, recipients, once(in, &p.OnceInput, campaignOf))
-	if err != nil || p.Start != "true" {
-		return campaignOf(made), err
+	requested.Starts = p.Start == "true"
+	created, err := c.CreateCampaign(ctx, requested, recipients, once(in, &p.OnceInput, campaignOf))
+	made := campaignOf(created)
+	if earlier, ok := errors.AsType[*puntuale.Replayed](err); ok && requested.Starts {
+		in.header.Set(replayedHeader, "true")
+		err = json.Unmarshal(earlier.Answer, &made)
 	}
-	check, err := c.CheckCampaign(ctx, made.ID.String())
-	if err != nil {
-		return CampaignAnswer{}, err
+	if err != nil || !requested.Starts {
+		return made, err
 	}
-	if check.Digest == "" {
-		made.State = puntuale.CampaignChecking
-		return campaignOf(made), nil
-	}
-	started, _, err := c.StartCampaign(ctx, made.ID.String(), check.Digest)
+	started, err := c.StartMade(ctx, made.ID)
 	return campaignOf(started), err
 }
 

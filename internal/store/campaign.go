@@ -39,12 +39,21 @@ func (k optionalJSON) Scan(value any) error {
 	return engine.ScanJSON(k.into).Scan(value)
 }
 
-func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *puntuale.Idempotency) (id puntuale.CampaignID, err error) {
+func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, day puntuale.Date, o *puntuale.Idempotency) (id puntuale.CampaignID, err error) {
 	draft, err := engine.ToJSON(c.Draft)
 	if err != nil {
 		return 0, err
 	}
 	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
+		if c.Draft.Starts != 0 {
+			u, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, 0)
+			if err != nil {
+				return nil, err
+			}
+			if u.Remaining() == 0 {
+				return nil, t.capReached(u)
+			}
+		}
 		if err := t.sessionThere(ctx, a, c.Session); err != nil {
 			return nil, err
 		}
@@ -63,7 +72,10 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 		if _, err := a.Exec(ctx, `insert into campaign_feed (client_id, campaign_id) values ($1, $2)`, t.id, id); err != nil {
 			return nil, fmt.Errorf("insert a campaign: %w", err)
 		}
-		return id, nil
+		if c.List == 0 {
+			return id, nil
+		}
+		return id, t.giveList(ctx, a, id, c.List)
 	})
 	return id, err
 }
@@ -244,14 +256,17 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		return u, err
 	}
 	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.Writes, func(ctx context.Context, a engine.Querier) error {
+		// Two starts at the same time wait for each other here, so that the second one is a repeat.
+		if u, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}, 0); err != nil {
+			return err
+		}
 		var begun puntuale.Campaign
 		found, err := engine.QueryOne(ctx, a, `select started_at, checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, engine.ScanTime(&begun.Started), optionalJSON{&begun.Checked})
 		if err := engine.ThereOr(found, err, puntuale.NoCampaign); err != nil {
 			return err
 		}
 		if !begun.Started.IsZero() && begun.Checked.Digest == c.Digest {
-			u, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}, 0)
-			return err
+			return nil
 		}
 		var exhausted bool
 		if u, exhausted, err = t.countOne(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}); err != nil {
@@ -271,8 +286,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		case check.Digest == "" || check.Digest != c.Digest:
 			return puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
 		case exhausted:
-			t.s.Config.Meter.CapRefused(1)
-			return &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &u}
+			return t.capReached(u)
 		}
 		if _, err := a.Exec(ctx, `update campaign set state = 3, session_id = $3, frozen = $4, started_at = $5, reason = '' where client_id = $1 and id = $2`,
 			t.id, id, c.Session, frozen, engine.Micros(c.Now)); err != nil {
@@ -284,6 +298,12 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		return queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $1 and c.id = $2`, t.id, id)
 	}).ForOwner(int64(t.id)), false)
 	return u, err
+}
+
+// capReached counts and returns the refusal of a call that exceeds the daily cap.
+func (t tenant) capReached(u puntuale.Usage) error {
+	t.s.Config.Meter.CapRefused(1)
+	return &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &u}
 }
 
 // countOne counts one call of the client. It reports whether the call exceeds the daily cap.

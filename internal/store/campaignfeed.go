@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -312,68 +313,97 @@ func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client pun
 const (
 	moveChunk = 500 // how many recipients one chunk contains
 
-	toMove = `update recipient set moved_at = $3::bigint where client_id = $1 and list_id = $2 and moved_at <> $3 and n in (
- select r.n from recipient r where r.client_id = $1 and r.list_id = $2 and r.n > $4 and r.n <= $5 and r.state = 1) returning run_id`
+	toMove = `select r.run_id, r.moved_at from recipient r
+ where r.client_id = $1 and r.list_id = $2 and r.n > $4 and r.n <= $5 and r.state = 1 and r.moved_at <> $3`
+
+	markMoved = `update recipient set moved_at = $3::bigint
+ where client_id = $1 and list_id = $2 and n > $4 and n <= $5 and state = 1 and moved_at <> $3`
 
 	movable = `
-select m.id, m.run_id, m.step from $u(r bigint) cross join run r cross join message m
+select m.id, m.run_id, m.step, m.resent_from <> 0, m.due_at from $u(r bigint) cross join run r cross join message m
 where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0 and m.campaign_id = $2
 union all
-select m.id, m.run_id, m.step from $u(r bigint) cross join run r cross join message m
+select m.id, m.run_id, m.step, m.resent_from <> 0, m.due_at from $u(r bigint) cross join run r cross join message m
 where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0 and m.campaign_id = $2`
 
 	movedContents = `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
 
-	// u.l limits next_at and valid_until of a message whose time is counted from a date. 0 means no limit.
+	// u.d delays next_at, and u.v delays valid_until. u.l limits both of a message whose time is counted from a date. 0
+	// means no limit.
 	moveByPause = `update message set next_at = least(message.next_at + u.d, case when u.l = 0 then message.next_at + u.d else u.l end),
- valid_until = case when message.valid_until < 0 then message.valid_until when u.l = 0 then message.valid_until + $1::bigint
- else least(message.valid_until + $1::bigint, u.l) end
-from $u(c bigint, i bigint, d bigint, l bigint) where message.client_id = u.c and message.id = u.i and message.intent = 0`
+ valid_until = case when message.valid_until < 0 then message.valid_until when u.l = 0 then message.valid_until + u.v
+ else least(message.valid_until + u.v, u.l) end
+from $u(c bigint, i bigint, d bigint, v bigint, l bigint) where message.client_id = u.c and message.id = u.i and message.intent = 0`
 )
 
-func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, after int64, now time.Time) (next int64, done bool, err error) {
+func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, resumed time.Time, after int64, now time.Time) (next int64, done bool, err error) {
 	next = after + moveChunk
+	other := false // another resumption began, so the caller's place is not its place
 	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignResuming, func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error {
+		if other = !c.Resumed.Equal(resumed); other {
+			return nil
+		}
 		done = false
 		var place int64
 		if _, err := engine.QueryOne(ctx, a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{client, id}, &place); err != nil {
 			return fmt.Errorf("read a campaign's place: %w", err)
 		}
-		runs, err := engine.QueryAll(ctx, a, toMove, []any{client, c.List, engine.Micros(c.Resumed), after, next}, engine.ScanOne[puntuale.RunID])
-		if err != nil {
-			return fmt.Errorf("mark recipients: %w", err)
-		}
-		slices.Sort(runs)
-		if err := t.move(ctx, a, c, runs); err != nil {
+		chunk := []any{client, c.List, engine.Micros(c.Resumed), after, next}
+		moved := map[puntuale.RunID]time.Time{}
+		if err := a.Query(ctx, toMove, chunk, func(rows engine.Row) error {
+			var run puntuale.RunID
+			var at time.Time
+			err := rows.Scan(&run, engine.ScanTime(&at))
+			moved[run] = at
 			return err
+		}); err != nil {
+			return fmt.Errorf("look for recipients to move: %w", err)
+		}
+		if err := t.move(ctx, a, c, moved); err != nil {
+			return err
+		}
+		if _, err := a.Exec(ctx, markMoved, chunk...); err != nil {
+			return fmt.Errorf("mark recipients: %w", err)
 		}
 		if next < place {
 			return nil
 		}
 		done = true
 		if _, err := a.Exec(ctx, `update campaign_feed set next_at = case when next_at = 0 then 0 else next_at + $3::bigint end where client_id = $1 and campaign_id = $2`,
-			client, id, c.Resumed.Sub(c.Paused).Microseconds()); err != nil {
+			client, id, heldFor(c.Resumed, c.Paused).Microseconds()); err != nil {
 			return fmt.Errorf("move a campaign's place: %w", err)
 		}
 		return moveCampaign(ctx, a, client, c, puntuale.CampaignChange{To: puntuale.CampaignRunning, Now: now})
 	})
-	return next, done || !still, err
+	return next, done || other || !still, err
 }
 
-// move delays the open messages of runs by the length of the pause. If a message's time is counted from a date, move
-// delays only the message's deadline, at most to the limit that the step sets.
-func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign, runs []puntuale.RunID) error {
-	if len(runs) == 0 {
+// heldFor returns how long something was held that the pause has held since then. Clocks of two nodes may differ, so
+// the result is never negative.
+func heldFor(resumed, since time.Time) time.Duration { return max(0, resumed.Sub(since)) }
+
+// move delays the open messages of runs by the length of the pause. moved has the latest resumption that moved each run.
+// If the campaign was paused again during that resumption, the pause goes on, and only the rest of it is left to move.
+//
+// If a message's time is counted from a date, move delays only the message's deadline, at most to the limit that the
+// step sets. A message that a person sent again keeps its due time, unless this time came before the pause. Its
+// deadline moves by the time that the message was overdue.
+func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign, moved map[puntuale.RunID]time.Time) error {
+	if len(moved) == 0 {
 		return nil
 	}
 	type message struct {
 		id   puntuale.MessageID
 		step puntuale.StepRef
+
+		resent bool
+		due    time.Time
 	}
+	runs := slices.Sorted(maps.Keys(moved))
 	column := engine.Columns{engine.Column(runs, func(r *puntuale.RunID) int64 { return int64(*r) })}
 	all, err := engine.QueryAll(ctx, a, movable, []any{t.id, c.ID, column}, func(rows engine.Row, m *message) error {
 		m.step.Client = t.id
-		return rows.Scan(&m.id, &m.step.ID, &m.step.Step)
+		return rows.Scan(&m.id, &m.step.ID, &m.step.Step, &m.resent, engine.ScanTime(&m.due))
 	})
 	if err != nil {
 		return fmt.Errorf("look for messages to move: %w", err)
@@ -391,18 +421,29 @@ func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign,
 	slices.SortFunc(all, func(x, y message) int {
 		return queue.CompareRefs(puntuale.MessageRef{ID: x.id}, puntuale.MessageRef{ID: y.id})
 	})
-	length := c.Resumed.Sub(c.Paused).Microseconds()
-	moves, limit := make([]int64, len(all)), make([]int64, len(all))
+	delay, extend, limit := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
 	for i, m := range all {
-		moves[i] = length
-		if frozen := steps[m.step.ID]; m.step.Step < len(frozen) && frozen[m.step.Step].Dated {
-			moves[i], limit[i] = 0, engine.Micros(frozen[m.step.Step].Limit)
+		since := latest(c.Paused, moved[m.step.ID])
+		delay[i] = heldFor(c.Resumed, since).Microseconds()
+		extend[i] = delay[i]
+		switch frozen := steps[m.step.ID]; {
+		case m.resent && !m.due.Before(c.Paused):
+			delay[i], extend[i] = 0, heldFor(c.Resumed, latest(since, m.due)).Microseconds()
+		case !m.resent && m.step.Step < len(frozen) && frozen[m.step.Step].Dated:
+			delay[i], limit[i] = 0, engine.Micros(frozen[m.step.Step].Limit)
 		}
 	}
-	if _, err := a.Exec(ctx, moveByPause, length, append(queue.RefColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), moves, limit)); err != nil {
+	if _, err := a.Exec(ctx, moveByPause, append(queue.RefColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), delay, extend, limit)); err != nil {
 		return fmt.Errorf("move messages: %w", err)
 	}
 	return nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 const openOfCampaign = `select m.client_id, m.id from message m where m.campaign_id = $1 and m.campaign_id <> 0 and m.state = 0

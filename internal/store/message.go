@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
@@ -98,10 +99,11 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 		return nil, err
 	}
 	all := inOrder(d.all, ids)
-	// Read the runs one at a time, and keep only the windows of their steps.
-	return all, t.eachRun(ctx, all, `select r.id, r.content, null`+runContents+` and r.content like '%"window":%'`, func(content string, _ []byte, messages []*puntuale.MessageDetail) error {
+	// Read the runs one at a time, and keep only the windows and validities of their steps.
+	return all, t.eachRun(ctx, all, `select r.id, r.content, null`+runContents+` and (r.content like '%"window":%' or r.content like '%"validity":%')`, func(content string, _ []byte, messages []*puntuale.MessageDetail) error {
 		var steps []struct {
-			Window *puntuale.Window `json:"window"`
+			Window   *puntuale.Window `json:"window"`
+			Validity time.Duration    `json:"validity"`
 		}
 		if err := json.Unmarshal([]byte(content), &steps); err != nil {
 			return fmt.Errorf("read the windows of a run: %w", err)
@@ -110,7 +112,7 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 			if m.Step < 0 || m.Step >= len(steps) {
 				return queue.ErrStep(m, len(steps))
 			}
-			m.Window = steps[m.Step].Window
+			m.Window, m.Validity = steps[m.Step].Window, steps[m.Step].Validity
 		}
 		return nil
 	})
@@ -157,7 +159,7 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 				if m.Step < 0 || m.Step >= len(steps) {
 					return queue.ErrStep(m, len(steps))
 				}
-				m.Content, m.Window, m.Request = steps[m.Step].Content, steps[m.Step].Window, request
+				m.Content, m.Window, m.Validity, m.Request = steps[m.Step].Content, steps[m.Step].Window, steps[m.Step].Validity, request
 			}
 			return nil
 		})

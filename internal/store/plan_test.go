@@ -52,6 +52,7 @@ var access = map[string]struct {
 	"refused":          {reads: true},
 	"feed":             {},
 	"to move":          {},
+	"mark moved":       {},
 	"movable":          {wants: []string{"message_resent"}, avoids: "message_open"},
 	"moved":            {avoids: "run_client"},
 	"by pause":         {wants: []string{"key"}, avoids: "message_open"},

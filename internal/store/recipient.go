@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// While the rows of a new list are written, the campaign still uses its old list. One change of the campaign's row
-// makes the new list the current list. So every current list is complete. forgetLists later deletes the rows of an
-// unfinished upload.
+// While the rows of a new list are written, the list belongs to no campaign. One change of the campaign's row makes the
+// new list the current list. So every current list is complete, and only the current list of a campaign grows.
+// forgetLists later deletes the rows of an unfinished upload.
 
 func (t tenant) NewList(ctx context.Context, l puntuale.RecipientList, now time.Time) (id puntuale.ListID, err error) {
 	columns, err := engine.ToJSON(l.Columns)
@@ -21,16 +21,13 @@ func (t tenant) NewList(ctx context.Context, l puntuale.RecipientList, now time.
 		return 0, err
 	}
 	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if _, err := t.lockCampaign(ctx, a, l.Campaign, puntuale.CampaignState.Editable); err != nil {
-			return err
-		}
 		n, err := engine.NextNumber(ctx, a, "list")
 		if err != nil {
 			return err
 		}
 		id = puntuale.ListID(n)
-		if _, err := a.Exec(ctx, `insert into campaign_list (client_id, id, campaign_id, columns, mapping, written_at) values ($1, $2, $3, $4, $5, $6)`,
-			t.id, id, l.Campaign, columns, l.Mapping, engine.Micros(now)); err != nil {
+		if _, err := a.Exec(ctx, `insert into campaign_list (client_id, id, campaign_id, columns, mapping, written_at) values ($1, $2, 0, $3, $4, $5)`,
+			t.id, id, columns, l.Mapping, engine.Micros(now)); err != nil {
 			return fmt.Errorf("begin a list of recipients: %w", err)
 		}
 		return nil
@@ -45,7 +42,6 @@ select $1, $2, u.n, u.l, u.p, u.c from $u(n bigint, l bigint, p text, c text)`
 // Codes of the faults that functions in this file return.
 const (
 	faultCampaignCheckRuns     puntuale.ReasonCode = "campaign.check_runs"
-	faultListChanged           puntuale.ReasonCode = "list.changed"
 	faultListTooManyRecipients puntuale.ReasonCode = "list.too_many_recipients"
 )
 
@@ -66,12 +62,12 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 	}
 	id := l.ID
 	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.campaign, func(ctx context.Context, a engine.Querier) error {
-		stored, current, err := t.lockList(ctx, a, id)
+		stored, err := t.lockList(ctx, a, id)
 		if err != nil {
 			return err
 		}
 		if stored.Size != l.Size {
-			return puntuale.Conflict(faultListChanged)
+			return puntuale.Conflict(puntuale.FaultListChanged)
 		}
 		if l.Size+len(rows) > puntuale.MaxRecipients {
 			return puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultListTooManyRecipients, Args: []string{strconv.Itoa(puntuale.MaxRecipients)}})
@@ -91,46 +87,64 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
  where client_id = $1 and id = $2`, t.id, id, len(rows), engine.Micros(now), header, l.Mapping); err != nil {
 			return fmt.Errorf("insert recipients: %w", err)
 		}
-		if !current {
+		if stored.Campaign == 0 {
 			return nil
 		}
 		return t.useList(ctx, a, stored)
 	}).ForOwner(int64(t.id)), false)
 }
 
-// lockList locks the campaign of a list and reads the list. If the list is the campaign's current list, the campaign
-// must be editable. current reports whether the list is the current list.
-func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.ListID) (l puntuale.RecipientList, current bool, err error) {
-	found, err := engine.QueryOne(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
-	if err := engine.ThereOr(found, err, puntuale.NoList); err != nil {
-		return l, false, err
+// lockList locks the campaign of a list, and reads the list. A list without a campaign is still being written by one
+// call, so nothing is locked. Otherwise the list must be the current list of its campaign, and the campaign editable.
+func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.ListID) (l puntuale.RecipientList, err error) {
+	if err := t.readList(ctx, a, id, &l); err != nil || l.Campaign == 0 {
+		return l, err
 	}
-	c, err := t.lockCampaign(ctx, a, l.Campaign, func(s puntuale.CampaignState) bool { return true })
+	c, err := t.lockCampaign(ctx, a, l.Campaign, puntuale.CampaignState.Editable)
 	if err != nil {
-		return l, false, err
+		return l, err
 	}
-	if current = c.List == id; current && !c.State.Editable() {
-		return l, false, puntuale.Conflict(puntuale.FaultCampaignWrongState, c.State.String())
+	if c.List != id {
+		return l, puntuale.Conflict(puntuale.FaultListChanged)
 	}
 	// Read the size again. The campaign is locked only now, so another call may have added rows before the lock.
-	_, err = engine.QueryOne(ctx, a, `select size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.Size)
-	return l, current, err
+	return l, t.readList(ctx, a, id, &l)
 }
 
-func (t tenant) UseList(ctx context.Context, id puntuale.CampaignID, list puntuale.ListID) error {
+func (t tenant) readList(ctx context.Context, a engine.Querier, id puntuale.ListID, l *puntuale.RecipientList) error {
+	found, err := engine.QueryOne(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
+	return engine.ThereOr(found, err, puntuale.NoList)
+}
+
+func (t tenant) UseList(ctx context.Context, was puntuale.Campaign, list puntuale.ListID) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		l, _, err := t.lockList(ctx, a, list)
+		c, err := t.lockCampaign(ctx, a, was.ID, puntuale.CampaignState.Editable)
 		if err != nil {
 			return err
 		}
-		if l.Campaign != id {
-			return puntuale.NotFound(puntuale.NoList)
+		var old puntuale.RecipientList
+		if c.List != 0 {
+			if err := t.readList(ctx, a, c.List, &old); err != nil {
+				return err
+			}
 		}
-		if _, err := t.lockCampaign(ctx, a, id, puntuale.CampaignState.Editable); err != nil {
-			return err
+		if c.List != was.List || old.Size != was.Feed.Size() {
+			return puntuale.Conflict(puntuale.FaultListChanged)
 		}
-		return t.useList(ctx, a, l)
+		return t.giveList(ctx, a, was.ID, list)
 	})
+}
+
+// giveList gives a complete list to a campaign, whose row the caller has locked or inserted.
+func (t tenant) giveList(ctx context.Context, a engine.Querier, id puntuale.CampaignID, list puntuale.ListID) error {
+	n, err := a.Exec(ctx, `update campaign_list set campaign_id = $3 where client_id = $1 and id = $2 and campaign_id = 0`, t.id, list, id)
+	if err != nil {
+		return fmt.Errorf("use a list of recipients: %w", err)
+	}
+	if n == 0 {
+		return puntuale.NotFound(puntuale.NoList)
+	}
+	return t.useList(ctx, a, puntuale.RecipientList{ID: list, Campaign: id})
 }
 
 // useList makes a list the current list of its campaign, whose row the caller has locked. It removes the result of an

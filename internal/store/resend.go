@@ -72,8 +72,7 @@ func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	}
 	answer := puntuale.ResendResult{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: usage}
 	if exhausted {
-		b.t.s.Config.Meter.CapRefused(1)
-		return puntuale.ResendResult{}, &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &answer.Usage}
+		return puntuale.ResendResult{}, b.t.capReached(usage)
 	}
 	for i := range answer.IDs {
 		answer.IDs[i] = puntuale.MessageID(b.first + int64(i))

@@ -31,9 +31,9 @@ func (c *Client) MustCampaign(recipients int) (puntuale.CampaignID, puntuale.Lis
 		}
 	}
 	step := &puntuale.Step{Text: "ciao {{nome}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
-	id, err := c.CreateCampaign(ctx, puntuale.Campaign{Session: c.Session, Name: "Auguri", Created: Begin, Draft: puntuale.CampaignDraft{Step: step}}, nil)
+	id, err := c.CreateCampaign(ctx, puntuale.Campaign{Session: c.Session, Name: "Auguri", Created: Begin, Draft: puntuale.CampaignDraft{Step: step}}, Day, nil)
 	must(err)
-	l := puntuale.RecipientList{Campaign: id, Columns: []string{"phone", "nome"}, Mapping: `{"phone":0,"nome":1}`}
+	l := puntuale.RecipientList{Columns: []string{"phone", "nome"}, Mapping: `{"phone":0,"nome":1}`}
 	l.ID, err = c.NewList(ctx, l, Begin)
 	must(err)
 	rows := make([]puntuale.Recipient, recipients)
@@ -42,7 +42,7 @@ func (c *Client) MustCampaign(recipients int) (puntuale.CampaignID, puntuale.Lis
 		rows[i] = puntuale.Recipient{Line: i + 2, Phone: phone, Cells: []string{phone, "Anna"}}
 	}
 	must(c.AddRecipients(ctx, l, rows, Begin))
-	must(c.UseList(ctx, id, l.ID))
+	must(c.UseList(ctx, puntuale.Campaign{ID: id}, l.ID))
 	must(c.ChangeCampaign(ctx, id, puntuale.CampaignChange{From: []puntuale.CampaignState{puntuale.CampaignDrafted}, To: puntuale.CampaignChecking, Now: Begin}))
 	must(c.ChangeCheck(ctx, id, puntuale.CheckProgress{Alive: Begin, Now: Begin, Over: true,
 		Check: puntuale.CampaignCheck{Digest: "d", Recipients: recipients, Valid: recipients}}))
@@ -207,7 +207,7 @@ func testPausedCampaign(t *testing.T, w *World) {
 	f.change(puntuale.CampaignResuming, later, puntuale.CampaignPaused)
 	for after, done := int64(0), false; !done; {
 		var err error
-		if after, done, err = w.Store.MoveChunk(ctx, f.node, f.ID, f.id, after, Begin); err != nil {
+		if after, done, err = w.Store.MoveChunk(ctx, f.node, f.ID, f.id, later, after, Begin); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -220,6 +220,177 @@ func testPausedCampaign(t *testing.T, w *World) {
 	}
 	if _, got := w.MustClaim(f.node, later, items[1]); got[0] != puntuale.ClaimGranted {
 		t.Errorf("after the pause: %v", got)
+	}
+}
+
+// resume ends a pause, moves the messages of at most the given number of chunks, and returns where it stopped.
+func (f *fed) resume(now time.Time, chunks int) (done bool) {
+	f.w.t.Helper()
+	f.change(puntuale.CampaignResuming, now, puntuale.CampaignPaused)
+	for after := int64(0); chunks > 0 && !done; chunks-- {
+		after, done = f.move(now, after)
+	}
+	return done
+}
+
+func (f *fed) move(resumed time.Time, after int64) (next int64, done bool) {
+	f.w.t.Helper()
+	next, done, err := f.w.Store.MoveChunk(context.Background(), f.node, f.ID, f.id, resumed, after, resumed)
+	if err != nil {
+		f.w.t.Fatal(err)
+	}
+	return next, done
+}
+
+// testPausedWhileResuming checks that each message moves by the whole time of its pauses, and only once. This must hold
+// if the campaign is paused again after the first messages were moved, and if a crash repeats a chunk.
+func testPausedWhileResuming(t *testing.T, w *World) {
+	f := w.running(502) // more than one chunk
+	f.mustFeed(501, Begin)
+	due := f.due(Begin.Add(time.Second))
+	first, last := due[0].ID, f.dueOf(500)
+	before := f.Detail(first)
+	paused := Begin.Add(time.Hour)
+	f.change(puntuale.CampaignPaused, paused, puntuale.CampaignRunning)
+	resumed := paused.Add(10 * time.Hour)
+	if f.resume(resumed, 1) {
+		t.Fatal("one chunk moved all messages")
+	}
+	f.move(resumed, 0) // after a crash
+	wants := func(what string, id puntuale.MessageID, want time.Duration) {
+		t.Helper()
+		if d := f.Detail(id); d.Next.Sub(before.Next) != want || d.ValidUntil.Sub(before.ValidUntil) != want {
+			t.Errorf("%s: message %d is %v later, and valid for %v more, want %v", what, id, d.Next.Sub(before.Next), d.ValidUntil.Sub(before.ValidUntil), want)
+		}
+	}
+	wants("a moved message", first, 10*time.Hour)
+	wants("a message that was not moved", last, 0)
+	f.change(puntuale.CampaignPaused, resumed.Add(time.Hour), puntuale.CampaignResuming)
+	again := resumed.Add(10 * time.Hour)
+	f.change(puntuale.CampaignResuming, again, puntuale.CampaignPaused)
+	if _, done := f.move(resumed, 500); !done { // a feeder that does not know of the second pause
+		t.Error("the place of the first resumption counted for the second")
+	}
+	wants("after an old place", last, 0)
+	for after, done := int64(0), false; !done; {
+		after, done = f.move(again, after)
+	}
+	wants("after both pauses", first, 20*time.Hour)
+	wants("after both pauses", last, 20*time.Hour)
+	if got := f.campaign(); got.State != puntuale.CampaignRunning || got.Feed.Next.Sub(Begin) != 20*time.Hour {
+		t.Errorf("after both pauses it is %v, next at %v", got.State, got.Feed.Next)
+	}
+	f.mustFeed(1, again)
+	third := again.Add(time.Hour)
+	f.change(puntuale.CampaignPaused, third, puntuale.CampaignRunning)
+	f.resume(third.Add(time.Hour), 9)
+	wants("after a pause of its own", first, 21*time.Hour)
+	if d := f.Detail(f.dueOf(501)); !d.Next.Equal(again.Add(time.Hour)) {
+		t.Errorf("what was fed between the pauses is planned at %v", d.Next)
+	}
+}
+
+// dueOf returns the message of the recipient in this place of the list, counted from 0.
+func (f *fed) dueOf(place int64) puntuale.MessageID {
+	f.w.t.Helper()
+	rows, err := f.Recipients(context.Background(), f.list, puntuale.RecipientFilter{}, place, 1)
+	if err != nil || len(rows) != 1 {
+		f.w.t.Fatalf("recipient %d: %v %v", place, rows, err)
+	}
+	return puntuale.MessageID(rows[0].Run)
+}
+
+// testResentDuringPause checks that a resumption does not move what a person sent again during the pause. Such a message
+// must stay valid for as long as it was planned, counted from when it may leave.
+func testResentDuringPause(t *testing.T, w *World) {
+	f := w.running(4)
+	f.mustFeed(4, Begin)
+	paused := Begin.Add(time.Hour)
+	resumed := paused.Add(10 * time.Hour)
+	again := func(place int64, now, due time.Time) puntuale.MessageID {
+		t.Helper()
+		r, err := f.Resend(context.Background(), puntuale.Resend{Day: Day, Now: now, Messages: []puntuale.ResendMessage{{ID: f.dueOf(place), Due: due, ValidUntil: due.Add(24 * time.Hour)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.IDs[0]
+	}
+	type wanted struct {
+		due, next time.Time
+		valid     time.Duration // longer than 24 hours
+	}
+	want := map[puntuale.MessageID]wanted{}
+	want[again(0, Begin, Begin)] = wanted{Begin, Begin.Add(10 * time.Hour), 10 * time.Hour}
+	f.change(puntuale.CampaignPaused, paused, puntuale.CampaignRunning)
+	soon, later := paused.Add(time.Hour), paused.Add(30*time.Hour)
+	want[again(1, soon, soon)] = wanted{soon, soon, 9 * time.Hour}
+	want[again(2, soon, later)] = wanted{later, later, 0}
+	f.resume(resumed, 1)
+	for id, want := range want {
+		if d := f.Detail(id); !d.Due.Equal(want.due) || !d.Next.Equal(want.next) || d.ValidUntil.Sub(d.Due) != 24*time.Hour+want.valid {
+			t.Errorf("due at %v, it leaves at %v and is valid until %v, want %+v", d.Due, d.Next, d.ValidUntil, want)
+		}
+	}
+}
+
+// testListCompared checks that a list replaces only the list that its caller read. Rows must not be added to a list that
+// the campaign no longer uses.
+func testListCompared(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	id, old := c.MustCampaign(1)
+	read := func() (puntuale.Campaign, puntuale.RecipientList) {
+		t.Helper()
+		stored, err := c.Campaign(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := c.RecipientList(ctx, stored.List)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stored, l
+	}
+	add := func(l puntuale.RecipientList) error {
+		return c.AddRecipients(ctx, l, []puntuale.Recipient{{Line: 9, Phone: phone, Cells: []string{phone}}}, Begin)
+	}
+	list := func() puntuale.RecipientList {
+		t.Helper()
+		l := puntuale.RecipientList{Columns: []string{"phone"}, Mapping: `{"phone":0}`}
+		var err error
+		if l.ID, err = c.NewList(ctx, l, Begin); err != nil {
+			t.Fatal(err)
+		}
+		if err := add(l); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if puntuale.CodeOf(err) != puntuale.CodeConflict {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	before, replaced := read()
+	if err := add(replaced); err != nil {
+		t.Fatal(err)
+	}
+	refused("the same rows again", add(replaced))
+	next := list()
+	refused("a list that does not know the rows that were added", c.UseList(ctx, before, next.ID))
+	now, grown := read()
+	if err := c.UseList(ctx, now, next.ID); err != nil {
+		t.Fatal(err)
+	}
+	refused("rows for a list that was replaced", add(grown))
+	refused("a list in the place of one that was replaced", c.UseList(ctx, now, list().ID))
+	now, _ = read()
+	if err := c.UseList(ctx, now, old); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("an old list again: %v", err)
+	}
+	if now, l := read(); now.List != next.ID || l.Size != 1 || now.Feed.Size() != 1 {
+		t.Errorf("the campaign has %+v of %+v", now.Feed, l)
 	}
 }
 

@@ -155,7 +155,7 @@ var foreignCalls = map[string]foreign{
 		return nil, tenant.SetKeys(context.Background(), other.Session, []byte("x"))
 	},
 	"CreateCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := tenant.CreateCampaign(context.Background(), puntuale.Campaign{Name: "x", Session: other.Session}, nil)
+		_, err := tenant.CreateCampaign(context.Background(), puntuale.Campaign{Name: "x", Session: other.Session}, Day, nil)
 		return nil, err
 	},
 	"UpdateCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
@@ -182,17 +182,14 @@ var foreignCalls = map[string]foreign{
 		_, err := tenant.StartCampaign(context.Background(), other.campaigned(), puntuale.CampaignStart{Digest: "d", Day: Day, Now: Begin})
 		return nil, err
 	},
-	"NewList": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := tenant.NewList(context.Background(), puntuale.RecipientList{Campaign: other.campaigned()}, Begin)
-		return nil, err
-	},
+	"NewList": nil, // the list belongs to no campaign yet
 	"AddRecipients": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.campaigned()
 		return nil, tenant.AddRecipients(context.Background(), puntuale.RecipientList{ID: other.listed, Size: 1}, []puntuale.Recipient{{Line: 1}}, Begin)
 	},
 	"UseList": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id := other.campaigned()
-		return nil, tenant.UseList(context.Background(), id, other.listed)
+		return nil, tenant.UseList(context.Background(), puntuale.Campaign{ID: id, List: other.listed}, other.listed)
 	},
 	"RecipientList": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.campaigned()

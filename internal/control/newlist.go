@@ -1,0 +1,171 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+	"puntuale/internal/control/upload"
+	"puntuale/internal/roster"
+)
+
+// rowSource is a source of the rows of a new list.
+type rowSource interface {
+	Columns() []string
+	Next() (roster.Row, error) // the error is io.EOF at the end
+}
+
+// readList stores the rows of a source as a new list, which no campaign uses yet. The fields of the campaign help to
+// guess the mapping.
+func (c *Client) readList(ctx context.Context, of puntuale.Campaign, from rowSource, mapping string) (puntuale.RecipientList, error) {
+	x := &newList{client: c, campaign: of, from: from, l: puntuale.RecipientList{Columns: from.Columns()}}
+	err := x.read(ctx, mapping)
+	return x.l, err
+}
+
+// newList is the state while a list is written.
+type newList struct {
+	client   *Client
+	campaign puntuale.Campaign
+	from     rowSource
+	l        puntuale.RecipientList
+
+	columns map[string]int
+	rows    []puntuale.Recipient
+	faults  request.Faults
+	more    int // the number of further faults, which are not listed
+}
+
+// listChunk is how many rows one transaction stores.
+const listChunk = 5000
+
+func (x *newList) read(ctx context.Context, mapping string) error {
+	first, err := x.guess(ctx, mapping)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(x.columns)
+	if err != nil {
+		return fmt.Errorf("keep a mapping: %w", err)
+	}
+	x.l.Mapping = string(text)
+	if x.l.ID, err = x.client.tenant.NewList(ctx, x.l, x.client.control.clock.Now()); err != nil {
+		return fmt.Errorf("begin a list of recipients: %w", err)
+	}
+	for _, row := range first {
+		x.add(row)
+	}
+	for {
+		row, err := x.from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if err := x.fault(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if x.add(row); len(x.rows) == listChunk {
+			if err := x.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if x.more > 0 {
+		x.faults.Add("body", faultListMoreFaults, nil, strconv.Itoa(x.more))
+	}
+	if err := x.faults.Err(); err != nil {
+		return err
+	}
+	return x.flush(ctx)
+}
+
+// guess reads the first rows, and finds out which column is which field.
+func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row, err error) {
+	var shown [][]string
+	for len(first) < previewRows {
+		row, err := x.from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if err := x.fault(err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		first, shown = append(first, row), append(shown, row.Cells)
+	}
+	if len(first) == 0 && len(x.faults) == 0 {
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultListNoRows})
+	}
+	fields, err := x.client.fieldsOf(ctx, x.campaign)
+	if err != nil {
+		return nil, err
+	}
+	if mapping == "" {
+		x.columns = roster.Guess(x.l.Columns, shown, fieldNames(fields))
+	} else if x.columns, err = roster.ParseMapping(mapping, x.l.Columns); err != nil {
+		return nil, upload.MappingFault(err, mapping)
+	}
+	if _, ok := x.columns[columnPhone]; !ok {
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: faultListNoPhoneColumn, Args: []string{roster.Named(x.l.Columns)}})
+	}
+	return first, nil
+}
+
+// fault records a fault of one row. If err is a fault of the whole file, fault returns err.
+func (x *newList) fault(err error) error {
+	row, ok := errors.AsType[*roster.RowError](err)
+	if !ok {
+		return upload.FileFault(err)
+	}
+	x.file(row)
+	return nil
+}
+
+func (x *newList) file(row *roster.RowError) {
+	if len(x.faults) == maxRowFaults {
+		x.more++
+		return
+	}
+	x.faults.Because(fmt.Sprintf("body.line[%d]", row.Line), row.Reason(), nil)
+}
+
+func (x *newList) add(row roster.Row) {
+	for _, at := range slices.Compact(slices.Sorted(maps.Values(x.columns))) {
+		if at < len(row.Cells) {
+			if p := roster.CellProblem(row.Cells[at]); p != "" {
+				x.file(&roster.RowError{Line: row.Line, Column: at + 1, Problem: p})
+			}
+		}
+	}
+	if len(x.faults) > 0 {
+		return // a file with faults changes nothing in the store
+	}
+	r := puntuale.Recipient{Line: row.Line, Cells: row.Cells}
+	if at := x.columns[columnPhone]; at < len(row.Cells) {
+		r.Phone = x.client.listed(row.Cells[at])
+	}
+	x.rows = append(x.rows, r)
+}
+
+func (x *newList) flush(ctx context.Context) error {
+	if len(x.rows) == 0 {
+		return nil
+	}
+	if err := x.client.tenant.AddRecipients(ctx, x.l, x.rows, x.client.control.clock.Now()); err != nil {
+		return fmt.Errorf("add recipients to campaign %d: %w", x.campaign.ID, err)
+	}
+	x.l.Size += len(x.rows)
+	x.rows = x.rows[:0]
+	return nil
+}
