@@ -11,9 +11,10 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// AddBlacklisted puts a number on the client's blacklist, and returns the stored entry. If the number is already there,
-// nothing changes. The call counts in the client's usage, but the daily cap never refuses it. found contains the faults
-// that the calling package already found in the request. Codes: invalid.
+// AddBlacklisted puts a number on the client's blacklist, and returns the stored entry. If an opt-out
+// put it there, the entry becomes the client's own: START does not remove it any more. The client's own entry does not
+// change. The call counts in the client's usage, but the daily cap never refuses it. found contains the faults that the
+// calling package already found in the request. Codes: invalid.
 func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Once[puntuale.BlacklistEntry], found ...puntuale.Fault) (puntuale.BlacklistEntry, error) {
 	f := request.Faults(found)
 	once, clash, err := o.Begin(ctx, c.tenant, &f)
@@ -141,7 +142,7 @@ type BlacklistLine struct {
 const faultBlacklistNoNumbers puntuale.ReasonCode = "blacklist.no_numbers"
 
 // ImportBlacklist adds all numbers of a list. If one line is not a valid number, ImportBlacklist adds no number.
-// Numbers that are already on the blacklist do not change. added is how many numbers were added; different is how many
+// Numbers that are already there are treated as [Client.AddBlacklisted] does. added is how many numbers were added; different is how many
 // different numbers the list contains. Codes: invalid, with a fault at line[n].phone or line[n].reason for each wrong
 // line, and at body.file for the whole list.
 func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (added, different int, err error) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,16 +41,30 @@ func purposeIn(f *request.Faults, word string) puntuale.Purpose {
 
 // AddConsent adds a person's consent, or its withdrawal, to the ledger. The call counts in the client's usage, but the
 // daily cap never refuses it. A withdrawal blocks marketing from now on, and cancels pending marketing. It does not
-// change the blacklist. found contains the faults that the calling package already found in the request. Codes:
-// invalid, conflict (a call with a different body used the idempotency key).
+// change the blacklist. A repeat finishes the cancellation, unless the person gave consent meanwhile. found contains the
+// faults that the calling package already found in the request. Codes: invalid, conflict (a call with a different body
+// used the idempotency key).
 func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntuale.Consent], found ...puntuale.Fault) (puntuale.Consent, error) {
-	f := request.Faults(found)
-	once, clash, err := o.Begin(ctx, c.tenant, &f)
-	if err != nil {
-		return puntuale.Consent{}, err
+	e, entered, err := c.enterConsent(ctx, call, o, found)
+	if err != nil && !errors.As(err, new(*puntuale.Replayed)) || e.Change != puntuale.ConsentWithdraw {
+		return entered, err
 	}
+	statuses, failed := c.tenant.ConsentStatuses(ctx, e.Phone, e.Mark)
+	if failed == nil && statuses[e.Purpose].Change == puntuale.ConsentWithdraw {
+		_, failed = c.tenant.CancelMarketing(ctx, e.Phone, e.Entered)
+	}
+	if failed != nil {
+		return puntuale.Consent{}, fmt.Errorf("cancel marketing: %w", failed)
+	}
+	return entered, err
+}
+
+// enterConsent adds an entry to the ledger. It returns the entry that the call asks for, and the stored entry.
+func (c *Client) enterConsent(ctx context.Context, call ConsentCall, o Once[puntuale.Consent], found []puntuale.Fault) (e puntuale.ConsentEntry, entered puntuale.Consent, err error) {
+	f := request.Faults(found)
+	once, clash, begun := o.Begin(ctx, c.tenant, &f)
 	now := c.control.clock.Now()
-	e := puntuale.ConsentEntry{Consent: puntuale.Consent{
+	e = puntuale.ConsentEntry{Consent: puntuale.Consent{
 		Phone: c.recipient(&f, "body.phone", call.Phone), Source: strings.TrimSpace(call.Source), Words: call.Words, EnteredBy: c.actor.Who, At: now, Entered: now,
 	}}
 	e.Purpose = purposeIn(&f, call.Purpose)
@@ -64,30 +79,28 @@ func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntua
 	}
 	f.Text("body.source", call.Source, maxConsentSource)
 	f.Text("body.words", call.Words, maxConsentWords)
+	e.Mark = c.mark(e.Phone)
+	if begun != nil {
+		return e, entered, begun
+	}
 	if err := f.Err(); err != nil {
-		return puntuale.Consent{}, err
+		return e, entered, err
 	}
 	if clash != nil {
-		return puntuale.Consent{}, clash
+		return e, entered, clash
 	}
-	e.Mark = c.mark(e.Phone)
 	day, err := c.today(now)
 	if err != nil {
-		return puntuale.Consent{}, err
+		return e, entered, err
 	}
-	entered, err := c.tenant.AddConsent(ctx, e, day, once.Keep(func(stored any) puntuale.Consent {
+	entered, err = c.tenant.AddConsent(ctx, e, day, once.Keep(func(stored any) puntuale.Consent {
 		consent, _ := stored.(puntuale.Consent)
 		return consent
 	}))
 	if err != nil {
-		return puntuale.Consent{}, fmt.Errorf("enter a consent: %w", err)
+		return e, puntuale.Consent{}, fmt.Errorf("enter a consent: %w", err)
 	}
-	if entered.Change == puntuale.ConsentWithdraw && entered.Applied {
-		if _, err := c.tenant.CancelMarketing(ctx, e.Phone, now); err != nil {
-			return puntuale.Consent{}, fmt.Errorf("cancel marketing: %w", err)
-		}
-	}
-	return entered, nil
+	return e, entered, nil
 }
 
 // Consents lists the ledger's entries of a phone, oldest first. Phone "" means all phones. Codes: invalid.

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,68 @@ func TestConsentAndReplies(t *testing.T) {
 		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"3331234567","text":"riprendi"}`)
 		if all := consents(""); len(all) != 3 || all[2].Change != "grant" {
 			t.Errorf("after the undo: %+v", all)
+		}
+	})
+}
+
+// TestRepeatedWithdrawalCancels: if the server stops after it stored a withdrawal, a repeat of the call cancels the
+// pending marketing. If the person gave consent meanwhile, a repeat cancels nothing.
+func TestRepeatedWithdrawalCancels(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		a := s.newAccount("withdraw@x", "full")
+		consent := func(change string) {
+			s.clock.Advance(time.Second)
+			s.must(nil, "POST", "/api/contacts/consent", a.Key, `{"phone":"3331234567","purpose":"marketing","change":"`+change+`","source":"modulo"}`, "Idempotency-Key", change)
+		}
+		var made struct{ ID string }
+		s.must(&made, "POST", "/api/sequences", a.Key, `{"name":"Offerta","purpose":"marketing","steps":[{"text":"Sconto","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours"}}}]}`)
+		consent("grant")
+		var run started
+		s.must(&run, "POST", "/api/start/"+made.ID, a.Key, `{"phone":"3331234567"}`)
+		wants := func(what, state string) {
+			t.Helper()
+			var messages struct {
+				Messages []struct{ Stato string }
+			}
+			s.must(&messages, "GET", "/api/messages?phone=3331234567", a.Key, "")
+			if all := messages.Messages; len(all) != 1 || all[0].Stato != state {
+				t.Errorf("%s: %+v, want %s", what, all, state)
+			}
+			s.sql("update message set state = 0, intent = 0, done_at = null, reason = ''") // as if the call had not cancelled yet
+		}
+		consent("withdraw")
+		wants("after the withdrawal", "CANCELLED")
+		consent("withdraw")
+		wants("after the repeat", "CANCELLED")
+		s.clock.Advance(time.Second)
+		s.must(nil, "POST", "/api/contacts/consent", a.Key, `{"phone":"3331234567","purpose":"marketing","change":"grant","source":"modulo"}`)
+		consent("withdraw")
+		wants("after a repeat that is out of date", "PENDING")
+	})
+}
+
+// TestStartKeepsOwnBlacklistEntry: a client that blacklists a number which had opted out makes the entry its own. START
+// takes the withdrawal back, but does not remove the entry.
+func TestStartKeepsOwnBlacklistEntry(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("own@x", "full")
+		for i, own := range []bool{false, true} {
+			phone := fmt.Sprintf("+39333123456%d", i)
+			reply := func(text string) {
+				s.clock.Advance(time.Second)
+				s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"`+phone+`","text":"`+text+`"}`)
+			}
+			reply("STOP")
+			if own {
+				s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"`+phone+`","reason":"cattivo pagatore"}`)
+			}
+			reply("START")
+			list := s.call("GET", "/api/blacklist", a.Key, "").body
+			if strings.Contains(list, phone) != own || strings.Contains(list, "cattivo pagatore") != own || strings.Contains(list, "Disiscrizione") {
+				t.Errorf("after START, with an own entry %v: %s", own, list)
+			}
 		}
 	})
 }

@@ -16,6 +16,9 @@ func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, d
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return nil, err
 		}
+		if err := queue.TakeOver(ctx, a, t.id, []puntuale.BlacklistEntry{e}); err != nil {
+			return nil, err
+		}
 		_, err := queue.AddBlacklisted(ctx, a, t.id, e)
 		return nil, err
 	})
@@ -114,6 +117,9 @@ func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistE
 	for part := range slices.Chunk(all, maxBlacklisted) {
 		var n int64
 		err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+			if err := queue.TakeOver(ctx, a, t.id, part); err != nil {
+				return err
+			}
 			n, err = queue.AddAllBlacklisted(ctx, a, t.id, part)
 			return err
 		})

@@ -25,6 +25,21 @@ func AddBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Clien
 	return n, nil
 }
 
+// TakeOver makes the client's own what an opt-out added: entries that the client now adds itself. Then the person cannot
+// remove them any more. An erased person's entry keeps its empty reason.
+func TakeOver(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) error {
+	if _, err := a.Exec(ctx, `update blacklist set origin = 0, reason = case when blacklist.phone = u.p then u.r else blacklist.reason end
+ from $u(p text, m text, r text) where blacklist.client_id = $1 and blacklist.phone in (u.p, u.m) and (blacklist.origin = 1 or blacklist.reason like $2)`,
+		client, puntuale.PreferenceReason+"%", engine.Columns{
+			engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Phone }),
+			engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Mark }),
+			engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Reason }),
+		}); err != nil {
+		return fmt.Errorf("take over entries of the blacklist: %w", err)
+	}
+	return nil
+}
+
 // AddAllBlacklisted does the same as [AddBlacklisted] for many entries of one client. It returns how many entries it
 // added.
 func AddAllBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) (int64, error) {

@@ -87,6 +87,44 @@ func testOptOut(t *testing.T, w *World) {
 	}
 }
 
+// testOwnEntryOverOptOut checks that an entry which the client adds over an opt-out becomes the client's own. An undo
+// must not remove it, also if the person was erased and the blacklist contains only the mark.
+func testOwnEntryOverOptOut(t *testing.T, w *World) {
+	ctx := context.Background()
+	for name, add := range map[string]func(*Client, puntuale.BlacklistEntry) error{
+		"one": func(c *Client, e puntuale.BlacklistEntry) error { return c.AddBlacklisted(ctx, e, Day, nil) },
+		"list": func(c *Client, e puntuale.BlacklistEntry) error {
+			_, err := c.AddAllBlacklisted(ctx, []puntuale.BlacklistEntry{e})
+			return err
+		},
+	} {
+		c := w.Client(puntuale.AccountTest)
+		const erased, former, untouched = "+393330000002", "+393330000003", "+393330000004"
+		for i, p := range []string{phone, erased, untouched} {
+			c.mustEnter(optOut(p, string(rune('a'+i)), puntuale.ConsentWithdraw, 0))
+		}
+		w.Exec("insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, 999999, $3, 1)", c.ID, former, puntuale.PreferenceReason+"stop")
+		c.mustErase(erased, Begin)
+		for _, p := range []string{phone, erased, former} {
+			if err := add(c, puntuale.BlacklistEntry{Phone: p, Mark: c.mark(p), Reason: "mia", Added: Begin}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.mustEnter(optOut(former, "g", puntuale.ConsentWithdraw, time.Minute))
+		for i, p := range []string{phone, erased, former, untouched} {
+			c.mustEnter(optOut(p, string(rune('p'+i)), puntuale.ConsentUndo, time.Hour))
+		}
+		all, _, err := c.Blacklist(ctx, puntuale.Page{})
+		reasons := map[string]string{}
+		for _, e := range all {
+			reasons[e.Phone] = e.Reason
+		}
+		if err != nil || len(all) != 3 || reasons[phone] != "mia" || reasons[former] != "mia" || reasons[""] != "" {
+			t.Errorf("%s: after the undo there is %+v, %v", name, all, err)
+		}
+	}
+}
+
 // startFor starts n messages with the given purpose.
 func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time, n int) []puntuale.MessageID {
 	c.w.t.Helper()
