@@ -142,7 +142,7 @@ func whatErr(err error, f *view.Form) error {
 func draftCall(c puntuale.Campaign, author puntuale.UserID) control.NewCampaign {
 	d := c.Draft
 	call := control.NewCampaign{
-		Name: c.Name, Purpose: d.Purpose, Step: d.Step, Fields: d.Fields, PerMinute: d.PerMinute, Window: d.Window, IfRunning: string(d.IfRunning),
+		Name: c.Name, Purpose: d.Purpose, Reference: d.Reference, Step: d.Step, Fields: d.Fields, PerMinute: d.PerMinute, Window: d.Window, IfRunning: string(d.IfRunning),
 		Canary: d.Canary, Timezone: d.Zone, CreatedBy: author,
 	}
 	if c.Sequence != 0 {
