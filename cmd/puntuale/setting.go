@@ -98,7 +98,7 @@ type serveSettings struct {
 	keySettings       `embed:""`
 	retentionSettings `embed:""`
 	UncertainAfter    time.Duration `placeholder:"DURATION" default:"24h" help:"How long a message may have an unknown outcome. Then it is FAILED."`
-	StopWithin        time.Duration `placeholder:"DURATION" default:"20s" help:"How long the server waits at a stop for open requests and for messages in flight."`
+	StopWithin        time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop may take, with open requests and messages in flight; at least 1 s."`
 	Migrate           bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses an older database; run puntuale migrate first."`
 }
 

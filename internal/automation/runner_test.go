@@ -416,6 +416,9 @@ type dying struct {
 	every, n int
 }
 
+// FailTriggers counts nothing, because a crashed server does not.
+func (*dying) FailTriggers(context.Context, []puntuale.TakenTrigger) error { return errDied }
+
 func (d *dying) Act(ctx context.Context, b *puntuale.ActBatch) error {
 	d.mu.Lock()
 	d.n++

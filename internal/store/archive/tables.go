@@ -85,7 +85,7 @@ var MovedTables = []movedTable{
 	{Name: "automation", Columns: "client_id id name active kind sequence_id wants trigger_text conditions actions stamp created_at updated_at armed_at fired fired_at" +
 		" scanned_to secret sealed payload payload_form payload_phone payload_at"},
 	{Name: "automation_client", Columns: "client_id wanted since"},
-	{Name: "automation_trigger", Columns: "id client_id kind subject phone detail occurrence at next_at attempts", Serial: "id"},
+	{Name: "automation_trigger", Columns: "id client_id kind subject phone detail occurrence at next_at", Serial: "id", left: "node attempts"},
 	{Name: "automation_timer", Columns: "client_id rule_id run_id phone since due_at"},
 	{Name: "automation_date", Columns: "client_id rule_id person_id value version since day run_id"},
 	{Name: "automation_occurrence", Columns: "client_id rule_id phone occurrence keep_until"},
