@@ -44,7 +44,7 @@ type ownerTasks struct {
 // roundBytes, or one task.
 const (
 	turnBytes  = 16 << 10
-	roundBytes = 2 << 20
+	roundBytes = 1 << 20
 )
 
 // fairOrder returns the waiting tasks in the order in which they should run. Tasks are sorted by priority, then in
