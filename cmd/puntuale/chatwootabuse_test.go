@@ -59,7 +59,7 @@ func TestChatwootAnswerTooLarge(t *testing.T) {
 	}))
 	t.Cleanup(hostile.Close)
 	status, text := call(t, "PUT", r.base+"/api/sessions/1/chatwoot", r.key, `{"base_url": "`+hostile.URL+`", "api_access_token": "x", "account_id": 3}`)
-	if status != http.StatusUnprocessableEntity || !strings.Contains(text, "troppo grande") {
+	if status != http.StatusUnprocessableEntity || !strings.Contains(text, "The answer is too large") {
 		t.Errorf("%d %s", status, text)
 	}
 }

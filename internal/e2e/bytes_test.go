@@ -32,11 +32,7 @@ func TestHostileChatwoot(t *testing.T) {
 		var linked, refused atomic.Int64
 		for range 16 {
 			who := createTenant(t, s.base, partner, "full", step("{{n}}", 1, "hours"))
-			var sessions struct {
-				Sessions []struct {
-					ID string `json:"id_sessione"`
-				} `json:"sessions"`
-			}
+			var sessions struct{ Sessions []struct{ ID string } }
 			must(t, "GET", s.base+"/api/sessions", who.key, nil).into(t, &sessions)
 			if len(sessions.Sessions) == 0 {
 				t.Fatal("a client has no session")

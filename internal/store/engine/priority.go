@@ -44,7 +44,7 @@ type ownerTasks struct {
 // roundBytes, or one task.
 const (
 	turnBytes  = 16 << 10
-	roundBytes = 2 << 20
+	roundBytes = 1 << 20
 )
 
 // fairOrder returns the waiting tasks in the order in which they should run. Tasks are sorted by priority, then in
@@ -84,7 +84,7 @@ func (w *Writer) serve(t *Task) {
 		w.served = map[ownerTasks]int{}
 	}
 	w.round++
-	w.served[ownerTasks{t.Owner, t.priority}] = w.round
+	w.served[ownerTasks{t.Owner, t.priority}] = w.round + t.Bytes/turnBytes // as if the parts of a large task were served one after the other
 }
 
 // noChoice reports whether one set of statements can do all waiting tasks. Then their order does not matter. This is
