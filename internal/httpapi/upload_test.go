@@ -44,14 +44,13 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 	})
 }
 
-// TestUploadsAtTheSameTime: a server reads at most sixteen lists at the same time, and at most eight for the clients of
-// one partner. It refuses further uploads before it reads their files. The refusal contains a time for the next try. It
-// stores nothing of a refused upload.
+// TestUploadsAtTheSameTime: a server reads at most four lists of one client at the same time. For the clients of one
+// partner it reads at most eight, and then still some for the next partner. It refuses further uploads before it reads
+// their files. The refusal contains a time for the next try. It stores nothing of a refused upload.
 func TestUploadsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
-		const limit, maxPartner = 16, 8
-		clients := []string{s.newClient("first@x", "full")}
+		clients := []string{s.newClient("first@x", "full"), s.newClient("second@x", "full"), s.newClient("third@x", "full")}
 		for n := range 2 {
 			_, partner, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "x"})
 			if err != nil {
@@ -78,15 +77,15 @@ func TestUploadsAtTheSameTime(t *testing.T) {
 			}
 		}
 		var finish []func() int
-		for _, key := range clients[:limit/maxPartner] {
-			for range maxPartner {
+		for i, most := range []int{4, 4, 0, 4, 2} { // three clients of one partner, and clients of two others
+			key := clients[i]
+			for range most {
 				begun, end := s.openUpload(key, draft(key))
 				finish = append(finish, end)
 				<-begun
 			}
 			refused(key)
 		}
-		refused(clients[2])
 		for _, end := range finish {
 			if status := end(); status != http.StatusOK {
 				t.Errorf("an upload that was read while others came: %d", status)

@@ -146,12 +146,14 @@ func (n *node) goLast(moves func(*node) bool) {
 	}
 }
 
-// leaver returns the function that returns a slot and serves the waiting calls.
+// leaver returns the function that returns a slot and serves the waiting calls. The holders had their turn, so they go
+// to the end of their rotations.
 func (s *Semaphore) leaver(n *node) func() {
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		n.count(-1, 0)
+		n.goLast(func(*node) bool { return true })
 		n.forget()
 		for w := s.next(&s.root); w != nil; w = s.next(&s.root) {
 			w.at.take()

@@ -6,85 +6,61 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"puntuale"
 	"puntuale/internal/roster"
+	"puntuale/internal/semaphore"
 )
 
 // Limits of the lists that one server reads at the same time. A list needs up to 1.2 GB of disk while the server reads
 // it. A hostile workbook uses one processor for up to two minutes.
 const (
-	maxUploads        = 16
-	maxPartnerUploads = maxUploads / 2  // so that the clients of one partner cannot use all uploads
-	uploadWaits       = 5 * time.Minute // how long a workbook waits for a processor
-	uploadRetry       = 10 * time.Second
+	maxUploads  = 16
+	uploadWaits = 5 * time.Minute // how long a workbook waits for a processor
+	uploadRetry = 10 * time.Second
 )
 
-// Uploads bounds the lists that the server reads at the same time. It is safe for concurrent use.
-type Uploads struct {
-	mu         sync.Mutex
-	all        int
-	partners   map[puntuale.PartnerID]*partnerUploads
-	processors *semaphore.Weighted
-}
+// ClientUploads is how many lists of one client the server reads at the same time.
+const ClientUploads = 4
 
-// partnerUploads counts the uploads of one partner's clients.
-type partnerUploads struct {
-	all  int
-	slot *semaphore.Weighted // held by the one upload that waits for a processor or uses one
-}
+// Uploads bounds the lists that the server reads at the same time. It is safe for concurrent use.
+type Uploads struct{ all, processors *semaphore.Semaphore }
 
 // New returns Uploads. processors is how many workbooks the server may unpack at the same time.
 func New(processors int) *Uploads {
-	return &Uploads{partners: map[puntuale.PartnerID]*partnerUploads{}, processors: semaphore.NewWeighted(int64(processors))}
+	return &Uploads{semaphore.New(maxUploads), semaphore.New(processors)}
 }
 
-// Begin counts one more list. After a success, the caller must call End of the returned upload. Codes: overloaded.
-func (u *Uploads) Begin(partner puntuale.PartnerID) (*Upload, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	p := u.partners[partner]
-	if p == nil {
-		p = &partnerUploads{slot: semaphore.NewWeighted(1)}
-	}
-	if u.all >= maxUploads || p.all >= maxPartnerUploads {
+// Begin counts one more list of a partner's client. After a success, the caller must call End of the returned upload.
+// Codes: overloaded.
+func (u *Uploads) Begin(partner, client semaphore.Holder) (*Upload, error) {
+	leave, ok := u.all.TryEnter(partner, client)
+	if !ok {
 		return nil, puntuale.Overloaded(uploadRetry)
 	}
-	u.partners[partner] = p
-	u.all++
-	p.all++
-	return &Upload{uploads: u, partner: partner, slot: p.slot}, nil
+	return &Upload{uploads: u, partner: semaphore.Holder{Key: partner.Key, Slots: 1}, client: client, leave: leave}, nil
 }
 
 // Upload is one list that the server is reading. It is not safe for concurrent use.
 type Upload struct {
-	uploads *Uploads
-	partner puntuale.PartnerID
-	slot    *semaphore.Weighted
-	working bool
+	uploads         *Uploads
+	partner, client semaphore.Holder // in the queue for a processor
+	leave           func()
+	done            func() // returns the processor; nil: the upload has none
 }
 
-// work waits for a processor. The upload keeps the processor until End. Only one upload of a partner waits for a
-// processor or uses one, so that a partner with many uploads does not delay other partners. Codes: overloaded.
-func (u *Upload) work(ctx context.Context) error {
-	if u.working {
+// work waits for a processor. The upload keeps the processor until End. Only one upload of a partner uses a processor,
+// and the partners take turns. So a partner with many uploads does not delay other partners. Codes: overloaded.
+func (u *Upload) work(ctx context.Context) (err error) {
+	if u.done != nil {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, uploadWaits)
 	defer cancel()
-	err := u.slot.Acquire(within, 1)
-	if err == nil {
-		if err = u.uploads.processors.Acquire(within, 1); err != nil {
-			u.slot.Release(1)
-		}
-	}
+	u.done, err = u.uploads.processors.Enter(within, u.partner, u.client)
 	switch {
 	case err == nil:
-		u.working = true
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("wait for a processor: %w", ctx.Err())
@@ -94,18 +70,10 @@ func (u *Upload) work(ctx context.Context) error {
 
 // End releases the processor and the count of the upload. Call it once.
 func (u *Upload) End() {
-	if u.working {
-		u.uploads.processors.Release(1)
-		u.slot.Release(1)
+	if u.done != nil {
+		u.done()
 	}
-	u.uploads.mu.Lock()
-	defer u.uploads.mu.Unlock()
-	u.uploads.all--
-	if p := u.uploads.partners[u.partner]; p.all > 1 {
-		p.all--
-	} else {
-		delete(u.uploads.partners, u.partner)
-	}
+	u.leave()
 }
 
 // Reader returns a reader of the list. The reader waits for a processor after it has received a whole workbook, because

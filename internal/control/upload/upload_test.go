@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 
 	"puntuale"
+	"puntuale/internal/semaphore"
 )
 
-// Workbooks wait for a processor, and only one workbook of each partner waits at a time. Therefore, a partner with many
+// Workbooks wait for a processor, and only one workbook of each partner uses one at a time. Therefore, a partner with many
 // workbooks does not delay other partners. CSV lists do not wait. A workbook that waits too long is refused.
 func TestWorkbooksWaitForEachOther(t *testing.T) {
 	t.Parallel()
@@ -20,7 +21,7 @@ func TestWorkbooksWaitForEachOther(t *testing.T) {
 		var order []string
 		read := func(name string, partner puntuale.PartnerID, file string) (*Upload, chan error) {
 			t.Helper()
-			x, err := u.Begin(partner)
+			x, err := u.Begin(semaphore.Holder{Key: partner}, semaphore.Holder{Key: name})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,8 +56,13 @@ func TestWorkbooksWaitForEachOther(t *testing.T) {
 		for _, x := range all[2:] {
 			x.End()
 		}
-		if u.all != 0 || len(u.partners) != 0 || !u.processors.TryAcquire(1) {
-			t.Errorf("%d uploads of %d partners are left", u.all, len(u.partners))
+		if _, free := u.processors.TryEnter(); !free {
+			t.Error("no processor is free in the end")
+		}
+		for range maxUploads {
+			if _, free := u.all.TryEnter(); !free {
+				t.Fatal("an upload is left in the end")
+			}
 		}
 	})
 }
