@@ -64,7 +64,7 @@ type admissionSettings struct {
 	AnonymousRate float64       `placeholder:"CALLS" default:"20" help:"The most calls a second from one address without a valid key or a sign-in, for each server. It counts wrong keys, sign-in pages and webhooks of unknown sessions. An IPv6 network of 64 bits is one address. Ten times as many may come at once; the server answers more with 429. 0 sets no limit."`
 	Calls         int           `placeholder:"NUMBER" default:"0" help:"How many calls the server works on at once. A few thousand more may wait for a moment. The server refuses more with 503 or 429. 0 means 128 for each processor, and at least 256."`
 	Patience      time.Duration `placeholder:"DURATION" default:"2s" help:"How long a call may wait in all before the server refuses it with 503. A call that prevents sends, such as a stop, may wait five times as long."`
-	Connections   int           `placeholder:"NUMBER" default:"4096" help:"How many connections the server keeps open. For a new one beyond them it closes the connection that has been idle or incomplete for longest."`
+	Connections   int           `placeholder:"NUMBER" default:"4096" help:"How many connections the server keeps open. For a new one beyond them it closes an idle or incomplete connection of the caller that has the most."`
 }
 
 // keySettings are about the key that seals secrets.

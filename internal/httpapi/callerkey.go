@@ -63,6 +63,17 @@ func (c *call) callerKey() admission.CallerKey {
 	return admission.CallerKey{Side: puntuale.PartnerSide, ID: int64(c.partner.ID())}
 }
 
+// owningPartner returns the partner of the call's client, or the partner that calls.
+func (c *call) owningPartner() puntuale.PartnerID {
+	switch {
+	case c.device != nil:
+		return c.device.Partner()
+	case c.client != nil:
+		return c.client.Account().Partner
+	}
+	return c.partner.ID()
+}
+
 // priority returns the gate's priority for an operation's calls.
 func (op operation) priority() admission.Priority {
 	switch {

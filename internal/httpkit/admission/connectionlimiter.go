@@ -7,11 +7,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
+
+	"puntuale"
 )
 
-// ConnectionLimiter bounds a server's open connections. If a new connection exceeds the limit, the limiter closes the
-// connection that has waited longest. A waiting connection is idle, or sends its request very slowly.
+// ConnectionLimiter bounds a server's open connections. If a new connection exceeds the limit, the limiter closes one
+// that waits: it is idle, or sends its request very slowly. It belongs to the partner with the most connections, and
+// there to the caller with the most. Of this caller's connections, it has waited longest. So a caller with many
+// connections loses its own.
 //
 // When the server stops, [ConnectionLimiter.GiveUp] ends the connections that still wait for a request, or for the rest
 // of a request. All other connections may finish. This loses no accepted request, because a request is accepted only
@@ -20,9 +25,15 @@ type ConnectionLimiter struct {
 	limit  int       // 0: no limit
 	closed func(int) // called with the number of connections that were closed because of the limit
 
-	mu      sync.Mutex
-	open    map[net.Conn]*exchange
-	waiting list.List // connections (net.Conn) that wait for data of a request; the first has waited longest
+	mu       sync.Mutex
+	open     map[net.Conn]*exchange
+	partners map[puntuale.PartnerID]map[CallerKey]*connectionHolder // 0: callers that are not known
+}
+
+// connectionHolder is a caller that has open connections.
+type connectionHolder struct {
+	open    int
+	waiting list.List // connections (*exchange) that wait for data of a request; the first has waited longest
 }
 
 // beyond is the number of connections above the limit that are allowed while no connection waits. If there are more,
@@ -31,27 +42,76 @@ const beyond = 256
 
 // exchange is the current request on one connection.
 type exchange struct {
-	all  *ConnectionLimiter
-	conn net.Conn
-	wait *list.Element // the connection's element in waiting; nil: the request was read to its end
+	all     *ConnectionLimiter
+	conn    net.Conn
+	partner puntuale.PartnerID
+	caller  CallerKey
+	wait    *list.Element // the element in the caller's waiting list; nil: the request was read to its end
 }
 
 // set records whether the request was read to its end. It acquires the lock.
 func (e *exchange) set(complete bool) {
 	e.all.mu.Lock()
 	defer e.all.mu.Unlock()
-	e.mark(complete)
+	if e.all.open[e.conn] == e {
+		e.mark(complete)
+	}
 }
 
 // mark records whether the request was read to its end. Its caller must hold the lock.
 func (e *exchange) mark(complete bool) {
+	waiting := &e.all.partners[e.partner][e.caller].waiting
 	if e.wait != nil {
-		e.all.waiting.Remove(e.wait)
+		waiting.Remove(e.wait)
 		e.wait = nil
 	}
 	if !complete {
-		e.wait = e.all.waiting.PushBack(e.conn)
+		e.wait = waiting.PushBack(e)
 	}
+}
+
+// join counts the connection for a caller. Its caller must hold the lock.
+func (e *exchange) join(partner puntuale.PartnerID, caller CallerKey) {
+	e.partner, e.caller = partner, caller
+	callers := e.all.partners[partner]
+	if callers == nil {
+		callers = map[CallerKey]*connectionHolder{}
+		e.all.partners[partner] = callers
+	}
+	if callers[caller] == nil {
+		callers[caller] = &connectionHolder{}
+	}
+	callers[caller].open++
+}
+
+// leave ends what join began. Its caller must hold the lock.
+func (e *exchange) leave() {
+	e.mark(true)
+	callers := e.all.partners[e.partner]
+	if callers[e.caller].open--; callers[e.caller].open == 0 {
+		delete(callers, e.caller)
+	}
+	if len(callers) == 0 {
+		delete(e.all.partners, e.partner)
+	}
+}
+
+// Owned records who makes the present request on a connection. Until then, the connection counts for the last caller
+// that used it, or for its address.
+func Owned(ctx context.Context, partner puntuale.PartnerID, caller CallerKey) {
+	e, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return
+	}
+	e.all.mu.Lock()
+	defer e.all.mu.Unlock()
+	if e.all.open[e.conn] != e || e.partner == partner && e.caller == caller {
+		return
+	}
+	complete := e.wait == nil
+	e.leave()
+	e.join(partner, caller)
+	e.mark(complete)
 }
 
 // NewConnectionLimiter allows limit open connections, and beyond more while no connection waits. The limit 0 means no
@@ -61,7 +121,9 @@ func NewConnectionLimiter(limit int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
 	}
-	return &ConnectionLimiter{limit: limit, closed: closed, open: map[net.Conn]*exchange{}}
+	return &ConnectionLimiter{
+		limit: limit, closed: closed, open: map[net.Conn]*exchange{}, partners: map[puntuale.PartnerID]map[CallerKey]*connectionHolder{},
+	}
 }
 
 type exchangeKey struct{}
@@ -72,6 +134,8 @@ func (c *ConnectionLimiter) Began(ctx context.Context, conn net.Conn) context.Co
 	defer c.mu.Unlock()
 	e := &exchange{all: c, conn: conn}
 	c.open[conn] = e
+	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // another kind of address is the zero address
+	e.join(0, AddressKey(from.Addr().Unmap()))
 	if c.limit > 0 && len(c.open) > c.limit {
 		c.makeRoom(conn)
 	}
@@ -79,21 +143,38 @@ func (c *ConnectionLimiter) Began(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, exchangeKey{}, e)
 }
 
-// makeRoom closes the connection that has waited longest. If no connection waits, it closes the new connection, but
-// only if there are more than beyond connections above the limit.
+// makeRoom closes a waiting connection. If no connection waits, it closes the new connection, but only if there are more
+// than beyond connections above the limit.
 func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
-	oldest := c.waiting.Front()
-	switch {
-	case oldest != nil:
-		conn := oldest.Value.(net.Conn) //nolint:forcetypeassert // nothing else is in the list
-		c.open[conn].mark(true)
-		_ = conn.Close() // this fails only if the connection is already closed
+	switch next := c.heaviest(); {
+	case next != nil:
+		next.leave()
+		delete(c.open, next.conn)
+		_ = next.conn.Close() // this fails only if the connection is already closed
 	case len(c.open) > c.limit+beyond:
 		_ = fresh.Close()
 	default:
 		return
 	}
 	c.closed(1)
+}
+
+// heaviest returns the waiting connection that is closed next, or nil if none waits.
+func (c *ConnectionLimiter) heaviest() (next *exchange) {
+	most := 0
+	for _, callers := range c.partners {
+		all, own := 0, (*connectionHolder)(nil)
+		for _, of := range callers {
+			all += of.open
+			if of.waiting.Len() > 0 && (own == nil || of.open > own.open) {
+				own = of
+			}
+		}
+		if own != nil && all > most {
+			most, next = all, own.waiting.Front().Value.(*exchange) //nolint:forcetypeassert // nothing else is in the list
+		}
+	}
+	return next
 }
 
 // Count returns the number of open connections.
@@ -115,7 +196,7 @@ func (c *ConnectionLimiter) Changed(conn net.Conn, state http.ConnState) {
 	case http.StateIdle: // the next request has not begun
 		e.mark(false)
 	case http.StateClosed, http.StateHijacked:
-		e.mark(true)
+		e.leave()
 		delete(c.open, conn)
 	case http.StateNew, http.StateActive:
 	}
@@ -153,7 +234,9 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 func (c *ConnectionLimiter) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for e := c.waiting.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(net.Conn).SetReadDeadline(longAgo) //nolint:forcetypeassert // only connections are in the list; a failure means that the connection is closed
+	for conn, e := range c.open {
+		if e.wait != nil {
+			_ = conn.SetReadDeadline(longAgo) // a failure means that the connection is closed
+		}
 	}
 }

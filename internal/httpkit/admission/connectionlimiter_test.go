@@ -2,13 +2,16 @@ package admission_test
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"puntuale"
 	"puntuale/internal/httpkit/admission"
 )
 
@@ -104,5 +107,45 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	if n := s.closed.Load(); n != 2 {
 		t.Errorf("%d were closed", n)
+	}
+}
+
+// TestHeaviestCallerLosesConnections: if there are too many connections, a caller with many loses one. A caller with few
+// keeps its own, even if they have waited longer. The same holds for partners.
+func TestHeaviestCallerLosesConnections(t *testing.T) {
+	t.Parallel()
+	l := admission.NewConnectionLimiter(8, nil)
+	open := map[string][]net.Conn{}
+	begin := func(name string, partner puntuale.PartnerID, client int64) {
+		here, there := net.Pipe()
+		t.Cleanup(func() { here.Close(); there.Close() })
+		admission.Owned(l.Began(t.Context(), here), partner, admission.CallerKey{Side: puntuale.ClientSide, ID: client})
+		open[name] = append(open[name], there)
+	}
+	left := func(name string) (n int) {
+		for _, conn := range open[name] {
+			_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+				n++
+			}
+		}
+		return n
+	}
+	begin("victim", 1, 1)
+	begin("victim", 1, 1)
+	for range 9 {
+		begin("hostile", 1, 2)
+	}
+	if a, b := left("victim"), left("hostile"); a != 2 || b != 6 {
+		t.Errorf("the victim has %d connections, the hostile client %d", a, b)
+	}
+	l = admission.NewConnectionLimiter(8, nil)
+	begin("other", 3, 3)
+	begin("other", 3, 3)
+	for i := range 12 { // clients of one partner, each with one connection
+		begin("many", 2, int64(10+i))
+	}
+	if a, b := left("other"), left("many"); a != 2 || b != 6 {
+		t.Errorf("the victim has %d connections, the clients of the hostile partner %d", a, b)
 	}
 }

@@ -104,6 +104,7 @@ func (s *Site) enter(v *Request) (err error) {
 		return err
 	}
 	v.Client.SetAddress(v.Caller().Address)
+	admission.Owned(v.Ctx(), v.Client.Account().Partner, admission.CallerKey{Side: puntuale.ClientSide, ID: int64(v.Client.ID())})
 	if v.Person.User().Client != 0 || v.Entered(v.Client.ID()) {
 		return nil
 	}
