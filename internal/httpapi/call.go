@@ -104,6 +104,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			a.refuse(w, r, a.unknownCaller(r, err))
 			return
 		}
+		admission.Owned(r.Context(), c.owningPartner(), c.callerKey())
 		c.pass, c.account = pass, a.admits.Budget.Open(c.callerKey())
 		defer c.account.Close()
 		if patient, err = a.read(patient, w, r, c, op, known); err != nil {
