@@ -13,6 +13,7 @@ type AdmissionDeadline struct {
 	ends     <-chan struct{}
 	prevents bool
 	begun    atomic.Bool
+	leave    func() // gives the call's seat back; nil: the call has none
 }
 
 // NewAdmissionDeadline returns a deadline that passes when the channel ends is closed. The argument prevents is true
@@ -42,6 +43,21 @@ func (p *AdmissionDeadline) Ends() <-chan struct{} {
 		return nil
 	}
 	return p.ends
+}
+
+// WithSeat says how the call gives its seat back, and returns the same deadline.
+func (p *AdmissionDeadline) WithSeat(leave func()) *AdmissionDeadline {
+	p.leave = leave
+	return p
+}
+
+// LeaveSeat gives the call's seat back, because the call begins to wait for something outside. From then on the call
+// has no deadline.
+func (p *AdmissionDeadline) LeaveSeat() {
+	if p != nil && p.leave != nil {
+		p.leave()
+		p.Begin()
+	}
 }
 
 // Begin notes that the call has begun to write. From then on, Ends returns nil.

@@ -158,6 +158,7 @@ const (
 	FaultCallMethod                      ReasonCode = "call.method"
 	FaultCallNoPath                      ReasonCode = "call.no_path"
 	FaultCallOverloaded                  ReasonCode = "call.overloaded"
+	FaultCallTooManyAtOnce               ReasonCode = "call.too_many_at_once"
 	FaultCallerKeyNotValid               ReasonCode = "caller.key_not_valid"
 	FaultCallerSuspended                 ReasonCode = "caller.suspended"
 	FaultCampaignChangedSinceCheck       ReasonCode = "campaign.changed_since_check"

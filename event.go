@@ -131,4 +131,6 @@ type EventStore interface {
 	// Each call turns the feed on for [KeepEvents]. If the feed was off, it begins now, because no earlier events were
 	// stored for it.
 	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
+	// LastEvent returns the number of the client's last event.
+	LastEvent(ctx context.Context) (int64, error)
 }

@@ -191,7 +191,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		Take: func(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 			return s.networks.intake.Take(ctx, session, reported)
 		},
-		Opener: opener,
+		Opener: opener, Connections: cfg.Connections,
 	})
 	var mails puntuale.MailStore
 	if cfg.SMTP != "" {

@@ -396,6 +396,16 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 	case stored.List == 0 || stored.Feed.Waiting+stored.Feed.Refused == 0:
 		return puntuale.CampaignCheck{}, puntuale.Conflict(puntuale.FaultCampaignNoRecipients)
 	}
+	leave, err := share(c.control.shares.checks, c.Holders(clientChecks)...)
+	if err != nil {
+		return puntuale.CampaignCheck{}, err
+	}
+	running := false
+	defer func() {
+		if !running {
+			leave()
+		}
+	}()
 	check, err := c.newCheck(ctx, stored, now)
 	if err != nil {
 		return puntuale.CampaignCheck{}, err
@@ -407,10 +417,13 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 	}
 	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCheckTime)
 	ended := make(chan error, 1)
+	running = true
 	go func() {
+		defer leave()
 		defer cancel()
 		ended <- check.Run(apart)
 	}()
+	puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
 	timeout, stop := c.control.clock.After(checkWait)
 	defer stop()
 	select {
@@ -466,6 +479,7 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 // awaitCheck waits for a check that another call, or another server, runs. If the check stops before it is complete,
 // the caller's next call begins a new check.
 func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntuale.CampaignCheck, error) {
+	puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
 	for end := c.control.clock.Now().Add(checkWait); ; {
 		stored, err := c.tenant.Campaign(ctx, id)
 		if err != nil {

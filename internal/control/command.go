@@ -63,14 +63,21 @@ func (a *answers) expect(session puntuale.SessionID) (answered <-chan struct{}, 
 	}
 }
 
-// command stores a command and waits for its answer.
+// command stores a command and waits for its answer. The call has no seat while it waits. Codes: rate_limited if too
+// many calls of the client wait for answers; otherwise see the verbs.
 func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) error {
+	leave, err := share(c.control.shares.commands, c.Holders(clientCommands)...)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	answered, forget := c.control.answers.expect(session)
 	defer forget()
 	id, err := c.give(ctx, session, verb, detail)
 	if err != nil {
 		return err
 	}
+	puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
 	end := c.control.clock.Now().Add(commandWait)
 	for wait := answerFirst; ; wait = min(2*wait, answerLast) {
 		answer, err := c.tenant.CommandAnswer(ctx, id, c.control.clock.Now())

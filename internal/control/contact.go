@@ -402,7 +402,7 @@ func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, f
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	}
-	u, err := c.control.lists.uploads.Begin(c.account.Partner)
+	u, err := c.beginUpload()
 	if err != nil {
 		return Recipients{}, err
 	}

@@ -111,7 +111,7 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 	if err := k.faults.Err(); err != nil {
 		return ImportedContacts{}, err
 	}
-	u, err := c.control.lists.uploads.Begin(c.account.Partner)
+	u, err := c.beginUpload()
 	if err != nil {
 		return ImportedContacts{}, err
 	}

@@ -51,8 +51,9 @@ type Config struct {
 	Files         puntuale.MediaSource // checks whether an address leads to a file; nil: such checks are refused
 	// Take stores events of the simulated network in the same way as events of other networks. If Take is nil, these
 	// events are dropped.
-	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	Opener puntuale.MediaOpener // opens the files of replies; nil: the files cannot be opened
+	Take        func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
+	Connections int                  // how many connections the server keeps open; 0: 4096
+	Opener      puntuale.MediaOpener // opens the files of replies; nil: the files cannot be opened
 }
 
 // Control executes the calls of clients. It stores only caches, and checks their values before use. It is safe for
@@ -76,6 +77,7 @@ type Control struct {
 	cache   startCache
 	answers answers
 	follows follows
+	shares  semaphores
 	lists   listSettings
 	files   fileChecks
 	take    func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
@@ -111,6 +113,7 @@ func New(cfg Config) *Control {
 		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, wakeup: cfg.Wakeup, vault: cfg.Vault,
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
+		shares:   newSemaphores(cmp.Or(cfg.Connections, defaultConnections)),
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
 		lists: listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
 	}

@@ -146,6 +146,9 @@ func (c *Caller) Device() (*Device, error) {
 // Owner returns the id of the client that owns the device's session.
 func (d *Device) Owner() puntuale.ClientID { return d.client.ID() }
 
+// Partner returns the partner of that client.
+func (d *Device) Partner() puntuale.PartnerID { return d.client.account.Partner }
+
 // SessionOf returns the session of the device.
 func (d *Device) SessionOf(ctx context.Context) (Session, error) {
 	return d.client.Session(ctx, d.Session.String())
@@ -239,8 +242,8 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, 
 	return held, nil
 }
 
-// Wait waits one second before the next check for due messages. It returns false if the request or the server ended.
-func (d *Device) Wait(ctx context.Context) bool {
+// Pause waits one second before the next check for due messages. It returns false if the request or the server ended.
+func (d *Device) Pause(ctx context.Context) bool {
 	c := d.client.control
 	fired, release := c.clock.After(time.Second)
 	defer release()

@@ -62,6 +62,7 @@ func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error)
 	if err := c.control.files.enter(c.account.ID, c.control.clock.Now()); err != nil {
 		return FileFacts{}, err
 	}
+	puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
 	ctx, cancel := context.WithTimeout(ctx, fileWithin)
 	defer cancel()
 	m, err := c.control.files.source.Fetch(ctx, puntuale.MediaRequest{Client: c.account.ID, URL: address})

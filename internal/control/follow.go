@@ -12,8 +12,6 @@ import (
 const (
 	linkEvery     = time.Second // time between two reads of a client's sessions, to see changes of their links
 	followEvery   = 2 * time.Second
-	followClient  = 40
-	followEntire  = 1000
 	followAgainIn = 10 * time.Second
 )
 
@@ -23,7 +21,6 @@ type follows struct {
 	mu      sync.Mutex
 	clients map[puntuale.ClientID]*followed
 	links   map[puntuale.ClientID]*linkWatch
-	all     int
 	ended   chan struct{} // closed when the server stops; nil: not created yet
 	closed  bool
 }
@@ -40,6 +37,7 @@ type followed struct {
 type Following struct {
 	client   *Client
 	known    string
+	leave    func()
 	stopOnce sync.Once
 }
 
@@ -49,10 +47,11 @@ func (c *Client) Follow(known string) (*Following, error) {
 	f := &c.control.follows
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	own := f.clients[c.account.ID]
-	if f.closed || f.all >= followEntire || own != nil && own.followers >= followClient {
+	leave, ok := c.followShare()
+	if !ok {
 		return nil, errFollowers
 	}
+	own := f.clients[c.account.ID]
 	if own == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		own = &followed{stop: stop, changed: make(chan struct{})}
@@ -63,8 +62,15 @@ func (c *Client) Follow(known string) (*Following, error) {
 		go c.poll(ctx, own)
 	}
 	own.followers++
-	f.all++
-	return &Following{client: c, known: known}, nil
+	return &Following{client: c, known: known, leave: leave}, nil
+}
+
+// followShare counts one more open page of the client. It returns false if there are too many, or if the server stops.
+func (c *Client) followShare() (leave func(), ok bool) {
+	if c.control.follows.closed {
+		return nil, false
+	}
+	return c.control.shares.pages.TryEnter(c.Holders(clientPages)...)
 }
 
 const faultMessageTooManyLook puntuale.ReasonCode = "message.too_many_look"
@@ -78,7 +84,7 @@ func (w *Following) Stop() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		own := f.clients[w.client.account.ID]
-		f.all--
+		w.leave()
 		if own.followers--; own.followers == 0 {
 			own.stop()
 			delete(f.clients, w.client.account.ID)

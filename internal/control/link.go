@@ -209,10 +209,11 @@ type linkWatch struct {
 // seen reports whether the caller already saw this state. AwaitSession fails when the context ends, or the server
 // stops. Codes: not_found; rate_limited if too many callers wait already.
 func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session) bool) (Session, error) {
-	w, err := c.watchLinks()
+	w, leave, err := c.watchLinks()
 	if err != nil {
 		return Session{}, err
 	}
+	defer leave()
 	defer c.leaveLinks(w)
 	f := &c.control.follows
 	f.mu.Lock()
@@ -240,14 +241,15 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 }
 
 // watchLinks adds one caller that waits for a change of a link. The caller must call leaveLinks.
-func (c *Client) watchLinks() (*linkWatch, error) {
+func (c *Client) watchLinks() (w *linkWatch, leave func(), err error) {
 	f := &c.control.follows
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w := f.links[c.account.ID]
-	if f.closed || f.all >= followEntire || w != nil && w.waiting >= followClient {
-		return nil, errFollowers
+	leave, ok := c.followShare()
+	if !ok {
+		return nil, nil, errFollowers
 	}
+	w = f.links[c.account.ID]
 	if w == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		w = &linkWatch{stop: stop, looked: make(chan struct{})}
@@ -258,15 +260,13 @@ func (c *Client) watchLinks() (*linkWatch, error) {
 		go c.pollLinks(ctx, w)
 	}
 	w.waiting++
-	f.all++
-	return w, nil
+	return w, leave, nil
 }
 
 func (c *Client) leaveLinks(w *linkWatch) {
 	f := &c.control.follows
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all--
 	if w.waiting--; w.waiting == 0 {
 		w.stop()
 		delete(f.links, c.account.ID)

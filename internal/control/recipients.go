@@ -180,7 +180,7 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	}
-	u, err := c.control.lists.uploads.Begin(c.account.Partner)
+	u, err := c.beginUpload()
 	if err != nil {
 		return Recipients{}, err
 	}
@@ -364,7 +364,7 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	case stored.List == 0:
 		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignNoRecipients)
 	}
-	u, err := c.control.lists.uploads.Begin(c.account.Partner)
+	u, err := c.beginUpload()
 	if err != nil {
 		return Recipients{}, err
 	}

@@ -27,18 +27,16 @@ type CallerConfig struct {
 	Unseal func(w *puntuale.Webhook, sealed []byte) ([]byte, error)
 	Clock  clock.Clock
 	// Chatwoot sends the events of links to Chatwoot. nil: their deliveries fail.
-	Chatwoot      puntuale.ChatwootCaller
-	Allow         []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
-	Roots         *x509.CertPool // nil: the system's certificates
-	Within        time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
-	MaxConcurrent int            // how many attempts [Caller.Call] makes at the same time; default 32
+	Chatwoot puntuale.ChatwootCaller
+	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
+	Roots    *x509.CertPool // nil: the system's certificates
+	Within   time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
 }
 
 // Caller makes attempts to deliver events. It is safe for concurrent use.
 type Caller struct {
-	cfg   CallerConfig
-	http  http.RoundTripper
-	tests chan struct{} // limits how many attempts Call makes at the same time
+	cfg  CallerConfig
+	http http.RoundTripper
 }
 
 var _ puntuale.WebhookCaller = (*Caller)(nil)
@@ -48,22 +46,12 @@ func NewCaller(cfg CallerConfig) *Caller {
 	if cfg.Within <= 0 {
 		cfg.Within = puntuale.WebhookWithin
 	}
-	if cfg.MaxConcurrent <= 0 {
-		cfg.MaxConcurrent = 32
-	}
-	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots), tests: make(chan struct{}, cfg.MaxConcurrent)}
+	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots)}
 }
 
-// Call makes one attempt; see [puntuale.WebhookCaller]. While [CallerConfig].MaxConcurrent attempts run, Call waits.
+// Call makes one attempt; see [puntuale.WebhookCaller].
 func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.Event) puntuale.DeliveryResult {
 	r := puntuale.DeliveryResult{Webhook: t.ID, Client: e.Client, Seq: e.Seq, State: puntuale.DeliveryFailed, At: c.cfg.Clock.Now()}
-	select {
-	case c.tests <- struct{}{}:
-		defer func() { <-c.tests }()
-	case <-ctx.Done():
-		r.Answer = puntuale.Because(puntuale.ReasonWebhookTimeout).Stored()
-		return r
-	}
 	a := c.attempt(ctx, &t, &e, false)
 	if a.taken() {
 		r.State = puntuale.DeliveryDone

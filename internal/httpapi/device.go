@@ -282,9 +282,16 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	}
 	requested.Faults = *body.refused
 	held, err := d.Take(ctx, requested)
+	if err == nil && len(held) == 0 && wait > 0 {
+		leave, err := d.Wait()
+		if err != nil {
+			return takeAnswer{}, err
+		}
+		defer leave()
+	}
 	for ; err == nil && len(held) == 0 && wait > 0; wait-- {
 		in.pass.LeaveSeat()
-		if !d.Wait(ctx) {
+		if !d.Pause(ctx) {
 			break
 		}
 		if ctx, err = in.pass.Return(ctx); err == nil {

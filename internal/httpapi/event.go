@@ -31,14 +31,21 @@ type eventsAnswer struct {
 // maxFeed is the largest size of the events in one answer, in bytes.
 const maxFeed = 4 << 20
 
-// listEvents reads a client's feed of events. If there are no events, listEvents checks repeatedly until an event comes
-// or until the wait that the caller chose has passed. While it waits, the call has no seat.
+// listEvents reads a client's feed of events. If there are no events, listEvents waits until an event comes, or until
+// the time that the caller chose has passed. While it waits, the call has no seat.
 func (a *api) listEvents(ctx context.Context, c *control.Client, in *call, p *eventsInput) (eventsAnswer, error) {
 	feed, err := a.webhooks.Feed(c, webhook.FeedQuery{After: p.After, Types: p.Types, Limit: p.Limit, Wait: p.Wait, Unknown: in.unknown})
 	if err != nil {
 		return eventsAnswer{}, err
 	}
 	all, next, err := feed.Read(ctx)
+	if err == nil && len(all) == 0 && feed.Wait > 0 {
+		end, err := feed.Begin()
+		if err != nil {
+			return eventsAnswer{}, err
+		}
+		defer end()
+	}
 	for err == nil && len(all) == 0 && feed.Wait > 0 {
 		in.pass.LeaveSeat()
 		if !feed.Pause(ctx) {

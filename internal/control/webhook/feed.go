@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
@@ -24,11 +26,44 @@ type FeedQuery struct {
 // maxWait bounds how long a reader of the feed waits, in seconds.
 const maxWait = 30
 
-// waitEvery is the time between two reads of a reader that waits.
+// waitEvery is the time between two reads of a client's last number while readers of its feed wait.
 const waitEvery = 500 * time.Millisecond
+
+// feedWatches contains the clients whose readers wait for events. For each client, the store is read once, no matter how
+// many readers wait.
+type feedWatches struct {
+	mu      sync.Mutex
+	clients map[puntuale.ClientID]*feedWatch
+}
+
+type feedWatch struct {
+	readers int
+	stop    context.CancelFunc
+	last    int64         // the number of the last event that was seen
+	changed chan struct{} // closed when last changes
+}
+
+// poll reads the client's last number as long as readers wait. If the store cannot be read, poll reports no change.
+func (w *feedWatch) poll(ctx context.Context, mu *sync.Mutex, c clock.Clock, store puntuale.EventStore) {
+	for c.Sleep(ctx, waitEvery) == nil {
+		last, err := store.LastEvent(ctx)
+		mu.Lock()
+		if err == nil && last != w.last {
+			w.last = last
+			close(w.changed)
+			w.changed = make(chan struct{})
+		}
+		mu.Unlock()
+	}
+}
 
 // Feed reads a client's events after a number. It is not safe for concurrent use.
 type Feed struct {
+	all    *Webhooks
+	client *control.Client
+	watch  *feedWatch
+	seen   int64 // the last number at the end of the latest pause; it was read, even if no event had a wanted type
+
 	store puntuale.EventStore
 	cfg   Config
 	after int64
@@ -40,7 +75,7 @@ type Feed struct {
 // Feed checks a request, and returns the feed. Codes: invalid.
 func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	f := request.Faults(q.Unknown)
-	feed := &Feed{store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
+	feed := &Feed{all: d, client: c, store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
 	feed.after = int64(wholeNumber(&f, "after", q.After, 0, puntuale.MaxID, 0))
 	feed.limit = wholeNumber(&f, "limit", q.Limit, 1, request.MaxPageRows, request.PageRows)
 	feed.Wait = time.Duration(wholeNumber(&f, "wait", q.Wait, 0, maxWait, 0)) * time.Second
@@ -81,9 +116,60 @@ func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
 	return all, f.after, nil
 }
 
-// Pause waits before the next read of the feed. It returns false if the waiting time is over or the context ended.
+// Begin counts a reader that begins to wait. The reader must call end. Codes: rate_limited if too many calls of the
+// client wait already.
+func (f *Feed) Begin() (end func(), err error) {
+	leave, err := f.client.Wait()
+	if err != nil {
+		return nil, err
+	}
+	all, id := &f.all.feeds, f.client.ID()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	w := all.clients[id]
+	if w == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		w = &feedWatch{stop: stop, changed: make(chan struct{})}
+		if all.clients == nil {
+			all.clients = map[puntuale.ClientID]*feedWatch{}
+		}
+		all.clients[id] = w
+		go w.poll(ctx, &all.mu, f.cfg.Clock, f.store)
+	}
+	w.readers++
+	f.watch = w
+	return func() {
+		leave()
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if w.readers--; w.readers == 0 {
+			w.stop()
+			delete(all.clients, id)
+		}
+	}, nil
+}
+
+// Pause waits until there is an event that was not read yet. It returns false if the waiting time is over or the
+// context ended.
 func (f *Feed) Pause(ctx context.Context) bool {
-	wait := min(waitEvery, f.Wait)
-	f.Wait -= wait
-	return wait > 0 && f.cfg.Clock.Sleep(ctx, wait) == nil
+	begun := f.cfg.Clock.Now()
+	over, stop := f.cfg.Clock.After(f.Wait)
+	defer stop()
+	for {
+		f.all.feeds.mu.Lock()
+		last, changed := f.watch.last, f.watch.changed
+		f.all.feeds.mu.Unlock()
+		if last > max(f.after, f.seen) {
+			f.seen = last
+			f.Wait -= f.cfg.Clock.Now().Sub(begun)
+			return true
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/semaphore"
 )
 
 // Config contains the parts and settings for [New]. All members except Chatwoot and Public must be set.
@@ -28,12 +29,15 @@ type Config struct {
 	Public   string // the server's own address, to which Chatwoot sends requests; "": none
 }
 
-// Webhooks executes requests about the webhooks of all clients and partners. It has no state, and is safe for
-// concurrent use.
-type Webhooks struct{ cfg Config }
+// Webhooks executes requests about the webhooks of all clients and partners. It is safe for concurrent use.
+type Webhooks struct {
+	cfg   Config
+	tests *semaphore.Semaphore
+	feeds feedWatches
+}
 
 // New returns Webhooks.
-func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
+func New(cfg Config) *Webhooks { return &Webhooks{cfg: cfg, tests: semaphore.New(maxTests)} }
 
 // owner is the part of the store with the webhooks of one client or one partner.
 type owner interface {
@@ -48,20 +52,9 @@ type Owner struct {
 	store  owner
 	client puntuale.ClientID // 0: the webhook owner is a partner
 	zone   *time.Location    // the zone of the periods in requests
-	key    string            // the caller's API key, under which answers with a secret are sealed; "": the request comes from a dashboard
-}
-
-// ForCaller returns the webhooks of the client or partner that owns a key. plain is the key. Codes: forbidden (the
-// client is suspended, or the key is of another kind).
-func (d *Webhooks) ForCaller(caller *control.Caller, plain string) (*Owner, error) {
-	if id, _, err := caller.Partner(); err == nil {
-		return d.OfPartner(id, plain), nil
-	}
-	c, err := caller.Client()
-	if err != nil {
-		return nil, err
-	}
-	return d.OfClient(c, plain)
+	tests  *semaphore.Semaphore
+	shares []semaphore.Holder // the owner's place among those that send tests
+	key    string             // the caller's API key, under which answers with a secret are sealed; "": the request comes from a dashboard
 }
 
 // OfClient returns the webhooks of a client.
@@ -70,12 +63,13 @@ func (d *Webhooks) OfClient(c *control.Client, plain string) (*Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load a client's zone: %w", err)
 	}
-	return &Owner{d.cfg, d.cfg.Tenants.Tenant(c.ID()), c.ID(), zone, plain}, nil
+	return &Owner{d.cfg, d.cfg.Tenants.Tenant(c.ID()), c.ID(), zone, d.tests, c.Holders(ownTests), plain}, nil
 }
 
 // OfPartner returns the webhooks of a partner. They get the events of all the partner's clients.
 func (d *Webhooks) OfPartner(id puntuale.PartnerID, plain string) *Owner {
-	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, plain}
+	own := []semaphore.Holder{{Key: id, Slots: semaphore.FairShare}, {Key: "own", Slots: ownTests}}
+	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, d.tests, own, plain}
 }
 
 // InZone returns the same owner with another zone for the periods in requests.
@@ -315,7 +309,15 @@ func (o *Owner) Overlap(ctx context.Context, id puntuale.WebhookID) (time.Time, 
 	return secret.Until, nil
 }
 
-// Test sends one test event now, and returns the result of the delivery. The webhook may be inactive. Codes: not_found.
+// Bounds of the tests that run at the same time. A receiver may let its test wait for its whole time.
+const (
+	maxTests  = 32
+	ownTests  = 2 // of one client, or of a partner itself; a partner with its clients has a fair share
+	testRetry = 5 * time.Second
+)
+
+// Test sends one test event now, and returns the result of the delivery. The webhook may be inactive. Codes: not_found;
+// rate_limited while too many tests run.
 func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
@@ -325,6 +327,11 @@ func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, e
 	if err != nil {
 		return puntuale.DeliveryResult{}, fmt.Errorf("read the secret of webhook %d: %w", w.ID, err)
 	}
+	leave, ok := o.tests.TryEnter(o.shares...)
+	if !ok {
+		return puntuale.DeliveryResult{}, &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(puntuale.FaultCallTooManyAtOnce), RetryAfter: testRetry}
+	}
+	defer leave()
 	e := puntuale.Event{Client: o.client, Type: puntuale.EventWebhookTest, At: o.cfg.Clock.Now()}
 	return o.cfg.Caller.Call(ctx, puntuale.WebhookTarget{Webhook: w, Secret: secret}, e), nil
 }

@@ -128,7 +128,7 @@ func (p *Permit) begin(ctx context.Context) {
 }
 
 func (p *Permit) patient(ctx context.Context) context.Context {
-	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(p.ends.Done(), p.priority == PriorityPrevent))
+	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(p.ends.Done(), p.priority == PriorityPrevent).WithSeat(p.LeaveSeat))
 }
 
 // LeaveSeat returns the call's seat to the gate, for example while the call's body arrives, because this may take long.
@@ -358,13 +358,11 @@ func (g *Gate) letIn() bool {
 	return false
 }
 
-const faultCallTooManyAtOnce puntuale.ReasonCode = "call.too_many_at_once"
-
 // refuse returns the error for one refused call of the caller.
 func (g *Gate) refuse(c *caller, reason string) error {
 	err := puntuale.Overloaded(g.tally.refused(g.cfg.Now()))
 	if c.CallerKey != (CallerKey{}) && 2*(c.inside+c.waiting) > g.inside+g.waiting {
-		err.Code, err.Reason = puntuale.CodeRateLimited, puntuale.Because(faultCallTooManyAtOnce)
+		err.Code, err.Reason = puntuale.CodeRateLimited, puntuale.Because(puntuale.FaultCallTooManyAtOnce)
 		reason = "caller"
 	}
 	g.cfg.Refused(reason)

@@ -48,6 +48,13 @@ func (s ClientEvents) Events(ctx context.Context, after int64, types puntuale.Ev
 	return all, next, err
 }
 
+func (s ClientEvents) LastEvent(ctx context.Context) (last int64, err error) {
+	if _, err = engine.QueryOne(ctx, s.db.CallReads, `select e.last_seq from event_stream e where e.client_id = $1`, []any{s.client}, &last); err != nil {
+		return 0, engine.PublicError(fmt.Errorf("read the last event: %w", err))
+	}
+	return last, nil
+}
+
 // lookTo returns the last number that one statement searches.
 func (s ClientEvents) lookTo(ctx context.Context, after, last int64) (end int64, err error) {
 	found, err := engine.QueryOne(ctx, s.db.CallReads, `select e.seq from outbox_event e where e.client_id = $1 and e.seq > $2 and e.seq <= $3

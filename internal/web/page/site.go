@@ -114,7 +114,8 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		priority = admission.PriorityRead
 	}
-	// A page request may wait for the store as long as necessary. Only its wait for a seat has a deadline.
+	// A page request may wait for the store as long as necessary. Only its wait for a seat has a deadline. Its actions give
+	// the seat back when they wait for something outside.
 	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.UnknownCaller(r), priority)
 	if err != nil {
 		httpkit.Quieten(r.Context())
@@ -141,7 +142,8 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 		}
 		httpkit.Matched(r.Context(), pattern)
 		s.mux.ServeHTTP(w, r.WithContext(withRequest(r.Context(), v)))
-	})).ServeHTTP(w, r.WithContext(puntuale.WithMemoryGrant(r.Context(), account)))
+	})).ServeHTTP(w, r.WithContext(puntuale.WithAdmissionDeadline(puntuale.WithMemoryGrant(r.Context(), account),
+		puntuale.NewAdmissionDeadline(nil, false).WithSeat(pass.LeaveSeat))))
 }
 
 // unmatched returns the error for a request that matches no route. It distinguishes a path that does not exist from a

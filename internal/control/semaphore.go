@@ -1,0 +1,71 @@
+package control
+
+import (
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control/upload"
+	"puntuale/internal/semaphore"
+)
+
+// Bounds of what callers hold at the same time. A partner with all its clients gets only a fair share of each.
+const (
+	defaultConnections = 4096
+	maxPages           = 1000
+	clientPages        = 40 // open pages of one client
+	clientWaits        = 40 // calls of one client, and of its devices, that wait for something new
+	deviceWaits        = 4
+	maxCommands        = 256
+	clientCommands     = 16 // calls of one client that wait for a session's node
+	maxChecks          = 32
+	clientChecks       = 4
+	shareRetry         = 5 * time.Second
+)
+
+// semaphores keep one caller from taking what the others need: connections, and the store's time.
+type semaphores struct {
+	pages    *semaphore.Semaphore // open pages that receive updates
+	waits    *semaphore.Semaphore // calls that wait for something new
+	commands *semaphore.Semaphore // calls that wait for a session's node
+	checks   *semaphore.Semaphore // checks of campaigns that run
+}
+
+// newSemaphores returns the semaphores of a server with this many connections. All calls that wait together leave some
+// connections to the others.
+func newSemaphores(connections int) semaphores {
+	return semaphores{
+		pages: semaphore.New(min(maxPages, connections/4)), waits: semaphore.New(connections / 2),
+		commands: semaphore.New(maxCommands), checks: semaphore.New(maxChecks),
+	}
+}
+
+// Holders returns the caller's place in a semaphore that all clients share. own is how many slots the client may have.
+func (c *Client) Holders(own int) []semaphore.Holder {
+	return []semaphore.Holder{{Key: c.account.Partner, Slots: semaphore.FairShare}, {Key: c.account.ID, Slots: own}}
+}
+
+// Wait counts a call that begins to wait for something new. The caller must call leave. Codes: rate_limited if too many
+// calls of the client, or of all the partner's clients, wait already.
+func (c *Client) Wait() (leave func(), err error) {
+	return share(c.control.shares.waits, c.Holders(clientWaits)...)
+}
+
+// Wait counts a call that begins to wait for messages, as [Client.Wait] does.
+func (d *Device) Wait() (leave func(), err error) {
+	return share(d.client.control.shares.waits, append(d.client.Holders(clientWaits), semaphore.Holder{Key: d.ID, Slots: deviceWaits})...)
+}
+
+// beginUpload counts one more list that the server reads. Codes: overloaded.
+func (c *Client) beginUpload() (*upload.Upload, error) {
+	own := c.Holders(upload.ClientUploads)
+	return c.control.lists.uploads.Begin(own[0], own[1])
+}
+
+// share takes a slot. Codes: rate_limited.
+func share(s *semaphore.Semaphore, path ...semaphore.Holder) (leave func(), err error) {
+	leave, ok := s.TryEnter(path...)
+	if !ok {
+		return nil, &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(puntuale.FaultCallTooManyAtOnce), RetryAfter: shareRetry}
+	}
+	return leave, nil
+}
