@@ -228,8 +228,6 @@ type AutomationQueue interface {
 	// TakeTriggers takes at most limit due triggers for a node, and returns them oldest first. It leaves out the triggers of
 	// changed contacts, which [DateQueue.TakeContacts] takes.
 	TakeTriggers(ctx context.Context, node NodeID, now time.Time, limit int) ([]TakenTrigger, error)
-	// FailTriggers counts a failed attempt of each trigger. After MaxTriggerAttempts, it sets the trigger aside.
-	FailTriggers(ctx context.Context, all []TakenTrigger) error
 	// AutomatedClients returns those of the given clients that have active rules, with their rules.
 	AutomatedClients(ctx context.Context, ids []ClientID) (map[ClientID]*AutomatedClient, error)
 	// PersonFacts returns the facts that decisions need, by phone.
@@ -244,6 +242,12 @@ type AutomationQueue interface {
 	DropTimers(ctx context.Context, all []AutomationTimer) error
 	// DueTimers returns at most limit due timers, and sets Answered in each.
 	DueTimers(ctx context.Context, now time.Time, limit int) ([]AutomationTimer, error)
+}
+
+// TriggerQueue counts the attempts of triggers.
+type TriggerQueue interface {
+	// FailTriggers counts a failed attempt of each trigger. After MaxTriggerAttempts, it sets the trigger aside.
+	FailTriggers(ctx context.Context, all []TakenTrigger) error
 }
 
 // DateQueue gives runners the dates of contacts.

@@ -500,8 +500,8 @@ type Fleet interface {
 	Join(ctx context.Context, lease time.Duration) (NodeID, error)
 	// Beat prolongs the node's lease. [ErrFenced]: the lease is gone.
 	Beat(ctx context.Context, node NodeID, lease time.Duration) error
-	// Reap removes nodes whose lease ended, and frees their sessions. It returns how many sessions it freed. If a node
-	// has an open claim, only a later call removes the node.
+	// Reap removes nodes whose lease ended, and frees the sessions and triggers of nodes that are gone. It returns how
+	// many sessions it freed. If a node has an open claim, only a later call removes the node.
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)

@@ -18,6 +18,7 @@ import (
 // Queue has the methods of the store that a runner calls.
 type Queue interface {
 	puntuale.AutomationQueue
+	puntuale.TriggerQueue
 	puntuale.DateQueue
 }
 
@@ -164,8 +165,8 @@ func (r *Runner) clients(ctx context.Context, ids []puntuale.ClientID) (map[punt
 	return clients, nil
 }
 
-// attemptFailed counts a failed attempt of triggers, unless only the store or the time is to blame. A trigger that failed
-// too often is set aside, so that it does not come back for ever.
+// attemptFailed counts a failed attempt of triggers, unless the store is away or the time is over. A trigger that
+// failed too often is set aside, so that it does not come back for ever.
 func (r *Runner) attemptFailed(ctx context.Context, cause error, triggers []puntuale.TakenTrigger) {
 	if len(triggers) == 0 || ctx.Err() != nil || puntuale.StoreAway(cause) {
 		return

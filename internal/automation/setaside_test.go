@@ -113,7 +113,7 @@ func TestDeadNodesTriggersAreFree(t *testing.T) {
 func TestBadRuleBlocksNobody(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(w.sequence("testo")))
-		bad := w.rule(puntuale.Trigger{Kind: puntuale.TriggerDate, Field: "scadenza"}, starts(w.sequence("altro")))
+		bad := w.rule(puntuale.Trigger{Kind: puntuale.TriggerDate, Field: "scadenza", Repeat: puntuale.RepeatYearly}, starts(w.sequence("altro")))
 		w.Exec("update automation set actions = '{' where id = $1", bad)
 		w.writes(phone, "ciao")
 		w.round(nil)

@@ -24,7 +24,7 @@ type account struct {
 	cancel context.CancelFunc
 	wake   chan struct{}
 	ended  chan struct{}
-	asking sync.Mutex // at most one goroutine runs checkStatus
+	asking chan struct{} // full while busy: at most one goroutine runs checkStatus
 
 	mu          sync.Mutex
 	client      puntuale.ClientID
@@ -54,7 +54,7 @@ func (c *Connector) newAccount(s puntuale.Session) *account {
 	a := &account{
 		session: s.ID, client: s.Client, clock: c.cfg.Clock, report: c.cfg.Report, pairs: newPairs(), reach: newReach(),
 		log:  c.cfg.Logger.With("session_id", int64(s.ID)),
-		wake: make(chan struct{}, 1), ended: make(chan struct{}), templates: map[string]pausedTemplate{},
+		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), ended: make(chan struct{}), templates: map[string]pausedTemplate{},
 		state: s.LinkOf(), number: s.Link.Number,
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())

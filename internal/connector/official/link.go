@@ -113,8 +113,12 @@ func (c *Connector) keep(a *account) {
 // it requests nothing. It returns how long to wait until the next check. It returns an error only if the store fails or
 // the keys cannot be read.
 func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration, error) {
-	a.asking.Lock()
-	defer a.asking.Unlock()
+	select {
+	case a.asking <- struct{}{}:
+		defer func() { <-a.asking }()
+	case <-ctx.Done():
+		return lookSoon, ctx.Err()
+	}
 	keys, err := c.readKeys(ctx, a)
 	if err != nil {
 		return lookSoon, err

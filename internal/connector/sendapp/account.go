@@ -19,7 +19,7 @@ type account struct {
 	cancel context.CancelFunc
 	wake   chan struct{}  // a value in this channel requests a status check now
 	work   sync.WaitGroup // goroutines that run under ctx
-	asking sync.Mutex     // at most one goroutine asks the gateway about the link
+	asking chan struct{}  // full while busy: at most one goroutine asks the gateway about the link
 
 	mu     sync.Mutex
 	client puntuale.ClientID
@@ -38,7 +38,7 @@ type hook struct{ base, instance, address string }
 func (c *Connector) newAccount(s puntuale.Session) *account {
 	a := &account{
 		session: s.ID, c: c, log: c.cfg.Logger.With("session_id", int64(s.ID)),
-		wake: make(chan struct{}, 1), client: s.Client, state: s.LinkOf(), number: s.Link.Number,
+		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), client: s.Client, state: s.LinkOf(), number: s.Link.Number,
 	}
 	if a.state == puntuale.LinkPairing { // the pairing ran on another node and has ended
 		a.state = puntuale.LinkUnlinked

@@ -75,8 +75,8 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 		return fmt.Errorf("session %d is not open", session)
 	}
 	a.endPairing()
-	a.asking.Lock()
-	defer a.asking.Unlock()
+	a.asking <- struct{}{}
+	defer func() { <-a.asking }()
 	keys, err := c.readKeys(ctx, a)
 	if err != nil || keys == nil {
 		return err
@@ -131,8 +131,12 @@ func (a *account) keep() {
 // checkStatus reads the keys, requests the number's state from the gateway, and reports the result. If checkStatus
 // returns an error, it reported nothing.
 func (c *Connector) checkStatus(ctx context.Context, a *account) error {
-	a.asking.Lock()
-	defer a.asking.Unlock()
+	select {
+	case a.asking <- struct{}{}:
+		defer func() { <-a.asking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if a.pairing() {
 		return nil // the pairing under way reports the state itself
 	}

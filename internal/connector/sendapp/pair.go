@@ -50,8 +50,8 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 		return puntuale.Conflict(faultGatewayQrOnly)
 	}
 	a.endPairing()
-	a.asking.Lock()
-	defer a.asking.Unlock()
+	a.asking <- struct{}{}
+	defer func() { <-a.asking }()
 	keys, err := c.readKeys(ctx, a)
 	switch {
 	case err != nil:
@@ -159,8 +159,8 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 // reportLinked reports a number that was just linked. It reports nothing if the number was unlinked or the keys were
 // replaced meanwhile.
 func (a *account) reportLinked(k puntuale.GatewayKeys, s gatewayStatus) {
-	a.asking.Lock()
-	defer a.asking.Unlock()
+	a.asking <- struct{}{}
+	defer func() { <-a.asking }()
 	ctx, cancel := context.WithTimeout(a.ctx, lookWait)
 	defer cancel()
 	now, err := a.c.readKeys(ctx, a)
@@ -214,8 +214,8 @@ func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text strin
 	}
 	old := k.InstanceID
 	k.InstanceID = ""
-	a.asking.Lock()
-	defer a.asking.Unlock()
+	a.asking <- struct{}{}
+	defer func() { <-a.asking }()
 	if err := a.c.newInstance(ctx, a, k); err != nil {
 		a.log.Warn("a gateway makes no other instance", "error", err)
 		return reasonPairAgain

@@ -57,23 +57,23 @@ func (j scanJSON) Scan(value any) error {
 	return fmt.Errorf("JSON is kept as %T", value)
 }
 
-// ScanFaulty returns the same targets. But if a column cannot be decoded, only fault is set, and the query goes on. So one
-// bad row does not hide all others from the background work of all clients.
+// ScanFaulty returns the same targets. But if a column cannot be decoded, only fault is set, and the query goes on. So
+// one bad row does not hide all others from the background work of all clients.
 func ScanFaulty(fault *error, targets ...any) []any {
 	for i, t := range targets {
 		if s, can := t.(sql.Scanner); can {
-			targets[i] = scanFaulty{s, fault}
+			targets[i] = scanWithFault{s, fault}
 		}
 	}
 	return targets
 }
 
-type scanFaulty struct {
+type scanWithFault struct {
 	into  sql.Scanner
 	fault *error
 }
 
-func (f scanFaulty) Scan(value any) error {
+func (f scanWithFault) Scan(value any) error {
 	if err := f.into.Scan(value); err != nil {
 		*f.fault = err
 	}

@@ -109,9 +109,9 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	return err
 }
 
-// Reap deletes nodes whose lease has ended, and frees the sessions and triggers of nodes that are gone. It skips a node whose row is locked. A later call
-// tries this node again. Such a node may hang during a claim. If Reap waited for the node, the leases of other nodes
-// would end meanwhile. The hanging node keeps its sessions until its row is deleted.
+// Reap deletes nodes whose lease has ended, and frees the sessions and triggers of nodes that are gone. It skips a node
+// whose row is locked. A later call tries this node again. Such a node may hang during a claim. If Reap waited for the
+// node, the leases of other nodes would end meanwhile. The hanging node keeps its sessions until its row is deleted.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (
