@@ -54,6 +54,7 @@ func TestHostileChatwoot(t *testing.T) {
 							linked.Add(1)
 						case a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable:
 							refused.Add(1)
+							<-time.After(100 * time.Millisecond) // hostile callers do not wait as long as Retry-After says
 						default:
 							t.Errorf("a hostile link: %d %s", a.status, a.body)
 							return
