@@ -504,8 +504,8 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
 const ofNamesAndMarks = `(select u.p from $u(p text, e text) union all select u.e from $u(p text, e text))`
 
 // markBlacklisted replaces the person's names in the blacklist by marks. If one name is on the blacklist, the marks of
-// all names are on it afterwards. If a name was not on the blacklist, its mark gets the id of an entry with a minus
-// sign, so lists do not show it. Removing the entry removes this mark, too. marked reports whether this call replaced a
+// all names are on it afterwards. If a name was not on it before, its mark gets the negative id of an entry, and lists do
+// not show it. Removing the entry removes this mark, too. marked reports whether this call replaced a
 // name.
 func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Querier) (marked bool, err error) {
 	type entry struct {
