@@ -2,7 +2,7 @@ package puntuale
 
 import "strings"
 
-// Person is whom a call means. The store adds the names that it knows: the other forms of numbers, and the aliases that
+// Person is the person that a call means. The store adds the names that it knows: the other forms of numbers, and the aliases that
 // networks reported.
 type Person struct {
 	Names []string                 // at least one name, "+…" or an id; several names belong to one person

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A person has one consent state for each purpose, under one name. If an earlier entry stored it under another name, or
-// if an erasure stored it under marks, dropConsent and moveConsent bring it to the name of the present entry ($2). The
+// A person has one consent state for each purpose, under one name. An earlier entry may have stored it under another
+// name, and an erasure under marks. dropConsent and moveConsent bring it to the name of the present entry ($2). The
 // batch contains the other names and all marks. The latest state counts.
 const (
 	dropConsent = `

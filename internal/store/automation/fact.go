@@ -48,13 +48,8 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	for _, p := range phones {
 		all[p] = &puntuale.AutomationFacts{Acted: map[puntuale.AutomationID]time.Time{}, Running: map[puntuale.SequenceID]bool{}}
 	}
-	of := map[string][]string{} // maps each name to the given phones of the same person
-	var names []string
-	if err := alias.Each(ctx, a, clientColumn(client, len(phones)), phones, func(i int, name string) {
-		if of[name] = append(of[name], phones[i]); len(of[name]) == 1 {
-			names = append(names, name)
-		}
-	}); err != nil {
+	of, names, err := phonesByName(ctx, a, client, phones)
+	if err != nil {
 		return nil, err
 	}
 	each := func(name string, do func(f *puntuale.AutomationFacts)) {
@@ -124,6 +119,17 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	return all, readRunning(ctx, a, client, names, wanted.Sequences, func(name string, q puntuale.SequenceID) {
 		each(name, func(f *puntuale.AutomationFacts) { f.Running[q] = true })
 	})
+}
+
+// phonesByName returns all names of the people, and for each name the given phones of the same person.
+func phonesByName(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string) (of map[string][]string, names []string, err error) {
+	of = map[string][]string{}
+	err = alias.Each(ctx, a, clientColumn(client, len(phones)), phones, func(i int, name string) {
+		if of[name] = append(of[name], phones[i]); len(of[name]) == 1 {
+			names = append(names, name)
+		}
+	})
+	return of, names, err
 }
 
 func later(a, b time.Time) time.Time {

@@ -51,7 +51,7 @@ type ClaimBatch struct {
 	erased      int64 // number of erasures when the send permissions were read
 	marked      bool  // at least one item of the claim contains a mark (keyed hash) of its number
 	granted     []grantedRow
-	others      map[int][]string            // other names of the people to whom the messages in granted go
+	others      map[int][]string            // other names of the recipients of the messages in granted
 	returned    map[puntuale.ClientID]int64 // number of credits to give back to each client
 }
 
@@ -286,7 +286,7 @@ func (b *ClaimBatch) findBlocked(ctx context.Context) (err error) {
 	return nil
 }
 
-// messageNames contains names of the people to whom messages go, in one row for each name.
+// messageNames contains names of the recipients of messages, in one row for each name.
 type messageNames struct {
 	refs  []puntuale.MessageRef
 	names []string

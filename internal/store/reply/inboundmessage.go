@@ -592,12 +592,3 @@ func (b *inboundBatch) converse(ctx context.Context) error {
 	}
 	return nil
 }
-
-func (s *Replies) Seen(ctx context.Context, client puntuale.ClientID, mark string) (bool, error) {
-	var n int
-	seen, err := engine.QueryOne(ctx, s.db.CallReads, `select 1 from inbound_seen where client_id = $1 and mark = $2`, []any{client, mark}, &n)
-	if err != nil {
-		return false, engine.PublicError(fmt.Errorf("look whether the network told it before: %w", err))
-	}
-	return seen, nil
-}

@@ -217,6 +217,15 @@ func (t ClientReplies) Answered(ctx context.Context, phone string, at time.Time)
 // keepSeen is how long the store recognises a message that the network reports again.
 const keepSeen = 30 * 24 * time.Hour
 
+func (s *Replies) Seen(ctx context.Context, client puntuale.ClientID, mark string) (bool, error) {
+	var n int
+	seen, err := engine.QueryOne(ctx, s.db.CallReads, `select 1 from inbound_seen where client_id = $1 and mark = $2`, []any{client, mark}, &n)
+	if err != nil {
+		return false, engine.PublicError(fmt.Errorf("look whether the network told it before: %w", err))
+	}
+	return seen, nil
+}
+
 // seenKey is the primary key of a message that a network reported.
 type seenKey struct {
 	client int64

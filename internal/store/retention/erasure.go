@@ -504,9 +504,9 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
 const ofNamesAndMarks = `(select u.p from $u(p text, e text) union all select u.e from $u(p text, e text))`
 
 // markBlacklisted replaces the person's names in the blacklist by marks. If one name is on the blacklist, the marks of
-// all names are on it afterwards. A mark of a name that was not on the blacklist has the id of an entry with a minus
-// sign, so that lists do not show it. Removing the entry removes this mark, too. marked reports whether this call
-// replaced a name.
+// all names are on it afterwards. If a name was not on it before, its mark gets the negative id of an entry, and lists do
+// not show it. Removing the entry removes this mark, too. marked reports whether this call replaced a
+// name.
 func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Querier) (marked bool, err error) {
 	type entry struct {
 		phone             string

@@ -61,7 +61,7 @@ func (c *connection) lookUpNumber(typed []byte) stanza {
 	if !strings.HasPrefix(string(typed), "+") || !strings.HasSuffix(string(typed), "@"+types.LegacyUserServer) || strings.Trim(number, "0123456789") != "" {
 		c.n.misunderstood("a contact %q", typed)
 	}
-	if other, ok := c.n.typedFor(number); ok {
+	if other, ok := c.n.typed[number]; ok { // the caller has locked the network
 		attributes := attrs{"jid": other.account.LID()}
 		if !other.hidden {
 			attributes["pn_jid"] = other.account.JID()
@@ -225,11 +225,4 @@ func (n *Network) Knows(typed string, a *Account, hidden bool) {
 		n.typed = map[string]typedNumber{}
 	}
 	n.typed[digits(typed)] = typedNumber{a, hidden}
-}
-
-func (n *Network) typedFor(number string) (typedNumber, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	t, ok := n.typed[number]
-	return t, ok
 }
