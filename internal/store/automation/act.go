@@ -145,20 +145,17 @@ func (x *ActTransaction) timers(ctx context.Context) error {
 		engine.Column(some, func(act **puntuale.AutomationAct) int64 { return engine.Micros((*act).Timer.Due) }),
 	}
 	there := map[timerKey]bool{}
-	if err := x.A.Query(ctx, `select t.rule_id, t.run_id, case when `+Answered+` then 1 else 0 end
+	if err := x.A.Query(ctx, `select t.rule_id, t.run_id
  from $u(r bigint, i bigint, d bigint) cross join automation_timer t where t.client_id = $1 and t.rule_id = u.r and t.run_id = u.i and t.due_at = u.d for update of t`, []any{x.Client, columns}, func(r engine.Row) error {
 		var k timerKey
-		var answered bool
-		err := r.Scan(&k.rule, &k.run, engine.ScanBool(&answered))
+		err := r.Scan(&k.rule, &k.run)
 		there[k] = true
-		for _, act := range some {
-			if act.Timer.Rule == k.rule && act.Timer.Run == k.run {
-				act.Timer.Answered = answered
-			}
-		}
 		return err
 	}); err != nil {
 		return fmt.Errorf("look for timers: %w", err)
+	}
+	if err := findAnswered(ctx, x.A, engine.Column(some, func(act **puntuale.AutomationAct) *puntuale.AutomationTimer { return (*act).Timer })); err != nil {
+		return err
 	}
 	if _, err := x.A.Exec(ctx, `delete from automation_timer where client_id = $1 and (rule_id, run_id, due_at) in (select u.r, u.i, u.d from $u(r bigint, i bigint, d bigint))`,
 		x.Client, columns); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
@@ -53,20 +54,47 @@ func RemoveTriggers(ctx context.Context, a engine.Querier, all []puntuale.TakenT
 	return nil
 }
 
-// dueTimers reads due timers. It also reads whether the person wrote after a timer was set, under any name of the person.
+// dueTimers reads due timers.
 const dueTimers = `
-select t.client_id, t.rule_id, t.run_id, t.phone, t.since, t.due_at, coalesce(r.session_id, 0), coalesce(r.depth, 0), case when ` + Answered + ` then 1 else 0 end
+select t.client_id, t.rule_id, t.run_id, t.phone, t.since, t.due_at, coalesce(r.session_id, 0), coalesce(r.depth, 0)
 from (select * from automation_timer d where d.due_at <= $1 order by d.due_at limit $2) t left join run r on r.client_id = t.client_id and r.id = t.run_id`
 
-// Answered is an SQL condition: the person of timer t wrote at or after t.since. Reactions and phone calls do not count.
-const Answered = `(exists (select 1 from reply y where y.client_id = t.client_id and y.phone = t.phone and y.own = 0 and y.at >= t.since and y.kind not in ('reaction', 'call'))
- or exists (select 1 from alias g join reply y on y.client_id = g.client_id and y.phone = g.alias
-  where g.client_id = t.client_id and g.phone = t.phone and y.own = 0 and y.at >= t.since and y.kind not in ('reaction', 'call')))`
+// wroteSince finds the timers whose persons wrote at or after a time. Reactions and phone calls do not count.
+const wroteSince = `select distinct u.i from $u(i bigint, c bigint, p text, s bigint) cross join reply y
+where y.client_id = u.c and y.phone = u.p and y.own = 0 and y.at >= u.s and y.kind not in ('reaction', 'call')`
+
+// findAnswered sets the field Answered of timers whose persons wrote since, under any name.
+func findAnswered(ctx context.Context, a engine.Querier, all []*puntuale.AutomationTimer) error {
+	type T = *puntuale.AutomationTimer
+	var places, clients, since []int64
+	var names []string
+	if err := alias.Each(ctx, a, engine.Column(all, func(t *T) int64 { return int64((*t).Client) }), engine.Column(all, func(t *T) string { return (*t).Phone }), func(i int, name string) {
+		places, clients, since = append(places, int64(i)), append(clients, int64(all[i].Client)), append(since, engine.Micros(all[i].Since))
+		names = append(names, name)
+	}); err != nil || len(all) == 0 {
+		return err
+	}
+	for _, t := range all {
+		t.Answered = false
+	}
+	if err := a.Query(ctx, wroteSince, []any{engine.Columns{places, clients, names, since}}, func(r engine.Row) error {
+		var i int
+		err := r.Scan(&i)
+		all[i].Answered = true
+		return err
+	}); err != nil {
+		return fmt.Errorf("look for answers: %w", err)
+	}
+	return nil
+}
 
 func (s *Rules) DueTimers(ctx context.Context, now time.Time, limit int) ([]puntuale.AutomationTimer, error) {
 	all, err := engine.QueryAll(ctx, s.db.DispatchReads, dueTimers, []any{engine.Micros(now), limit}, func(r engine.Row, t *puntuale.AutomationTimer) error {
-		return r.Scan(&t.Client, &t.Rule, &t.Run, &t.Phone, engine.ScanTime(&t.Since), engine.ScanTime(&t.Due), &t.Session, &t.Depth, engine.ScanBool(&t.Answered))
+		return r.Scan(&t.Client, &t.Rule, &t.Run, &t.Phone, engine.ScanTime(&t.Since), engine.ScanTime(&t.Due), &t.Session, &t.Depth)
 	})
+	if err == nil {
+		err = findAnswered(ctx, s.db.DispatchReads, engine.Column(all, func(t *puntuale.AutomationTimer) *puntuale.AutomationTimer { return t }))
+	}
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("look for timers: %w", err))
 	}

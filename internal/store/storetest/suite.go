@@ -46,7 +46,7 @@ var suite = []func(*testing.T, *World){
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testReceiptsAnyOrder, testReceiptLeavesAlone, testReceiptAfterResend,
-	testWindow, testReplyStops, testOptOut, testMarketingNeedsConsent, testCancelMarketing, testSettings, testReplies, testInboundLooks, testInboundGathers, testKeepReplies, testForgetReplies, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testKnownRecipients, testDeparted, testGatewayKeys, testNetworkIDs, testOpenAttempts, testGatewayHealth,
+	testWindow, testReplyStops, testOptOut, testMarketingNeedsConsent, testCancelMarketing, testSettings, testReplies, testInboundLooks, testInboundGathers, testKeepReplies, testForgetReplies, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testNames, testKnownRecipients, testDeparted, testGatewayKeys, testNetworkIDs, testOpenAttempts, testGatewayHealth,
 	testLinkDevice, testTake, testTakeTogether, testHolds, testDedupingDevice, testTakePace, testRepeatBeforeNew, testHeldIsBusy, testPushes, testPushEnds, testPushesTogether,
 	testFeedOnce, testPausedCampaign, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign, testKnownPersons, testSessionLoad, testCharges, testChargesTogether,
 	testMergeContacts, testFindContacts, testLongContacts, testChangeContact, testContactOnce, testContactsTogether, testForgottenContacts, testRemember,
