@@ -181,7 +181,7 @@ func TestErasedWhileRead(t *testing.T) {
 			read <- err
 		}()
 		now := w.DB.Clock.Now()
-		if _, err := w.c.Erase(t.Context(), puntuale.Erasure{Phone: phone, Mark: puntuale.MarkPrefix + "x", Day: puntuale.DateOf(now), Now: now}); err != nil {
+		if _, err := w.c.Erase(t.Context(), puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(string) string { return puntuale.MarkPrefix + "x" }}, Day: puntuale.DateOf(now), Now: now}); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-read; err != nil {

@@ -31,7 +31,7 @@ func TestErasedNumberGetsNothing(t *testing.T) {
 			first := w.start(t, free, time.Hour, now.Add(time.Second))
 			time.Sleep(5 * time.Second)
 			old := w.start(t, blocked, time.Hour, now.Add(time.Hour))
-			if _, err := w.tenant.Erase(t.Context(), puntuale.Erasure{Phone: blocked, Mark: cfg.Mark(w.client, blocked), Day: day, Now: time.Now()}); err != nil {
+			if _, err := w.tenant.Erase(t.Context(), puntuale.Erasure{Person: puntuale.Person{Names: []string{blocked}, Mark: func(name string) string { return cfg.Mark(w.client, name) }}, Day: day, Now: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
 			due := time.Now().Add(10 * time.Second)

@@ -61,7 +61,7 @@ func TestTake(t *testing.T) {
 			if n := w.Int("select count(*) from blacklist where client_id = $1", c.ID); n != 0 {
 				t.Errorf("%d entries in the blacklist: a preference speaks of marketing only", n)
 			}
-			if all, _, err := c.Consents(ctx, phone, mark(c.ID, phone), puntuale.Page{}); err != nil || len(all) != 1 || all[0].Change != puntuale.ConsentWithdraw || all[0].Words != "non vuole" {
+			if all, _, err := c.Consents(ctx, puntuale.Person{Names: []string{phone}, Mark: func(name string) string { return mark(c.ID, name) }}, puntuale.Page{}); err != nil || len(all) != 1 || all[0].Change != puntuale.ConsentWithdraw || all[0].Words != "non vuole" {
 				t.Errorf("the ledger: %+v, %v", all, err)
 			}
 			for _, secret := range []string{phone[1:], "non vuole"} {
