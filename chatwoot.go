@@ -128,6 +128,5 @@ type ChatwootAnswer struct {
 const (
 	FaultChatwootToken   ReasonCode = "chatwoot.token"   // the access token is wrong, or may not create inboxes
 	FaultChatwootMissing ReasonCode = "chatwoot.missing" // there is no such account or inbox
-	FaultChatwootBusy    ReasonCode = "chatwoot.busy"    // another link of the client waits for its Chatwoot server
 	FaultChatwootAnswer  ReasonCode = "chatwoot.answer"  // no answer, or an answer that is not from Chatwoot; {1}: the HTTP status, or 0 without an answer
 )

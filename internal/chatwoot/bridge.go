@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"puntuale"
@@ -37,7 +36,6 @@ type Config struct {
 const (
 	defaultWithin = 30 * time.Second
 	filesAtOnce   = 2
-	linksAtOnce   = 8        // how many links wait for their servers at the same time, one of each client
 	maxFile       = 40 << 20 // the largest reply's file that is sent, in bytes; Chatwoot accepts 40 MB
 )
 
@@ -46,9 +44,6 @@ const (
 type Bridge struct {
 	cfg   Config
 	files chan struct{} // limits how many files are in memory
-
-	mu      sync.Mutex
-	linking map[puntuale.ClientID]bool // clients with a link that waits for its server
 }
 
 var _ puntuale.ChatwootCaller = (*Bridge)(nil)
@@ -56,7 +51,7 @@ var _ puntuale.ChatwootCaller = (*Bridge)(nil)
 // New returns a bridge.
 func New(cfg Config) *Bridge {
 	cfg.Within = cmp.Or(cfg.Within, defaultWithin)
-	return &Bridge{cfg: cfg, files: make(chan struct{}, filesAtOnce), linking: map[puntuale.ClientID]bool{}}
+	return &Bridge{cfg: cfg, files: make(chan struct{}, filesAtOnce)}
 }
 
 // notSent is the answer for an event that is not sent to Chatwoot.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"puntuale"
 	"puntuale/internal/outside"
@@ -23,11 +22,6 @@ const channelAPI = "Channel::Api"
 // MakeInbox makes or changes an inbox; see [puntuale.ChatwootCaller]. A repeat finds the inbox that an earlier call
 // made.
 func (b *Bridge) MakeInbox(ctx context.Context, l puntuale.ChatwootLink, token, name, address string) (int64, error) {
-	leave, err := b.enterLink(l.Client)
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
 	ctx, done := b.cfg.Memory.Charge(ctx, l.Client)
@@ -57,33 +51,12 @@ func (b *Bridge) MakeInbox(ctx context.Context, l puntuale.ChatwootLink, token, 
 			return i.ID, nil
 		}
 	}
-	err = s.call(ctx, http.MethodPost, "/inboxes", map[string]any{"name": name, "channel": channel}, &made)
+	err := s.call(ctx, http.MethodPost, "/inboxes", map[string]any{"name": name, "channel": channel}, &made)
 	if err == nil && made.ID == 0 {
 		err = &refusal{puntuale.ChatwootAnswer{Status: http.StatusBadGateway}}
 	}
 	return made.ID, b.public(err, "body.account_id")
 }
-
-// enterLink lets one link of a client wait for its server, because a server may be slow and its answers long. Codes:
-// rate_limited, overloaded.
-func (b *Bridge) enterLink(client puntuale.ClientID) (leave func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.linking[client]:
-		return nil, &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(puntuale.FaultChatwootBusy), RetryAfter: retryLink}
-	case len(b.linking) >= linksAtOnce:
-		return nil, puntuale.Overloaded(retryLink)
-	}
-	b.linking[client] = true
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.linking, client)
-	}, nil
-}
-
-const retryLink = 5 * time.Second
 
 // public returns the error that a person sees. missing is the location of the fault if the server does not know an id.
 func (b *Bridge) public(err error, missing string) error {

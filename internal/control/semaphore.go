@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"time"
 
 	"puntuale"
@@ -19,6 +20,8 @@ const (
 	clientCommands     = 16 // calls of one client that wait for a session's node
 	maxChecks          = 32
 	clientChecks       = 4
+	maxLinks           = 8 // a Chatwoot server may be slow, and its answers long
+	clientLinks        = 1
 	shareRetry         = 5 * time.Second
 )
 
@@ -28,6 +31,7 @@ type semaphores struct {
 	waits    *semaphore.Semaphore // calls that wait for something new
 	commands *semaphore.Semaphore // calls that wait for a session's node
 	checks   *semaphore.Semaphore // checks of campaigns that run
+	links    *semaphore.Semaphore // links to Chatwoot that wait for their servers
 }
 
 // newSemaphores returns the semaphores of a server with this many connections. All calls that wait together leave some
@@ -35,7 +39,7 @@ type semaphores struct {
 func newSemaphores(connections int) semaphores {
 	return semaphores{
 		pages: semaphore.New(min(maxPages, connections/4)), waits: semaphore.New(connections / 2),
-		commands: semaphore.New(maxCommands), checks: semaphore.New(maxChecks),
+		commands: semaphore.New(maxCommands), checks: semaphore.New(maxChecks), links: semaphore.New(maxLinks),
 	}
 }
 
@@ -48,6 +52,16 @@ func (c *Client) Holders(own int) []semaphore.Holder {
 // calls of the client, or of all the partner's clients, wait already.
 func (c *Client) Wait() (leave func(), err error) {
 	return share(c.control.shares.waits, c.Holders(clientWaits)...)
+}
+
+// BeginLink counts a link to Chatwoot that is made now. The call gives its seat back, because it waits for the Chatwoot
+// server. The caller must call leave. Codes: rate_limited.
+func (c *Client) BeginLink(ctx context.Context) (leave func(), err error) {
+	leave, err = share(c.control.shares.links, c.Holders(clientLinks)...)
+	if err == nil {
+		puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
+	}
+	return leave, err
 }
 
 // Wait counts a call that begins to wait for messages, as [Client.Wait] does.

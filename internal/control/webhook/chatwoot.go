@@ -42,7 +42,8 @@ const (
 // Link sends the session's conversations to Chatwoot from now on. It can also replace the server, the account or the
 // token of an existing link. If Chatwoot refuses the new values, a working link does not change. If an earlier call
 // failed before its end, a repeat finishes it. Codes: forbidden, not_found (the session), invalid (also for values that
-// the Chatwoot server refused), conflict (this server has no public address).
+// the Chatwoot server refused), conflict (this server has no public address), rate_limited (another link of the client
+// waits for its server).
 func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.ChatwootLink, error) {
 	if err := l.client.MayCreate(); err != nil {
 		return puntuale.ChatwootLink{}, err
@@ -59,6 +60,11 @@ func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.C
 	if l.cfg.Public == "" || l.cfg.Chatwoot == nil {
 		return link, puntuale.Conflict(faultChatwootNoPublic)
 	}
+	leave, err := l.client.BeginLink(ctx)
+	if err != nil {
+		return link, err
+	}
+	defer leave()
 	link.Session, link.Client, link.Created = s.ID, l.client.ID(), l.cfg.Clock.Now()
 	token := strings.TrimSpace(r.Token)
 	old, err := l.store.ChatwootLink(ctx, s.ID)
