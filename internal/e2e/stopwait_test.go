@@ -182,7 +182,7 @@ func (w *stopWorld) begin() map[string]*stopCall {
 	ask := func(name, method, path string, body any, want ...string) {
 		calls[name] = w.ask(method, path, w.who.key, body, want)
 	}
-	ask("feed", "GET", "/api/events?wait=30", nil, `200 {"events":[]`)
+	ask("feed", "GET", "/api/events?wait=30&types=campaign.done", nil, `200 {"events":[]`)
 	calls["take"] = w.ask("POST", "/device/take", w.device(), map[string]any{"take": "t1", "wait": 30}, []string{`200 {"messages":[]}`})
 	ask("check", "POST", "/api/campaigns/"+w.checking()+"/check", nil, "200 {")
 	var hook struct{ ID string }
