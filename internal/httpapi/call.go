@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -226,9 +227,10 @@ func (a *api) received(caller *control.Caller, side puntuale.Side, op operation,
 }
 
 // confirmed returns the error for a refused call. The server may have found the client in memory, and the client may
-// have lost its rights since. In this case confirmed returns the refusal for the lost rights.
+// have lost its rights since. In this case confirmed returns the refusal for the lost rights. If the server stops, it
+// cannot ask the store any more.
 func (c *call) confirmed(ctx context.Context, err error) error {
-	if c.client == nil {
+	if c.client == nil || errors.Is(err, puntuale.ErrStopping) {
 		return err
 	}
 	if refused := c.client.Confirm(ctx); refused != nil {
