@@ -449,6 +449,9 @@ var foreignCalls = map[string]foreign{
 		all, _, err := tenant.Events(context.Background(), 0, puntuale.AllEvents, 10, Begin)
 		return all, err
 	},
+	"LastEvent": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.LastEvent(context.Background())
+	},
 	"CloseUnknown": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		theirs, _, err := other.UnknownMessages(context.Background(), puntuale.Page{})
 		if err != nil || len(theirs) != 1 {
