@@ -212,7 +212,7 @@ func TestExportsBreakOff(t *testing.T) {
 		fmt.Fprintf(&numbers, "333%07d\n", i)
 		fmt.Fprintf(&contacts, "333%07d;Anna\n", i)
 	}
-	staff := w.visitor(w.clients[puntuale.Staff])
+	staff := w.visitor(w.clients[puntuale.Owner])
 	if r := staff.upload(w.pages+"/blacklist/import", "file", []byte(numbers.String())); r.status != http.StatusSeeOther {
 		t.Fatal(r.status, r.body)
 	}
@@ -223,7 +223,7 @@ func TestExportsBreakOff(t *testing.T) {
 	w.serveAs(page.Config{Admit: admission.Limits{Gate: gate}})
 	for _, name := range []string{"blacklist", "contacts"} {
 		for _, full := range []bool{false, true} {
-			v := w.visitor(w.clients[puntuale.Staff])
+			v := w.visitor(w.clients[puntuale.Owner])
 			var leave func()
 			var once sync.Once
 			w.written = func() {
