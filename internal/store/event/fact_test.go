@@ -242,7 +242,7 @@ var eventCases = map[string]moveCase{
 		id := s.campaign(1)
 		s.change(id, "", puntuale.CampaignPaused, puntuale.CampaignRunning)
 		s.change(id, "", puntuale.CampaignResuming, puntuale.CampaignPaused)
-		_, _, err := s.w.MoveChunk(context.Background(), s.node, s.ID, id, begin.Add(2*time.Minute), 0, begin.Add(2*time.Minute))
+		_, _, err := s.w.MoveChunk(context.Background(), s.node, s.ID, id, begin.Add(time.Minute), 0, begin.Add(2*time.Minute))
 		s.must(nil, err)
 	}, []string{"campaign.started", "campaign.paused", "campaign.started"}},
 	"campaign pauses by itself": {func(s *eventClient) {
