@@ -211,6 +211,7 @@ func (c *Client) tryOnce(ctx context.Context, method, path string, body io.Reade
 	if err != nil {
 		return err
 	}
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return refused(ctx, response)
 	}

@@ -73,6 +73,7 @@ func (s *server) send(ctx context.Context, method, path string, in body, out any
 	if err != nil {
 		return err //nolint:wrapcheck // the caller reads its kind
 	}
+	defer got.Body.Close()
 	if out == nil || got.StatusCode < 200 || got.StatusCode > 299 {
 		text := outside.Chatwoot.Beginning(ctx, got.Body, puntuale.MaxWebhookAnswer)
 		if got.StatusCode < 200 || got.StatusCode > 299 {

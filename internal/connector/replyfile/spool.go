@@ -46,6 +46,7 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64
 	if err != nil {
 		return nil, Unavailable(errors.New("the network's server cannot be reached")) // err is left out, because its text would contain the address
 	}
+	defer got.Body.Close()
 	body := outside.ReplyFile.Body(r.Context(), got.Body)
 	defer body.Close()
 	switch code := got.StatusCode; {

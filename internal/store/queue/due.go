@@ -225,7 +225,7 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 			}
 			var frozen []puntuale.FrozenStep
 			if json.Unmarshal(text, &frozen) != nil {
-				return nil // these steps count as missing, so that only this run's messages fail
+				return nil //nolint:nilerr // these steps count as missing, so that only this run's messages fail
 			}
 			ref := puntuale.RunRef{Client: puntuale.ClientID(client), ID: puntuale.RunID(id)}
 			for _, i := range placesOf[ref] {

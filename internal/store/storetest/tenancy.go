@@ -491,6 +491,8 @@ func empty(answer any) bool {
 		return v.Len() == 0
 	case reflect.Pointer:
 		return v.IsNil()
+	case reflect.Int64:
+		return v.IsZero()
 	}
 	return false
 }
