@@ -93,7 +93,7 @@ func judgeDelays(t *testing.T, s *server, who tenant) {
 		if p99 <= hostileDelay {
 			return
 		}
-		if took <= hostShare || tries >= maxDisturbed {
+		if tries > 0 && took <= hostShare || tries >= maxDisturbed { // what has no share is late each time
 			t.Errorf("another client's starts: p99 %v", p99)
 			return
 		}

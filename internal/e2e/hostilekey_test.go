@@ -24,6 +24,9 @@ const hostileSlowdown = 4
 func TestHostileKey(t *testing.T) {
 	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {
+		if !long && strings.HasPrefix(database, "postgres") {
+			return // "make long" has this part
+		}
 		s := serve(t, database, "--webhook-allow", "127.0.0.0/8")
 		partner := createPartner(t, database)
 		victim := createTenant(t, s.base, partner, "full", step("{{n}}", 1, "hours"))
@@ -57,7 +60,9 @@ func (m hostileMix) strike(t *testing.T, s *server, victim tenant, window time.D
 	for disturbed := 0; ; disturbed++ {
 		before := quantile(startDelays(t, s, victim, window), 0.99)
 		attackers := m.begin(t)
-		eventually(t, time.Minute, "the attack to begin", func() bool { return attackers.seen().Open >= min(m.Connections, keptConnections)*3/4 })
+		eventually(t, time.Minute, "the attack to begin", func() bool {
+			return attackers.seen().Made[m.Attacks[0].Name] >= min(m.Connections, keptConnections)*3/4
+		})
 		p99 := time.Duration(0)
 		took := hostTook(func() { p99 = quantile(startDelays(t, s, victim, window), 0.99) })
 		seen := attackers.end(t)
@@ -65,7 +70,7 @@ func (m hostileMix) strike(t *testing.T, s *server, victim tenant, window time.D
 		if p99 <= max(hostileDelay, hostileSlowdown*before) {
 			return
 		}
-		if took <= hostShare || disturbed >= maxDisturbed {
+		if disturbed > 0 && took <= hostShare || disturbed >= maxDisturbed { // a pool without shares is late each time
 			t.Errorf("another client's starts: p99 %v, and %v before the attack", p99, before)
 			return
 		}
@@ -134,7 +139,7 @@ func hostilePools(t *testing.T, s *server, partner string) (pools []hostileMix) 
 	add("uploads", many, 1, "PUT /api/campaigns/"+draft+"/recipients HTTP/1.1\nContent-Type: text/csv\nTransfer-Encoding: chunked"+key,
 		"80000\r\nphone\n"+strings.Repeat("+393331234567\n", 37_000), true, false)
 	add("slow bodies", many, 1, "POST /api/sequences HTTP/1.1\nContent-Length: 1048576"+key, strings.Repeat("x", 512<<10), true, false)
-	add("wrong passwords", many, 5, fmt.Sprintf("POST /login HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\nContent-Length: %d", len(form)), form, false, true)
+	add("wrong passwords", many, 5, fmt.Sprintf("POST /login HTTP/1.1\nSec-Fetch-Site: same-origin\nContent-Type: application/x-www-form-urlencoded\nContent-Length: %d", len(form)), form, false, true)
 	add("checks", many, 5, "POST /api/campaigns/"+campaign+"/check HTTP/1.1\nContent-Length: 0"+key, "", false, true)
 	add("starts", many, 50, fmt.Sprintf("POST /api/start/%s HTTP/1.1\nContent-Length: %d%s", attacker.sequence, len(start), key), start, false, true)
 	add("lists", many, 5, "GET /api/messages?limit=1000 HTTP/1.1"+key, "", false, true)
