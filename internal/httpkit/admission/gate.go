@@ -148,6 +148,7 @@ func (p *Permit) Return(ctx context.Context) (context.Context, error) {
 	if p == nil {
 		return ctx, nil
 	}
+	p.LeaveSeat() // a call that still has its seat must not take a second one
 	p.stop()
 	p.begin(ctx)
 	p.gate.mu.Lock()

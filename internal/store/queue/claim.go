@@ -66,6 +66,7 @@ type grantedRow struct {
 	// marked says that the blacklist contains the number's mark. The erasure that wrote the mark closed or stopped all open
 	// messages to the number. So the number was blacklisted before this message was accepted.
 	marked  bool
+	named   bool // the person may have other names
 	refused bool // the message is marketing, and the person did not agree to marketing
 	charged bool // the claim must take a credit for this message
 }
@@ -201,7 +202,9 @@ where message.client_id = u.c and message.id = u.i and message.intent = u.x
  and (u.s = 0 or message.session_id = u.s)
  and message.next_at <= $2 and message.valid_until > $2
 returning message.client_id, message.id, message.due_at, message.attempt,
- message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
+ message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone),
+ exists (select 1 from alias g where g.client_id = message.client_id and g.phone = message.phone)
+ or exists (select 1 from alias g where g.client_id = message.client_id and g.alias = message.phone), ` + erasures
 
 // BlockedMessages finds messages to people who are in the blacklist under another name, or under a mark. It runs only
 // for messages to people with other names, and for clients with erased persons.
@@ -217,8 +220,8 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 	seen := b.erased
 	var client, id, due, attempt int64
 	var purpose puntuale.Purpose
-	var blocked bool
-	target := []any{&client, &id, &due, &attempt, &purpose, &blocked, &seen}
+	var blocked, named bool
+	target := []any{&client, &id, &due, &attempt, &purpose, &blocked, &named, &seen}
 	err := b.A.Query(ctx, ClaimMessages, []any{b.Token, engine.Micros(b.Now), engine.Columns{
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Client) }),
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).ID) }),
@@ -232,6 +235,7 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 		g := grantedRow{due: due, attempt: int(attempt), purpose: purpose, blocked: blocked}
 		g.MessageRef = puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(id)}
 		g.index = index[g.MessageRef]
+		g.named = named || puntuale.OtherForm(b.Messages[g.index].Phone) != ""
 		g.charged = b.Messages[g.index].Intent == 0 && b.permissions[g.Client].Credits != nil
 		b.granted = append(b.granted, g)
 		return nil
@@ -251,16 +255,12 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 
 // findBlocked finds the messages to people who are in the blacklist under another name, or under a mark. It sets the
 // fields marked and blocked of their rows in granted.
-func (b *ClaimBatch) findBlocked(ctx context.Context) (err error) {
+func (b *ClaimBatch) findBlocked(ctx context.Context) error {
 	if len(b.granted) == 0 {
 		return nil
 	}
-	if b.others, err = alias.Others(ctx, b.A, engine.Column(b.granted, func(g *grantedRow) int64 { return int64(g.Client) }),
-		engine.Column(b.granted, func(g *grantedRow) string { return b.Messages[g.index].Phone })); err != nil {
+	if err := b.findOthers(ctx); err != nil || !b.marked && len(b.others) == 0 {
 		return err
-	}
-	if !b.marked && len(b.others) == 0 {
-		return nil
 	}
 	names := messageNames{}
 	places := map[puntuale.MessageRef]int{}
@@ -284,6 +284,28 @@ func (b *ClaimBatch) findBlocked(ctx context.Context) (err error) {
 		return fmt.Errorf("look for other names in the blacklist: %w", err)
 	}
 	return nil
+}
+
+// findOthers finds the other names of the recipients who have any. Most recipients have none, so most claims execute no
+// statement for this.
+func (b *ClaimBatch) findOthers(ctx context.Context) error {
+	var places []int
+	var clients []int64
+	var phones []string
+	for i, g := range b.granted {
+		if g.named {
+			places, clients, phones = append(places, i), append(clients, int64(g.Client)), append(phones, b.Messages[g.index].Phone)
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	found, err := alias.Others(ctx, b.A, clients, phones)
+	b.others = make(map[int][]string, len(found))
+	for i, names := range found {
+		b.others[places[i]] = names
+	}
+	return err
 }
 
 // messageNames contains names of the recipients of messages, in one row for each name.
