@@ -72,9 +72,10 @@ func ask(ctx context.Context, asker *http.Client, url string) error {
 	if err != nil {
 		return err
 	}
+	defer response.Body.Close()
 	var problem struct{ Title, Detail string }
 	if response.StatusCode == http.StatusOK {
-		return response.Body.Close()
+		return nil
 	}
 	_ = outside.Command.Decode(ctx, response.Body, &problem) // without a body, the command reports only the status
 	return errors.New(cmp.Or(problem.Detail, problem.Title, response.Status))

@@ -93,6 +93,7 @@ func askLink(ctx context.Context, asker *http.Client, method, url, key string, b
 	if err != nil {
 		return v, err
 	}
+	defer response.Body.Close()
 	_ = outside.Command.Decode(ctx, response.Body, &v) // if there is no body, the status is enough
 	if response.StatusCode != http.StatusOK {
 		return v, errors.New(cmp.Or(v.Problem, response.Status))

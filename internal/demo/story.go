@@ -201,6 +201,7 @@ func (d *Story) call(ctx context.Context, key, path string, body, answer any) er
 	if err != nil {
 		return fmt.Errorf("call %s: %w", path, err)
 	}
+	defer response.Body.Close()
 	text, err := outside.Command.Read(ctx, response.Body)
 	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", path, err)

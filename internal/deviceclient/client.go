@@ -226,6 +226,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	if err != nil {
 		return err
 	}
+	defer response.Body.Close()
 	text, err := outside.Command.Read(ctx, response.Body)
 	switch {
 	case response.StatusCode == http.StatusUnauthorized && c.token != "":

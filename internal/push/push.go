@@ -123,6 +123,7 @@ func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.Push
 	if err != nil {
 		return puntuale.PushFailed, 0, withoutAddress(err)
 	}
+	defer answer.Body.Close()
 	outside.Push.Beginning(ctx, answer.Body, 0) // the status is enough
 	switch {
 	case answer.StatusCode >= 200 && answer.StatusCode < 300:

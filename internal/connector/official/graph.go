@@ -83,6 +83,7 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	case err != nil:
 		return bare(err)
 	}
+	defer got.Body.Close()
 	text, err := outside.Graph.Read(ctx, got.Body)
 	if err != nil {
 		return fmt.Errorf("read Meta's answer: %w", err)

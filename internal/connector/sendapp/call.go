@@ -79,6 +79,7 @@ func (c *Connector) call(ctx context.Context, a *account, k puntuale.GatewayKeys
 	case err != nil:
 		return answer{}, bare(err)
 	}
+	defer response.Body.Close()
 	a.mu.Lock()
 	client := a.client
 	a.mu.Unlock()
