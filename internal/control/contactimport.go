@@ -104,7 +104,6 @@ var yes = []string{"1", "si", "sì", "s", "yes", "y", "true", "vero", "x", "ok"}
 
 const (
 	maxRefusedLines = 1000
-	importRows      = 1000    // how many contacts one transaction stores
 	importBytes     = 4 << 20 // how many bytes of cells one transaction stores
 )
 
@@ -204,7 +203,7 @@ func (x *contactReading) read(ctx context.Context) (err error) {
 			continue
 		}
 		x.add(row)
-		if len(x.rows) == importRows || x.bytes > importBytes {
+		if len(x.rows) == listChunk || x.bytes > importBytes {
 			if err := x.flush(ctx); err != nil {
 				return err
 			}

@@ -43,8 +43,8 @@ type newList struct {
 	more    int // the number of further faults, which are not listed
 }
 
-// listChunk is how many rows one transaction stores.
-const listChunk = 5000
+// listChunk is how many rows one transaction stores. Calls wait for the transaction that runs, so it must be short.
+const listChunk = 1000
 
 func (x *newList) read(ctx context.Context, mapping string) error {
 	first, err := x.guess(ctx, mapping)

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// proxy connects a server with PostgreSQL. It acts like a network that can fail.
+// proxy connects a server with PostgreSQL, or a browser with a server. It acts like a network that can fail.
 type proxy struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
@@ -48,20 +48,28 @@ func newProxy(t *testing.T, database string) *proxy {
 	if dir := query.Get("host"); strings.HasPrefix(dir, "/") {
 		network, target = "unix", fmt.Sprintf("%s/.s.PGSQL.%s", dir, query.Get("port"))
 	}
-	p := &proxy{dial: func() (net.Conn, error) { return net.Dial(network, target) }, open: map[net.Conn]bool{}}
-	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	p := listen(t, func() (net.Conn, error) { return net.Dial(network, target) })
+	query.Del("host")
+	query.Del("port")
+	address.Host, address.RawQuery = p.listener.Addr().String(), query.Encode()
+	p.address = address.String()
+	return p
+}
+
+// listen returns a proxy for connections that dial opens.
+func listen(t *testing.T, dial func() (net.Conn, error)) *proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
+	p := &proxy{listener: listener, dial: dial, open: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		p.listener.Close()
 		p.reset()
 		p.heal()
 		p.reset()
 	})
-	query.Del("host")
-	query.Del("port")
-	address.Host, address.RawQuery = p.listener.Addr().String(), query.Encode()
-	p.address = address.String()
 	go func() {
 		for {
 			client, err := p.listener.Accept()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"puntuale"
@@ -93,6 +94,7 @@ type uploadReader struct {
 var archiveMark = []byte("PK")
 
 func (u *uploadReader) Read(p []byte) (int, error) {
+	runtime.Gosched() // short calls run first: reading a list may keep a processor busy for seconds
 	n, err := u.r.Read(p)
 	if left := len(archiveMark) - len(u.first); left > 0 {
 		u.first = append(u.first, p[:min(n, left)]...)
