@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"fmt"
 	"time"
 )
@@ -190,27 +189,6 @@ type ClientPatch struct {
 	// computed times, such as the time of the next refill. The store locks the client's row before it calls Derive, and
 	// may call Derive more than once. nil: no times change.
 	Derive func(Client) Client
-}
-
-// OverviewStore shows a partner the status of its clients, without reading the contents of messages.
-type OverviewStore interface {
-	// FindClients lists clients by name. Codes: invalid (the cursor).
-	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
-
-	// Pulses returns the status of each client on the client's day in the argument days. It leaves out clients of other
-	// partners.
-	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
-
-	// ClientNames returns the names of clients. It leaves out deleted clients, and clients of other partners.
-	ClientNames(ctx context.Context, ids []ClientID) (map[ClientID]string, error)
-
-	// Expiring returns at most limit clients whose last day of service is in the given range of days. The first and the
-	// last day of the range belong to it. The clients are sorted by this day, then by name.
-	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
-
-	// Totals returns for each day how many messages were sent, failed or are still to be sent, oldest day first. Days
-	// are in the client's zone. Client 0 means all clients of the partner. Days without messages are left out.
-	Totals(ctx context.Context, client ClientID, from, to Date, now time.Time) ([]DayTotal, error)
 }
 
 // ClientFilter narrows a list of clients; zero values select everything.

@@ -251,27 +251,6 @@ func (a Action) Step() Step {
 // person may get in 24 hours.
 func (a Action) CountsForLimit() bool { return a.Kind == ActionStart || a.Kind == ActionSend }
 
-// AutomationStore stores the rules of a client. Every method may return not_found.
-type AutomationStore interface {
-	// CreateAutomation stores a rule, which must pass the function Check of package automation. The argument o may be
-	// nil; its function Answer gets the AutomationID. If the rule is active, facts that are stored later can trigger
-	// it. The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault at each
-	// sequence, session or template that does not exist.
-	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
-	// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule already planned for
-	// dates do not change. Codes: invalid (as for CreateAutomation; also at body.trigger.kind, if the kind is
-	// different); precondition_failed.
-	UpdateAutomation(ctx context.Context, a Automation, known ...Version) error
-	Automation(ctx context.Context, id AutomationID) (Automation, error)
-	Automations(ctx context.Context) ([]Automation, error) // sorted by id; at most MaxAutomations
-	// DeleteAutomation deletes a rule and its log. Runs that the rule started continue.
-	DeleteAutomation(ctx context.Context, id AutomationID) error
-	// Firings lists the log of a rule, newest first. Codes: invalid (the cursor).
-	Firings(ctx context.Context, id AutomationID, p Page) ([]Firing, string, error)
-	// AutomationFacts returns the facts about a person that a rule's decision needs.
-	AutomationFacts(ctx context.Context, phone string, wanted WantedFacts, now time.Time) (AutomationFacts, error)
-}
-
 // Firing is one line of a rule's log. The rule acted, or it did not act although the trigger matched.
 type Firing struct {
 	ID         int64
@@ -352,22 +331,6 @@ type HookCall struct {
 	Payload    []byte
 	Form       bool
 	At         time.Time
-}
-
-// HookTenant shows a client its hooks, and changes their secrets. Codes: not_found (there is no such rule, or its
-// trigger is not a hook).
-type HookTenant interface {
-	Hook(ctx context.Context, id AutomationID) (Hook, error)
-	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the old address stops working immediately
-}
-
-// PersonFirings reads what automations stored about one person, under all names of the person. An erasure removes these
-// data.
-type PersonFirings interface {
-	// FiringsOf returns the lines about the person in the logs of all rules, newest first. Codes: invalid (the cursor).
-	FiringsOf(ctx context.Context, phone string, p Page) ([]Firing, string, error)
-	// PayloadsOf returns the hooks whose last payload is about the person, at most MaxAutomations.
-	PayloadsOf(ctx context.Context, phone string) ([]Hook, error)
 }
 
 // HookStore stores calls of hooks.

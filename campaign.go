@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"time"
 )
 
@@ -292,62 +291,6 @@ type CampaignStart struct {
 	Now     time.Time
 }
 
-// CampaignStore stores a client's campaigns. Every method may return not_found, besides the codes that it names.
-type CampaignStore interface {
-	// CreateCampaign stores a new campaign, and gives it the list that it names. The argument o may be nil; its function
-	// Answer gets the CampaignID. Codes: quota_reached beyond MaxOpenCampaigns; cap_reached if the call also starts the
-	// campaign, and the cap of this day allows no start.
-	CreateCampaign(ctx context.Context, c Campaign, day Date, o *Idempotency) (CampaignID, error)
-	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict (the campaign
-	// is not editable).
-	UpdateCampaign(ctx context.Context, c Campaign) error
-	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
-	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error) // newest first; code invalid: the cursor is wrong
-	// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the
-	// delivery receipts of each message, which takes about a second for 1,000,000 messages.
-	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
-	// ChangeCampaign changes a campaign's state, and notes the change in the audit log. If the new state holds messages
-	// back, no message of the campaign is claimed after ChangeCampaign returns. Codes: conflict (the state is not one
-	// of From).
-	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
-	// StartCampaign makes a ready campaign running, notes the start in the audit log and counts the call, in one
-	// transaction. If the campaign already started with the same digest, nothing changes and no call is counted.
-	// Codes: conflict, cap_reached.
-	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
-}
-
-// RecipientStore stores the recipients of campaigns, in lists. Codes: not_found.
-type RecipientStore interface {
-	// NewList begins a list that belongs to no campaign yet. If no campaign uses a list, the store deletes the list one
-	// hour after the last row was added.
-	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
-	// AddRecipients appends at most MaxInline rows in one transaction. It reads only the phone, line and cells of
-	// each row. It also stores the columns and the mapping of l. l.Size must be the size of the stored list;
-	// otherwise nothing is stored. If the list is in use, AddRecipients deletes the campaign's check. Codes: invalid
-	// beyond MaxRecipients; conflict (wrong size, the campaign now uses another list, or the campaign is not editable).
-	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
-	// UseList makes a new list the current list of a campaign, and deletes the check. The campaign must still have the
-	// list and the number of recipients that the caller read. Codes: conflict (it has not, or is not editable).
-	UseList(ctx context.Context, was Campaign, list ListID) error
-	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
-	// Recipients lists at most limit rows after a cursor, in the order of the list.
-	Recipients(ctx context.Context, list ListID, f RecipientFilter, after int64, limit int) ([]Recipient, error)
-}
-
-// CheckStore has the methods that the check of a campaign, and the retry of failed messages, use.
-type CheckStore interface {
-	// ChangeCheck stores what a running check has found so far: the rows whose state or reason changed. The call also
-	// shows that the check is alive. The time at which a check began identifies the check. Codes: conflict if another
-	// check replaced this check.
-	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
-	// FailedOfCampaign lists failed messages, sorted by id. It begins with the first id that is larger than the
-	// argument after, and limit is how many it lists at most. It includes messages with an uncertain outcome only if
-	// uncertain is true.
-	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
-	// Running returns which of the given phones have pending messages of the sequence.
-	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)
-}
-
 // CheckProgress is what a check found since it last stored its progress. In the last progress of a check, Over is true.
 type CheckProgress struct {
 	Alive   time.Time // stored time of the check's last progress
@@ -355,34 +298,6 @@ type CheckProgress struct {
 	Changed []Recipient
 	Check   CampaignCheck
 	Over    bool // the check has ended: the campaign becomes ready
-}
-
-// CampaignFeeder has the methods that feed campaigns. They work for all tenants.
-type CampaignFeeder interface {
-	// FedCampaigns returns the campaigns that are running, resuming or being cancelled, if the node owns their
-	// sessions.
-	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
-	// CountAhead counts the session's recipients whose first message was not attempted yet, and is due at or before the
-	// time in the argument end. It stops counting at CampaignAhead.
-	CountAhead(ctx context.Context, session SessionID, end time.Time) (int, error)
-	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
-	// if the campaign is not running, or if the campaign's cursor has moved since the chunk was read. It leaves out
-	// recipients that changed since then. [ErrFenced]: the lease is gone.
-	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
-	// Canary looks at the first step's message to each fed recipient, and counts these messages by state.
-	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
-	// MoveChunk delays messages and their deadlines by the time for which the campaign's pause held them. It delays only
-	// the deadline of a message whose due time comes from a date field. It does the same for a message that a person sent
-	// again during the pause. MoveChunk begins after the given cursor, changes the messages of a limited number of
-	// recipients, and returns the next cursor. After the last recipient, it sets the campaign to running. The result done
-	// is true after this, and also if the campaign is not in the resumption that began at the time resumed.
-	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, resumed time.Time, after int64, now time.Time) (next int64, done bool, err error)
-	// CancelChunk cancels a limited number of messages. When no message is left, it makes the campaign cancelled. The
-	// result done is true after this, and also if the campaign is not being cancelled any more.
-	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
-	// FinishCampaign ends a running campaign if every recipient was fed or refused, and every message has ended or is
-	// uncertain.
-	FinishCampaign(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 }
 
 // FedCampaign is a campaign with facts about its session.

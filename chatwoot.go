@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // ChatwootLink joins a session with an inbox of Chatwoot, in which a client's people answer together. Messages from
@@ -72,36 +71,6 @@ const ChatwootWebhooks = "/webhooks/chatwoot/"
 // webhook's id. Every node can compute this hash, so nothing stores it. The argument hash is the vault's method Mark.
 func (id WebhookID) ChatwootPath(hash func(purpose string, parts ...string) string) string {
 	return ChatwootWebhooks + id.String() + "/" + hash("webhook of Chatwoot", id.String())
-}
-
-// ChatwootStore stores a client's links. A session has at most one link.
-type ChatwootStore interface {
-	// LinkChatwoot creates the session's link: inactive, and without an inbox. If the session has a link already,
-	// LinkChatwoot replaces the link's address, account and token. The argument token is sealed for the purpose
-	// [SealedWebhook], at [Webhook.SealPlace]. Codes: not_found (the session).
-	LinkChatwoot(ctx context.Context, l ChatwootLink, token []byte, now time.Time) (ChatwootLink, error)
-	// FinishChatwoot stores the inbox and makes the link active. Codes: not_found.
-	FinishChatwoot(ctx context.Context, id WebhookID, inbox int64) (ChatwootLink, error)
-	ChatwootLink(ctx context.Context, session SessionID) (ChatwootLink, error) // code not_found
-	// UnlinkChatwoot deletes the link and all data that is stored for it. Codes: not_found.
-	UnlinkChatwoot(ctx context.Context, session SessionID) error
-}
-
-// ChatwootConversations has the methods that deliver events to Chatwoot and handle Chatwoot's requests.
-type ChatwootConversations interface {
-	// ChatwootTarget returns a finished link with its sealed token. The link may be inactive. Codes: not_found.
-	ChatwootTarget(ctx context.Context, id WebhookID) (WebhookTarget, error)
-	// ChatwootConversation returns what a link stores about a person, or the zero value if it stores nothing.
-	ChatwootConversation(ctx context.Context, id WebhookID, client ClientID, phone string) (ChatwootConversation, error)
-	// ChatwootPerson returns the phone of the person in a conversation. It returns "" if the link does not know the
-	// conversation.
-	ChatwootPerson(ctx context.Context, id WebhookID, conversation int64) (string, error)
-	// StoreChatwootConversation stores c, except whether the conversation is assigned to an agent.
-	StoreChatwootConversation(ctx context.Context, c ChatwootConversation) error
-	// AssignChatwoot stores whether an agent is assigned to the person's conversation now. While an agent is assigned,
-	// automations do not act for the person. If the link has no inbox, or if the client does not know the person,
-	// AssignChatwoot changes nothing.
-	AssignChatwoot(ctx context.Context, id WebhookID, client ClientID, phone string, assigned bool, now time.Time) error
 }
 
 // ChatwootCaller sends requests to Chatwoot servers.

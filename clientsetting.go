@@ -1,7 +1,5 @@
 package puntuale
 
-import "context"
-
 // KeepReplies says which replies the server stores for a client.
 type KeepReplies string
 
@@ -65,10 +63,4 @@ type SettingsPatch struct {
 	OptOutAnswer  *string
 	TakeoverHours *int
 	AutomatedMost *int
-}
-
-// SettingStore stores the settings of a client.
-type SettingStore interface {
-	Settings(ctx context.Context) (ClientSettings, error)
-	UpdateSettings(ctx context.Context, p SettingsPatch) (ClientSettings, error)
 }

@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 )
@@ -101,34 +100,3 @@ const (
 
 // SealPlace returns the place name that the vault needs to seal data of the session.
 func (id SessionID) SealPlace() string { return "session " + id.String() }
-
-// CommandStore gives commands. It is part of a [Tenant].
-type CommandStore interface {
-	// GiveCommand stores a command. It ignores c.Client, c.ID and c.Taken. Codes: not_found (the session), busy (too
-	// many commands of the session wait for an answer).
-	GiveCommand(ctx context.Context, c Command) (CommandID, error)
-
-	// CommandAnswer returns the sealed answer, or nil if the command has none yet. Codes: not_found if the command or
-	// its answer expired.
-	CommandAnswer(ctx context.Context, id CommandID, now time.Time) ([]byte, error)
-}
-
-// LinkStore has the methods with which a node reads the commands of its sessions, answers them, and writes links. Each
-// method checks that the node owns the session; if it does not, the method writes nothing. [ErrFenced]: the lease is
-// gone, and nothing was written.
-type LinkStore interface {
-	// OpenCommands returns the commands of the node's sessions that have no answer and have not expired, sorted by
-	// id. The node may call it every second, because it only reads.
-	OpenCommands(ctx context.Context, node NodeID, now time.Time) ([]Command, error)
-
-	// TakeCommand marks a command as taken by the node. The store may delete the command after the time expiresAt.
-	// TakeCommand returns false if the command has an answer, has expired, or belongs to another node now.
-	TakeCommand(ctx context.Context, node NodeID, id CommandID, now, expiresAt time.Time) (bool, error)
-
-	// AnswerCommand stores the sealed answer to a command. The store may delete the answer after the time expiresAt.
-	AnswerCommand(ctx context.Context, node NodeID, id CommandID, answer []byte, now, expiresAt time.Time) error
-
-	// SetLinks stores the links of sessions. If a state changed and the link's Since is zero, SetLinks stores now as
-	// Since.
-	SetLinks(ctx context.Context, node NodeID, now time.Time, links map[SessionID]Link) error
-}

@@ -166,13 +166,3 @@ type SandboxMessage struct {
 	Copies      int  // how often the message arrived under this connector id; the recipient sees it once
 	Blanked     bool // Content was removed; if the person was erased, Phone was also removed
 }
-
-// SandboxLedger is the simulated network's own record of what it received. It is separate from the message rows.
-type SandboxLedger interface {
-	// Receive stores the message on disk before it returns. If the client's ledger already contains the connector id,
-	// Receive only counts one more copy. Many goroutines may call Receive at the same time; the store commits their
-	// writes together.
-	Receive(ctx context.Context, m SandboxMessage) error
-	// Received reports whether the client's ledger contains a message under a connector id.
-	Received(ctx context.Context, client ClientID, connectorID string) (bool, error)
-}

@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"time"
 )
 
@@ -113,30 +112,4 @@ type ConsentResult struct {
 type ConsentStatus struct {
 	Change ConsentChange
 	At     time.Time
-}
-
-// ConsentStore stores the ledger of consent.
-type ConsentStore interface {
-	// AddConsent adds a change to the ledger and counts one call. The cap never refuses this call. The argument o may
-	// be nil; its function Answer gets the Consent.
-	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
-
-	// AddConsents adds many changes, 200 in a transaction, and counts no call. After a failure the caller may repeat
-	// the call. The ledger then contains two entries for a change that the first call stored, unless the change has a
-	// ReplyMark.
-	AddConsents(ctx context.Context, all []ConsentEntry) error
-
-	// Consents lists the entries of all names of one person and of their marks, oldest first. Without names it lists the
-	// entries of all persons. Codes: invalid (the cursor).
-	Consents(ctx context.Context, of Person, p Page) ([]Consent, string, error)
-
-	// CancelMarketing cancels the pending marketing messages to all names of the person, in several transactions. It
-	// returns how many messages it cancelled.
-	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
-
-	// MarketingRefused returns which of the given phones belong to people who must get no marketing now.
-	MarketingRefused(ctx context.Context, phones []string, mark func(name string) string) (map[string]bool, error)
-
-	// ConsentStatuses returns a person's present consent for each purpose. The entries are found by all names and marks.
-	ConsentStatuses(ctx context.Context, of Person) (map[Purpose]ConsentStatus, error)
 }

@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"maps"
 	"regexp"
 	"slices"
@@ -149,37 +148,6 @@ type MergedContacts struct {
 	Added, Changed int
 }
 
-// ContactStore changes a client's contacts.
-type ContactStore interface {
-	// MergeContacts adds contacts. If the list already has a contact with the same phone, it merges the two contacts
-	// with [Contact.Merge]. A merge that changes nothing writes nothing. A contact is refused if the list is full
-	// ([MaxContacts], exact under any concurrency), or if the contact would exceed a limit. Codes if m.Day is set:
-	// quota_reached; invalid (too many fields or tags).
-	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
-	// UpdateContact changes a contact and counts one call. The cap never refuses the call. Codes: not_found; invalid
-	// (too many fields or tags).
-	UpdateContact(ctx context.Context, id ContactID, p ContactPatch, day Date, now time.Time) (Contact, error)
-	// DeleteContact deletes a contact and counts one call. The cap never refuses the call. Codes: not_found.
-	DeleteContact(ctx context.Context, id ContactID, day Date) error
-	// CountCall counts one call for an import, because an import takes several transactions. The cap never refuses
-	// it.
-	CountCall(ctx context.Context, day Date) error
-}
-
-// ContactLists read a client's contacts.
-type ContactLists interface {
-	// Contacts lists contacts by id. If the filter has words of a name, or the beginning of a number, the order may
-	// be by name or number. A page may be shorter than asked, even empty: it has at most 4 MiB, and Contacts reads at
-	// most 3,000 contacts for it. Contacts uses only the ten longest words of a name. Codes: invalid (the cursor).
-	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
-
-	Contact(ctx context.Context, id ContactID) (Contact, error)                     // code not_found
-	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error) // finds a contact by its number
-	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)    // the existing contacts of at most 1,000 phones, by phone
-	CountContacts(ctx context.Context, f ContactFilter, limit int) (int, error)     // stops counting at limit
-	ContactTags(ctx context.Context) (map[string]int, error)                        // how many contacts have each tag; at most 1,000 tags
-}
-
 // CalledRun contains the data of a run from which a contact can be made.
 type CalledRun struct {
 	ID      RunID
@@ -210,22 +178,4 @@ const MaxPersonID = 135
 // changes.
 func IsPersonID(recipient string) bool {
 	return len(recipient) <= MaxPersonID && personID.MatchString(recipient)
-}
-
-// KnownPersons remembers which people a session of type Socket knows. A session knows a person who wrote to it or got a
-// message from it. WhatsApp may ban a number that writes to people that its session does not know.
-type KnownPersons interface {
-	// Knows reports whether the person or group wrote to the session, or got a message from it.
-	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
-
-	// NoteKnown stores since when the session knows a person. At this time the network first accepted a message to the
-	// person, or the person first wrote. Only the first call for a person changes something.
-	NoteKnown(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
-
-	// MetSince returns when the session wrote for the first time to people who had not written before, the latest
-	// first. It returns no time before the argument since, and at most limit times.
-	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, limit int) ([]time.Time, error)
-
-	// SessionsThere returns which of the given sessions still exist.
-	SessionsThere(ctx context.Context, sessions []SessionID) (map[SessionID]bool, error)
 }

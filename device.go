@@ -94,49 +94,6 @@ const (
 	ReportLate     ReportResult = "late"  // the outcome was decided before the report came, or there is no attempt with this token
 )
 
-// DeviceTenant stores the devices of a client's sessions. It is part of a [Tenant].
-type DeviceTenant interface {
-	// OfferDevice stores a new code that links a device to the session, and deletes the earlier code. The argument mark
-	// is the keyed hash of the code. Codes: not_found, conflict (the session has [MaxDevices] devices).
-	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, expiresAt time.Time) error
-
-	// Devices lists the session's devices, sorted by id.
-	Devices(ctx context.Context, session SessionID) ([]Device, error)
-
-	// UnlinkDevices unlinks one device, or with device 0 all devices of the session. It also deletes the session's
-	// linking code. Messages that these devices hold become uncertain. Codes: not_found (the session, or the device).
-	UnlinkDevices(ctx context.Context, session SessionID, device DeviceID, now time.Time) error
-}
-
-// DeviceQueue is the part of the store that one device uses. It is part of a [Tenant].
-type DeviceQueue interface {
-	// Takeable lists at most limit messages that the device could take at the time now, in the order of sending. It
-	// does not check the session's pace.
-	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, limit int) ([]HeldMessage, error)
-
-	// HeldBy lists the messages that the device took and has not reported, sorted by the end of the hold. The end may
-	// be in the past.
-	HeldBy(ctx context.Context, session SessionID, device DeviceID) ([]HeldMessage, error)
-
-	// Take begins attempts. It writes intents, credits and holds in one transaction. Two devices never get the same
-	// message. Codes: not_found (the device was unlinked), conflict (the device cannot take take.Message now),
-	// unavailable (after a failover).
-	Take(ctx context.Context, take DeviceTake) ([]HeldMessage, error)
-
-	// Renew sets a new end for the given holds that have not ended yet, and returns these holds.
-	Renew(ctx context.Context, session SessionID, device DeviceID, held []HeldRef, holdUntil, now time.Time) ([]HeldRef, error)
-
-	// Report records the outcomes of the device's attempts. It returns one result for each report, in the same order.
-	Report(ctx context.Context, session SessionID, device DeviceID, reports []DeviceReport, now time.Time) ([]ReportResult, error)
-
-	// SeenDevice stores that the device called at the time now.
-	SeenDevice(ctx context.Context, device DeviceID, now time.Time) error
-
-	// KeepPush stores the sealed address for pushes to the device. It replaces an earlier address. nil: the device
-	// wants no pushes. Codes: not_found.
-	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
-}
-
 // DeviceLogin links devices and authenticates them.
 type DeviceLogin interface {
 	// LinkDevice adds a device to the session whose linking code has the mark, and deletes the code. The argument token
@@ -168,15 +125,3 @@ const (
 	PushUnsubscribed             // the device wants no more pushes
 	PushFailed
 )
-
-// PushStore has the methods that the sender of pushes uses.
-type PushStore interface {
-	// ClaimPushes picks at most limit devices. A message of each such device came due since the last push, and the
-	// device could take a message now. After a device was picked, no node picks it again within [PushEvery].
-	ClaimPushes(ctx context.Context, now time.Time, limit int) ([]Push, error)
-
-	// EndPush records how a claimed push ended. After PushUnsubscribed, the store deletes the address, unless the
-	// device has given a new address. After PushFailed, the push counts as not sent. ClaimPushes may pick the device
-	// again from the time retryAt on.
-	EndPush(ctx context.Context, p Push, end PushOutcome, retryAt time.Time) error
-}

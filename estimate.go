@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"time"
 )
 
@@ -17,18 +16,6 @@ type SessionUsage struct {
 	Met       int // people who got their first message from the session
 	Addressed int // number of people that the session's business, with all its numbers, wrote to outside the 24-hour window
 	Portfolio int // how many people the network allows in 24 hours outside the 24-hour window; 0: no limit, or unknown
-}
-
-// EstimateStore has the methods that estimate a campaign's cost and duration. Codes: not_found.
-type EstimateStore interface {
-	// KnownPersons returns what the session knows about the phones. It leaves out phones that the session does not
-	// know.
-	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
-	// Charges counts the delivered messages of a campaign, by what the network billed.
-	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
-	// SessionLoad counts what the session sent since the given time. A check calls SessionLoad only once, because
-	// SessionLoad reads all outcomes of the client since that time.
-	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
 }
 
 // MessageKind contains the facts about a message on which the network's price depends.

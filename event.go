@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"fmt"
 	"math/bits"
 	"time"
@@ -122,15 +121,4 @@ type Event struct {
 	Message *MessageDetail
 	Reply   *Reply
 	Consent *Consent
-}
-
-// EventStore reads a client's feed.
-type EventStore interface {
-	// Events returns events of these types, sorted by number. It begins with the first number that is larger than the
-	// argument after, and limit is how many it returns at most. The result next is the argument after of the next call.
-	// Each call turns the feed on for [KeepEvents]. If the feed was off, it begins now, because no earlier events were
-	// stored for it.
-	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
-	// LastEvent returns the number of the client's last event.
-	LastEvent(ctx context.Context) (int64, error)
 }

@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"time"
 )
 
@@ -63,44 +62,6 @@ type OpenAttempt struct {
 	Token   int64
 	Begun   time.Time
 	Content Content
-}
-
-// GatewayTenant creates a client's gateway sessions with their keys. It is part of a [Tenant], which cannot read the
-// keys.
-type GatewayTenant interface {
-	// CreateGateway is [SessionStore.CreateSession] with keys. The store calls the function seal inside the
-	// transaction, with the new id, perhaps more than once. The argument mark is the keyed hash of the gateway's
-	// number, or "" if there is none yet. Codes: conflict (another session has the same number).
-	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
-}
-
-// GatewayStore has the methods that the connector of gateway sessions uses. Many goroutines may call them at the same
-// time.
-type GatewayStore interface {
-	// SealedGateway returns the session's client and its sealed keys. The keys are nil if the session has none.
-	// Codes: not_found (also if the session is not of type Send_app, or is a sandbox).
-	SealedGateway(ctx context.Context, session SessionID) (ClientID, []byte, error)
-
-	// ChangeGateway does the same as [OfficialTenant.ChangeKeys], for a session of type Send_app that is no sandbox.
-	ChangeGateway(ctx context.Context, session SessionID, change KeyChange) error
-
-	// KeepNetworkID stores which message has a gateway's id. A later call for the same id changes nothing.
-	KeepNetworkID(ctx context.Context, client ClientID, n NetworkID) error
-
-	// NetworkIDs returns what KeepNetworkID stored for the ids in this session. It leaves out unknown ids.
-	NetworkIDs(ctx context.Context, client ClientID, session SessionID, ids []string) (map[string]NetworkID, error)
-
-	// OpenAttempts returns the session's attempts without an outcome. It returns only attempts to the recipient, and
-	// only those that began after the time in the argument since.
-	OpenAttempts(ctx context.Context, client ClientID, session SessionID, recipient string, since time.Time) ([]OpenAttempt, error)
-
-	// GatewayHealth reads those messages of the session whose outcome was recorded at or after the time in the argument
-	// from. Unconfirmed counts sent messages that are neither delivered nor read. The count begins with the latest
-	// message whose outcome was recorded before the time in the argument to, and goes back in time. The count ends at
-	// the first message that was delivered or read, or at limit. Failed is when a message last failed for the reason in
-	// the argument failure. Instead of this reason, rows of earlier versions may contain the sentence in the argument
-	// former.
-	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 
 // GatewayHealth says whether the gateway seems to deliver a session's latest messages.

@@ -298,50 +298,6 @@ func MediaKind(name string) string {
 	return "document"
 }
 
-// AgendaStore shows a client the messages that left, and the messages that are to leave.
-type AgendaStore interface {
-	// Ended lists at most limit messages, newest first. Their outcome was recorded between the arguments from
-	// (inclusive) and to (exclusive). If the argument failed is true, Ended lists only messages that did not leave,
-	// and searches only the latest 5,000 outcomes.
-	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
-
-	// Upcoming lists at most limit PENDING messages, soonest first. Their Next is between the arguments from
-	// (inclusive) and to (exclusive).
-	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
-
-	// UpcomingCounts counts the PENDING messages whose Next is between the arguments from (inclusive) and to
-	// (exclusive). It counts them for each quarter of an hour, soonest first. It leaves out quarters without messages.
-	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
-
-	// CountMessages counts the messages that match the filter. It stops counting when n reaches maximum. The result all
-	// reports whether n is the full count.
-	CountMessages(ctx context.Context, f MessageFilter, maximum int) (n int, all bool, err error)
-
-	// Version returns a text that changes when the lists of messages change. A page may call it every second or two,
-	// because it is cheap. It may miss changes of messages that are neither new nor due.
-	Version(ctx context.Context) (string, error)
-}
-
-// HistoryStore reads the history of one message.
-type HistoryStore interface {
-	// MessageEvents lists at most 200 unusual events of a message, oldest first.
-	MessageEvents(ctx context.Context, id MessageID) ([]MessageEvent, error)
-
-	// ResentAs lists the messages that replaced a message of the run when somebody sent it again, oldest first.
-	ResentAs(ctx context.Context, run RunID, id MessageID) ([]MessageID, error)
-}
-
-// OutlookStore reads facts about pending messages that the messages' state does not show.
-type OutlookStore interface {
-	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads only open messages whose Next
-	// is later than the argument after, and at most 20,000 of them. The result all reports whether the list
-	// contains all such attempts.
-	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
-
-	// AmongBlacklisted returns which of the given phones belong to people on the blacklist, under any name or mark.
-	AmongBlacklisted(ctx context.Context, phones []string, mark func(name string) string) (map[string]bool, error)
-}
-
 // UncertainAttempt is an attempt that may have reached the network; see [Message.Uncertain].
 type UncertainAttempt struct {
 	ID   MessageID

@@ -2,7 +2,6 @@ package puntuale
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -159,31 +158,6 @@ func (c NoticeChoice) Mailed(u User) NoticeSet {
 		usual = staffMails
 	}
 	return (usual | c.On) &^ c.Off & u.Notices()
-}
-
-// NoticeStore reads a user's notices, and stores which notices the user wants. A user sees only notices of the user's
-// own partner or client, and only kinds that the user's role may see. Notices from before the user joined are left out.
-// The argument u is the stored user.
-type NoticeStore interface {
-	// LatestNotices returns at most ListedNotices notices that are due by now, newest first.
-	LatestNotices(ctx context.Context, u User, now time.Time) ([]Notice, error)
-	// UnreadNotices counts the notices that are due by now and that the user has not read. It stops counting at limit.
-	UnreadNotices(ctx context.Context, u User, now time.Time, limit int) (int, error)
-	// ReadNotices marks one notice as read. With id 0, it marks all notices that are due by now. It changes only
-	// notices that the user may see.
-	ReadNotices(ctx context.Context, u User, id NoticeID, now time.Time) error
-
-	// NoticeChoice returns the user's choice. ChooseNotices replaces it.
-	NoticeChoice(ctx context.Context, u User) (NoticeChoice, error)
-	ChooseNotices(ctx context.Context, u User, c NoticeChoice) error
-
-	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. QueueNotices
-	// returns how many notices it looked at. Notices older than GiveUpMailAfter get no e-mail. Any number of nodes may
-	// call it at the same time.
-	QueueNotices(ctx context.Context, now time.Time) (int, error)
-	// QueuedNotices returns at most MailedNotices notices for an e-mail, oldest first. It leaves out notices that the
-	// user has read, or no longer wants by e-mail. The result more is the number of notices that did not fit.
-	QueuedNotices(ctx context.Context, u User, m Mail) (all []Notice, more int, err error)
 }
 
 // Codes of the sentences in notices. Argument {1} is the subject's name, unless a comment says otherwise.

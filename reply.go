@@ -111,22 +111,3 @@ type Conversation struct {
 	Unread   int       // number of unread replies
 	Answered time.Time // when the client's people last wrote, on the phone or in the dashboard; zero: never
 }
-
-// ReplyStore reads replies. All its lists are newest first.
-type ReplyStore interface {
-	Replies(ctx context.Context, f ReplyFilter, p Page) ([]Reply, string, error) // code invalid: the cursor is wrong
-	Reply(ctx context.Context, id ReplyID) (Reply, error)                        // code not_found
-	// Conversations lists one row for each person, sorted by the latest reply. With unread, it lists only
-	// conversations with unread replies.
-	Conversations(ctx context.Context, unread bool, p Page) ([]Conversation, string, error) // code invalid: the cursor is wrong
-	// Conversation returns the conversation with the phone, or the zero value if the person never wrote.
-	Conversation(ctx context.Context, phone string) (Conversation, error)
-	// Unread counts the people with unread replies. It stops counting at limit.
-	Unread(ctx context.Context, limit int) (int, error)
-	// MarkRead marks the phone's replies as read, up to and including the reply last. If last is 0, it marks all. It
-	// returns how many of them were unread.
-	MarkRead(ctx context.Context, phone string, last ReplyID, now time.Time) (int, error)
-	// Answered notes when the client's people wrote to the phone. Automations then leave the person alone for
-	// [ClientSettings].TakeoverHours.
-	Answered(ctx context.Context, phone string, at time.Time) error
-}

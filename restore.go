@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"time"
 )
 
@@ -20,22 +19,4 @@ type RestoredClient struct {
 	Partner PartnerID
 	Name    string
 	RestoreResult
-}
-
-// RestoreStore stores what people must decide after a restore.
-type RestoreStore interface {
-	Restored(ctx context.Context) (RestoreResult, error)
-
-	// UnknownMessages lists the messages that may have left before the restore, sorted by id. They are PENDING, or
-	// FAILED because nobody decided in time. Codes: invalid (the cursor).
-	UnknownMessages(ctx context.Context, p Page) ([]MessageDetail, string, error)
-
-	// CloseUnknown removes at most 1,000 messages from the list of UnknownMessages. The messages become or stay FAILED
-	// with an uncertain outcome. The call counts once, and the cap never refuses it. The result has the ids that were
-	// in the list.
-	CloseUnknown(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]MessageID, error)
-
-	// Release ends the hold, so that the client's messages leave again. The call counts once, and the cap never
-	// refuses it.
-	Release(ctx context.Context, day Date) error
 }

@@ -131,7 +131,7 @@ type Resend struct {
 	Day         Date            // today in the client's time zone; one call is counted on this day
 	Now         time.Time
 	Idempotency *Idempotency // nil: none; Answer gets the [ResendResult]
-	// Unknown is true if a restore left each message unknown (see [RestoreStore]). A PENDING message then becomes
+	// Unknown is true if a restore left each message unknown (see [RestoreResult]). A PENDING message then becomes
 	// FAILED before it is sent again.
 	Unknown  bool
 	Campaign bool // this is the retry of a campaign: the new messages are put into the session's campaign queue, like the old messages

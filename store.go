@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// This file defines the store's interfaces, one for each use. A caller declares only the interfaces that it needs. Only
-// a store implements all of them.
+// This file defines the store's interfaces. The comments of the methods of [Tenant], [PartnerTenant] and [Queue] are on
+// the code, in internal/store.
 //
 // Unless a comment says otherwise, the following is true. A method that changes something returns nil only after its
 // changes are on disk. If the method returns an error, nothing has changed. CodeUnavailable means that the database
@@ -16,114 +16,204 @@ import (
 // Tenant is all that a client's key can reach. Everything in it belongs to this client. Data of another client count
 // as missing: CodeNotFound.
 type Tenant interface {
-	RunStore
-	MessageStore
-	AgendaStore
-	HistoryStore
-	OutlookStore
-	SequenceStore
-	SessionStore
-	TemplateStore
-	BlacklistStore
-	SandboxStore
-	CommandStore
-	PrivacyStore
-	RestoreStore
 	IdempotencyStore
-	OfficialTenant
-	GatewayTenant
-	DeviceTenant
-	DeviceQueue
-	NetworkTemplateTenant
-	CampaignStore
-	RecipientStore
-	CheckStore
-	EstimateStore
-	ContactStore
-	ContactLists
-	ReplyStore
-	ConsentStore
-	SettingStore
 	WebhookStore
 	DeliveryStore
-	EventStore
-	AutomationStore
-	HookTenant
-	PersonFirings
-	ChatwootStore
-}
 
-// RunStore starts and stops runs.
-type RunStore interface {
-	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction. The store may
-	// put several waiting calls into the same transaction. If Start returns one of these codes, nothing is stored or
-	// counted. cap_reached: the cap is used up; the counters in the error are exact under any concurrency. conflict:
-	// the sequence is already running and if_running is reject, or an earlier call with the same idempotency key had a
-	// different body. not_found: the sequence or session is gone.
+	// Runs.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
-
-	// AddBytes adds n to the bytes that the client's calls have stored on the day. If the sum would exceed most, AddBytes
-	// adds nothing and returns false.
 	AddBytes(ctx context.Context, day Date, n, most int64) (bool, error)
-
-	// LastStarted lists at most limit sequences. The sequence that was started last comes first. LastStarted reads only
-	// the client's last 2,000 calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
-
-	// Stop cancels messages of the sequence's runs for all names of one person: all messages that are PENDING and have no open
-	// intent. A cancelled message is never sent. With a reference, Stop cancels only messages of runs with this
-	// reference. Stop counts one call, and the cap never refuses this call. One transaction cancels at most 1,000
-	// messages.
-	//
-	// A message in flight is not in the answer. If its attempt certainly fails, it becomes CANCELLED instead of being
-	// retried. If the outcome of its attempt is uncertain, it is not repeated; then only a delivery receipt or a
-	// refusal decides. Every other method that cancels does the same.
-	//
-	// Codes: not_found for a sequence that the client never had (no call is counted). A deleted sequence can still be
-	// stopped.
 	Stop(ctx context.Context, sequence SequenceID, names []string, reference string, day Date, now time.Time) (StopResult, error)
-
-	// CancelPending cancels all messages of the target, in the same way as Stop. It passes each chunk of cancelled
-	// messages to the function took, and then forgets the chunk. Each chunk is sorted by id. The first 50,000 messages
-	// come in the order of their ids, even across chunks. If took returns an error, CancelPending ends; cancelled
-	// messages stay cancelled.
 	CancelPending(ctx context.Context, target CancelTarget, day Date, now time.Time, took func([]CancelledMessage) error) error
-}
 
-// MessageStore reads messages, and changes messages that the caller names by id.
-type MessageStore interface {
-	// Details returns the messages with the given ids, in the order of the ids. It leaves out ids without a message. If
-	// an id is given twice, its message comes once. Messages of one run share the bytes of their Request. Codes:
-	// invalid, at query.message_ids, if the answer would be longer than 8 MiB.
+	// Messages.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
-
-	// Outlines is Details without Content and Request. Its answer has no limit in bytes.
 	Outlines(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
-
-	// Messages lists messages, newest first, which means by falling id. A page may be shorter than asked: it has at
-	// most 32 MiB, and the filter may limit the search. Codes: invalid (the cursor).
 	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
-
-	// Outcomes lists outcomes, sorted by time and id, oldest first. They were recorded between the arguments from
-	// (inclusive) and to (exclusive). A corrected outcome is listed only at the time of its correction. An outcome
-	// stays in the list after somebody sent its message again. Codes: invalid (the cursor).
 	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
-
-	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
-	// messages become RESCHEDULED. COMPLETED messages stay COMPLETED. A new message gets the session of the old
-	// message. If this session was deleted, the new message gets the client's default session.
-	//
-	// Codes, checked in this order: not_found, with a fault for each id that is missing or belongs to another client.
-	// conflict, with a fault for each message that is RESCHEDULED, being sent, uncertain, or without content.
-	// cap_reached, with the counters. The fault of a RESCHEDULED message names the message that replaced it. Faults
-	// are at body.id[i], where i is the index in r.Messages.
 	Resend(ctx context.Context, r Resend) (ResendResult, error)
-
-	// CancelMessages cancels the given messages that are PENDING without an open intent, all in one transaction. It
-	// counts one call, and the cap never refuses it. The answer is sorted by id, and leaves out messages that were
-	// not cancelled. Codes: not_found, with a fault at body.id[i] for each id that is missing or belongs to another
-	// client; then nothing is cancelled or counted.
 	CancelMessages(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]CancelledMessage, error)
+
+	// The agenda: messages that left, and messages that are to leave.
+	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
+	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
+	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
+	CountMessages(ctx context.Context, f MessageFilter, maximum int) (n int, all bool, err error)
+	Version(ctx context.Context) (string, error)
+
+	// The history of one message.
+	MessageEvents(ctx context.Context, id MessageID) ([]MessageEvent, error)
+	ResentAs(ctx context.Context, run RunID, id MessageID) ([]MessageID, error)
+
+	// Facts about pending messages that the messages' state does not show.
+	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
+	AmongBlacklisted(ctx context.Context, phones []string, mark func(name string) string) (map[string]bool, error)
+
+	// Sequences.
+	CreateSequence(ctx context.Context, s Sequence, o *Idempotency) (SequenceID, error)
+	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
+	Sequence(ctx context.Context, id SequenceID) (Sequence, error)
+	Sequences(ctx context.Context, f SequenceFilter, p Page) ([]Sequence, string, error)
+	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error)
+	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
+	RestoreSequence(ctx context.Context, id SequenceID, since time.Time) error
+
+	// Sessions.
+	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error)
+	Session(ctx context.Context, id SessionID) (Session, error)
+	Sessions(ctx context.Context, p Page) ([]Session, string, error)
+	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
+	GiveUp(ctx context.Context, id SessionID, now time.Time) error
+	UpdateSession(ctx context.Context, id SessionID, p SessionPatch, known ...Version) error
+	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
+
+	// Templates.
+	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error)
+	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
+	Template(ctx context.Context, id TemplateID) (Template, error)
+	Templates(ctx context.Context, p Page) ([]Template, string, error)
+	TemplatesNamed(ctx context.Context, names []string) (map[string]Template, error)
+	DeleteTemplate(ctx context.Context, id TemplateID) error
+
+	// The blacklist. Only its first three methods count a call.
+	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
+	RemoveBlacklisted(ctx context.Context, p Person, day Date) (bool, error)
+	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error)
+	FindBlacklisted(ctx context.Context, f BlacklistFilter, p Page) ([]BlacklistEntry, string, error)
+	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error)
+	AddAllBlacklisted(ctx context.Context, all []BlacklistEntry) (added int, err error)
+	RemoveBlacklistEntry(ctx context.Context, id int64) error
+
+	// The messages that the simulated network received from the client.
+	SandboxMessages(ctx context.Context, p Page) ([]SandboxMessage, string, error)
+	SandboxChat(ctx context.Context, session SessionID, phone string, limit int) ([]SandboxMessage, error)
+
+	// Commands to the nodes that own the client's sessions.
+	GiveCommand(ctx context.Context, c Command) (CommandID, error)
+	CommandAnswer(ctx context.Context, id CommandID, now time.Time) ([]byte, error)
+
+	// Erasure.
+	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
+
+	// What people must decide after a restore.
+	Restored(ctx context.Context) (RestoreResult, error)
+	UnknownMessages(ctx context.Context, p Page) ([]MessageDetail, string, error)
+	CloseUnknown(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]MessageID, error)
+	Release(ctx context.Context, day Date) error
+
+	// Official sessions. A tenant cannot read their keys.
+	CreateOfficial(ctx context.Context, s Session, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
+	SetKeys(ctx context.Context, id SessionID, sealed []byte) error
+	ChangeKeys(ctx context.Context, id SessionID, change KeyChange) error
+	ReplyWindowOf(ctx context.Context, session SessionID, phone string) (time.Time, error)
+
+	// Gateway sessions. A tenant cannot read their keys.
+	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
+
+	// Devices of the client's sessions.
+	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, expiresAt time.Time) error
+	Devices(ctx context.Context, session SessionID) ([]Device, error)
+	UnlinkDevices(ctx context.Context, session SessionID, device DeviceID, now time.Time) error
+
+	// What one device does.
+	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, limit int) ([]HeldMessage, error)
+	HeldBy(ctx context.Context, session SessionID, device DeviceID) ([]HeldMessage, error)
+	Take(ctx context.Context, take DeviceTake) ([]HeldMessage, error)
+	Renew(ctx context.Context, session SessionID, device DeviceID, held []HeldRef, holdUntil, now time.Time) ([]HeldRef, error)
+	Report(ctx context.Context, session SessionID, device DeviceID, reports []DeviceReport, now time.Time) ([]ReportResult, error)
+	SeenDevice(ctx context.Context, device DeviceID, now time.Time) error
+	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
+
+	// Templates of the network.
+	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
+	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
+
+	// Campaigns. Every method may return not_found, besides the codes that it names.
+	CreateCampaign(ctx context.Context, c Campaign, day Date, o *Idempotency) (CampaignID, error)
+	UpdateCampaign(ctx context.Context, c Campaign) error
+	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
+	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error)
+	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
+	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
+	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
+
+	// The recipients of campaigns, in lists. Codes: not_found.
+	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
+	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
+	UseList(ctx context.Context, was Campaign, list ListID) error
+	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
+	Recipients(ctx context.Context, list ListID, f RecipientFilter, after int64, limit int) ([]Recipient, error)
+
+	// The check of a campaign, and the retry of failed messages.
+	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
+	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
+	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)
+
+	// A campaign's cost and duration. Codes: not_found.
+	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
+	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
+	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
+
+	// Contacts.
+	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
+	UpdateContact(ctx context.Context, id ContactID, p ContactPatch, day Date, now time.Time) (Contact, error)
+	DeleteContact(ctx context.Context, id ContactID, day Date) error
+	CountCall(ctx context.Context, day Date) error
+	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
+	Contact(ctx context.Context, id ContactID) (Contact, error)
+	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error)
+	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)
+	CountContacts(ctx context.Context, f ContactFilter, limit int) (int, error)
+	ContactTags(ctx context.Context) (map[string]int, error)
+
+	// Replies. All lists are newest first.
+	Replies(ctx context.Context, f ReplyFilter, p Page) ([]Reply, string, error)
+	Reply(ctx context.Context, id ReplyID) (Reply, error)
+	Conversations(ctx context.Context, unread bool, p Page) ([]Conversation, string, error)
+	Conversation(ctx context.Context, phone string) (Conversation, error)
+	Unread(ctx context.Context, limit int) (int, error)
+	MarkRead(ctx context.Context, phone string, last ReplyID, now time.Time) (int, error)
+	Answered(ctx context.Context, phone string, at time.Time) error
+
+	// The ledger of consent.
+	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
+	AddConsents(ctx context.Context, all []ConsentEntry) error
+	Consents(ctx context.Context, of Person, p Page) ([]Consent, string, error)
+	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
+	MarketingRefused(ctx context.Context, phones []string, mark func(name string) string) (map[string]bool, error)
+	ConsentStatuses(ctx context.Context, of Person) (map[Purpose]ConsentStatus, error)
+
+	// The client's settings.
+	Settings(ctx context.Context) (ClientSettings, error)
+	UpdateSettings(ctx context.Context, p SettingsPatch) (ClientSettings, error)
+
+	// The feed of events.
+	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
+	LastEvent(ctx context.Context) (int64, error)
+
+	// Rules. Every method may return not_found.
+	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
+	UpdateAutomation(ctx context.Context, a Automation, known ...Version) error
+	Automation(ctx context.Context, id AutomationID) (Automation, error)
+	Automations(ctx context.Context) ([]Automation, error)
+	DeleteAutomation(ctx context.Context, id AutomationID) error
+	Firings(ctx context.Context, id AutomationID, p Page) ([]Firing, string, error)
+	AutomationFacts(ctx context.Context, phone string, wanted WantedFacts, now time.Time) (AutomationFacts, error)
+
+	// Hooks. Codes: not_found (there is no such rule, or its trigger is not a hook).
+	Hook(ctx context.Context, id AutomationID) (Hook, error)
+	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error
+
+	// What rules stored about one person, under all names of the person. An erasure removes these data.
+	FiringsOf(ctx context.Context, phone string, p Page) ([]Firing, string, error)
+	PayloadsOf(ctx context.Context, phone string) ([]Hook, error)
+
+	// Links to Chatwoot. A session has at most one link.
+	LinkChatwoot(ctx context.Context, l ChatwootLink, token []byte, now time.Time) (ChatwootLink, error)
+	FinishChatwoot(ctx context.Context, id WebhookID, inbox int64) (ChatwootLink, error)
+	ChatwootLink(ctx context.Context, session SessionID) (ChatwootLink, error)
+	UnlinkChatwoot(ctx context.Context, session SessionID) error
 }
 
 // Page asks for a part of a list: at most Limit rows after the position Cursor. Cursor "" is the beginning. Methods
@@ -134,162 +224,57 @@ type Page struct {
 	Cursor string
 }
 
-// SequenceStore stores sequences.
-type SequenceStore interface {
-	// CreateSequence stores a new sequence. The argument o may be nil; its function Answer gets the SequenceID. Codes:
-	// not_found (its session), invalid (a template that a step names, at body.steps[i].template).
-	CreateSequence(ctx context.Context, s Sequence, o *Idempotency) (SequenceID, error)
-	// UpdateSequence replaces the sequence. If the argument known is not empty, the stored version must be in it.
-	// Codes: not_found; invalid as in CreateSequence; precondition_failed.
-	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
-	Sequence(ctx context.Context, id SequenceID) (Sequence, error)                       // code not_found
-	Sequences(ctx context.Context, f SequenceFilter, p Page) ([]Sequence, string, error) // code invalid: the cursor is wrong
-
-	// StartInfo reads in one call what a start needs: the sequence, and the session that it uses.
-	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error) // code not_found
-
-	// DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If the sequence has pending
-	// messages, and neither keep nor cancel is true, the code is conflict with their number. With cancel, the messages
-	// are cancelled. With keep, they will be sent, and a stop can still cancel them.
-	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
-
-	// RestoreSequence undoes a deletion, if it happened later than the argument since. It does not change default pairs
-	// or cancelled messages. Codes: not_found (also if the sequence is not deleted); invalid as in CreateSequence.
-	RestoreSequence(ctx context.Context, id SequenceID, since time.Time) error
-}
-
-// SessionStore stores sessions.
-type SessionStore interface {
-	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error) // o may be nil; its function Answer gets the SessionID
-	Session(ctx context.Context, id SessionID) (Session, error)                      // code not_found
-	Sessions(ctx context.Context, p Page) ([]Session, string, error)                 // sorted by id; code invalid: the cursor is wrong
-
-	// DeleteSession deletes a session. Sequences that name it then use moveTo, or the default session if moveTo is 0.
-	// Pending messages are cancelled, or move to moveTo with the same due times. An uncertain message becomes FAILED,
-	// because no connector could look for it any more.
-	//
-	// Code not_found: the session is missing. If moveTo is missing, the fault is at query.move_to. Code conflict: the
-	// session is the default session. The code is also conflict if the session has pending messages, and the call gives
-	// neither cancel nor moveTo; the error says how many. Code busy: messages are being sent now.
-	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
-
-	// GiveUp ends the session's attempts that have no outcome: their messages become FAILED with an uncertain
-	// outcome. The caller must know that no message of the session is in flight. Attempts without an outcome remain
-	// after a server stopped, or after a failover. Codes: not_found; busy (a device holds messages of the session).
-	GiveUp(ctx context.Context, id SessionID, now time.Time) error
-
-	// UpdateSession changes the session's name, its pace, or both. If the argument known is not empty, the stored
-	// version must be in it. Codes: not_found, precondition_failed.
-	UpdateSession(ctx context.Context, id SessionID, p SessionPatch, known ...Version) error
-
-	// SetDefaultPair sets the session's default sequences; 0: none. If the argument known is not empty, the stored
-	// version of the pair must be in it. Codes: not_found (the session; or a sequence, with a fault at body.start or
-	// body.stop); precondition_failed.
-	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
-}
-
-// TemplateStore stores templates.
-type TemplateStore interface {
-	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: another template has the name; the function o.Answer gets the TemplateID
-	// UpdateTemplate replaces the template. If the argument known is not empty, the stored version must be in it.
-	// Codes: not_found; precondition_failed; conflict (another template has the name; or the name changes, and a
-	// sequence uses the old name).
-	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
-	Template(ctx context.Context, id TemplateID) (Template, error)     // code not_found
-	Templates(ctx context.Context, p Page) ([]Template, string, error) // sorted by id; code invalid: the cursor is wrong
-	TemplatesNamed(ctx context.Context, names []string) (map[string]Template, error)
-	DeleteTemplate(ctx context.Context, id TemplateID) error // codes: not_found; conflict: a sequence names it
-}
-
-// BlacklistStore stores the numbers that a client must never write to.
-type BlacklistStore interface {
-	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark after
-	// an erasure, is already there, nothing changes. The argument o may be nil; its function Answer gets nil.
-	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
-	// RemoveBlacklisted removes all names of the person, and their marks. It returns whether the blacklist had one of
-	// them. It counts one call in any case.
-	RemoveBlacklisted(ctx context.Context, p Person, day Date) (bool, error)
-	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error) // sorted by id
-
-	// The dashboard calls the methods below. They count no call.
-
-	// FindBlacklisted lists entries, newest first, which means by falling id. Codes: invalid (the cursor).
-	FindBlacklisted(ctx context.Context, f BlacklistFilter, p Page) ([]BlacklistEntry, string, error)
-	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error) // code not_found
-	// AddAllBlacklisted adds entries, each in the same way as AddBlacklisted, and returns how many entries are new. The
-	// caller sorts them by phone, each phone once. One transaction adds at most 1,000 entries. If the call fails, the
-	// caller may repeat it; the repeat adds the missing entries.
-	AddAllBlacklisted(ctx context.Context, all []BlacklistEntry) (added int, err error)
-	// RemoveBlacklistEntry removes the entry with this id. The entry may have only a mark, after an erasure. Codes:
-	// not_found.
-	RemoveBlacklistEntry(ctx context.Context, id int64) error
-}
-
-// SandboxStore reads the messages that the simulated network received from a client.
-type SandboxStore interface {
-	SandboxMessages(ctx context.Context, p Page) ([]SandboxMessage, string, error) // oldest first
-
-	// SandboxChat lists at most limit messages that the simulated network received from a session, newest first. It
-	// reads only the client's last 2,000 messages. phone "" means all recipients.
-	SandboxChat(ctx context.Context, session SessionID, phone string, limit int) ([]SandboxMessage, error)
-}
-
-// PrivacyStore erases persons.
-type PrivacyStore interface {
-	// Erase removes all names of the person and all texts from the client's rows. Rows, states, times and credits stay.
-	// Erase cancels the pending messages to all names. Uncertain messages become FAILED. Erase counts one call, and the
-	// cap never refuses this call. Erase uses several small transactions. If Erase fails, the caller may repeat the
-	// call, and the repeat finishes the rest. Codes: busy, if a message to the phone is being sent or repeated now;
-	// then no call is counted, but the rest is done.
-	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
-}
-
 // PartnerTenant is all that a partner's key can reach. A client that was deleted, or that belongs to another partner,
 // is missing: CodeNotFound.
 type PartnerTenant interface {
-	ClientStore
-	KeyStore
-	UserStore
-	AuditStore
-	BrandStore
-	OverviewStore
-	WebhookStore // the partner's own webhooks, which get events of all its clients
+	IdempotencyStore
+	WebhookStore
 	DeliveryStore
-	IdempotencyStore // the partner's own records, separate from those of its clients
-}
 
-// ClientStore stores a partner's clients.
-type ClientStore interface {
-	// CreateClient creates the client, its login, its default session and its key in one transaction. The argument o
-	// may be nil; its function Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the
-	// e-mail).
+	// Clients.
 	CreateClient(ctx context.Context, c NewClient, o *Idempotency) (CreatedIDs, error)
-	Client(ctx context.Context, id ClientID) (Client, error)                                     // code not_found
-	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // sorted by id; code invalid: the cursor is wrong
-	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // leaves out unknown ids
-	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // codes: not_found; invalid: the credits; precondition_failed
-	// Quotas returns the limits that the partner set for the given clients. If the result lacks a client, the client
-	// has the defaults. A method that creates a limited thing returns quota_reached beyond the limit. The limits are
-	// exact under any concurrency.
+	Client(ctx context.Context, id ClientID) (Client, error)
+	Clients(ctx context.Context, p Page) ([]Client, string, error)
+	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)
+	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error)
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
+	DeleteClient(ctx context.Context, id ClientID, now time.Time) error
 
-	// DeleteClient deletes the client; this cannot be undone. Its login e-mail becomes free, its keys are revoked, its
-	// sessions are deleted, and its pending messages are cancelled. Messages in flight end in the same way as after
-	// [RunStore.Stop]. The rows of messages and of the ledger stay.
-	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // code not_found
-}
-
-// KeyStore stores the keys of a partner (client 0) and of its clients. not_found means that the key is unknown,
-// revoked, or expired after a rotation. A method that makes a key may also return quota_reached (for a client), or
-// conflict (the partner has MaxPartnerKeys).
-type KeyStore interface {
-	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // only valid keys, sorted by id
-	// CreateKey stores a new key. The argument o may be nil; its function Answer gets the KeyID.
+	// Keys of the partner (client 0) and of its clients. not_found means that the key is unknown,
+	// revoked, or expired after a rotation. A method that makes a key may also return quota_reached (for a client), or
+	// conflict (the partner has MaxPartnerKeys).
+	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error)
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
-	// RotateClientKey stores the key next. The key old works until the time graceEnds. The argument o may be nil; its
-	// function Answer gets the KeyID of the key next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
+
+	// Users of the partner (client 0) and of its clients. A user or client of another partner, or a
+	// deleted client, is missing: not_found.
+	Users(ctx context.Context, client ClientID) ([]User, error)
+	User(ctx context.Context, client ClientID, id UserID) (User, error)
+	CreateUser(ctx context.Context, u User, i *Invitation) (UserID, error)
+	Invite(ctx context.Context, client ClientID, id UserID, i Invitation) error
+	Uninvite(ctx context.Context, client ClientID, id UserID) error
+	UpdateUser(ctx context.Context, client ClientID, id UserID, p UserPatch, allow func(User) error) (User, error)
+	DeleteUser(ctx context.Context, client ClientID, id UserID) error
+
+	// The audit entries of dashboards.
+	AddAudit(ctx context.Context, e AuditEntry) error
+	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
+
+	// The partner's brand.
+	Host(ctx context.Context) (Host, error)
+	Logo(ctx context.Context) (logo []byte, kind string, err error)
+	SetBrand(ctx context.Context, b Brand, known ...Version) error
+	ConfirmHost(ctx context.Context, name string) error
+	WithdrawHost(ctx context.Context) error
+
+	// The status of the clients, without the contents of messages.
+	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
+	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
+	ClientNames(ctx context.Context, ids []ClientID) (map[ClientID]string, error)
+	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
+	Totals(ctx context.Context, client ClientID, from, to Date, now time.Time) ([]DayTotal, error)
 }
 
 // Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller
@@ -372,50 +357,16 @@ func (m DueMessage) Before(o DueMessage) bool {
 
 // Queue has all methods with which the dispatcher reads and changes messages in the store.
 type Queue interface {
-	QueueReader
-	AttemptStore
-}
-
-// QueueReader reads which messages are due, and what the dispatcher needs to send them.
-type QueueReader interface {
-	// Due returns, for each cursor, at most limit open messages of the cursor's queue, sorted by (next, id). Their Next
-	// is not later than the argument horizon. The result includes uncertain messages that the dispatcher must look at
-	// again.
+	// Which messages are due, and what the dispatcher needs to send them.
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
-
-	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no intent,
-	// and their deadline is not later than the argument end. If a session cannot send, the dispatcher closes these
-	// messages, even if it has not read them from the queue. Expiring reads all due messages of the session, so do not
-	// call it every second. Expiring leaves out messages that a campaign holds back.
 	Expiring(ctx context.Context, session SessionID, end time.Time, limit int) ([]DueMessage, error)
-
-	// Retrying returns the sessions' open messages that are in retry. Their last attempt began after the argument
-	// since, and their Next is not later than the argument end. A new owner of the sessions needs these messages to
-	// keep the order of messages to each recipient. For each session, Retrying reads at most maximum open messages,
-	// with or without an attempt. The result crowded contains the sessions in which it read maximum messages, because
-	// these sessions may have more.
 	Retrying(ctx context.Context, sessions []SessionID, since, end time.Time, maximum int) (tried []DueMessage, crowded []SessionID, err error)
-
-	// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.
 	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)
-
-	// SendPermissions returns for each client whether its messages may leave.
 	SendPermissions(ctx context.Context, clients []ClientID) (map[ClientID]SendPermission, error)
-}
 
-// AttemptStore begins attempts, and stores what became of messages.
-type AttemptStore interface {
-	// Claim writes the intents of a batch in one transaction, under the node's lease. The answers have the order of
-	// the items. [ErrFenced]: the lease is gone, and nothing was claimed.
+	// Attempts, and what became of messages.
 	Claim(ctx context.Context, c Claim) ([]ClaimAnswer, error)
-
-	// Record stores the outcomes of attempts, if the message still has the attempt's token. If the message has another
-	// token, only a proof of delivery has an effect. Record returns for each outcome whether it was stored unchanged.
-	// Record needs no lease.
 	Record(ctx context.Context, now time.Time, results []Result) ([]bool, error)
-
-	// Settle closes or postpones messages that are open and have no intent. It skips a message that changed after the
-	// dispatcher read it.
 	Settle(ctx context.Context, node NodeID, now time.Time, s []Settlement) error
 }
 

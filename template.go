@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"time"
@@ -199,43 +198,4 @@ type NetworkTemplates struct {
 	Account string    // Meta's id of the business; "": unknown
 	Synced  time.Time // when the list was last read from Meta; zero: never
 	Problem Reason    // why the last reading failed; zero if it succeeded
-}
-
-// NetworkTemplateStore stores what Meta reports about templates. The connector first stores the business of each
-// session. The templates of a business are then stored for each client that has a session of this business.
-type NetworkTemplateStore interface {
-	// NoteOfficial stores Meta's ids of the session's number and business. "" means unknown.
-	NoteOfficial(ctx context.Context, session SessionID, number, account string) error
-
-	// NoteLimit stores how many new people the session's business may write to in 24 hours. 0: any number, or Meta
-	// did not say. When the number or the business changes, the store deletes the limit until the next NoteLimit.
-	NoteLimit(ctx context.Context, session SessionID, limit int) error
-
-	// OfficialSessions returns the sessions with Meta's id of a number. With number "", it returns the sessions of a
-	// business.
-	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
-
-	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces the
-	// templates of the client's business. Templates that are not in the list become DELETED. The list does not undo the
-	// effect of an event that came after the time in the argument at. If problem is not zero, problem is stored instead
-	// of the list. If account is not the business of the session, nothing is stored.
-	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
-
-	// TellNetworkTemplate stores an event of a template. It does nothing if the store has later data about it, or if the
-	// client has no session of the business.
-	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error
-
-	// NetworkTemplate returns what the store knows about a template of the client. It returns false if the store does
-	// not know the template.
-	NetworkTemplate(ctx context.Context, client ClientID, account, name, language string) (NetworkTemplate, bool, error)
-}
-
-// NetworkTemplateTenant shows a client its templates. It is part of a [Tenant].
-type NetworkTemplateTenant interface {
-	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid
-	// (the cursor).
-	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
-
-	// NetworkTemplatesNamed returns the templates of the session's business that have one of the names.
-	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
 }

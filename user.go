@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"fmt"
 	"time"
 )
@@ -173,119 +172,8 @@ const (
 	ForgetTries = 24 * time.Hour
 )
 
-// SignInStores has the parts of the store that work before the server knows the user.
-type SignInStores interface {
-	LoginStore
-	TicketStore
-	InvitationStore
-	VisitStore
-	TryStore
-}
-
-// LoginStore finds users of all partners and clients.
-type LoginStore interface {
-	// UsersByEmail returns at most limit users with the e-mail, sorted by id. Upper and lower case make no difference.
-	// If partner is 0, it searches the users of all partners. UsersByEmail leaves out users of deleted clients.
-	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
-	// UserByID returns a user, and the user's partner without the logo. Codes: not_found.
-	UserByID(ctx context.Context, id UserID) (User, Host, error)
-	// HostNamed finds a partner by its confirmed host name, and HostSlug by its slug. Both return no logo. Codes:
-	// not_found.
-	HostNamed(ctx context.Context, name string) (Host, error)
-	HostSlug(ctx context.Context, slug string) (Host, error)
-}
-
-// TicketStore stores pending steps that a user continues with a link. The caller must check with [PendingStep.Open]
-// whether the step is still open.
-type TicketStore interface {
-	IssueTicket(ctx context.Context, hash string, s PendingStep) error
-	// Ticket returns the ticket of the given kind, and does not remove it. Codes: not_found.
-	Ticket(ctx context.Context, hash string, kind PendingStepKind) (PendingStep, error)
-	// SpendTicket removes the ticket of the given kind and returns it, so only one caller gets it. Codes: not_found.
-	SpendTicket(ctx context.Context, hash string, kind PendingStepKind) (PendingStep, error)
-}
-
-// InvitationStore finds invitations, and lets users accept them.
-type InvitationStore interface {
-	// Invited returns the user with this invitation, if the invitation is valid at the time now. Codes: not_found.
-	Invited(ctx context.Context, hash string, now time.Time) (UserID, error)
-	// TakeInvitation accepts an invitation that is valid at the time now; this works only once. It stores the hash of
-	// the user's new password, and ends the user's visits and pending steps. Codes: not_found.
-	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (UserID, error)
-}
-
-// VisitStore stores visits.
-type VisitStore interface {
-	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
-	KeepVisit(ctx context.Context, v Visit) error
-	EndVisit(ctx context.Context, token string) error // returns nil even if there is no such visit
-	// PurgeSignIns deletes expired visits, tickets and invitations, and old counts of attempts.
-	PurgeSignIns(ctx context.Context, now time.Time) error
-}
-
-// TryStore counts attempts to sign in.
-type TryStore interface {
-	// Try counts one attempt for each of tries. If one of them must wait, Try counts nothing and returns the longest
-	// wait. Try is exact under any concurrency and with any number of nodes.
-	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
-	// Forget is called after a successful sign-in. It deletes the counts under the hashes in the argument marks. It
-	// subtracts one from the counts under the hashes in the argument others.
-	Forget(ctx context.Context, marks, others []string) error
-	// Fail notes that an attempt failed. The argument mark is the hash under which Try counted the attempt. Fail adds
-	// the failures to the audit log. Within an hour, a further failure from the same address only raises Times of the
-	// entry.
-	// After [MaxFailures] in a day, all further failures share one entry without an address.
-	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
-}
-
-// UserStore stores the users of a partner (client 0) and of its clients. A user or client of another partner, or a
-// deleted client, is missing: not_found.
-type UserStore interface {
-	Users(ctx context.Context, client ClientID) ([]User, error) // sorted by id
-	User(ctx context.Context, client ClientID, id UserID) (User, error)
-	// CreateUser creates a user, with an invitation if i is not nil. Codes: conflict (another user of the partner or
-	// its clients has the e-mail; or the partner has MaxUsers), quota_reached.
-	CreateUser(ctx context.Context, u User, i *Invitation) (UserID, error)
-	// Invite gives the user an invitation, and ends an earlier invitation of this user.
-	Invite(ctx context.Context, client ClientID, id UserID, i Invitation) error
-	// Uninvite deletes the user's invitation. Codes: not_found (also if the user has none).
-	Uninvite(ctx context.Context, client ClientID, id UserID) error
-	// UpdateUser makes the changes of the patch. A new password ends the user's invitation. The function allow may be
-	// nil. If it is not nil, UpdateUser calls it with the stored user while the row is locked. If allow returns an
-	// error, UpdateUser changes nothing and returns this error. Codes: conflict (no owner would be left).
-	UpdateUser(ctx context.Context, client ClientID, id UserID, p UserPatch, allow func(User) error) (User, error)
-	// DeleteUser deletes a user. Codes: conflict (no owner would be left).
-	DeleteUser(ctx context.Context, client ClientID, id UserID) error
-}
-
 // MaxUsers is how many users a partner may have. It is also the largest quota of users for a client.
 const MaxUsers = 200
-
-// AuditStore stores the audit entries of dashboards.
-type AuditStore interface {
-	AddAudit(ctx context.Context, e AuditEntry) error
-	// Audit lists entries of one client, newest first. With client 0 it lists the entries of the partner and all its
-	// clients. Codes: invalid (the cursor).
-	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
-}
-
-// BrandStore stores a partner's brand.
-type BrandStore interface {
-	Host(ctx context.Context) (Host, error)
-	// Logo returns the logo and its media type. The result logo is nil if there is none.
-	Logo(ctx context.Context) (logo []byte, kind string, err error)
-	// SetBrand stores the brand. The store sets Mark. Confirmed stays true only if Host is unchanged. A new host name
-	// must be confirmed, and several partners may wait for the same name. If the argument known is not empty, the
-	// stored version must be in it. Codes: conflict (the name is confirmed for another partner); precondition_failed.
-	SetBrand(ctx context.Context, b Brand, known ...Version) error
-	// ConfirmHost confirms the host name that the partner asks for. If several partners confirm the same name at
-	// the same time, only one call succeeds. Codes: not_found (the partner does not ask for this name); conflict (the name is
-	// confirmed for another partner).
-	ConfirmHost(ctx context.Context, name string) error
-	// WithdrawHost ends the confirmation, so the name waits to be confirmed again. Codes: not_found (no name is
-	// confirmed).
-	WithdrawHost(ctx context.Context) error
-}
 
 // PendingStepKind names a step that a user begins in one request and finishes in a later request. The list below
 // contains all such steps, and names the code that checks each step. Each step has a deadline. A step also ends when

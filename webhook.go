@@ -209,18 +209,6 @@ const (
 	FaultWebhookPrivate  ReasonCode = "webhook.private"
 )
 
-// WebhookCaller makes attempts and stores nothing. Many goroutines may use it at the same time.
-type WebhookCaller interface {
-	// Call makes one attempt. It never fails: the result says what went wrong.
-	Call(ctx context.Context, t WebhookTarget, e Event) DeliveryResult
-	// Request returns the request that an attempt at the time in the argument at would send. The former secret also
-	// signs it, until Secret.Until. An error means that a secret cannot be opened.
-	Request(t WebhookTarget, e Event, at time.Time) (WebhookRequest, error)
-	// Refuses returns why no attempt can reach the address, or "" if an attempt is possible. It looks only at the text
-	// of the address.
-	Refuses(address string) ReasonCode
-}
-
 // WebhookRequest is what a receiver gets by POST.
 type WebhookRequest struct {
 	Header []HeaderField
@@ -242,30 +230,6 @@ type DeliveryResult struct {
 	Took         time.Duration
 	Answer       string
 	ReceiverGone bool // the receiver answered 410
-}
-
-// OutboxStore has the methods that the sender of webhooks uses.
-type OutboxStore interface {
-	// NumberEvents gives numbers to about a thousand events that have no number yet. In the same transaction it makes
-	// the deliveries of these events. NumberEvents returns how many events got a number. Any number of nodes may call
-	// it at the same time.
-	NumberEvents(ctx context.Context, now time.Time) (int, error)
-
-	// OwnWebhooks makes the node the owner of active webhooks that have due deliveries and no living owner. It returns
-	// all webhooks that the node owns. Only the owner sends to a webhook. Codes: see [Fleet].
-	OwnWebhooks(ctx context.Context, node NodeID, now time.Time) ([]WebhookTarget, error)
-
-	// DueDeliveries returns at most limit due deliveries for each webhook, with their events. The delivery that is due
-	// first comes first. DueDeliveries leaves out deliveries for which skip returns true, because an attempt of such a
-	// delivery is running.
-	DueDeliveries(ctx context.Context, webhooks []WebhookID, now time.Time, limit int, skip func(Delivery) bool) ([]DueDelivery, error)
-
-	// EndAttempts records attempts. It disables a webhook that had no success for [DisableWebhookAfter], or whose
-	// receiver answered 410, and emits an event about it.
-	EndAttempts(ctx context.Context, now time.Time, all []DeliveryResult) error
-
-	// OutboxBacklog measures the facts and deliveries that wait.
-	OutboxBacklog(ctx context.Context, now time.Time) (OutboxBacklog, error)
 }
 
 // StorableAnswer returns the beginning of a receiver's answer, without characters that a database refuses.

@@ -139,7 +139,7 @@ func (f *fixture) makeDue(ctx context.Context, n, pending int, due time.Time) er
 
 // dispatchers starts nodes on the fixture's database. The first node uses the fixture's store. Each other node has its
 // own store.
-func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m puntuale.Meter) (stop func() error, err error) {
+func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m dispatch.Meter) (stop func() error, err error) {
 	var running []*dispatch.Dispatcher
 	var stores []*store.Store
 	stop = func() (err error) {

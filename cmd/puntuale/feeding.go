@@ -7,7 +7,6 @@ import (
 	"puntuale"
 	"puntuale/internal/automation"
 	"puntuale/internal/campaign"
-	"puntuale/internal/store"
 )
 
 // feeding runs the feeder of campaigns and the runner of automations.
@@ -30,8 +29,6 @@ func (s *server) startFeeding(cfg serverConfig) {
 	})
 	s.feeding.done.Go(func() { rules.Run(ctx) })
 }
-
-var _ puntuale.CampaignFeeder = (*store.Store)(nil)
 
 // stop ends the feeder and the runner after their current transactions. The receiver may be nil.
 func (f *feeding) stop() {

@@ -205,7 +205,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 	}
 	s.accounts = account.New(account.Config{
 		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Vault: vault,
-		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store, Notices: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
+		SignIn: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
 		Mails: mails,
 	})
 	return s.openMailer(cfg, meter)
@@ -329,7 +329,7 @@ func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 }
 
 // storeConfig returns the engine's configuration. All commands that open the store use it.
-func storeConfig(s *baseSettings, c clock.Clock, m puntuale.StoreMeter, logger *slog.Logger, noMigrate bool) engine.Config {
+func storeConfig(s *baseSettings, c clock.Clock, m engine.Meter, logger *slog.Logger, noMigrate bool) engine.Config {
 	return engine.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
 }
 

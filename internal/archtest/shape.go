@@ -6,17 +6,15 @@ import (
 	"slices"
 )
 
-// Largest numbers of fields and methods of a type. An embedded type counts as one field. Methods of embedded interfaces
-// do not count.
 const (
-	maxFields  = 20 // a struct with more fields probably describes two things
-	maxMethods = 7  // an interface describes one role; a type may implement several interfaces
+	maxFields     = 20 // fields of a struct; an embedded type counts as one. A struct with more probably describes two things
+	maxInterfaces = 25 // interfaces of the root. An interface with one user stands where it is used
 )
 
 // narrow lists the folders whose structs must have at most maxFields fields. It includes the folders below them.
 var narrow = []string{"internal/dispatch"}
 
-// checkShape counts the fields of structs and the methods of interfaces.
+// checkShape counts the fields of structs, and the interfaces of the root.
 func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(token.Pos) int) {
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
@@ -29,12 +27,10 @@ func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(to
 				c.report(name, line(spec.Pos()), "%s has %d fields, %d are allowed: group them by noun", spec.Name.Name, count, maxFields)
 			}
 		case *ast.InterfaceType:
-			count := 0
-			for _, method := range shape.Methods.List {
-				count += len(method.Names)
-			}
-			if count > maxMethods {
-				c.report(name, line(spec.Pos()), "%s has %d methods, %d are allowed: split it by role", spec.Name.Name, count, maxMethods)
+			if folder == "." && ast.IsExported(spec.Name.Name) {
+				if c.interfaces++; c.interfaces == maxInterfaces+1 {
+					c.report(name, line(spec.Pos()), "%s is one interface more than the %d that the root may have: put it where it is used", spec.Name.Name, maxInterfaces)
+				}
 			}
 		}
 		return true

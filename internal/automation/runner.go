@@ -15,13 +15,6 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Queue has the methods of the store that a runner calls.
-type Queue interface {
-	puntuale.AutomationQueue
-	puntuale.TriggerQueue
-	puntuale.DateQueue
-}
-
 // Config is what a [Runner] needs. All fields must be set.
 type Config struct {
 	Store   Queue

@@ -13,7 +13,7 @@ import (
 
 // Config contains the parts and settings of a [Feeder]. All members except Media must be set.
 type Config struct {
-	Store puntuale.CampaignFeeder
+	Store FeedStore
 	Queue interface {
 		SendPermissions(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error)
 	}

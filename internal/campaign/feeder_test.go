@@ -105,7 +105,7 @@ func TestFeedsJustAhead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			rounds := &rounds{CampaignFeeder: w.Store}
+			rounds := &rounds{FeedStore: w.Store}
 			f := campaign.New(campaign.Config{
 				Store: rounds, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
 				Node: func() puntuale.NodeID { return node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
@@ -141,13 +141,13 @@ func TestFeedsJustAhead(t *testing.T) {
 
 // rounds counts the rounds of a feeder.
 type rounds struct {
-	puntuale.CampaignFeeder
+	campaign.FeedStore
 	begun atomic.Int64
 }
 
 func (r *rounds) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntuale.FedCampaign, error) {
 	r.begun.Add(1)
-	return r.CampaignFeeder.FedCampaigns(ctx, node)
+	return r.FeedStore.FedCampaigns(ctx, node)
 }
 
 // While calls arrive, the feeder rests after each chunk. The rest is four times as long as the chunk took.
@@ -197,11 +197,11 @@ func TestFeederRestsBesideCalls(t *testing.T) {
 
 // slow is a store that takes some time for each chunk.
 type slow struct {
-	puntuale.CampaignFeeder
+	campaign.FeedStore
 	pass func()
 }
 
 func (s *slow) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error) {
 	defer s.pass()
-	return s.CampaignFeeder.Feed(ctx, node, c)
+	return s.FeedStore.Feed(ctx, node, c)
 }

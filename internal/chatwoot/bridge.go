@@ -21,7 +21,7 @@ import (
 
 // Config is what [New] needs. Store, HTTP and Message must be set.
 type Config struct {
-	Store  puntuale.ChatwootConversations
+	Store  Store
 	HTTP   http.RoundTripper    // must reach only addresses that the operator permits
 	Memory outside.MemoryGrants // pays for the answers that no call waits for; nil: they are only bounded
 	Within time.Duration        // the time limit for all requests of one event; default [defaultWithin]

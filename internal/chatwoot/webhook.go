@@ -26,7 +26,7 @@ const (
 
 // WebhookConfig is what [NewWebhook] needs. All members must be set.
 type WebhookConfig struct {
-	Store    puntuale.ChatwootConversations
+	Store    Store
 	Mark     func(purpose string, parts ...string) string // makes the keyed hash in the address
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 	// Pace admits a request of a link, or refuses it. Codes: rate_limited. nil: every request is admitted.

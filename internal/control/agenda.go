@@ -497,7 +497,7 @@ func (c *Client) CountMessages(ctx context.Context, q MessageQuery, limit int) (
 }
 
 // Version returns a text that changes when the lists of the client's messages change. It may miss some changes; see
-// [puntuale.AgendaStore].
+// [puntuale.Tenant].
 func (c *Client) Version(ctx context.Context) (string, error) {
 	text, err := c.tenant.Version(ctx)
 	if err != nil {

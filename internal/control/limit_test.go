@@ -98,7 +98,7 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	w := &limited{control: control.New(control.Config{Tenants: store, Devices: store, Maintenance: store, Clock: db.Clock, Vault: vault, Sandbox: true, Files: nofiles{},
 		Links: func(s puntuale.Session) bool { return s.Sandbox }})}
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: store, Partners: store, Clock: db.Clock, Vault: vault, Sandbox: true,
-		SignIn: account.SignInStores{Users: store, Tickets: store, Invitations: store, Visits: store, Tries: store, Notices: store}})
+		SignIn: store})
 	_, key, err := w.accounts.CreatePartner(ctx, account.NewPartner{Name: "Agenzia", Email: "agenzia@x.it", Password: limitedPassword})
 	must(err)
 	caller, err := w.control.Authenticate(ctx, key)

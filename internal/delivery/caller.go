@@ -40,8 +40,6 @@ type Caller struct {
 	http http.RoundTripper
 }
 
-var _ puntuale.WebhookCaller = (*Caller)(nil)
-
 // NewCaller returns a caller.
 func NewCaller(cfg CallerConfig) *Caller {
 	if cfg.Within <= 0 {
@@ -50,7 +48,7 @@ func NewCaller(cfg CallerConfig) *Caller {
 	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots)}
 }
 
-// Call makes one attempt; see [puntuale.WebhookCaller].
+// Call makes one attempt. It never fails: the result says what went wrong.
 func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.Event) puntuale.DeliveryResult {
 	r := puntuale.DeliveryResult{Webhook: t.ID, Client: e.Client, Seq: e.Seq, State: puntuale.DeliveryFailed, At: c.cfg.Clock.Now()}
 	a := c.attempt(ctx, &t, &e, false)
@@ -146,7 +144,7 @@ func signed(secrets [][]byte, t *puntuale.WebhookTarget, e *puntuale.Event, at t
 	}}
 }
 
-// Request returns the request of an attempt without sending it; see [puntuale.WebhookCaller].
+// Request returns the request of an attempt without sending it.
 func (c *Caller) Request(t puntuale.WebhookTarget, e puntuale.Event, at time.Time) (puntuale.WebhookRequest, error) {
 	secrets, err := c.secrets(&t, at)
 	if err != nil {
@@ -155,7 +153,7 @@ func (c *Caller) Request(t puntuale.WebhookTarget, e puntuale.Event, at time.Tim
 	return signed(secrets, &t, &e, at), nil
 }
 
-// Refuses checks only the text of an address; see [puntuale.WebhookCaller]. Each attempt checks the host's IP address,
+// Refuses checks only the text of an address. Each attempt checks the host's IP address,
 // because the IP address of a name may change.
 func (c *Caller) Refuses(address string) puntuale.ReasonCode {
 	u, err := url.Parse(address)

@@ -2,10 +2,11 @@ package delivery
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/batch"
 )
 
 const (
@@ -15,90 +16,40 @@ const (
 
 // recorder writes results in batches. All results that come during one write are in the next batch.
 type recorder struct {
-	sender *Sender
-	done   chan []puntuale.DeliveryResult // batches that are on disk
-
-	mu      sync.Mutex
-	waiting []puntuale.DeliveryResult
-	more    chan struct{} // has room for one signal, which says that results wait
-	closed  bool          // no more results will come
-	failing bool          // the last attempt to write a batch failed
+	*batch.Queue[puntuale.DeliveryResult]
+	sender  *Sender
+	done    chan []puntuale.DeliveryResult // batches that are on disk
+	failing atomic.Bool                    // the last attempt to write a batch failed
 }
 
 func newRecorder(s *Sender) *recorder {
-	return &recorder{sender: s, done: make(chan []puntuale.DeliveryResult, 16), more: make(chan struct{}, 1)}
+	return &recorder{batch.New[puntuale.DeliveryResult](), s, make(chan []puntuale.DeliveryResult, 16), atomic.Bool{}}
 }
 
-func (r *recorder) add(result puntuale.DeliveryResult) {
-	r.mu.Lock()
-	r.waiting = append(r.waiting, result)
-	r.mu.Unlock()
-	signal(r.more)
-}
-
-// close says that no more results will come.
-func (r *recorder) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	signal(r.more)
-}
-
-// fails reports whether the last attempt to write results failed.
-func (r *recorder) fails() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failing
-}
-
-func (r *recorder) take() (batch []puntuale.DeliveryResult, ended bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := min(len(r.waiting), maxRecorded)
-	batch = r.waiting[:n:n]
-	if r.waiting = r.waiting[n:]; len(r.waiting) == 0 {
-		r.waiting = nil
-	}
-	return batch, n == 0 && r.closed
-}
-
-// run writes batches until the recorder is closed and has no results left, or until ctx ends. Then it closes done.
+// run writes batches until the queue is closed and empty, or until ctx ends. Then it closes done.
 func (r *recorder) run(ctx context.Context) {
 	defer close(r.done)
-	for {
-		batch, ended := r.take()
-		switch {
-		case ended:
+	for results := range r.Batches(ctx, maxRecorded) {
+		if !r.write(ctx, results) {
 			return
-		case len(batch) == 0:
-			select {
-			case <-r.more:
-			case <-ctx.Done():
-				return
-			}
-		case !r.write(ctx, batch):
+		}
+		select {
+		case r.done <- results:
+		case <-ctx.Done():
 			return
-		default:
-			select {
-			case r.done <- batch:
-			case <-ctx.Done():
-				return
-			}
 		}
 	}
 }
 
 // write repeats writing a batch until the batch is on disk, and returns true. If ctx ends first, it returns false.
-func (r *recorder) write(ctx context.Context, batch []puntuale.DeliveryResult) bool {
+func (r *recorder) write(ctx context.Context, results []puntuale.DeliveryResult) bool {
 	s := r.sender
 	for {
 		call, cancel := context.WithTimeout(ctx, callWithin)
-		err := s.cfg.Store.EndAttempts(call, s.cfg.Clock.Now(), batch)
+		err := s.cfg.Store.EndAttempts(call, s.cfg.Clock.Now(), results)
 		cancel()
 		s.health.note("record", err)
-		r.mu.Lock()
-		r.failing = err != nil
-		r.mu.Unlock()
+		r.failing.Store(err != nil)
 		if err == nil {
 			return true
 		}

@@ -131,7 +131,7 @@ func (l *scheduler) look(now time.Time) {
 // begin starts the attempts that may begin now. It goes through the accounts in rounds, and starts at most one attempt
 // for each account in a round.
 func (l *scheduler) begin(now time.Time) {
-	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= maxUnrecorded || l.recorder.fails() {
+	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= maxUnrecorded || l.recorder.failing.Load() {
 		// No attempt may begin: nothing waits, or another node may own the webhooks, or too many results are not
 		// recorded yet, or recording fails. If this node crashed, the events without a recorded result would be sent
 		// twice.
@@ -203,7 +203,7 @@ func (l *scheduler) end(e *endedAttempt) {
 	cfg.Meter.Attempted(resultName(&result))
 	cfg.Logger.Debug("an event was attempted", "webhook", d.Webhook, "client_id", d.Client, "seq", d.Seq, "attempt", d.Attempts+1, "status", a.status, "took", a.took)
 	l.unrecorded++
-	l.recorder.add(result)
+	l.recorder.Add(result)
 }
 
 // resultName returns the name of a result in the metrics.

@@ -14,7 +14,7 @@ import (
 
 // Config is the configuration of a [Sender]. Store, Caller and Node must be set.
 type Config struct {
-	Store  puntuale.OutboxStore
+	Store  Store
 	Caller *Caller
 	Node   func() puntuale.NodeID // 0: the node has no lease
 	Clock  clock.Clock            // nil: the system's clock
@@ -107,7 +107,7 @@ func (s *Sender) Start() {
 	parts.Go(func() { s.number(running) })
 	parts.Go(func() {
 		newScheduler(s, recorder, attempts).run(running)
-		recorder.close()
+		recorder.Close()
 		for range recorder.done { // wait until the last results are on disk
 		}
 	})

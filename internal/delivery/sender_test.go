@@ -334,7 +334,7 @@ func TestTwoNodes(t *testing.T) {
 
 // dyingStore is a store that no longer answers after its node died.
 type dyingStore struct {
-	puntuale.OutboxStore
+	delivery.Store
 	dead atomic.Bool
 }
 
@@ -344,28 +344,28 @@ func (s *dyingStore) EndAttempts(ctx context.Context, now time.Time, all []puntu
 	if s.dead.Load() {
 		return errDead
 	}
-	return s.OutboxStore.EndAttempts(ctx, now, all)
+	return s.Store.EndAttempts(ctx, now, all)
 }
 
 func (s *dyingStore) NumberEvents(ctx context.Context, now time.Time) (int, error) {
 	if s.dead.Load() {
 		return 0, errDead
 	}
-	return s.OutboxStore.NumberEvents(ctx, now)
+	return s.Store.NumberEvents(ctx, now)
 }
 
 func (s *dyingStore) OwnWebhooks(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.WebhookTarget, error) {
 	if s.dead.Load() {
 		return nil, errDead
 	}
-	return s.OutboxStore.OwnWebhooks(ctx, node, now)
+	return s.Store.OwnWebhooks(ctx, node, now)
 }
 
 func (s *dyingStore) DueDeliveries(ctx context.Context, webhooks []puntuale.WebhookID, now time.Time, limit int, skip func(puntuale.Delivery) bool) ([]puntuale.DueDelivery, error) {
 	if s.dead.Load() {
 		return nil, errDead
 	}
-	return s.OutboxStore.DueDeliveries(ctx, webhooks, now, limit, skip)
+	return s.Store.DueDeliveries(ctx, webhooks, now, limit, skip)
 }
 
 // TestTakeover kills a node while it sends. Another node delivers the other events. The second node also sends again,
@@ -375,7 +375,7 @@ func TestTakeover(t *testing.T) {
 		const events = 300
 		c := w.Client(puntuale.AccountFull)
 		var half atomic.Int64
-		dying := &dyingStore{OutboxStore: w.Store}
+		dying := &dyingStore{Store: w.Store}
 		l := newReceiver(t, func(rw http.ResponseWriter, r *http.Request, _ int) {
 			if half.Add(1) == events/2 {
 				dying.dead.Store(true)
@@ -450,7 +450,7 @@ func TestStoreAway(t *testing.T) {
 		c := w.Client(puntuale.AccountFull)
 		l := newReceiver(t, nil)
 		w.webhook(c, l.URL)
-		dying := &dyingStore{OutboxStore: w.Store}
+		dying := &dyingStore{Store: w.Store}
 		n := w.start(w.Store, longLease, func(cfg *delivery.Config, _ *delivery.CallerConfig) { cfg.Store = dying })
 		w.emit(c.ID, 10)
 		l.has(10, 10*time.Second)

@@ -334,12 +334,12 @@ func BenchmarkStartToLedger(b *testing.B) {
 
 // tap is a ledger that signals on arrived when it gets a message.
 type tap struct {
-	puntuale.SandboxLedger
+	sandbox.Ledger
 	arrived chan time.Time
 }
 
 func (l tap) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
-	err := l.SandboxLedger.Receive(ctx, m)
+	err := l.Ledger.Receive(ctx, m)
 	l.arrived <- time.Now()
 	return err
 }

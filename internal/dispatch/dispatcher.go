@@ -34,9 +34,9 @@ type Config struct {
 	// these clients wait.
 	Mark func(client puntuale.ClientID, phone string) string
 
-	Clock  clock.Clock            // nil: the system's clock
-	Meter  puntuale.DispatchMeter // nil: figures are ignored
-	Logger *slog.Logger           // nil: slog.Default
+	Clock  clock.Clock  // nil: the system's clock
+	Meter  Meter        // nil: figures are ignored
+	Logger *slog.Logger // nil: slog.Default
 
 	Lease          time.Duration // length of the node's lease, which is renewed every Beat; default 6 s
 	Beat           time.Duration // default: a third of Lease

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/batch"
 )
 
 const (
@@ -20,11 +21,10 @@ const (
 // lost if the process ends before they are recorded, or if another node took over the session. Then the next owner finds
 // attempts without an outcome.
 type recorder struct {
-	s    *scheduler
-	wake chan struct{}
+	s       *scheduler
+	pending *batch.Queue[pendingOutcome]
 
 	mu      sync.Mutex
-	pending []pendingOutcome
 	failing int // number of goroutines that cannot record outcomes now
 }
 
@@ -36,73 +36,37 @@ type pendingOutcome struct {
 }
 
 func newRecorder(s *scheduler) *recorder {
-	return &recorder{s: s, wake: make(chan struct{}, 1)}
+	return &recorder{s: s, pending: batch.New[pendingOutcome]()}
 }
 
 func (r *recorder) push(m *queuedMessage, o puntuale.Outcome) {
-	r.add(pendingOutcome{m: m, token: m.token, outcome: o})
+	r.pending.Add(pendingOutcome{m: m, token: m.token, outcome: o})
 }
 
 func (r *recorder) pushLate(m *queuedMessage, o puntuale.Outcome) {
-	r.add(pendingOutcome{m: m, token: m.token, outcome: o, late: true})
-}
-
-func (r *recorder) add(x pendingOutcome) {
-	r.mu.Lock()
-	r.pending = append(r.pending, x)
-	r.mu.Unlock()
-	r.notify()
-}
-
-func (r *recorder) notify() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.pending.Add(pendingOutcome{m: m, token: m.token, outcome: o, late: true})
 }
 
 func (r *recorder) run(ctx context.Context) {
-	for {
-		select {
-		case <-r.wake:
-		case <-ctx.Done():
+	for outcomes := range r.pending.Batches(ctx, maxRecord) {
+		if !r.record(ctx, outcomes) {
 			return
 		}
-		for batch := r.next(); len(batch) > 0; batch = r.next() {
-			if !r.record(ctx, batch) {
-				return
-			}
-		}
 	}
-}
-
-// next takes a batch of outcomes. If there are more outcomes, it wakes another goroutine.
-func (r *recorder) next() []pendingOutcome {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.pending) <= maxRecord {
-		batch := r.pending
-		r.pending = nil
-		return batch
-	}
-	batch := r.pending[:maxRecord:maxRecord]
-	r.pending = r.pending[maxRecord:]
-	r.notify()
-	return batch
 }
 
 // record writes the batch. If the store does not answer, record tries again until the store answers or ctx ends.
-func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
+func (r *recorder) record(ctx context.Context, outcomes []pendingOutcome) bool {
 	wait := recordFirst
 	for failed := false; ; failed = true {
-		left, err := r.try(ctx, batch, failed)
+		left, err := r.try(ctx, outcomes, failed)
 		if len(left) == 0 {
 			if failed {
 				r.fails(-1)
 			}
 			return true
 		}
-		batch = left
+		outcomes = left
 		if ctx.Err() != nil {
 			return false
 		}
@@ -117,31 +81,31 @@ func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	}
 }
 
-// try writes the batch once. If that fails, it writes each outcome alone, so that an outcome that the store refuses
+// try writes the outcomes once. If that fails, it writes each outcome alone, so that an outcome that the store refuses
 // does not block the others. It returns the outcomes that are not recorded.
-func (r *recorder) try(ctx context.Context, batch []pendingOutcome, alone bool) (left []pendingOutcome, err error) {
+func (r *recorder) try(ctx context.Context, outcomes []pendingOutcome, alone bool) (left []pendingOutcome, err error) {
 	if !alone {
-		if err = r.write(ctx, batch); err != nil {
-			left = batch
+		if err = r.write(ctx, outcomes); err != nil {
+			left = outcomes
 		}
 		return left, err
 	}
-	for i := range batch {
-		one := r.write(ctx, batch[i:i+1])
+	for i := range outcomes {
+		one := r.write(ctx, outcomes[i:i+1])
 		if one == nil {
 			continue
 		}
-		left, err = append(left, batch[i]), one
+		left, err = append(left, outcomes[i]), one
 		if puntuale.StoreAway(one) || ctx.Err() != nil {
-			return append(left, batch[i+1:]...), err
+			return append(left, outcomes[i+1:]...), err
 		}
 	}
 	return left, err
 }
 
-func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
-	results := make([]puntuale.Result, len(batch))
-	for i, x := range batch {
+func (r *recorder) write(ctx context.Context, outcomes []pendingOutcome) error {
+	results := make([]puntuale.Result, len(outcomes))
+	for i, x := range outcomes {
 		results[i] = puntuale.Result{MessageRef: x.m.ref(), Token: x.token, Outcome: x.outcome}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callWait)
@@ -151,7 +115,7 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 	if err != nil {
 		return err
 	}
-	r.s.cfg.Meter.Batch("record", len(batch), r.s.cfg.Clock.Now().Sub(now))
+	r.s.cfg.Meter.Batch("record", len(outcomes), r.s.cfg.Clock.Now().Sub(now))
 	lost := 0
 	for _, ok := range applied {
 		if !ok {
@@ -162,7 +126,7 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 		r.s.cfg.Meter.Fenced(lost)
 	}
 	r.s.mailbox.post(func() {
-		for _, x := range batch {
+		for _, x := range outcomes {
 			if x.late {
 				continue
 			}

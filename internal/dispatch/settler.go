@@ -3,10 +3,10 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/batch"
 )
 
 const maxSettle = 1000 // largest number of settlements in one call
@@ -14,11 +14,8 @@ const maxSettle = 1000 // largest number of settlements in one call
 // settler closes and postpones messages that are not in flight. If a write fails, it removes the messages from memory.
 // Their rows have not changed, so the poll finds the messages again.
 type settler struct {
-	s    *scheduler
-	wake chan struct{}
-
-	mu      sync.Mutex
-	pending []pendingSettlement
+	s       *scheduler
+	pending *batch.Queue[pendingSettlement]
 }
 
 type pendingSettlement struct {
@@ -30,60 +27,38 @@ type pendingSettlement struct {
 }
 
 func newSettler(s *scheduler) *settler {
-	return &settler{s: s, wake: make(chan struct{}, 1)}
+	return &settler{s, batch.New[pendingSettlement]()}
 }
 
-func (t *settler) push(x pendingSettlement) {
-	t.mu.Lock()
-	t.pending = append(t.pending, x)
-	t.mu.Unlock()
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
+func (t *settler) push(x pendingSettlement) { t.pending.Add(x) }
 
 func (t *settler) run(ctx context.Context) {
-	for {
-		select {
-		case <-t.wake:
-		case <-ctx.Done():
-			return
-		}
-		for {
-			t.mu.Lock()
-			batch := t.pending[:min(len(t.pending), maxSettle)]
-			t.pending = t.pending[len(batch):]
-			t.mu.Unlock()
-			if len(batch) == 0 {
-				break
-			}
-			err := t.write(ctx, batch)
-			t.s.mailbox.post(func() { t.s.settled(batch, err) })
-		}
+	for all := range t.pending.Batches(ctx, maxSettle) {
+		err := t.write(ctx, all)
+		t.s.mailbox.post(func() { t.s.settled(all, err) })
 	}
 }
 
-func (t *settler) write(ctx context.Context, batch []pendingSettlement) error {
+func (t *settler) write(ctx context.Context, all []pendingSettlement) error {
 	ctx, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	now := t.s.cfg.Clock.Now()
-	if err := t.explain(ctx, batch, now); err != nil {
+	if err := t.explain(ctx, all, now); err != nil {
 		return err
 	}
-	settlements := make([]puntuale.Settlement, len(batch))
-	for i := range batch {
-		settlements[i] = batch[i].settlement
+	settlements := make([]puntuale.Settlement, len(all))
+	for i := range all {
+		settlements[i] = all[i].settlement
 	}
-	return t.s.cfg.Queue.Settle(ctx, batch[0].node, now, settlements)
+	return t.s.cfg.Queue.Settle(ctx, all[0].node, now, settlements)
 }
 
 // explain finds out why expired messages did not leave. It checks the client first, and then the session. If neither is
 // the cause, the reason is that the time was too short.
-func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now time.Time) error {
+func (t *settler) explain(ctx context.Context, all []pendingSettlement, now time.Time) error {
 	requested := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID
-	for _, x := range batch {
+	for _, x := range all {
 		if x.verdict == "expired" && !requested[x.m.row.Client] {
 			requested[x.m.row.Client] = true
 			clients = append(clients, x.m.row.Client)
@@ -96,8 +71,8 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 	if err != nil {
 		return err
 	}
-	for i := range batch {
-		x := &batch[i]
+	for i := range all {
+		x := &all[i]
 		if x.verdict != "expired" {
 			continue
 		}
@@ -116,14 +91,14 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 }
 
 // settled removes from memory the messages that were closed or postponed.
-func (s *scheduler) settled(batch []pendingSettlement, err error) {
+func (s *scheduler) settled(all []pendingSettlement, err error) {
 	if err != nil && s.life.ctx.Err() == nil {
 		s.cfg.Logger.Warn("closing or postponing messages failed", "error", err)
 	}
 	if errors.Is(err, puntuale.ErrFenced) {
-		s.fenced(batch[0].node)
+		s.fenced(all[0].node)
 	}
-	for _, x := range batch {
+	for _, x := range all {
 		if err == nil {
 			s.cfg.Meter.Outcome(x.m.queue.capabilities.Name, x.verdict, 1)
 		}

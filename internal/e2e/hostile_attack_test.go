@@ -105,7 +105,7 @@ func (a *attackers) end(t *testing.T) hostileCount {
 func attack() int {
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // if the system refuses this, the test is only harder
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
-	r := &raid{ended: make(chan struct{}), count: hostileCount{Made: map[string]int{}}}
+	r := &raid{count: hostileCount{Made: map[string]int{}}}
 	if err := in.Decode(&r.mix); err != nil {
 		fmt.Fprintln(os.Stderr, "attackers:", err)
 		return 1
@@ -116,16 +116,12 @@ func attack() int {
 			break
 		}
 	}
-	close(r.ended)
-	r.done.Wait()
-	return 0
+	return 0 // the system closes the connections
 }
 
 // raid is a running mix.
 type raid struct {
-	mix   hostileMix
-	ended chan struct{}
-	done  sync.WaitGroup
+	mix hostileMix
 
 	mu    sync.Mutex
 	now   int
@@ -142,14 +138,14 @@ func (r *raid) seen() hostileCount {
 
 func (r *raid) begin() {
 	for i := range r.mix.Connections {
-		r.done.Go(func() {
+		go func() {
 			// The kernel's queue of new connections is short, so the connections must not all come at the same time.
-			r.pause(time.Duration(i) * time.Millisecond)
-			for n := i; !r.over(); n++ {
+			time.Sleep(time.Duration(i) * time.Millisecond)
+			for n := i; ; n++ {
 				r.attack(&r.mix.Attacks[n%len(r.mix.Attacks)])
-				r.pause(2*time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))
+				time.Sleep(2*time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))
 			}
-		})
+		}()
 	}
 }
 
@@ -175,8 +171,8 @@ func (r *raid) attack(a *hostileAttack) {
 		_, _ = io.Copy(io.Discard, conn)
 		return
 	}
-	for !r.over() && time.Now().Before(deadline) {
-		r.pause(time.Second)
+	for time.Now().Before(deadline) {
+		time.Sleep(time.Second)
 		if !a.Drips {
 			continue
 		}
@@ -198,20 +194,4 @@ func (r *raid) closed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now--
-}
-
-func (r *raid) over() bool {
-	select {
-	case <-r.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-func (r *raid) pause(d time.Duration) {
-	select {
-	case <-r.ended:
-	case <-time.After(d):
-	}
 }

@@ -204,7 +204,7 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 	opened := s.db.Open(t)
 	c := control.New(control.Config{Tenants: opened, Devices: opened, Maintenance: opened, Clock: s.clock, Vault: testVault(t)})
 	accounts := account.New(account.Config{Control: c, Tenants: opened, Partners: opened, Clock: s.clock, Vault: testVault(t),
-		SignIn: account.SignInStores{Users: opened, Tickets: opened, Invitations: opened, Visits: opened, Tries: opened, Notices: opened}})
+		SignIn: opened})
 	caller, err := c.Authenticate(t.Context(), s.partner)
 	if err != nil {
 		t.Fatal(err)

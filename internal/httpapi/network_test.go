@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/connector/sandbox"
 )
 
 // network replaces the dispatcher and the networks in a test: it decides the outcomes of messages.
 type network struct {
 	t      *testing.T
 	queue  puntuale.Queue
-	ledger puntuale.SandboxLedger
+	ledger sandbox.Ledger
 	fleet  puntuale.Fleet
 	mark   func(client puntuale.ClientID, phone string) string
 	node   puntuale.NodeID

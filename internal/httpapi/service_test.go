@@ -24,6 +24,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
+	"puntuale/internal/delivery"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/intake"
 	"puntuale/internal/store"
@@ -49,7 +50,7 @@ type service struct {
 	network  *network
 	owner    *owner
 	intake   *intake.Intake
-	outbox   puntuale.OutboxStore
+	outbox   delivery.Store
 	rules    *automation.Automations
 	tenants  puntuale.TenantStore
 	store    *store.Store

@@ -14,7 +14,7 @@ import (
 
 // Config contains the parts and settings of an [Intake].
 type Config struct {
-	Store puntuale.IntakeStore
+	Store Store
 	// Mark returns the keyed hash that replaces an erased person's number in a client's blacklist. If Mark is nil, no
 	// keyed hash is stored.
 	Mark func(client puntuale.ClientID, phone string) string

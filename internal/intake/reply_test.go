@@ -22,25 +22,25 @@ func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id 
 
 // failing is a store that fails in one of its methods, as if the server crashed during this method.
 type failing struct {
-	puntuale.IntakeStore
+	intake.Store
 	at string
 }
 
 var errCrash = errors.New("the server ends here")
 
 func (f *failing) EnterConsent(ctx context.Context, e puntuale.ConsentEntry) (puntuale.ConsentResult, error) {
-	r, err := f.IntakeStore.EnterConsent(ctx, e)
+	r, err := f.Store.EnterConsent(ctx, e)
 	return r, errors.Join(err, f.fail("entered"))
 }
 
 func (f *failing) CancelMarketing(ctx context.Context, client puntuale.ClientID, phone string, now time.Time) (int, error) {
-	n, err := f.IntakeStore.CancelMarketing(ctx, client, phone, now)
+	n, err := f.Store.CancelMarketing(ctx, client, phone, now)
 	return n, errors.Join(err, f.fail("cancelled"))
 }
 
 func (f *failing) KeepInbound(ctx context.Context, now time.Time, all []puntuale.TakenMessage) (int, error) {
 	if all[0].Names == nil { // nothing of the opt-out is stored yet
-		n, err := f.IntakeStore.KeepInbound(ctx, now, all)
+		n, err := f.Store.KeepInbound(ctx, now, all)
 		if crash := f.fail("asked"); crash != nil {
 			return n, crash
 		}
@@ -49,7 +49,7 @@ func (f *failing) KeepInbound(ctx context.Context, now time.Time, all []puntuale
 	if err := f.fail("before keeping"); err != nil {
 		return 0, err
 	}
-	n, err := f.IntakeStore.KeepInbound(ctx, now, all)
+	n, err := f.Store.KeepInbound(ctx, now, all)
 	return n, errors.Join(err, f.fail("kept"))
 }
 
@@ -74,7 +74,7 @@ type world struct {
 
 func newWorld(t *testing.T, driver storetest.Driver) *world {
 	w := &world{World: storetest.NewWorld(t, driver(t)), confirmed: map[string]intake.Confirmation{}}
-	w.c, w.store = w.Client(puntuale.AccountFull), &failing{IntakeStore: w.Store}
+	w.c, w.store = w.Client(puntuale.AccountFull), &failing{Store: w.Store}
 	w.in = intake.New(intake.Config{
 		Store: w.store, Clock: w.DB.Clock, MessageMark: messageMark, Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Mark: func(client puntuale.ClientID, phone string) string {

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Meter contains the figures. It implements [puntuale.Meter]. It is safe for concurrent use.
+// Meter contains the figures that operators see, of the dispatcher and the store. It is safe for concurrent use.
 type Meter struct {
 	registry *prometheus.Registry
 

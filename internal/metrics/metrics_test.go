@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"puntuale"
 )
 
 // TestMetersEveryFigure calls each method once, and looks for the figure at /metrics.
 func TestMetersEveryFigure(t *testing.T) {
 	t.Parallel()
 	m := New("test")
-	var figures puntuale.Meter = m
+	figures := m
 	figures.Late(30 * time.Millisecond)
 	figures.Late(-time.Second)
 	figures.Outcome("sandbox", "sent", 3)

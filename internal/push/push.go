@@ -41,7 +41,7 @@ const (
 
 // Config is the configuration of a [Notifier].
 type Config struct {
-	Store     puntuale.PushStore
+	Store     Store
 	Key       Key
 	Sender    string // an https address at which people who run push services can reach the sender
 	Open      func(session puntuale.SessionID, target []byte) ([]byte, error)

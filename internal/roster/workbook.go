@@ -21,7 +21,8 @@ const (
 // workbook reads the first visible sheet with content of an XLSX workbook. It also reads hidden rows and columns.
 //
 // There is no Go library that reads a sheet in limited memory, returns the kind of each cell, and also reports damage.
-// See docs/decisions/campaigns.md.
+// Excelize returns the rows before a cut without an error, and reads 100,000 rows with a date each in 11.8 s instead of
+// 1.2 s. A check before it takes 1.3 s more, and is nearly this reader. See docs/decisions/campaigns.md.
 type workbook struct {
 	archive *archive
 	shared  *sharedTexts // nil: the workbook has no shared texts

@@ -12,7 +12,7 @@ import (
 
 // Config is the configuration of a manager. Answered, Clock, Logger, Poll, Drain and Begin are optional.
 type Config struct {
-	Keeper puntuale.LinkStore
+	Keeper Store
 	// Linker returns the connector that links the session, or nil if there is none. It must read only memory.
 	Linker func(puntuale.Session) puntuale.Linker
 

@@ -391,7 +391,7 @@ func TestReleaseCutsCommands(t *testing.T) {
 
 // forgetful is a store that fails for some time.
 type forgetful struct {
-	puntuale.LinkStore
+	session.Store
 	away   atomic.Bool
 	failed atomic.Int64
 	stored atomic.Int64
@@ -410,14 +410,14 @@ func (f *forgetful) SetLinks(ctx context.Context, node puntuale.NodeID, now time
 		return err
 	}
 	f.stored.Add(1)
-	return f.LinkStore.SetLinks(ctx, node, now, links)
+	return f.Store.SetLinks(ctx, node, now, links)
 }
 
 func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, expiresAt time.Time) error {
 	if err := f.fails(); err != nil {
 		return err
 	}
-	return f.LinkStore.AnswerCommand(ctx, node, id, answer, now, expiresAt)
+	return f.Store.AnswerCommand(ctx, node, id, answer, now, expiresAt)
 }
 
 // TestStoreAway checks that the manager keeps the latest report of each session in memory while the store fails. It
@@ -425,7 +425,7 @@ func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id 
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
-		keeper := &forgetful{LinkStore: w.Store}
+		keeper := &forgetful{Store: w.Store}
 		n := w.newNode(func(c *session.Config) { c.Keeper = keeper })
 		n.owns(0)
 		keeper.away.Store(true)

@@ -35,6 +35,9 @@ const (
 		agendaDetails + ` order by f.d desc, m.id desc`
 )
 
+// Ended lists at most limit messages, newest first. Their outcome was recorded between the arguments from
+// (inclusive) and to (exclusive). If the argument failed is true, Ended lists only messages that did not leave,
+// and searches only the latest 5,000 outcomes.
 func (t tenant) Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]puntuale.MessageDetail, error) {
 	text := endedMessages
 	if failed {
@@ -50,6 +53,8 @@ const openIn = ` from session s cross join message m where s.client_id = $1 and 
 const upcomingMessages = `with f as (select m.id as i, m.next_at as n` + openIn + ` and m.next_at >= $2 and m.next_at < $3 order by m.next_at, m.id limit $4)` +
 	agendaDetails + ` order by f.n, m.id`
 
+// Upcoming lists at most limit PENDING messages, soonest first. Their Next is between the arguments from
+// (inclusive) and to (exclusive).
 func (t tenant) Upcoming(ctx context.Context, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
 	return t.agenda(ctx, upcomingMessages, from, to, limit)
 }
@@ -69,6 +74,8 @@ func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, lim
 
 const upcomingCounts = `select m.next_at / $4 as q, count(*)` + openIn + ` and m.next_at >= $2 and m.next_at < $3 group by 1 order by 1`
 
+// UpcomingCounts counts the PENDING messages whose Next is between the arguments from (inclusive) and to
+// (exclusive). It counts them for each quarter of an hour, soonest first. It leaves out quarters without messages.
 func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntuale.QuarterCount, error) {
 	all, err := engine.QueryAll(ctx, t.lists(), upcomingCounts, []any{t.id, engine.Micros(from), engine.Micros(to), account.Quarter}, func(rows engine.Row, c *puntuale.QuarterCount) error {
 		var at int64
@@ -82,6 +89,8 @@ func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntu
 	return all, nil
 }
 
+// CountMessages counts the messages that match the filter. It stops counting when n reaches maximum. The result all
+// reports whether n is the full count.
 func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, limit int) (int, bool, error) {
 	last, floor, err := t.span(ctx, f, puntuale.MaxID+1)
 	if err != nil {
@@ -109,6 +118,7 @@ func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, lim
 
 const messageEvents = `select at, kind, detail from event where client_id = $1 and message_id = $2 order by id limit ` + maxEvents
 
+// MessageEvents lists at most 200 unusual events of a message, oldest first.
 func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]puntuale.MessageEvent, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, messageEvents, []any{t.id, id}, func(rows engine.Row, e *puntuale.MessageEvent) error {
 		return rows.Scan(engine.ScanTime(&e.At), &e.Kind, engine.ScanReason(&e.Detail))
@@ -121,6 +131,7 @@ func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]pun
 
 const resentAs = `select m.id from message m where m.client_id = $1 and m.run_id = $2 and m.resent_from <> 0 and m.resent_from = $3 order by m.id limit 100`
 
+// ResentAs lists the messages that replaced a message of the run when somebody sent it again, oldest first.
 func (t tenant) ResentAs(ctx context.Context, run puntuale.RunID, id puntuale.MessageID) ([]puntuale.MessageID, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, resentAs, []any{t.id, run, id}, func(rows engine.Row, id *puntuale.MessageID) error {
 		return rows.Scan(id)
@@ -147,6 +158,8 @@ const noticesVersion = `select n.id, n.due_at from notice n where n.client_id = 
 const repliesVersion = `select (select coalesce(max(y.id), 0) from reply y where y.client_id = $1),
  (select coalesce(sum(x.unread), 0) from (select g.unread from conversation g where g.client_id = $1 and g.unread > 0 order by g.last_id desc limit 200) as x)`
 
+// Version returns a text that changes when the lists of messages change. A page may call it every second or two,
+// because it is cheap. It may miss changes of messages that are neither new nor due.
 func (t tenant) Version(ctx context.Context) (string, error) {
 	var run, done, receipts, open, sum int64
 	err := t.lists().Query(ctx, clientVersion, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&run, &done, &receipts, &open, &sum) })
@@ -169,6 +182,8 @@ const sandboxChat = `select g.seq, g.client_id, g.message_id, g.connector_id, g.
  join message m on m.client_id = g.client_id and m.id = g.message_id
  where m.session_id = $2 and ($3 = '' or g.phone = $3) order by g.seq desc limit $4`
 
+// SandboxChat lists at most limit messages that the simulated network received from a session, newest first. It
+// reads only the client's last 2,000 messages. phone "" means all recipients.
 func (t tenant) SandboxChat(ctx context.Context, session puntuale.SessionID, phone string, limit int) ([]puntuale.SandboxMessage, error) {
 	all, err := engine.QueryAll(ctx, t.lists(), sandboxChat, []any{t.id, session, phone, limit}, scanReceived)
 	if err != nil {
@@ -188,6 +203,7 @@ func scanReceived(rows engine.Row, m *puntuale.SandboxMessage) error {
 	return json.Unmarshal([]byte(content), &m.Content)
 }
 
+// SandboxMessages lists messages, oldest first.
 func (t tenant) SandboxMessages(ctx context.Context, p puntuale.Page) ([]puntuale.SandboxMessage, string, error) {
 	last, limit, err := engine.ReadCursor(p, "sandbox")
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
+// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark after
+// an erasure, is already there, nothing changes. The argument o may be nil; its function Answer gets nil.
 func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date, o *puntuale.Idempotency) error {
 	return t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
@@ -25,6 +27,8 @@ func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, d
 	})
 }
 
+// RemoveBlacklisted removes all names of the person, and their marks. It returns whether the blacklist had one of
+// them. It counts one call in any case.
 func (t tenant) RemoveBlacklisted(ctx context.Context, p puntuale.Person, day puntuale.Date) (bool, error) {
 	var n int64
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -41,6 +45,7 @@ func (t tenant) RemoveBlacklisted(ctx context.Context, p puntuale.Person, day pu
 	return n > 0, err
 }
 
+// Blacklist lists entries, sorted by id.
 func (t tenant) Blacklist(ctx context.Context, p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
 	last, limit, err := engine.ReadCursor(p, "blacklist")
 	if err != nil {
@@ -78,6 +83,7 @@ func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
 
+// FindBlacklisted lists entries, newest first, which means by falling id. Codes: invalid (the cursor).
 func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter, p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
 	last, limit, err := engine.ReadCursor(p, "blacklist")
 	if err != nil {
@@ -107,6 +113,7 @@ func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter,
 	return all, next, nil
 }
 
+// BlacklistEntry reads an entry. Codes: not_found.
 func (t tenant) BlacklistEntry(ctx context.Context, id int64) (puntuale.BlacklistEntry, error) {
 	e := puntuale.BlacklistEntry{ID: id}
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select phone, reason, added_at from blacklist where client_id = $1 and id = $2 and id > 0`, []any{t.id, id},
@@ -118,6 +125,9 @@ func (t tenant) BlacklistEntry(ctx context.Context, id int64) (puntuale.Blacklis
 // maxBlacklisted is how many entries one transaction adds at most.
 const maxBlacklisted = 1000
 
+// AddAllBlacklisted adds entries, each in the same way as AddBlacklisted, and returns how many entries are new. The
+// caller sorts them by phone, each phone once. One transaction adds at most 1,000 entries. If the call fails, the
+// caller may repeat it; the repeat adds the missing entries.
 func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistEntry) (added int, err error) {
 	for part := range slices.Chunk(all, maxBlacklisted) {
 		var n int64
@@ -136,6 +146,9 @@ func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistE
 	return added, nil
 }
 
+// RemoveBlacklistEntry removes the entry with this id. The entry may have only a mark, after an erasure. Codes:
+// not_found.
+//
 // RemoveBlacklistEntry also removes entries with other names of the person. If the person was erased, it removes the
 // marks of other names, which have the negative id (retention/erasure.go).
 func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64) error {
@@ -158,6 +171,7 @@ func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64) error {
 // A cross join makes SQLite read the tables in the written order. Otherwise it reads the client's whole blacklist.
 const amongBlacklisted = `select u.i from $u(i bigint, p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`
 
+// AmongBlacklisted returns which of the given phones belong to people on the blacklist, under any name or mark.
 func (t tenant) AmongBlacklisted(ctx context.Context, phones []string, mark func(string) string) (map[string]bool, error) {
 	places, names, err := t.namesOfEach(ctx, phones, mark)
 	if err != nil {

@@ -39,6 +39,9 @@ func (k optionalJSON) Scan(value any) error {
 	return engine.ScanJSON(k.into).Scan(value)
 }
 
+// CreateCampaign stores a new campaign, and gives it the list that it names. The argument o may be nil; its function
+// Answer gets the CampaignID. Codes: quota_reached beyond MaxOpenCampaigns; cap_reached if the call also starts the
+// campaign, and the cap of this day allows no start.
 func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, day puntuale.Date, o *puntuale.Idempotency) (id puntuale.CampaignID, err error) {
 	draft, err := engine.ToJSON(c.Draft)
 	if err != nil {
@@ -98,6 +101,8 @@ func (t tenant) checkCampaigns(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
+// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict (the campaign
+// is not editable).
 func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
 	draft, err := engine.ToJSON(c.Draft)
 	if err != nil {
@@ -143,6 +148,7 @@ const listedCampaigns = `select c.id, c.client_id, c.session_id, c.sequence_id, 
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused` + fromCampaigns + ` where c.client_id = $1 and c.id < $2 order by c.id desc limit $3`
 
+// Campaigns lists campaigns, newest first. Codes: invalid (the cursor).
 func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Campaign, string, error) {
 	last, limit, err := engine.ReadCursor(p, "campaigns")
 	if err != nil {
@@ -169,6 +175,8 @@ const campaignReceipts = `select coalesce(sum(case when g.delivered_at <> 0 or g
  from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0 and m.state = 1 join receipt g on g.client_id = m.client_id and g.message_id = m.id
  where c.client_id = $1 and c.id = $2`
 
+// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the
+// delivery receipts of each message, which takes about a second for 1,000,000 messages.
 func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID, receipts bool) (puntuale.CampaignCounts, error) {
 	counts, err := countCampaign(ctx, t.lists(), campaignCounts, t.id, id)
 	if err == nil && receipts && counts.Completed > 0 {
@@ -207,6 +215,9 @@ func countCampaign(ctx context.Context, a rowQuerier, text string, client puntua
 	return c, nil
 }
 
+// ChangeCampaign changes a campaign's state, and notes the change in the audit log. If the new state holds messages
+// back, no message of the campaign is claimed after ChangeCampaign returns. Codes: conflict (the state is not one
+// of From).
 func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignChange) error {
 	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.campaign, func(ctx context.Context, a engine.Querier) error {
 		stored, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool {
@@ -250,6 +261,9 @@ func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientI
 	return queue.NoteCampaigns(ctx, a, c, `c.client_id = $1 and c.id = $2`, client, stored.ID)
 }
 
+// StartCampaign makes a ready campaign running, notes the start in the audit log and counts the call, in one
+// transaction. If the campaign already started with the same digest, nothing changes and no call is counted.
+// Codes: conflict, cap_reached.
 func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignStart) (u puntuale.Usage, err error) {
 	frozen, err := engine.ToJSON(c.Frozen)
 	if err != nil {

@@ -46,6 +46,17 @@ select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
 )
 
+// Stop cancels messages of the sequence's runs for all names of one person: all messages that are PENDING and have no open
+// intent. A cancelled message is never sent. With a reference, Stop cancels only messages of runs with this
+// reference. Stop counts one call, and the cap never refuses this call. One transaction cancels at most 1,000
+// messages.
+//
+// A message in flight is not in the answer. If its attempt certainly fails, it becomes CANCELLED instead of being
+// retried. If the outcome of its attempt is uncertain, it is not repeated; then only a delivery receipt or a
+// refusal decides. Every other method that cancels does the same.
+//
+// Codes: not_found for a sequence that the client never had (no call is counted). A deleted sequence can still be
+// stopped.
 func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, names []string, reference string, day puntuale.Date, now time.Time) (puntuale.StopResult, error) {
 	names, err := t.names(ctx, names...)
 	if err != nil {
@@ -76,6 +87,11 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, names []
 // cancelRound is how many messages one round reads. It limits the memory that a big cancellation needs.
 const cancelRound = 50_000
 
+// CancelPending cancels all messages of the target, in the same way as Stop. It passes each chunk of cancelled
+// messages to the function took, and then forgets the chunk. Each chunk is sorted by id. The first 50,000 messages
+// come in the order of their ids, even across chunks. If took returns an error, CancelPending ends; cancelled
+// messages stay cancelled.
+//
 // CancelPending works in rounds. The last round reads every message that is open at that time. So the call cancels all
 // messages that were accepted before it, except messages in flight. It may also cancel messages that are accepted while
 // it runs. The "+ 0" prevents the use of an index that is sorted by id.
@@ -152,6 +168,11 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 	return nil
 }
 
+// CancelMessages cancels the given messages that are PENDING without an open intent, all in one transaction. It
+// counts one call, and the cap never refuses it. The answer is sorted by id, and leaves out messages that were
+// not cancelled. Codes: not_found, with a fault at body.id[i] for each id that is missing or belongs to another
+// client; then nothing is cancelled or counted.
+//
 // CancelMessages does all its work in one transaction. If one of the messages does not exist, it cancels none of them.
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)

@@ -12,6 +12,8 @@ import (
 // maxWaiting is how many commands of one session may wait for an answer. The commands of all callers count together.
 const maxWaiting = 20
 
+// GiveCommand stores a command. It ignores c.Client, c.ID and c.Taken. Codes: not_found (the session), busy (too
+// many commands of the session wait for an answer).
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {
 	var id int64
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -57,6 +59,8 @@ func (t tenant) commandable(ctx context.Context, a engine.Querier, session puntu
 	return nil
 }
 
+// CommandAnswer returns the sealed answer, or nil if the command has none yet. Codes: not_found if the command or
+// its answer expired.
 func (t tenant) CommandAnswer(ctx context.Context, id puntuale.CommandID, now time.Time) ([]byte, error) {
 	offset, err := t.s.ClockOffset(ctx, t.s.CallReads)
 	if err != nil {

@@ -127,6 +127,10 @@ func (s *Store) CancelMarketing(ctx context.Context, client puntuale.ClientID, p
 	return s.cancelAll(ctx, refs, now)
 }
 
+// AddConsents adds many changes, 200 in a transaction, and counts no call. After a failure the caller may repeat
+// the call. The ledger then contains two entries for a change that the first call stored, unless the change has a
+// ReplyMark.
+//
 // AddConsents adds many changes of one client. Each change follows the rules of EnterConsent.
 func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) error {
 	for len(all) > 0 {
@@ -150,6 +154,8 @@ func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) er
 // maxConsents is how many changes one transaction adds at most.
 const maxConsents = 200
 
+// AddConsent adds a change to the ledger and counts one call. The cap never refuses this call. The argument o may
+// be nil; its function Answer gets the Consent.
 func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day puntuale.Date, o *puntuale.Idempotency) (puntuale.Consent, error) {
 	var r puntuale.ConsentResult
 	e.Client = t.id
@@ -168,6 +174,8 @@ func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day pun
 const consentsOf = ` from (select x.id from $u(p text) cross join consent x where x.client_id = $1 and x.phone = u.p and x.id > $2) k
  cross join consent c where c.client_id = $1 and c.id = k.id`
 
+// Consents lists the entries of all names of one person and of their marks, oldest first. Without names it lists the
+// entries of all persons. Codes: invalid (the cursor).
 func (t tenant) Consents(ctx context.Context, of puntuale.Person, p puntuale.Page) ([]puntuale.Consent, string, error) {
 	last, limit, err := engine.ReadCursor(p, "consent")
 	if err != nil {
@@ -198,6 +206,7 @@ func (t tenant) Consents(ctx context.Context, of puntuale.Person, p puntuale.Pag
 	return all, page.Next, nil
 }
 
+// ConsentStatuses returns a person's present consent for each purpose. The entries are found by all names and marks.
 func (t tenant) ConsentStatuses(ctx context.Context, of puntuale.Person) (map[puntuale.Purpose]puntuale.ConsentStatus, error) {
 	names, err := t.names(ctx, of.Names...)
 	if err != nil {
@@ -218,10 +227,13 @@ func (t tenant) ConsentStatuses(ctx context.Context, of puntuale.Person) (map[pu
 	return all, nil
 }
 
+// CancelMarketing cancels the pending marketing messages to all names of the person, in several transactions. It
+// returns how many messages it cancelled.
 func (t tenant) CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error) {
 	return t.s.CancelMarketing(ctx, t.id, phone, now)
 }
 
+// MarketingRefused returns which of the given phones belong to people who must get no marketing now.
 func (t tenant) MarketingRefused(ctx context.Context, phones []string, mark func(string) string) (map[string]bool, error) {
 	places, names, err := t.namesOfEach(ctx, phones, mark)
 	if err != nil {

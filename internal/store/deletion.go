@@ -26,6 +26,11 @@ const (
 	faultSessionPending      puntuale.ReasonCode = "session.pending"
 )
 
+// DeleteClient deletes the client; this cannot be undone. Its login e-mail becomes free, its keys are revoked, its
+// sessions are deleted, and its pending messages are cancelled. Messages in flight end in the same way as after
+// [puntuale.Tenant].Stop. The rows of messages and of the ledger stay.
+// Codes: not_found.
+//
 // DeleteClient first makes the client unreachable, in one transaction. After that, no start, claim or read of the
 // client succeeds. Then DeleteClient cancels pending messages and deletes contacts, in several transactions. If it
 // fails after the first transaction, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
@@ -117,6 +122,14 @@ type openMessage struct {
 	uncertain bool
 }
 
+// DeleteSession deletes a session. Sequences that name it then use moveTo, or the default session if moveTo is 0.
+// Pending messages are cancelled, or move to moveTo with the same due times. An uncertain message becomes FAILED,
+// because no connector could look for it any more.
+//
+// Code not_found: the session is missing. If moveTo is missing, the fault is at query.move_to. Code conflict: the
+// session is the default session. The code is also conflict if the session has pending messages, and the call gives
+// neither cancel nor moveTo; the error says how many. Code busy: messages are being sent now.
+//
 // DeleteSession first handles the messages that are not in flight, one chunk in each transaction. It cancels them, or
 // gives them to the session moveTo. Then it handles the remaining messages, also in chunks. The last transaction also
 // deletes the session. If an earlier transaction fails, the session still exists, with fewer messages. Then the caller
@@ -138,6 +151,10 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 	return nil
 }
 
+// GiveUp ends the session's attempts that have no outcome: their messages become FAILED with an uncertain
+// outcome. The caller must know that no message of the session is in flight. Attempts without an outcome remain
+// after a server stopped, or after a failover. Codes: not_found; busy (a device holds messages of the session).
+//
 // GiveUp ends the attempts that began until the time now and have no outcome, one chunk in each transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id}

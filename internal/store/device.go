@@ -19,6 +19,8 @@ func deviceFields(d *puntuale.Device) []any {
 	return []any{&d.ID, &d.Client, &d.Session, &d.Name, engine.ScanBool(&d.Dedupes), engine.ScanBool(&d.Assisted), engine.ScanTime(&d.Linked), engine.ScanTime(&d.Seen), engine.ScanBool(&d.Pushed)}
 }
 
+// OfferDevice stores a new code that links a device to the session, and deletes the earlier code. The argument mark
+// is the keyed hash of the code. Codes: not_found, conflict (the session has [puntuale.MaxDevices] devices).
 func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sealed []byte, mark string, expiresAt time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, session)
@@ -59,6 +61,7 @@ func (t tenant) checkDeviceQuota(ctx context.Context, a engine.Querier, session 
 	return nil
 }
 
+// Devices lists the session's devices, sorted by id.
 func (t tenant) Devices(ctx context.Context, session puntuale.SessionID) ([]puntuale.Device, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+deviceColumns+`,
  (select count(*) from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id
@@ -132,6 +135,8 @@ func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session pun
 	return nil
 }
 
+// UnlinkDevices unlinks one device, or with device 0 all devices of the session. It also deletes the session's
+// linking code. Messages that these devices hold become uncertain. Codes: not_found (the session, or the device).
 func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		locked, err := t.lockSessions(ctx, a, session)
@@ -168,6 +173,8 @@ func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.Se
 	return t.moveHolds(ctx, a, held, now)
 }
 
+// SeenDevice stores that the device called at the time now.
+//
 // SeenDevice changes the row only if its seen_at is earlier than now.
 func (t tenant) SeenDevice(ctx context.Context, device puntuale.DeviceID, now time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -179,6 +186,8 @@ func (t tenant) SeenDevice(ctx context.Context, device puntuale.DeviceID, now ti
 	})
 }
 
+// KeepPush stores the sealed address for pushes to the device. It replaces an earlier address. nil: the device
+// wants no pushes. Codes: not_found.
 func (t tenant) KeepPush(ctx context.Context, device puntuale.DeviceID, sealed []byte) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update device set push = $3, push_after = case when push_failures > 0 then 0 else push_after end, push_failures = 0

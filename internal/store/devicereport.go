@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
+// Renew sets a new end for the given holds that have not ended yet, and returns these holds.
 func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, held []puntuale.HeldRef, holdUntil, now time.Time) ([]puntuale.HeldRef, error) {
 	var renewed []puntuale.HeldRef
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -54,6 +55,7 @@ type reportedAttempt struct {
 	dedupes bool
 }
 
+// Report records the outcomes of the device's attempts. It returns one result for each report, in the same order.
 func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, reports []puntuale.DeviceReport, now time.Time) ([]puntuale.ReportResult, error) {
 	b := &reportTransaction{tenant: t, session: session, device: device, reports: reports}
 	present := t.s.ClockAt(now)

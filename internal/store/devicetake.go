@@ -233,11 +233,15 @@ func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
 	return slices.DeleteFunc(due, func(m puntuale.DueMessage) bool { return first[m.Phone].ID != m.ID })
 }
 
+// Takeable lists at most limit messages that the device could take at the time now, in the order of sending. It
+// does not check the session's pace.
 func (t tenant) Takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time, limit int) ([]puntuale.HeldMessage, error) {
 	all, err := t.lookForDevice(ctx, session, device, now)
 	return all[:min(limit, len(all))], err
 }
 
+// HeldBy lists the messages that the device took and has not reported, sorted by the end of the hold. The end may
+// be in the past.
 func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID) ([]puntuale.HeldMessage, error) {
 	held, err := t.holds(ctx, t.s.CallReads, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
@@ -262,6 +266,10 @@ func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldM
 	return all, nil
 }
 
+// Take begins attempts. It writes intents, credits and holds in one transaction. Two devices never get the same
+// message. Codes: not_found (the device was unlinked), conflict (the device cannot take take.Message now),
+// unavailable (after a failover).
+//
 // Take searches for messages outside a transaction, and checks them again inside one.
 func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.HeldMessage, error) {
 	taken, err := t.takenBy(ctx, t.s.CallReads, k)

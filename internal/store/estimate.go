@@ -12,6 +12,8 @@ import (
 const contactsAmong = `select u.i, g.window_until, case when g.window_until > 0 or g.met_at > 0 then 1 else 0 end
  from $u(i bigint, p text) cross join contact g where g.client_id = $1 and g.phone = u.p and g.session_id = $2`
 
+// KnownPersons returns what the session knows about the phones. It leaves out phones that the session does not
+// know.
 func (t tenant) KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error) {
 	places, names, err := t.namesOfEach(ctx, phones, nil)
 	if err != nil {
@@ -41,6 +43,8 @@ const addressedSince = `select count(distinct m.phone) from message m
  and (m.session_id = $2 or m.session_id in (select o.session_id from official i join official o on o.client_id = i.client_id and o.account = i.account
   where i.client_id = $1 and i.session_id = $2 and i.account <> ''))` + outsideWindow
 
+// SessionLoad counts what the session sent since the given time. A check calls SessionLoad only once, because
+// SessionLoad reads all outcomes of the client since that time.
 func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since time.Time) (l puntuale.SessionUsage, err error) {
 	var kind puntuale.ConnectionType
 	found, err := engine.QueryOne(ctx, t.lists(), `select s.type, coalesce(o.reach_limit, 0) from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
@@ -64,6 +68,7 @@ func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since ti
 	return l, nil
 }
 
+// Charges counts the delivered messages of a campaign, by what the network billed.
 func (t tenant) Charges(ctx context.Context, id puntuale.CampaignID) ([]puntuale.ChargeCount, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, `select country, category, billable, messages from charge where client_id = $1 and campaign_id = $2
  order by country, category, billable`, []any{t.id, id}, func(rows engine.Row, c *puntuale.ChargeCount) error {

@@ -15,6 +15,9 @@ import (
 // its message.
 const keepNetworkIDs = 30 * 24 * time.Hour
 
+// CreateGateway is CreateSession with keys. The store calls the function seal inside the
+// transaction, with the new id, perhaps more than once. The argument mark is the keyed hash of the gateway's
+// number, or "" if there is none yet. Codes: conflict (another session has the same number).
 func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark string, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
 	err := t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {

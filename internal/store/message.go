@@ -76,6 +76,9 @@ func (d *details) fit() (n, bytes int) {
 
 const faultMessageRequestsTooLong puntuale.ReasonCode = "message.requests_too_long"
 
+// Details returns the messages with the given ids, in the order of the ids. It leaves out ids without a message. If
+// an id is given twice, its message comes once. Messages of one run share the bytes of their Request. Codes:
+// invalid, at query.message_ids, if the answer would be longer than 8 MiB.
 func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntuale.MessageDetail, error) {
 	d, err := t.details(ctx, ids)
 	if err != nil {
@@ -93,6 +96,7 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 	return all, t.fill(ctx, all)
 }
 
+// Outlines is Details without Content and Request. Its answer has no limit in bytes.
 func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntuale.MessageDetail, error) {
 	d, err := t.details(ctx, ids)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
+// Messages lists messages, newest first, which means by falling id. A page may be shorter than asked: it has at
+// most 32 MiB, and the filter may limit the search. Codes: invalid (the cursor).
 func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
 	last, limit, err := engine.ReadCursor(p, "message")
 	if err != nil {

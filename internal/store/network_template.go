@@ -188,6 +188,8 @@ func (s *Store) NetworkTemplate(ctx context.Context, client puntuale.ClientID, a
 	return t, known, nil
 }
 
+// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid
+// (the cursor).
 func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p puntuale.Page) (about puntuale.NetworkTemplates, all []puntuale.NetworkTemplate, next string, err error) {
 	name, language, err := afterTemplate(p)
 	if err != nil {
@@ -233,6 +235,7 @@ func afterTemplate(p puntuale.Page) (name, language string, err error) {
 	return name, language, nil
 }
 
+// NetworkTemplatesNamed returns the templates of the session's business that have one of the names.
 func (t tenant) NetworkTemplatesNamed(ctx context.Context, id puntuale.SessionID, names []string) ([]puntuale.NetworkTemplate, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+networkTemplateColumns+` from official o
  join network_template n on n.client_id = o.client_id and n.account = o.account

@@ -9,10 +9,13 @@ import (
 	"puntuale/internal/store/engine"
 )
 
+// CreateOfficial is CreateSession with keys. The store calls the function seal inside the
+// transaction, with the new id, perhaps more than once.
 func (t tenant) CreateOfficial(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	return t.createSession(ctx, s, seal, o)
 }
 
+// SetKeys replaces a session's sealed keys; nil removes them. Codes: not_found.
 func (t tenant) SetKeys(ctx context.Context, id puntuale.SessionID, sealed []byte) error {
 	if sealed == nil {
 		sealed = []byte{}
@@ -23,6 +26,9 @@ func (t tenant) SetKeys(ctx context.Context, id puntuale.SessionID, sealed []byt
 	})
 }
 
+// ChangeKeys replaces a session's sealed keys by the result of the function change, in one transaction. If change
+// returns an error, ChangeKeys returns this error and changes nothing. Codes: not_found, conflict (another session
+// has the same mark).
 func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change puntuale.KeyChange) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var old []byte

@@ -19,6 +19,9 @@ select m.id, m.outcome, m.state, m.reason, m.done_at from message m
 where m.client_id = $1 and m.outcome <> 0 and m.done_at >= $2 and m.done_at < $3 and (m.done_at > $4 or m.done_at = $4 and m.id > $5)
 order by m.done_at, m.id limit $6`
 
+// Outcomes lists outcomes, sorted by time and id, oldest first. They were recorded between the arguments from
+// (inclusive) and to (exclusive). A corrected outcome is listed only at the time of its correction. An outcome
+// stays in the list after somebody sent its message again. Codes: invalid (the cursor).
 func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Page) ([]puntuale.MessageOutcome, string, error) {
 	at, last, limit, err := afterOutcome(p)
 	if err != nil {

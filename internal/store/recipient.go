@@ -15,6 +15,8 @@ import (
 // new list the current list. So every current list is complete, and only the current list of a campaign grows.
 // forgetLists later deletes the rows of an unfinished upload.
 
+// NewList begins a list that belongs to no campaign yet. If no campaign uses a list, the store deletes the list one
+// hour after the last row was added.
 func (t tenant) NewList(ctx context.Context, l puntuale.RecipientList, now time.Time) (id puntuale.ListID, err error) {
 	columns, err := engine.ToJSON(l.Columns)
 	if err != nil {
@@ -45,6 +47,10 @@ const (
 	faultListTooManyRecipients puntuale.ReasonCode = "list.too_many_recipients"
 )
 
+// AddRecipients appends at most MaxInline rows in one transaction. It reads only the phone, line and cells of
+// each row. It also stores the columns and the mapping of l. l.Size must be the size of the stored list;
+// otherwise nothing is stored. If the list is in use, AddRecipients deletes the campaign's check. Codes: invalid
+// beyond MaxRecipients; conflict (wrong size, the campaign now uses another list, or the campaign is not editable).
 func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, rows []puntuale.Recipient, now time.Time) error {
 	if len(rows) > puntuale.MaxInline {
 		return fmt.Errorf("%d recipients at once", len(rows))
@@ -116,6 +122,8 @@ func (t tenant) readList(ctx context.Context, a engine.Querier, id puntuale.List
 	return engine.ThereOr(found, err, puntuale.NoList)
 }
 
+// UseList makes a new list the current list of a campaign, and deletes the check. The campaign must still have the
+// list and the number of recipients that the caller read. Codes: conflict (it has not, or is not editable).
 func (t tenant) UseList(ctx context.Context, was puntuale.Campaign, list puntuale.ListID) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		c, err := t.lockCampaign(ctx, a, was.ID, puntuale.CampaignState.Editable)
@@ -186,6 +194,7 @@ func scanRecipient(rows engine.Row, r *puntuale.Recipient) error {
 	return rows.Scan(&r.N, &r.Line, &r.Phone, optionalJSON{&r.Cells}, &r.State, &r.Reason, &r.Value, &r.Run)
 }
 
+// Recipients lists at most limit rows after a cursor, in the order of the list.
 func (t tenant) Recipients(ctx context.Context, id puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error) {
 	text, args := allRecipients, []any{t.id, id, after, limit}
 	switch {
@@ -201,6 +210,9 @@ func (t tenant) Recipients(ctx context.Context, id puntuale.ListID, f puntuale.R
 	return all, nil
 }
 
+// ChangeCheck stores what a running check has found so far: the rows whose state or reason changed. The call also
+// shows that the check is alive. The time at which a check began identifies the check. Codes: conflict if another
+// check replaced this check.
 func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntuale.CheckProgress) error {
 	text, err := engine.ToJSON(p.Check)
 	if err != nil {
@@ -266,6 +278,9 @@ func (t tenant) changeRecipients(ctx context.Context, a engine.Querier, id puntu
 const failedOfCampaign = `select m.id from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0 and m.state = 2
  where c.client_id = $1 and c.id = $2 and ($3 = 1 or m.reason not ` + amongUncertain + `) and m.id > $4 order by m.id limit $5`
 
+// FailedOfCampaign lists failed messages, sorted by id. It begins with the first id that is larger than the
+// argument after, and limit is how many it lists at most. It includes messages with an uncertain outcome only if
+// uncertain is true.
 func (t tenant) FailedOfCampaign(ctx context.Context, id puntuale.CampaignID, uncertain bool, after puntuale.MessageID, limit int) ([]puntuale.MessageID, error) {
 	all, err := engine.QueryAll(ctx, t.lists(), failedOfCampaign, []any{t.id, id, engine.Bit(uncertain), after, limit}, engine.ScanOne[puntuale.MessageID])
 	if err != nil {
@@ -279,6 +294,7 @@ select distinct u.i from $u(i bigint, p text) cross join run r cross join messag
 where r.client_id = $1 and r.phone = u.p and r.sequence_id = $2
  and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0`
 
+// Running returns which of the given phones have pending messages of the sequence.
 func (t tenant) Running(ctx context.Context, sequence puntuale.SequenceID, phones []string) (map[string]bool, error) {
 	places, names, err := t.namesOfEach(ctx, phones, nil)
 	if err != nil {

@@ -33,6 +33,14 @@ type lockedMessage struct {
 	state   puntuale.State
 }
 
+// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
+// messages become RESCHEDULED. COMPLETED messages stay COMPLETED. A new message gets the session of the old
+// message. If this session was deleted, the new message gets the client's default session.
+//
+// Codes, checked in this order: not_found, with a fault for each id that is missing or belongs to another client.
+// conflict, with a fault for each message that is RESCHEDULED, being sent, uncertain, or without content.
+// cap_reached, with the counters. The fault of a RESCHEDULED message names the message that replaced it. Faults
+// are at body.id[i], where i is the index in r.Messages.
 func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendResult, error) {
 	var answer puntuale.ResendResult
 	e := &engine.Effect{Owner: int64(t.id), Key: r.Idempotency, At: engine.Micros(r.Now), IDsNeeded: len(r.Messages)}

@@ -20,6 +20,8 @@ func sequenceFields(q *puntuale.Sequence) []any {
 	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, engine.ScanBool(&q.StopOnReply), engine.ScanJSON(&q.Steps), engine.ScanTime(&q.Created), engine.ScanTime(&q.Updated), &q.Purpose}
 }
 
+// CreateSequence stores a new sequence. The argument o may be nil; its function Answer gets the SequenceID. Codes:
+// not_found (its session), invalid (a template that a step names, at body.steps[i].template).
 func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *puntuale.Idempotency) (puntuale.SequenceID, error) {
 	steps, err := engine.ToJSON(q.Steps)
 	if err != nil {
@@ -44,6 +46,8 @@ func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *punt
 	return puntuale.SequenceID(id), err
 }
 
+// UpdateSequence replaces the sequence. If the argument known is not empty, the stored version must be in it.
+// Codes: not_found; invalid as in CreateSequence; precondition_failed.
 func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known ...puntuale.Version) error {
 	steps, err := engine.ToJSON(q.Steps)
 	if err != nil {
@@ -81,6 +85,7 @@ func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.
 	return puntuale.CheckVersion(stored.Version(), known)
 }
 
+// Sequence reads a sequence. Codes: not_found.
 func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, error) {
 	var q puntuale.Sequence
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+sequenceColumns+` from sequence q
@@ -103,6 +108,7 @@ func lengthOf(steps []puntuale.Step) (n int) {
 // stepBytes is the approximate length of a step without its texts, in bytes.
 const stepBytes = 100
 
+// Sequences lists sequences. Codes: invalid (the cursor).
 func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p puntuale.Page) ([]puntuale.Sequence, string, error) {
 	noun, from, order := "sequence", "q.id > $2", "q.id"
 	if f.Newest {
@@ -152,6 +158,8 @@ const lastStarted = `select x.sequence_id from (select r.id, r.sequence_id from 
  join sequence q on q.client_id = $1 and q.id = x.sequence_id and q.deleted_at = 0
  group by x.sequence_id order by max(x.id) desc limit $2`
 
+// LastStarted lists at most limit sequences. The sequence that was started last comes first. LastStarted reads only
+// the client's last 2,000 calls, and leaves out deleted sequences.
 func (t tenant) LastStarted(ctx context.Context, limit int) ([]puntuale.SequenceID, error) {
 	all, err := engine.QueryAll(ctx, t.lists(), lastStarted, []any{t.id, limit}, func(rows engine.Row, id *puntuale.SequenceID) error { return rows.Scan(id) })
 	if err != nil {
@@ -160,6 +168,8 @@ func (t tenant) LastStarted(ctx context.Context, limit int) ([]puntuale.Sequence
 	return all, nil
 }
 
+// StartInfo reads in one call what a start needs: the sequence, and the session that it uses.
+// Codes: not_found.
 func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, puntuale.Session, error) {
 	var q puntuale.Sequence
 	var s puntuale.Session
@@ -174,6 +184,10 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 	return q, s, engine.TakeMemory(ctx, 0, lengthOf(q.Steps))
 }
 
+// DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If the sequence has pending
+// messages, and neither keep nor cancel is true, the code is conflict with their number. With cancel, the messages
+// are cancelled. With keep, they will be sent, and a stop can still cancel them.
+//
 // DeleteSequence deletes a sequence. If keep is true, its pending messages stay. If cancel is true, DeleteSequence first
 // cancels them, a limited number in each transaction. If both are false, it returns an error if messages are pending or a
 // campaign of the sequence is under way.
@@ -218,6 +232,9 @@ func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntual
 	return true, account.Changed(ctx, a, t.id)
 }
 
+// RestoreSequence undoes a deletion, if it happened later than the argument since. It does not change default pairs
+// or cancelled messages. Codes: not_found (also if the sequence is not deleted); invalid as in CreateSequence.
+//
 // RestoreSequence undoes a deletion.
 func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, since time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {

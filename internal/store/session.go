@@ -14,6 +14,7 @@ func scanLinked(rows engine.Row, s *puntuale.Session) error {
 	return rows.Scan(fleet.LinkedFields(s)...)
 }
 
+// CreateSession stores a session. The argument o may be nil; its function Answer gets the SessionID.
 func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	return t.createSession(ctx, s, nil, o)
 }
@@ -43,6 +44,7 @@ func (t tenant) insertSession(ctx context.Context, a engine.Querier, s puntuale.
 	return id, nil
 }
 
+// Session reads a session. Codes: not_found.
 func (t tenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Session, error) {
 	var s puntuale.Session
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+fleet.ShownColumns+` from session s
@@ -50,6 +52,7 @@ func (t tenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Se
 	return s, engine.FoundOr(found, err, puntuale.NoSession)
 }
 
+// Sessions lists sessions, sorted by id. Codes: invalid (the cursor).
 func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Session, string, error) {
 	last, limit, err := engine.ReadCursor(p, "session")
 	if err != nil {
@@ -64,6 +67,10 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	return all, next, nil
 }
 
+// SetDefaultPair sets the session's default sequences; 0: none. If the argument known is not empty, the stored
+// version of the pair must be in it. Codes: not_found (the session; or a sequence, with a fault at body.start or
+// body.stop); precondition_failed.
+//
 // SetDefaultPair locks the session and the sequences. So no sequence is deleted before the session's row contains
 // the sequence's id.
 func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID, known ...puntuale.Version) error {
@@ -98,6 +105,9 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 	})
 }
 
+// UpdateSession changes the session's name, its pace, or both. If the argument known is not empty, the stored
+// version must be in it. Codes: not_found, precondition_failed.
+//
 // UpdateSession locks the session. So no other call changes the session between the check of its version and the
 // change.
 func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p puntuale.SessionPatch, known ...puntuale.Version) error {

@@ -30,6 +30,11 @@ type start struct {
 
 func (s *start) ref(i int) puntuale.MessageID { return puntuale.MessageID(s.first + int64(i)) }
 
+// Start stores the run, its messages, the day's usage and the idempotency record in one transaction. The store may
+// put several waiting calls into the same transaction. If Start returns one of these codes, nothing is stored or
+// counted. cap_reached: the cap is used up; the counters in the error are exact under any concurrency. conflict:
+// the sequence is already running and if_running is reject, or an earlier call with the same idempotency key had a
+// different body. not_found: the sequence or session is gone.
 func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.StartedRun, error) {
 	st := &start{StartRun: r, client: t.id, day: queue.UsageDay{Client: t.id, Day: r.Day}}
 	if len(r.Run.Steps) != len(r.Messages) {
@@ -57,6 +62,8 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	return st.answer, nil
 }
 
+// AddBytes adds n to the bytes that the client's calls have stored on the day. If the sum would exceed most, AddBytes
+// adds nothing and returns false.
 func (t tenant) AddBytes(ctx context.Context, day puntuale.Date, n, most int64) (added bool, err error) {
 	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.bytes, func(ctx context.Context, a engine.Querier) (err error) {
 		added, err = queue.AddBytes(ctx, a, queue.UsageDay{Client: t.id, Day: day}, n, most)

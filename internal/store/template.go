@@ -48,6 +48,8 @@ const (
 
 var errTemplateName = puntuale.Conflict(faultTemplateNameTaken)
 
+// CreateTemplate stores a template. The function o.Answer gets the TemplateID. Codes: conflict (another template has the
+// name).
 func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Idempotency) (id puntuale.TemplateID, err error) {
 	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		if err := t.checkQuota(ctx, a, puntuale.QuotaTemplates); err != nil {
@@ -75,6 +77,9 @@ func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *punt
 	return id, err
 }
 
+// UpdateTemplate replaces the template. If the argument known is not empty, the stored version must be in it.
+// Codes: not_found; precondition_failed; conflict (another template has the name; or the name changes, and a
+// sequence uses the old name).
 func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		stored, err := t.lockTemplate(ctx, a, m.ID)
@@ -108,6 +113,7 @@ func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template, known .
 	})
 }
 
+// DeleteTemplate deletes a template. Codes: not_found, conflict (a sequence names it).
 func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		stored, err := t.lockTemplate(ctx, a, id)
@@ -127,6 +133,7 @@ func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) erro
 	})
 }
 
+// Template reads a template. Codes: not_found.
 func (t tenant) Template(ctx context.Context, id puntuale.TemplateID) (puntuale.Template, error) {
 	var m puntuale.Template
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2`,
@@ -134,6 +141,7 @@ func (t tenant) Template(ctx context.Context, id puntuale.TemplateID) (puntuale.
 	return m, engine.FoundOr(found, err, puntuale.NoTemplate)
 }
 
+// Templates lists templates, sorted by id. Codes: invalid (the cursor).
 func (t tenant) Templates(ctx context.Context, p puntuale.Page) ([]puntuale.Template, string, error) {
 	last, limit, err := engine.ReadCursor(p, "template")
 	if err != nil {

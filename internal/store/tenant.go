@@ -93,6 +93,11 @@ func (t tenant) KeptAnswer(ctx context.Context, o puntuale.Idempotency) ([]byte,
 	return answer, engine.PublicError(err)
 }
 
+// Erase removes all names of the person and all texts from the client's rows. Rows, states, times and credits stay.
+// Erase cancels the pending messages to all names. Uncertain messages become FAILED. Erase counts one call, and the
+// cap never refuses this call. Erase uses several small transactions. If Erase fails, the caller may repeat the
+// call, and the repeat finishes the rest. Codes: busy, if a message to the phone is being sent or repeated now;
+// then no call is counted, but the rest is done.
 func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.ErasureResult, error) {
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
 }

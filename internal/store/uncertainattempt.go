@@ -23,6 +23,9 @@ const uncertainAttempts = `with f as (select m.id as i` + openIn + ` and m.next_
 // deviceToken is [puntuale.DeviceToken] as text in statements.
 const deviceToken = "4611686018427387904"
 
+// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads only open messages whose Next
+// is later than the argument after, and at most 20,000 of them. The result all reports whether the list
+// contains all such attempts.
 func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntuale.UncertainAttempt, all bool, err error) {
 	err = t.lists().Query(ctx, uncertainAttempts, []any{t.id, engine.Micros(after)}, func(rows engine.Row) error {
 		var u puntuale.UncertainAttempt

@@ -30,6 +30,8 @@ func (t tenant) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
 	return r, nil
 }
 
+// UnknownMessages lists the messages that may have left before the restore, sorted by id. They are PENDING, or
+// FAILED because nobody decided in time. Codes: invalid (the cursor).
 func (t tenant) UnknownMessages(ctx context.Context, p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
 	last, limit, err := engine.ReadCursor(p, "unknown")
 	if err != nil {
@@ -89,6 +91,9 @@ func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknown
 	return nil
 }
 
+// CloseUnknown removes at most 1,000 messages from the list of UnknownMessages. The messages become or stay FAILED
+// with an uncertain outcome. The call counts once, and the cap never refuses it. The result has the ids that were
+// in the list.
 func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) (closed []puntuale.MessageID, err error) {
 	present := t.s.ClockAt(now)
 	err = t.writeTimestamped(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -105,6 +110,8 @@ func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day 
 	return closed, err
 }
 
+// Release ends the hold, so that the client's messages leave again. The call counts once, and the cap never
+// refuses it.
 func (t tenant) Release(ctx context.Context, day puntuale.Date) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {

@@ -28,7 +28,7 @@ func (w *world) mailing() *post {
 	w.t.Helper()
 	w.accounts = account.New(account.Config{
 		Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: func(puntuale.SessionID, time.Time) {}, Sandbox: true, Vault: w.vault,
-		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store, Notices: w.store},
+		SignIn: w.store,
 		Public: "https://app.example", Resolver: w.dns, Mails: w.store,
 	})
 	w.serve()

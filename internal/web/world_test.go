@@ -170,7 +170,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 		}, Wakeup: w.wake})
 	w.rules = automation.New(automation.Config{Control: w.control, Tenants: w.store, Hooks: w.store, Vault: w.vault, Clock: w.clock})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
-		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store, Notices: w.store}, Public: public, Resolver: w.dns})
+		SignIn: w.store, Public: public, Resolver: w.dns})
 	receivers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	w.webhooks = webhook.New(webhook.Config{Tenants: w.store, Vault: w.vault, Clock: w.clock, Public: "https://puntuale.example",
 		Chatwoot: chatwoot.New(chatwoot.Config{HTTP: media.WebhookTransport(receivers, nil)}), Caller: delivery.NewCaller(delivery.CallerConfig{

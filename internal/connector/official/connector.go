@@ -13,12 +13,6 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Store has the methods of a store that the connector needs.
-type Store interface {
-	puntuale.OfficialStore
-	puntuale.NetworkTemplateStore
-}
-
 // Config is what [New] needs. Store, Unseal, Report and Take must be set.
 type Config struct {
 	Store  Store

@@ -46,7 +46,7 @@ var errLost = &puntuale.ReasonError{Reason: puntuale.Because(reasonAnswerLost)}
 // Connector sends to the simulated network. Every session is online, unless the connector has links
 // ([Connector.WithLinks]).
 type Connector struct {
-	ledger  puntuale.SandboxLedger
+	ledger  Ledger
 	clock   clock.Clock
 	latency time.Duration
 	media   puntuale.MediaSource // nil: the connector does not fetch media
@@ -54,7 +54,7 @@ type Connector struct {
 }
 
 // New returns a connector. Each message arrives after latency (0 or more). The connector does not fetch media.
-func New(ledger puntuale.SandboxLedger, clock clock.Clock, latency time.Duration) *Connector {
+func New(ledger Ledger, clock clock.Clock, latency time.Duration) *Connector {
 	return &Connector{ledger: ledger, clock: clock, latency: max(0, latency)}
 }
 

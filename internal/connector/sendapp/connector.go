@@ -14,7 +14,7 @@ import (
 
 // Config is what [New] needs. Store, Seal, Unseal, Mark, Report, Take and Transport must be set.
 type Config struct {
-	Store  puntuale.GatewayStore
+	Store  Store
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
 	// Mark returns a keyed hash. The store has this hash of an instance instead of the instance's id.

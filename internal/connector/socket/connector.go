@@ -35,7 +35,7 @@ type Config struct {
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
 	IDKey  []byte // encrypts message ids for WhatsApp; every node needs the same key, which must not change while receipts may still come
 
-	Known puntuale.KnownPersons
+	Known KnownPersons
 	Media puntuale.MediaSource // nil: messages with media are refused
 
 	// The connector calls Report at each change of a session's link. Report must never block.

@@ -20,22 +20,12 @@ type Config struct {
 	Wakeup   puntuale.Wakeup    // nil: no dispatcher is woken
 	Sandbox  bool               // true: a new client's first session is a sandbox, unless the request says otherwise
 	Vault    *auth.Vault        // nil: nobody can sign in, and nobody can prove a host name
-	SignIn   SignInStores       // required, together with Vault, if people sign in
+	SignIn   SignInStore        // required, together with Vault, if people sign in
 	Mails    puntuale.MailStore // nil: the service sends no e-mail; requires Vault, SignIn and Public
 	// Public is the address at which the internet reaches the service, such as https://messages.example.com. "" means
 	// that the address is not set.
 	Public   string
 	Resolver Resolver // reads the DNS records of partners' host names; required if people sign in
-}
-
-// SignInStores are the parts of the store for signing in. Set all members, or none.
-type SignInStores struct {
-	Users       puntuale.LoginStore
-	Tickets     puntuale.TicketStore
-	Invitations puntuale.InvitationStore
-	Visits      puntuale.VisitStore
-	Tries       puntuale.TryStore
-	Notices     puntuale.NoticeStore
 }
 
 // Accounts executes the requests of partners and of people who sign in, and refills clients' credits. It has no state,
@@ -44,7 +34,7 @@ type Accounts struct {
 	control  *control.Control
 	tenants  puntuale.TenantStore
 	partners puntuale.PartnerStore
-	signIns  SignInStores
+	signIns  SignInStore
 	clock    clock.Clock
 	wakeup   puntuale.Wakeup
 	sandbox  bool

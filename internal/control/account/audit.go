@@ -30,7 +30,7 @@ func (c *Accounts) fail(ctx context.Context, mark string, users []puntuale.User,
 	for i, u := range users {
 		failures[i] = puntuale.SignInFailure{User: u, What: action, Address: control.AddressText(from)}
 	}
-	if err := c.signIns.Tries.Fail(ctx, mark, failures, c.clock.Now()); err != nil {
+	if err := c.signIns.Fail(ctx, mark, failures, c.clock.Now()); err != nil {
 		return fmt.Errorf("note a failed sign-in: %w", err)
 	}
 	return nil

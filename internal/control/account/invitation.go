@@ -78,7 +78,7 @@ func errSpent() error { return unauthorized(faultInvitationSpent) }
 
 // Invited returns the user of a valid invitation. Codes: unauthorized.
 func (c *Accounts) Invited(ctx context.Context, secret string) (*Person, error) {
-	id, err := c.signIns.Invitations.Invited(ctx, ticketHash(secret), c.clock.Now())
+	id, err := c.signIns.Invited(ctx, ticketHash(secret), c.clock.Now())
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()
@@ -104,7 +104,7 @@ func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, 
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.signIns.Invitations.TakeInvitation(ctx, ticketHash(secret), c.clock.Now(), hash)
+	id, err := c.signIns.TakeInvitation(ctx, ticketHash(secret), c.clock.Now(), hash)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()
@@ -115,7 +115,7 @@ func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, 
 }
 
 func (c *Accounts) userOf(ctx context.Context, id puntuale.UserID) (*Person, error) {
-	user, host, err := c.signIns.Users.UserByID(ctx, id)
+	user, host, err := c.signIns.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()

@@ -125,7 +125,7 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	if c.openMail(sealedReset, m.Sealed, &reset) != nil {
 		return errNoLetter // the installation's key changed, so the request cannot be decrypted; the person may ask again
 	}
-	users, err := c.signIns.Users.UsersByEmail(ctx, reset.Email, m.Partner, maxChecks)
+	users, err := c.signIns.UsersByEmail(ctx, reset.Email, m.Partner, maxChecks)
 	if err != nil {
 		return fmt.Errorf("look for users: %w", err)
 	}
@@ -171,7 +171,7 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 	if err != nil {
 		return letter, err
 	}
-	user, err := c.signIns.Invitations.Invited(ctx, ticketHash(waiting.Secret), c.clock.Now())
+	user, err := c.signIns.Invited(ctx, ticketHash(waiting.Secret), c.clock.Now())
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user != m.User:
 		return letter, errNoLetter
@@ -186,7 +186,7 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 // letterTo begins a letter to the user. The letter is in the user's language, or in the given language if the user
 // chose none.
 func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language string) (puntuale.Letter, puntuale.User, error) {
-	u, host, err := c.signIns.Users.UserByID(ctx, m.User)
+	u, host, err := c.signIns.UserByID(ctx, m.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return puntuale.Letter{}, u, errNoLetter

@@ -11,12 +11,12 @@ import (
 
 // Notices returns the person's latest notices, newest first, at most [puntuale.ListedNotices].
 func (p *Person) Notices(ctx context.Context) ([]puntuale.Notice, error) {
-	return p.accounts.signIns.Notices.LatestNotices(ctx, p.user, p.accounts.clock.Now())
+	return p.accounts.signIns.LatestNotices(ctx, p.user, p.accounts.clock.Now())
 }
 
 // UnreadNotices counts the person's unread notices, up to limit.
 func (p *Person) UnreadNotices(ctx context.Context, limit int) (int, error) {
-	return p.accounts.signIns.Notices.UnreadNotices(ctx, p.user, p.accounts.clock.Now(), limit)
+	return p.accounts.signIns.UnreadNotices(ctx, p.user, p.accounts.clock.Now(), limit)
 }
 
 // ReadNotice marks a notice as read. If the id is not one of the person's notices, nothing changes.
@@ -25,7 +25,7 @@ func (p *Person) ReadNotice(ctx context.Context, id string) error {
 	if err != nil || n <= 0 {
 		return nil //nolint:nilerr // a text that is not an id is treated like the id of a deleted notice
 	}
-	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, n, p.accounts.clock.Now())
+	return p.accounts.signIns.ReadNotices(ctx, p.user, n, p.accounts.clock.Now())
 }
 
 // ReadNotices marks as read the person's notices that are not later than readAt. readAt is, for example, when a page
@@ -34,13 +34,13 @@ func (p *Person) ReadNotices(ctx context.Context, readAt time.Time) error {
 	if now := p.accounts.clock.Now(); readAt.After(now) {
 		readAt = now
 	}
-	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, 0, readAt)
+	return p.accounts.signIns.ReadNotices(ctx, p.user, 0, readAt)
 }
 
 // MailedNotices returns which kinds of notices the person gets by e-mail, and all kinds of notices that the person may
 // get.
 func (p *Person) MailedNotices(ctx context.Context) (mailed, all puntuale.NoticeSet, err error) {
-	c, err := p.accounts.signIns.Notices.NoticeChoice(ctx, p.user)
+	c, err := p.accounts.signIns.NoticeChoice(ctx, p.user)
 	return c.Mailed(p.user), p.user.Notices(), err
 }
 
@@ -61,7 +61,7 @@ func (p *Person) ChooseNotices(ctx context.Context, names []string) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	return p.accounts.signIns.Notices.ChooseNotices(ctx, p.user, puntuale.NoticeChoice{On: chosen, Off: all &^ chosen})
+	return p.accounts.signIns.ChooseNotices(ctx, p.user, puntuale.NoticeChoice{On: chosen, Off: all &^ chosen})
 }
 
 // NoticePath returns the path of the page on which the user can act on a notice.
@@ -94,7 +94,7 @@ func (c *Accounts) QueueNotices(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		n, err := c.signIns.Notices.QueueNotices(ctx, c.clock.Now())
+		n, err := c.signIns.QueueNotices(ctx, c.clock.Now())
 		if err != nil || n == 0 {
 			return err
 		}
@@ -107,7 +107,7 @@ func (c *Accounts) noticeLetter(ctx context.Context, m puntuale.Mail) (puntuale.
 	if err != nil {
 		return letter, err
 	}
-	all, more, err := c.signIns.Notices.QueuedNotices(ctx, u, m)
+	all, more, err := c.signIns.QueuedNotices(ctx, u, m)
 	if err != nil {
 		return letter, fmt.Errorf("read notices: %w", err)
 	}

@@ -51,7 +51,7 @@ func (p *Partner) HasUser(ctx context.Context, email string) (bool, error) {
 	if !isStorable(email) {
 		return false, nil
 	}
-	users, err := p.accounts.signIns.Users.UsersByEmail(ctx, email, p.id, maxChecks)
+	users, err := p.accounts.signIns.UsersByEmail(ctx, email, p.id, maxChecks)
 	if err != nil {
 		return false, fmt.Errorf("look for a user: %w", err)
 	}

@@ -31,7 +31,7 @@ const (
 
 // Resume returns the person who began a step, if the step can still be finished. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s puntuale.PendingStep) (*Person, error) {
-	user, host, err := c.signIns.Users.UserByID(ctx, s.User)
+	user, host, err := c.signIns.UserByID(ctx, s.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && !s.Open(kind, user, c.clock.Now()):
 		return nil, stepOver(faultSigninTooLate)
@@ -45,12 +45,12 @@ func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s 
 // kind. A link of kind UnfinishedTicket signs in without a second factor. A link of kind UnfinishedInvitation sets a
 // new user's password. Codes: not_found.
 func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, user puntuale.UserID) (string, error) {
-	u, _, err := c.signIns.Users.UserByID(ctx, user)
+	u, _, err := c.signIns.UserByID(ctx, user)
 	if err != nil {
 		return "", fmt.Errorf("read a user: %w", err)
 	}
 	plain := auth.NewToken()
-	if err := c.signIns.Tickets.IssueTicket(ctx, ticketHash(plain), kind.Begin(u, c.clock.Now())); err != nil {
+	if err := c.signIns.IssueTicket(ctx, ticketHash(plain), kind.Begin(u, c.clock.Now())); err != nil {
 		return "", fmt.Errorf("issue a ticket: %w", err)
 	}
 	return plain, nil
@@ -58,12 +58,12 @@ func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, us
 
 // Holder returns the user of a ticket. The ticket remains valid. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Holder(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
-	return c.holder(ctx, kind, plain, c.signIns.Tickets.Ticket)
+	return c.holder(ctx, kind, plain, c.signIns.Ticket)
 }
 
 // Redeem returns the user of a ticket, and makes the ticket invalid. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Redeem(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
-	return c.holder(ctx, kind, plain, c.signIns.Tickets.SpendTicket)
+	return c.holder(ctx, kind, plain, c.signIns.SpendTicket)
 }
 
 func (c *Accounts) holder(ctx context.Context, kind puntuale.PendingStepKind, plain string, read func(context.Context, string, puntuale.PendingStepKind) (puntuale.PendingStep, error)) (*Person, error) {

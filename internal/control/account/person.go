@@ -26,7 +26,7 @@ type Person struct {
 // Person returns the user with the id. It refuses if the user's stamp differs from the argument stamp, because a new
 // stamp means that all earlier visits were ended. Codes: unauthorized.
 func (c *Accounts) Person(ctx context.Context, id puntuale.UserID, stamp int64) (*Person, error) {
-	user, host, err := c.signIns.Users.UserByID(ctx, id)
+	user, host, err := c.signIns.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Stamp != stamp:
 		return nil, unauthorized(puntuale.FaultSigninNobody)
@@ -184,7 +184,7 @@ func checkPassword(f *request.Faults, location, plain string, about ...string) {
 func (c *Accounts) mark(parts ...string) string { return c.vault.Mark("try", parts...) }
 
 func (c *Accounts) forget(ctx context.Context, marks ...string) error {
-	if err := c.signIns.Tries.Forget(ctx, marks, nil); err != nil {
+	if err := c.signIns.Forget(ctx, marks, nil); err != nil {
 		return fmt.Errorf("forget attempts: %w", err)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (c *Accounts) forget(ctx context.Context, marks ...string) error {
 
 // try counts attempts. Codes: rate_limited, with the time to wait, if there were too many attempts.
 func (c *Accounts) try(ctx context.Context, tries ...puntuale.SignInAttempt) error {
-	wait, err := c.signIns.Tries.Try(ctx, tries, c.clock.Now())
+	wait, err := c.signIns.Try(ctx, tries, c.clock.Now())
 	if err != nil {
 		return fmt.Errorf("count an attempt: %w", err)
 	}

@@ -81,7 +81,7 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	var users []puntuale.User
 	if isStorable(r.Email) {
 		var err error
-		if users, err = c.signIns.Users.UsersByEmail(ctx, r.Email, r.Partner, maxChecks); err != nil {
+		if users, err = c.signIns.UsersByEmail(ctx, r.Email, r.Partner, maxChecks); err != nil {
 			return nil, fmt.Errorf("look for users: %w", err)
 		}
 	}
@@ -108,7 +108,7 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 		}
 		return nil, unauthorized(faultSigninWrong)
 	}
-	if err := c.signIns.Tries.Forget(ctx, a.forget, a.giveBack); err != nil {
+	if err := c.signIns.Forget(ctx, a.forget, a.giveBack); err != nil {
 		return nil, fmt.Errorf("forget attempts: %w", err)
 	}
 	strong := slices.DeleteFunc(slices.Clone(people), func(p *Person) bool { return auth.Weak(r.Password, p.user.Email, p.user.Name) })
@@ -125,7 +125,7 @@ func isStorable(text string) bool { return utf8.ValidString(text) && !strings.Co
 // password in the meantime.
 func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
 	for _, u := range compared {
-		user, host, err := c.signIns.Users.UserByID(ctx, u.ID)
+		user, host, err := c.signIns.UserByID(ctx, u.ID)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Password != u.Password:
 			continue
@@ -190,17 +190,17 @@ func (p *Person) ArrivedByTicket(ctx context.Context, _ string, _ netip.Addr) er
 // argument host. This argument may have any form. The host of the service's own address never belongs to a partner.
 // Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
-	if c.signIns.Users == nil || !isStorable(slug) {
+	if c.signIns == nil || !isStorable(slug) {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
 	}
 	if slug != "" {
-		return c.signIns.Users.HostSlug(ctx, slug)
+		return c.signIns.HostSlug(ctx, slug)
 	}
 	name, ok := hostName(host)
 	if !ok || name == c.ownHost {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
 	}
-	return c.signIns.Users.HostNamed(ctx, name)
+	return c.signIns.HostNamed(ctx, name)
 }
 
 // Logo returns a partner's logo and its media type, or nil if there is none. Everybody who opens the sign-in page may
@@ -221,7 +221,7 @@ const sealedVisit = "visit"
 // Visit returns the visit of a browser. token is the hash of the browser's cookie. A visit that cannot be decrypted is
 // not found, for example after the installation's key changed.
 func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error) {
-	sealed, found, err := c.signIns.Visits.Visit(ctx, token, c.clock.Now())
+	sealed, found, err := c.signIns.Visit(ctx, token, c.clock.Now())
 	if err != nil || !found {
 		return nil, false, err
 	}
@@ -235,10 +235,10 @@ func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error
 // KeepVisit stores a visit. The visit expires after the duration in the argument within.
 func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
 	sealed := c.vault.Seal(sealedVisit, token, data)
-	return c.signIns.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
+	return c.signIns.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
 }
 
 // EndVisit deletes a visit.
 func (c *Accounts) EndVisit(ctx context.Context, token string) error {
-	return c.signIns.Visits.EndVisit(ctx, token)
+	return c.signIns.EndVisit(ctx, token)
 }

@@ -14,7 +14,7 @@ import (
 type Links struct {
 	cfg    Config
 	client *control.Client
-	store  puntuale.ChatwootStore
+	store  puntuale.Tenant
 }
 
 // LinksOf returns a client's links.

@@ -44,7 +44,7 @@ type feedWatch struct {
 }
 
 // poll reads the client's last number as long as readers wait. If the store cannot be read, poll reports no change.
-func (w *feedWatch) poll(ctx context.Context, mu *sync.Mutex, c clock.Clock, store puntuale.EventStore) {
+func (w *feedWatch) poll(ctx context.Context, mu *sync.Mutex, c clock.Clock, store puntuale.Tenant) {
 	for c.Sleep(ctx, waitEvery) == nil {
 		last, err := store.LastEvent(ctx)
 		mu.Lock()
@@ -64,7 +64,7 @@ type Feed struct {
 	watch  *feedWatch
 	seen   int64 // the last number at the end of the latest pause; it was read, even if no event had a wanted type
 
-	store puntuale.EventStore
+	store puntuale.Tenant
 	cfg   Config
 	after int64
 	types puntuale.EventSet

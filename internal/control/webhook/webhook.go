@@ -23,7 +23,7 @@ type Config struct {
 	Tenants puntuale.TenantStore
 	Vault   *auth.Vault
 	Clock   clock.Clock
-	Caller  puntuale.WebhookCaller // sends the attempt of a test
+	Caller  Caller // sends the attempt of a test
 	// Chatwoot creates the inboxes of links to Chatwoot. If it is nil, links are refused.
 	Chatwoot puntuale.ChatwootCaller
 	Public   string // the server's own address, to which Chatwoot sends requests; "": none
@@ -203,7 +203,7 @@ func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) 
 // checkAddress adds a fault if a text cannot be the address of a receiver. It does not resolve the host name, because
 // the result may change. Instead, each attempt checks the resolved address. Faults never contain the address, because
 // the address may contain a secret.
-func checkAddress(f *request.Faults, at, address string, caller puntuale.WebhookCaller) {
+func checkAddress(f *request.Faults, at, address string, caller Caller) {
 	u, err := url.Parse(address)
 	switch {
 	case address == "":

@@ -44,6 +44,9 @@ func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c 
 	return insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
 }
 
+// CreateClient creates the client, its login, its default session and its key in one transaction. The argument o
+// may be nil; its function Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the
+// e-mail).
 func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Idempotency) (created puntuale.CreatedIDs, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var existing int64

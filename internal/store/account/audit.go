@@ -25,6 +25,8 @@ func (p Partner) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
 	})
 }
 
+// Audit lists entries of one client, newest first. With client 0 it lists the entries of the partner and all its
+// clients. Codes: invalid (the cursor).
 func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntuale.Page) ([]puntuale.AuditEntry, string, error) {
 	before, limit, err := engine.ReadCursor(page, "audit")
 	if err != nil {

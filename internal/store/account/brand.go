@@ -14,6 +14,7 @@ func (p Partner) Host(ctx context.Context) (puntuale.Host, error) {
 	return p.s.host(ctx, `p.id = $1`, p.id)
 }
 
+// Logo returns the logo and its media type. The result logo is nil if there is none.
 func (p Partner) Logo(ctx context.Context) (logo []byte, kind string, err error) {
 	_, err = engine.QueryOne(ctx, p.s.CallReads, `select logo, logo_kind from brand where partner_id = $1 and logo_kind <> ''`, []any{p.id}, &logo, &kind)
 	if err != nil {
@@ -24,6 +25,9 @@ func (p Partner) Logo(ctx context.Context) (logo []byte, kind string, err error)
 
 var errOthersHost = puntuale.Conflict(puntuale.FaultPartnerHostTaken)
 
+// SetBrand stores the brand. The store sets Mark. Confirmed stays true only if Host is unchanged. A new host name
+// must be confirmed, and several partners may wait for the same name. If the argument known is not empty, the
+// stored version must be in it. Codes: conflict (the name is confirmed for another partner); precondition_failed.
 func (p Partner) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntuale.Version) error {
 	sum := sha256.Sum256(append([]byte(b.Colour+"\n"+b.LogoKind+"\n"), b.Logo...))
 	mark := hex.EncodeToString(sum[:8])
@@ -60,6 +64,9 @@ func (p Partner) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntua
 	})
 }
 
+// ConfirmHost confirms the host name that the partner asks for. If several partners confirm the same name at
+// the same time, only one call succeeds. Codes: not_found (the partner does not ask for this name); conflict (the name is
+// confirmed for another partner).
 func (p Partner) ConfirmHost(ctx context.Context, name string) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update brand set confirmed = host where partner_id = $1 and host = $2 and host <> ''`, p.id, name)
@@ -70,6 +77,8 @@ func (p Partner) ConfirmHost(ctx context.Context, name string) error {
 	})
 }
 
+// WithdrawHost ends the confirmation, so the name waits to be confirmed again. Codes: not_found (no name is
+// confirmed).
 func (p Partner) WithdrawHost(ctx context.Context) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update brand set confirmed = '' where partner_id = $1 and confirmed <> ''`, p.id)

@@ -13,6 +13,7 @@ import (
 
 func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(ClientFields(c)...) }
 
+// Client reads a client. Codes: not_found.
 func (p Partner) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
 	c, found, err := p.ClientIn(ctx, p.s.CallReads, id)
 	return c, engine.FoundOr(found, err, puntuale.NoClient)
@@ -42,6 +43,7 @@ func (p Partner) lockedClient(ctx context.Context, a engine.Querier, id puntuale
 	return p.ClientIn(ctx, a, id)
 }
 
+// Clients lists clients, sorted by id. Codes: invalid (the cursor).
 func (p Partner) Clients(ctx context.Context, page puntuale.Page) ([]puntuale.Client, string, error) {
 	last, limit, err := engine.ReadCursor(page, "client")
 	if err != nil {
@@ -56,6 +58,7 @@ func (p Partner) Clients(ctx context.Context, page puntuale.Page) ([]puntuale.Cl
 	return all, next, nil
 }
 
+// ClientsByID reads clients. It leaves out unknown ids.
 func (p Partner) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Client, error) {
 	found := make(map[puntuale.ClientID]puntuale.Client, len(ids))
 	if len(ids) == 0 {
@@ -73,6 +76,7 @@ func (p Partner) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[
 	return found, nil
 }
 
+// UpdateClient changes a client. Codes: not_found, invalid (the credits), precondition_failed.
 func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
 	var c puntuale.Client
 	err := p.write(ctx, func(ctx context.Context, a engine.Querier) error {

@@ -159,6 +159,8 @@ type clientZone struct {
 	mark int64
 }
 
+// Totals returns for each day how many messages were sent, failed or are still to be sent, oldest day first. Days
+// are in the client's zone. Client 0 means all clients of the partner. Days without messages are left out.
 func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to puntuale.Date, now time.Time) ([]puntuale.DayTotal, error) {
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err

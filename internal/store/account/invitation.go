@@ -29,6 +29,7 @@ func endInvitation(ctx context.Context, a engine.Querier, id puntuale.UserID) er
 	return dropMails(ctx, a, id, puntuale.MailInvitation)
 }
 
+// Invite gives the user an invitation, and ends an earlier invitation of this user.
 func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntuale.UserID, i puntuale.Invitation) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
@@ -42,6 +43,7 @@ func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntua
 	})
 }
 
+// Uninvite deletes the user's invitation. Codes: not_found (also if the user has none).
 func (p Partner) Uninvite(ctx context.Context, client puntuale.ClientID, id puntuale.UserID) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {

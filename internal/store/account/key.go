@@ -85,6 +85,7 @@ func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next pu
 // the partner itself.
 const validOfClient = ` k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $3)`
 
+// Keys lists the valid keys, sorted by id.
 func (p Partner) Keys(ctx context.Context, client puntuale.ClientID, now time.Time) ([]puntuale.Key, error) {
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
@@ -102,6 +103,7 @@ func (p Partner) Keys(ctx context.Context, client puntuale.ClientID, now time.Ti
 	return keys, nil
 }
 
+// CreateKey stores a new key. The argument o may be nil; its function Answer gets the KeyID.
 func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Idempotency) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		err := p.lockUsers(ctx, a, client)
@@ -124,6 +126,8 @@ func (p Partner) tellOfKey(ctx context.Context, a engine.Querier, client puntual
 	return notice.Add(ctx, a, puntuale.Notice{Partner: p.id, Client: client, Kind: puntuale.NoticeKeyCreated, Subject: int64(id), At: k.Created})
 }
 
+// RotateClientKey stores the key next. The key old works until the time graceEnds. The argument o may be nil; its
+// function Answer gets the KeyID of the key next.
 func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Idempotency) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var err error

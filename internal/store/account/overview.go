@@ -9,6 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
+// FindClients lists clients by name. Codes: invalid (the cursor).
 func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page puntuale.Page) ([]puntuale.Client, string, error) {
 	last, limit, err := engine.ReadCursor(puntuale.Page{Limit: page.Limit, Cursor: page.Cursor}, "clients")
 	if err != nil {
@@ -50,6 +51,8 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 // likely escapes a text for LIKE, so that its special characters have no effect.
 var likely = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
+// Pulses returns the status of each client on the client's day in the argument days. It leaves out clients of other
+// partners.
 func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[puntuale.ClientID]puntuale.ClientStatus, error) {
 	found := make(map[puntuale.ClientID]puntuale.ClientStatus, len(days))
 	if len(days) == 0 {
@@ -95,6 +98,7 @@ func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[pun
 	return found, nil
 }
 
+// ClientNames returns the names of clients. It leaves out deleted clients, and clients of other partners.
 func (p Partner) ClientNames(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]string, error) {
 	names := make(map[puntuale.ClientID]string, len(ids))
 	if len(ids) == 0 {
@@ -115,6 +119,8 @@ func (p Partner) ClientNames(ctx context.Context, ids []puntuale.ClientID) (map[
 	return names, nil
 }
 
+// Expiring returns at most limit clients whose last day of service is in the given range of days. The first and the
+// last day of the range belong to it. The clients are sorted by this day, then by name.
 func (p Partner) Expiring(ctx context.Context, from, to puntuale.Date, limit int) ([]puntuale.Client, error) {
 	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+ClientColumns+` from client c where c.partner_id = $1 and c.deleted_at = 0
  and c.expires_on >= $2 and c.expires_on <= $3 order by c.expires_on, lower(c.name), c.id limit $4`,

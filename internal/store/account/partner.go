@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Accounts stores partners, their clients and their users. It implements puntuale.SignInStores, and the methods of
+// Accounts stores partners, their clients and their users. It has what people need to sign in, and the methods of
 // puntuale.Operator about accounts.
 type Accounts struct{ *engine.DB }
 

@@ -58,6 +58,9 @@ func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID
 	return nil
 }
 
+// Quotas returns the limits that the partner set for the given clients. If the result lacks a client, the client
+// has the defaults. A method that creates a limited thing returns quota_reached beyond the limit. The limits are
+// exact under any concurrency.
 func (p Partner) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Quotas, error) {
 	all := make(map[puntuale.ClientID]puntuale.Quotas, len(ids))
 	if len(ids) == 0 {

@@ -31,6 +31,7 @@ func (p Partner) ofClient(ctx context.Context, client puntuale.ClientID) error {
 	return err
 }
 
+// Users lists users, sorted by id.
 func (p Partner) Users(ctx context.Context, client puntuale.ClientID) ([]puntuale.User, error) {
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
@@ -68,6 +69,8 @@ func (p Partner) lockUsers(ctx context.Context, a engine.Querier, client puntual
 	return engine.ThereOr(found, err, puntuale.NoPartner)
 }
 
+// CreateUser creates a user, with an invitation if i is not nil. Codes: conflict (another user of the partner or
+// its clients has the e-mail; or the partner has MaxUsers), quota_reached.
 func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.Invitation) (id puntuale.UserID, err error) {
 	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, u.Client); err != nil {
@@ -122,6 +125,9 @@ func insertUser(ctx context.Context, a engine.Querier, p puntuale.PartnerID, u p
 	return puntuale.UserID(id), nil
 }
 
+// UpdateUser makes the changes of the patch. A new password ends the user's invitation. The function allow may be
+// nil. If it is not nil, UpdateUser calls it with the stored user while the row is locked. If allow returns an
+// error, UpdateUser changes nothing and returns this error. Codes: conflict (no owner would be left).
 func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.UserID, patch puntuale.UserPatch, allow func(puntuale.User) error) (u puntuale.User, err error) {
 	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
@@ -212,6 +218,7 @@ func (p Partner) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.
 	return nil
 }
 
+// DeleteUser deletes a user. Codes: conflict (no owner would be left).
 func (p Partner) DeleteUser(ctx context.Context, client puntuale.ClientID, id puntuale.UserID) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {

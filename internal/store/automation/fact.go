@@ -168,6 +168,7 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 	return nil
 }
 
+// AutomationFacts returns the facts about a person that a rule's decision needs.
 func (s RuleStore) AutomationFacts(ctx context.Context, phone string, wanted puntuale.WantedFacts, now time.Time) (puntuale.AutomationFacts, error) {
 	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, wanted, now)
 	if err != nil {

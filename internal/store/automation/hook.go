@@ -25,6 +25,8 @@ func (s RuleStore) Hook(ctx context.Context, id puntuale.AutomationID) (puntuale
 	return readHook(ctx, s.db.CallReads, `a.client_id = $1 and a.id = $2 and a.secret <> ''`, s.client, id)
 }
 
+// PayloadsOf returns the hooks whose last payload is about the person, at most MaxAutomations.
+//
 // PayloadsOf needs no index on the payload's phone: it looks at all automations of the client, at most
 // [puntuale.MaxAutomations].
 func (s RuleStore) PayloadsOf(ctx context.Context, phone string) ([]puntuale.Hook, error) {
@@ -42,6 +44,7 @@ func (s RuleStore) PayloadsOf(ctx context.Context, phone string) ([]puntuale.Hoo
 	return all, nil
 }
 
+// SetHookSecret changes a hook's secret. The old address stops working immediately.
 func (s RuleStore) SetHookSecret(ctx context.Context, id puntuale.AutomationID, secret puntuale.HookSecret) error {
 	return s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update automation set secret = $3, sealed = $4 where client_id = $1 and id = $2 and secret <> ''`, s.client, id, hex.EncodeToString(secret.Hash[:]), secret.Sealed)

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Rules stores the rules of all clients. It implements [puntuale.AutomationQueue], except the method Act.
+// Rules stores the rules of all clients. It has what runners need, except the method Act.
 type Rules struct {
 	db      *engine.DB
 	work    *engine.Kind // the kind of the runners' transactions
@@ -95,6 +95,10 @@ func (s RuleStore) lock(ctx context.Context, a engine.Querier) error {
 	return lockClient(ctx, a, s.client)
 }
 
+// CreateAutomation stores a rule, which must pass the function Check of package automation. The argument o may be
+// nil; its function Answer gets the AutomationID. If the rule is active, facts that are stored later can trigger
+// it. The argument secret is nil unless the trigger is a hook. Codes: quota_reached; invalid, with a fault at each
+// sequence, session or template that does not exist.
 func (s RuleStore) CreateAutomation(ctx context.Context, r puntuale.Automation, secret *puntuale.HookSecret, o *puntuale.Idempotency) (id puntuale.AutomationID, err error) {
 	trigger, conditions, actions, err := ruleTexts(r)
 	if err != nil {
@@ -214,6 +218,9 @@ func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.
 	return nil
 }
 
+// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule already planned for
+// dates do not change. Codes: invalid (as for CreateAutomation; also at body.trigger.kind, if the kind is
+// different); precondition_failed.
 func (s RuleStore) UpdateAutomation(ctx context.Context, r puntuale.Automation, known ...puntuale.Version) error {
 	trigger, conditions, actions, err := ruleTexts(r)
 	if err != nil {
@@ -256,6 +263,7 @@ func (s RuleStore) Automation(ctx context.Context, id puntuale.AutomationID) (r 
 	return r, engine.FoundOr(found, err, puntuale.NoAutomation)
 }
 
+// Automations lists at most MaxAutomations rules, sorted by id.
 func (s RuleStore) Automations(ctx context.Context) ([]puntuale.Automation, error) {
 	all, err := engine.QueryAll(ctx, s.db.Lists(int64(s.client)), `select `+ruleColumns+` from automation a where a.client_id = $1 order by a.id`, []any{s.client},
 		func(r engine.Row, a *puntuale.Automation) error { return r.Scan(ruleFields(a)...) })
@@ -265,6 +273,8 @@ func (s RuleStore) Automations(ctx context.Context) ([]puntuale.Automation, erro
 	return all, nil
 }
 
+// DeleteAutomation deletes a rule and its log. Runs that the rule started continue.
+//
 // DeleteAutomation first deletes the rule itself, so that no runner acts for it any more. Then it deletes the rule's other rows in several
 // transactions. If one fails, maintenance deletes the remaining rows.
 func (s RuleStore) DeleteAutomation(ctx context.Context, id puntuale.AutomationID) error {
@@ -283,10 +293,13 @@ func (s RuleStore) DeleteAutomation(ctx context.Context, id puntuale.AutomationI
 	return s.forgetRule(ctx, s.client, id)
 }
 
+// Firings lists the log of a rule, newest first. Codes: invalid (the cursor).
 func (s RuleStore) Firings(ctx context.Context, id puntuale.AutomationID, p puntuale.Page) ([]puntuale.Firing, string, error) {
 	return s.firings(ctx, `f.rule_id = $4 and f.id < $2 order by f.id desc limit $3`, id, p)
 }
 
+// FiringsOf returns the lines about the person in the logs of all rules, newest first. Codes: invalid (the cursor).
+//
 // FiringsOf sorts by the expression "f.id + 0". So the databases cannot use the order of the ids, and use the index of phones.
 func (s RuleStore) FiringsOf(ctx context.Context, phone string, p puntuale.Page) ([]puntuale.Firing, string, error) {
 	names, err := alias.Names(ctx, s.db.CallReads, s.client, phone)

@@ -29,7 +29,7 @@ type Config struct {
 	Data     string
 
 	Clock  clock.Clock
-	Meter  puntuale.StoreMeter
+	Meter  Meter
 	Logger *slog.Logger
 
 	// ListTimeout is how long reading a list may take; default 10 s.

@@ -16,6 +16,10 @@ func linkFields(l *puntuale.ChatwootLink) []any {
 	return append(webhookFields(&l.Webhook), &l.Chatwoot.Account, &l.Chatwoot.Inbox)
 }
 
+// LinkChatwoot creates the session's link: inactive, and without an inbox. If the session has a link already,
+// LinkChatwoot replaces the link's address, account and token. The argument token is sealed for the purpose
+// [puntuale.SealedWebhook], at [puntuale.Webhook.SealPlace]. Codes: not_found (the session).
+//
 // LinkChatwoot stores the link before the first request to Chatwoot. So a later call can finish what an earlier call
 // began.
 func (s ClientEvents) LinkChatwoot(ctx context.Context, l puntuale.ChatwootLink, token []byte, now time.Time) (made puntuale.ChatwootLink, err error) {
@@ -72,6 +76,7 @@ func (s ClientEvents) replaceLink(ctx context.Context, a engine.Querier, old *pu
 	return s.subscribe(ctx, a)
 }
 
+// FinishChatwoot stores the inbox and makes the link active. Codes: not_found.
 func (s ClientEvents) FinishChatwoot(ctx context.Context, id puntuale.WebhookID, inbox int64) (l puntuale.ChatwootLink, err error) {
 	err = s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
 		if _, err := s.lock(ctx, a); err != nil {
@@ -94,12 +99,15 @@ func (s ClientEvents) FinishChatwoot(ctx context.Context, id puntuale.WebhookID,
 	return l, err
 }
 
+// ChatwootLink reads the link of a session. Codes: not_found.
 func (s ClientEvents) ChatwootLink(ctx context.Context, session puntuale.SessionID) (l puntuale.ChatwootLink, err error) {
 	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+linkColumns+` from chatwoot_link l join webhook w on w.id = l.webhook_id where l.client_id = $1 and l.session_id = $2`,
 		[]any{s.client, session}, linkFields(&l)...)
 	return l, engine.FoundOr(found, err, puntuale.NoChatwoot)
 }
 
+// UnlinkChatwoot deletes the link and all data that is stored for it. Codes: not_found.
+//
 // UnlinkChatwoot first deletes the link in one transaction, so the link gets no more events. Then it deletes the link's
 // deliveries in chunks.
 func (s ClientEvents) UnlinkChatwoot(ctx context.Context, session puntuale.SessionID) error {

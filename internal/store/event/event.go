@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Events stores the events of all clients. It implements [puntuale.OutboxStore].
+// Events stores the events of all clients. It has what the sender of webhooks needs.
 type Events struct {
 	db     *engine.DB
 	number *engine.Kind

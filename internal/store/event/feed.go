@@ -21,6 +21,11 @@ select x.seq, x.type, x.at, x.subject, x.detail from (
  select e.seq, e.type, e.at, e.subject, e.detail from outbox_event e where e.client_id = $1 and e.seq > $2 and e.seq <= $3 order by e.client_id, e.seq limit $4) x
 where $5::bigint & (1::bigint << x.type) <> 0 order by x.seq limit $6`
 
+// Events returns events of these types, sorted by number. It begins with the first number that is larger than the
+// argument after, and limit is how many it returns at most. The result next is the argument after of the next call.
+// Each call turns the feed on for [puntuale.KeepEvents]. If the feed was off, it begins now, because no earlier events were
+// stored for it.
+//
 // Events first reads the client's last number. All lower numbers are committed by then. So if a number is
 // missing in the result, the caller does not want this event's type, or the event was old and was deleted.
 func (s ClientEvents) Events(ctx context.Context, after int64, types puntuale.EventSet, limit int, now time.Time) (all []puntuale.Event, next int64, err error) {
@@ -48,6 +53,7 @@ func (s ClientEvents) Events(ctx context.Context, after int64, types puntuale.Ev
 	return all, next, err
 }
 
+// LastEvent returns the number of the client's last event.
 func (s ClientEvents) LastEvent(ctx context.Context) (last int64, err error) {
 	if _, err = engine.QueryOne(ctx, s.db.CallReads, `select e.last_seq from event_stream e where e.client_id = $1`, []any{s.client}, &last); err != nil {
 		return 0, engine.PublicError(fmt.Errorf("read the last event: %w", err))

@@ -20,8 +20,8 @@ import (
 // The transactions of this package have their own writer and connection. On SQLite there is one queue for all writes,
 // and these transactions come first in it. So a node does not lose its lease because many other writes wait.
 
-// Fleet stores which node owns which sessions. It implements puntuale.Fleet and puntuale.LinkStore. Its methods are
-// safe for concurrent use.
+// Fleet stores which node owns which sessions. It implements puntuale.Fleet, and gives sessions their
+// commands. Its methods are safe for concurrent use.
 type Fleet struct {
 	*engine.DB
 

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Notices stores the notices of all clients and partners. It implements [puntuale.NoticeStore]. Its methods are safe
+// Notices stores the notices of all clients and partners. Its methods are safe
 // for concurrent use.
 type Notices struct {
 	db     *engine.DB

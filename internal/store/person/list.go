@@ -10,17 +10,20 @@ import (
 	"puntuale/internal/store/engine"
 )
 
+// Contact reads a contact. Codes: not_found.
 func (s ContactStore) Contact(ctx context.Context, id puntuale.ContactID) (c puntuale.Contact, err error) {
 	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+personColumns+` from person p where p.client_id = $1 and p.id = $2`, []any{s.client, id}, personFields(&c)...)
 	return c, engine.FoundOr(found, err, puntuale.NoContact)
 }
 
+// ContactOf finds a contact by its number.
 func (s ContactStore) ContactOf(ctx context.Context, phone string) (c puntuale.Contact, found bool, err error) {
 	stored, err := s.ContactsOf(ctx, []string{phone})
 	c, found = stored[phone]
 	return c, found, err
 }
 
+// ContactsOf returns the existing contacts of at most 1,000 phones, by phone.
 func (s ContactStore) ContactsOf(ctx context.Context, phones []string) (map[string]puntuale.Contact, error) {
 	stored, err := s.contactsOf(ctx, s.db.CallReads, phones)
 	return stored, engine.PublicError(err)
@@ -54,6 +57,9 @@ func (s ContactStore) contactsOf(ctx context.Context, a engine.Querier, phones [
 	return stored, nil
 }
 
+// Contacts lists contacts by id. If the filter has words of a name, or the beginning of a number, the order may
+// be by name or number. A page may be shorter than asked, even empty: it has at most 4 MiB, and Contacts reads at
+// most 3,000 contacts for it. Contacts uses only the ten longest words of a name. Codes: invalid (the cursor).
 func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p puntuale.Page) ([]puntuale.Contact, string, error) {
 	x, err := s.search(ctx, f, p.Cursor)
 	if err != nil {
@@ -109,6 +115,7 @@ func (s ContactStore) read(ctx context.Context, ids []int64) ([]puntuale.Contact
 	return all, nil
 }
 
+// CountContacts counts contacts. It stops at limit.
 func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilter, limit int) (n int, err error) {
 	if f.Tag == "" && f.Phone == "" && f.Name == "" && f.Filled == "" && len(f.Any) == 0 {
 		_, err := engine.QueryOne(ctx, s.db.CallReads, `select n.people from person_count n where n.client_id = $1`, []any{s.client}, &n)
@@ -126,6 +133,7 @@ func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilte
 // maxTags is how many tags one answer may contain.
 const maxTags = 1000
 
+// ContactTags returns how many contacts have each tag. It returns at most 1,000 tags.
 func (s ContactStore) ContactTags(ctx context.Context) (map[string]int, error) {
 	tags := map[string]int{}
 	err := s.lists().Query(ctx, `select t.term, count(*) from person_term t where t.client_id = $1 and t.kind = 2 group by t.term order by t.term limit $2`,

@@ -78,10 +78,17 @@ func (s ContactStore) countCall(ctx context.Context, a engine.Querier, day puntu
 	return err
 }
 
+// CountCall counts one call for an import, because an import takes several transactions. The cap never refuses
+// it.
 func (s ContactStore) CountCall(ctx context.Context, day puntuale.Date) error {
 	return s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error { return s.countCall(ctx, a, day) })
 }
 
+// MergeContacts adds contacts. If the list already has a contact with the same phone, it merges the two contacts
+// with [puntuale.Contact.Merge]. A merge that changes nothing writes nothing. A contact is refused if the list is full
+// ([puntuale.MaxContacts], exact under any concurrency), or if the contact would exceed a limit. Codes if m.Day is set:
+// quota_reached; invalid (too many fields or tags).
+//
 // MergeContacts uses the client's writer if m.Day is set, because then an API call waits for the result. Otherwise it
 // uses the writer that feeds campaigns, so that calls run first.
 func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch) (merged puntuale.MergedContacts, err error) {
@@ -188,6 +195,8 @@ func refusal(code puntuale.ReasonCode) error {
 	return puntuale.Invalid(puntuale.Because(code, fmt.Sprint(puntuale.MaxContactFields)).At("body.fields", nil))
 }
 
+// UpdateContact changes a contact and counts one call. The cap never refuses the call. Codes: not_found; invalid
+// (too many fields or tags).
 func (s ContactStore) UpdateContact(ctx context.Context, id puntuale.ContactID, p puntuale.ContactPatch, day puntuale.Date, now time.Time) (c puntuale.Contact, err error) {
 	err = s.change(ctx, id, day, func(ctx context.Context, a engine.Querier, old puntuale.Contact) error {
 		patched, changed := old.Apply(p)
@@ -205,6 +214,7 @@ func (s ContactStore) UpdateContact(ctx context.Context, id puntuale.ContactID, 
 	return c, err
 }
 
+// DeleteContact deletes a contact and counts one call. The cap never refuses the call. Codes: not_found.
 func (s ContactStore) DeleteContact(ctx context.Context, id puntuale.ContactID, day puntuale.Date) error {
 	return s.change(ctx, id, day, func(ctx context.Context, a engine.Querier, old puntuale.Contact) error {
 		_, err := remove(ctx, a, s.client, []puntuale.ContactID{id})

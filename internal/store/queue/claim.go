@@ -15,6 +15,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
+// Claim writes the intents of a batch in one transaction, under the node's lease. The answers have the order of
+// the items. [puntuale.ErrFenced]: the lease is gone, and nothing was claimed.
 func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	var answers []puntuale.ClaimAnswer
 	present := s.ClockAt(c.Now)

@@ -88,8 +88,8 @@ select ` + DueColumns + ` from message m where m.session_id = $1 and ` + BothQue
  and m.valid_until <= $2 and m.intent = 0 and (m.priority = 0 or not ` + heldCampaign + `) order by m.valid_until, m.id limit $3`
 )
 
-// Queue is the store's part for the dispatcher. It implements puntuale.Queue and puntuale.SandboxLedger. Its methods
-// are safe for concurrent use.
+// Queue is the store's part for the dispatcher. It implements puntuale.Queue, and keeps the simulated
+// network's ledger. Its methods are safe for concurrent use.
 type Queue struct {
 	*engine.DB
 
@@ -112,6 +112,9 @@ func New(db *engine.DB) *Queue {
 	return s
 }
 
+// Due returns, for each cursor, at most limit open messages of the cursor's queue, sorted by (next, id). Their Next
+// is not later than the argument horizon. The result includes uncertain messages that the dispatcher must look at
+// again.
 func (s *Queue) Due(ctx context.Context, from []puntuale.QueueCursor, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
 	if len(from) == 0 || limit <= 0 {
 		return nil, nil
@@ -145,6 +148,11 @@ func (s *Queue) Due(ctx context.Context, from []puntuale.QueueCursor, horizon ti
 	return all, nil
 }
 
+// Retrying returns the sessions' open messages that are in retry. Their last attempt began after the argument
+// since, and their Next is not later than the argument end. A new owner of the sessions needs these messages to
+// keep the order of messages to each recipient. For each session, Retrying reads at most maximum open messages,
+// with or without an attempt. The result crowded contains the sessions in which it read maximum messages, because
+// these sessions may have more.
 func (s *Queue) Retrying(ctx context.Context, sessions []puntuale.SessionID, since, end time.Time, limit int) (
 	tried []puntuale.DueMessage, crowded []puntuale.SessionID, err error,
 ) {
@@ -182,6 +190,10 @@ func (s *Queue) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 	return tried, crowded, nil
 }
 
+// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no intent,
+// and their deadline is not later than the argument end. If a session cannot send, the dispatcher closes these
+// messages, even if it has not read them from the queue. Expiring reads all due messages of the session, so do not
+// call it every second. Expiring leaves out messages that a campaign holds back.
 func (s *Queue) Expiring(ctx context.Context, session puntuale.SessionID, end time.Time, limit int) ([]puntuale.DueMessage, error) {
 	all, err := engine.QueryAll(ctx, s.DispatchReads, ExpiringOfSession, []any{session, engine.Micros(end), limit}, NewDueRow().Scan)
 	if err != nil {
@@ -195,6 +207,8 @@ func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
+// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.
+//
 // Contents decodes one run at a time, and keeps only the requested steps. The steps of a run take up to 1 MiB, and
 // each step takes a few KiB. Decoding all steps of a run takes no longer than finding the beginning of one step.
 func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
@@ -241,6 +255,7 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 	return contents, nil
 }
 
+// SendPermissions returns for each client whether its messages may leave.
 func (s *Queue) SendPermissions(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
 	all, _, err := sendPermissions(ctx, s.DispatchReads, clients)
 	return all, engine.PublicError(err)

@@ -12,6 +12,9 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
+// Record stores the outcomes of attempts, if the message still has the attempt's token. If the message has another
+// token, only a proof of delivery has an effect. Record returns for each outcome whether it was stored unchanged.
+// Record needs no lease.
 func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Result) ([]bool, error) {
 	applied := make([]bool, len(results))
 	order := make([]int, len(results))

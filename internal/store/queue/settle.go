@@ -38,6 +38,8 @@ where message.client_id = u.c and message.id = u.i and message.intent = u.x
 returning message.client_id, message.id, case when ` + isUncertain + ` then 1 else 0 end`
 )
 
+// Settle closes or postpones messages that are open and have no intent. It skips a message that changed after the
+// dispatcher read it.
 func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return CompareRefs(a.MessageRef, b.MessageRef) })

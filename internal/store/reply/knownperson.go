@@ -197,6 +197,8 @@ func (s *Replies) ReplyWindowEnd(ctx context.Context, client puntuale.ClientID, 
 	return windowEnd, nil
 }
 
+// ReplyWindowOf returns the time until which the phone may get free text from the session. Zero: the person never
+// wrote.
 func (t ClientReplies) ReplyWindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
 	return t.all.ReplyWindowEnd(ctx, t.client, session, phone)
 }

@@ -65,6 +65,7 @@ func scanReply(rows engine.Row, y *puntuale.Reply) error { return rows.Scan(repl
 const RepliesOf = ` from (select x.id from $u(p text) cross join reply x where x.client_id = $1 and x.phone = u.p and x.id < $2) k cross join reply y
 where y.client_id = $1 and y.id = k.id`
 
+// Replies lists replies, newest first. Codes: invalid (the cursor).
 func (t ClientReplies) Replies(ctx context.Context, f puntuale.ReplyFilter, p puntuale.Page) ([]puntuale.Reply, string, error) {
 	last, limit, err := engine.ReadCursor(p, "reply")
 	if err != nil {
@@ -103,12 +104,16 @@ func (t ClientReplies) names(ctx context.Context, phone string) ([]string, error
 	return t.all.Recipients(ctx, t.client, phone)
 }
 
+// Reply reads a reply. Codes: not_found.
 func (t ClientReplies) Reply(ctx context.Context, id puntuale.ReplyID) (puntuale.Reply, error) {
 	var y puntuale.Reply
 	found, err := engine.QueryOne(ctx, t.all.db.CallReads, `select `+replyColumns+` from reply y where y.client_id = $1 and y.id = $2`, []any{t.client, id}, replyFields(&y)...)
 	return y, engine.FoundOr(found, err, puntuale.NoReply)
 }
 
+// Conversations lists one row for each person, sorted by the latest reply. With unread, it lists only
+// conversations with unread replies.
+// code invalid: the cursor is wrong
 func (t ClientReplies) Conversations(ctx context.Context, unread bool, p puntuale.Page) ([]puntuale.Conversation, string, error) {
 	last, limit, err := engine.ReadCursor(p, "conversation")
 	if err != nil {
@@ -137,6 +142,8 @@ func (t ClientReplies) Conversations(ctx context.Context, unread bool, p puntual
 	return all, page.Next, nil
 }
 
+// Conversation returns the conversation with the phone, or the zero value if the person never wrote.
+//
 // Conversation joins the conversations of all names of the person.
 func (t ClientReplies) Conversation(ctx context.Context, phone string) (c puntuale.Conversation, err error) {
 	c.Phone = phone
@@ -155,6 +162,7 @@ func (t ClientReplies) Conversation(ctx context.Context, phone string) (c puntua
 	return c, nil
 }
 
+// Unread counts the people with unread replies. It stops counting at limit.
 func (t ClientReplies) Unread(ctx context.Context, limit int) (n int, err error) {
 	if _, err := engine.QueryOne(ctx, t.all.db.CallReads, `select count(*) from (select 1 from conversation g where g.client_id = $1 and g.unread > 0 limit $2) x`,
 		[]any{t.client, limit}, &n); err != nil {
@@ -166,6 +174,8 @@ func (t ClientReplies) Unread(ctx context.Context, limit int) (n int, err error)
 // maxRead is how many replies one transaction marks as read.
 const maxRead = 1000
 
+// MarkRead marks the phone's replies as read, up to and including the reply last. If last is 0, it marks all. It
+// returns how many of them were unread.
 func (t ClientReplies) MarkRead(ctx context.Context, phone string, last puntuale.ReplyID, now time.Time) (all int, err error) {
 	if last == 0 {
 		last = puntuale.MaxID
@@ -206,6 +216,8 @@ func (t ClientReplies) markRead(ctx context.Context, phone string, last puntuale
 	}
 }
 
+// Answered notes when the client's people wrote to the phone. Automations then leave the person alone for
+// [puntuale.ClientSettings].TakeoverHours.
 func (t ClientReplies) Answered(ctx context.Context, phone string, at time.Time) error {
 	return t.all.db.Write(ctx, int64(t.client), func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into conversation as g (client_id, phone, answered_at) values ($1, $2, $3)

@@ -64,7 +64,9 @@ type Started struct {
 }
 
 // Start starts a run, or returns the stored answer of an earlier call with the same key.
-func Start(ctx context.Context, runs puntuale.RunStore, run puntuale.StartRun) (Started, error) {
+func Start(ctx context.Context, runs interface {
+	Start(ctx context.Context, s puntuale.StartRun) (puntuale.StartedRun, error)
+}, run puntuale.StartRun) (Started, error) {
 	started, err := runs.Start(ctx, run)
 	if r, ok := errors.AsType[*puntuale.Replayed](err); ok {
 		return startedBefore(r.Answer)

@@ -1,0 +1,59 @@
+package official
+
+import (
+	"context"
+	"time"
+
+	"puntuale"
+)
+
+// Store has the methods of a store that the connector needs.
+type Store interface {
+	// SealedKeys returns the session's client and its sealed keys. The keys are nil if the session has none. Codes:
+	// not_found (also if the session is not of type Official, or is a sandbox).
+	SealedKeys(ctx context.Context, session puntuale.SessionID) (puntuale.ClientID, []byte, error)
+
+	// ForgetKeys removes the session's sealed keys.
+	ForgetKeys(ctx context.Context, session puntuale.SessionID) error
+
+	// ReplyWindowEnd returns the time until which the person may get free text. Zero: the person never wrote.
+	ReplyWindowEnd(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error)
+
+	// Addressed returns the people that the session wrote to outside their 24-hour windows, since the given time. For
+	// each person it returns the latest time at which the session did this. Addressed reads all that the client sent
+	// since the given time, so call it only when a session opens.
+	Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error)
+
+	// Upload returns the network's id of a file that was uploaded before and is still usable at the time now. It
+	// returns "" if there is none.
+	Upload(ctx context.Context, u puntuale.Upload, now time.Time) (string, error)
+
+	// KeepUpload stores the id. The id is valid until the time expiresAt. If id is "", KeepUpload deletes the stored
+	// id.
+	KeepUpload(ctx context.Context, u puntuale.Upload, id string, expiresAt time.Time) error
+
+	// NoteOfficial stores Meta's ids of the session's number and business. "" means unknown.
+	NoteOfficial(ctx context.Context, session puntuale.SessionID, number, account string) error
+
+	// NoteLimit stores how many new people the session's business may write to in 24 hours. 0: any number, or Meta
+	// did not say. When the number or the business changes, the store deletes the limit until the next NoteLimit.
+	NoteLimit(ctx context.Context, session puntuale.SessionID, limit int) error
+
+	// OfficialSessions returns the sessions with Meta's id of a number. With number "", it returns the sessions of a
+	// business.
+	OfficialSessions(ctx context.Context, number, account string) ([]puntuale.SessionID, error)
+
+	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces the
+	// templates of the client's business. Templates that are not in the list become DELETED. The list does not undo the
+	// effect of an event that came after the time in the argument at. If problem is not zero, problem is stored instead
+	// of the list. If account is not the business of the session, nothing is stored.
+	KeepNetworkTemplates(ctx context.Context, session puntuale.SessionID, account string, at time.Time, all []puntuale.NetworkTemplate, problem puntuale.Reason) error
+
+	// TellNetworkTemplate stores an event of a template. It does nothing if the store has later data about it, or if the
+	// client has no session of the business.
+	TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEvent) error
+
+	// NetworkTemplate returns what the store knows about a template of the client. It returns false if the store does
+	// not know the template.
+	NetworkTemplate(ctx context.Context, client puntuale.ClientID, account, name, language string) (puntuale.NetworkTemplate, bool, error)
+}
