@@ -1,6 +1,8 @@
 # All commands of a developer. CI runs "make test" and "make check" (.ci/run). Both need only Go. If PostgreSQL is
 # installed, both start a separate cluster (scripts/with-postgres).
 
+# Without paths in what it compiles, Go compiles nothing again for a copy of the tree. Some tests build such copies.
+export GOFLAGS := -trimpath $(GOFLAGS)
 
 .PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-automations bench fuzz generate assets
 

@@ -20,7 +20,7 @@ func (s *server) openReplies(cfg *serverConfig) (puntuale.MediaOpener, error) {
 	if err := os.MkdirAll(cfg.replyFolder(), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder for files of replies: %w", err)
 	}
-	via := http.DefaultTransport
+	var via http.RoundTripper = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: 64 << 10}
 	if cfg.WhatsApp != nil {
 		via = cfg.WhatsApp.Transport
 	}

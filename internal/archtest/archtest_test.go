@@ -84,6 +84,7 @@ func TestBreachesAreFound(t *testing.T) {
 		"a struct of 20 fields":        {"internal/dispatch/loop.go", doc + "package dispatch\ntype t struct {" + strings.Repeat("a, b int\n", 10) + "}\n", ""},
 		"a struct of 21 fields":        {"internal/dispatch/lookahead/state.go", doc + "package lookahead\ntype t struct {" + strings.Repeat("a, b int\n", 10) + "c\n}\n", "t has 21 fields"},
 		"a wide struct elsewhere":      {"internal/plan/build.go", doc + "package plan\ntype t struct {" + strings.Repeat("a, b int\n", 20) + "}\n", ""},
+		"headers without a bound":      {"internal/media/fetcher.go", doc + "package media\nimport \"net/http\"\nvar t = &http.Transport{}\n", "must set MaxResponseHeaderBytes"},
 		"25 interfaces at the root":    {"store.go", doc + "package puntuale\n" + strings.Repeat("type T interface{ A() }\n", 25), ""},
 		"26 interfaces at the root":    {"store.go", doc + "package puntuale\n" + strings.Repeat("type T interface{ A() }\n", 26), "T is one interface more than the 25"},
 		"dispatch's lookahead locks":   {"internal/dispatch/lookahead/state.go", doc + "package lookahead\nimport _ \"sync\"\n", "may not import sync"},

@@ -1,9 +1,11 @@
 package archtest
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"slices"
+	"strings"
 )
 
 const (
@@ -14,9 +16,13 @@ const (
 // narrow lists the folders whose structs must have at most maxFields fields. It includes the folders below them.
 var narrow = []string{"internal/dispatch"}
 
-// checkShape counts the fields of structs, and the interfaces of the root.
+// checkShape counts the fields of structs, and the interfaces of the root. It finds transports that read headers without
+// a bound.
 func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(token.Pos) int) {
 	ast.Inspect(parsed, func(n ast.Node) bool {
+		if made, ok := n.(*ast.CompositeLit); ok && readsOutside(name, folder) && isTransport(made.Type) && !sets(made, "MaxResponseHeaderBytes") {
+			c.report(name, line(made.Pos()), "a transport must set MaxResponseHeaderBytes")
+		}
 		spec, ok := n.(*ast.TypeSpec)
 		if !ok {
 			return true
@@ -34,6 +40,23 @@ func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(to
 			}
 		}
 		return true
+	})
+}
+
+// readsOutside reports whether a file may call servers of others. Commands in a terminal call our own server.
+func readsOutside(name, folder string) bool {
+	return strings.HasPrefix(folder, "internal/") && !strings.HasSuffix(name, "_test.go") && !testPackage(folder) && folder != "internal/demo"
+}
+
+func isTransport(of ast.Expr) bool {
+	s, ok := of.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Transport" && fmt.Sprint(s.X) == "http"
+}
+
+func sets(made *ast.CompositeLit, field string) bool {
+	return slices.ContainsFunc(made.Elts, func(e ast.Expr) bool {
+		pair, ok := e.(*ast.KeyValueExpr)
+		return ok && fmt.Sprint(pair.Key) == field
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 // TestArchive: messages that ended long ago move from the database into files. An operator finds them in the files. If
 // a person is erased, the files contain nothing about this person any more.
 func TestArchive(t *testing.T) {
+	beside(t)
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
 		x := createTenant(t, s.base, createPartner(t, database), "full", step("prova", 0, ""))

@@ -20,6 +20,7 @@ import (
 // Each outcome reaches the server once. On PostgreSQL there are two servers: the phone calls the first server, and all
 // other callers call the second server.
 func TestAssistedPhone(t *testing.T) {
+	beside(t)
 	databases(t, func(t *testing.T, database string) {
 		p := newDevicePost(t, database)
 		b := newBrowser(t)

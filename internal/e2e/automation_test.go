@@ -96,6 +96,7 @@ func (a *automated) origins(phone string) map[string]int {
 
 // TestAutomationTriggers has one rule for each trigger, and checks that each rule acts.
 func TestAutomationTriggers(t *testing.T) {
+	beside(t)
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
 		a := newAutomated(t, s, step("Primo", 0, ""), step("Più tardi", 30, "days"))

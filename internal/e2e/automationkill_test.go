@@ -19,6 +19,7 @@ import (
 // TestAutomationsKilled kills the server with SIGKILL while rules act. Meanwhile people write, programs call hooks, and
 // callers start sequences. At the end, the rules have acted exactly once for each occurrence that was acknowledged.
 func TestAutomationsKilled(t *testing.T) {
+	beside(t)
 	databases(t, func(t *testing.T, database string) {
 		r := newRuled(t, database, 1)
 		for range pick(3, 20) {
@@ -33,6 +34,7 @@ func TestAutomationsKilled(t *testing.T) {
 
 // TestAutomationsTakenOver kills one of two servers while rules act. The other server does the rest of the work alone.
 func TestAutomationsTakenOver(t *testing.T) {
+	beside(t)
 	r := newRuled(t, postgres(t), 2)
 	for i := range pick(1, 5) {
 		killed := r.nodes[i%2]
@@ -409,6 +411,7 @@ func (r *ruled) actedOf(known *replyClient, of, rule string) map[string]int {
 // TestRestoreRepeatsNoAutomation makes a backup before a silence is long enough. It lets the rule act, and then
 // restores the backup. The rule does not act a second time, and its log says why. It still acts on later facts.
 func TestRestoreRepeatsNoAutomation(t *testing.T) {
+	beside(t)
 	databases(t, func(t *testing.T, database string) {
 		r := newRuled(t, database, 1)
 		r.tellers.end()

@@ -21,6 +21,7 @@ import (
 // restores the backup. No message leaves again. The unknown messages are exactly those that were due and had not ended
 // in the backup. On a busy machine there are fewer starts, but the checks are the same.
 func TestRestoreDoublesNothing(t *testing.T) {
+	beside(t)
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)

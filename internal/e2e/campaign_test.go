@@ -188,6 +188,7 @@ func (m *mass) done(id string, recipients int, within time.Duration) {
 // TestCampaignKilled kills the server during a campaign's upload, check, feeding, two pauses and two resumptions. Each
 // recipient gets exactly one message. After the answer to a pause, only messages that were in flight before it leave.
 func TestCampaignKilled(t *testing.T) {
+	beside(t)
 	recipients, latency, rounds := 7000, "1s", 1 // up to 1,000 messages of a session are in flight at the same time
 	if long {
 		recipients, latency, rounds = 100_000, "200ms", 10
@@ -231,6 +232,7 @@ func (m *mass) leaving(id string) {
 // TestCampaignTakenOver kills one of two servers while it feeds a campaign. The other server continues, and no
 // recipient gets two messages.
 func TestCampaignTakenOver(t *testing.T) {
+	beside(t)
 	recipients := 3000
 	if long {
 		recipients = 100_000
@@ -309,6 +311,7 @@ func TestCampaignYields(t *testing.T) {
 
 // TestCampaignFiles uploads files that cannot become a list. The server refuses them and stores nothing.
 func TestCampaignFiles(t *testing.T) {
+	beside(t)
 	s := serve(t, t.TempDir()+"/puntuale.db")
 	m := newMass(t, s)
 	id := m.draft(10, false)

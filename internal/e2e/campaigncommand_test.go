@@ -40,6 +40,7 @@ func (m *mass) says(code int, args ...string) string {
 // TestCampaignCommand: the command sends to each recipient of a list once. This is also true if the command is killed
 // and run again.
 func TestCampaignCommand(t *testing.T) {
+	beside(t)
 	const recipients = 300
 	m := newMass(t, serve(t, t.TempDir()+"/puntuale.db"))
 	folder := t.TempDir()
@@ -119,6 +120,7 @@ func (m *mass) everybody(recipients int) {
 // campaign again. It can pause and resume the campaign. It continues to watch while the server restarts. Each recipient
 // of the workbook gets one message.
 func TestCampaignCommandInterrupted(t *testing.T) {
+	beside(t)
 	const recipients = 60
 	m := newMass(t, serve(t, t.TempDir()+"/puntuale.db"))
 	sheet := `<worksheet><sheetData><row r="1"><c t="str"><v>Telefono</v></c></row>`

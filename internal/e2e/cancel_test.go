@@ -16,6 +16,7 @@ import (
 // TestManyCancelled cancels many messages: the answer is larger than the memory that an answer may use. The answer
 // names each message once, in the contract's form. The server uses no more memory than for a few messages.
 func TestManyCancelled(t *testing.T) {
+	beside(t)
 	const many = 150_000
 	databases(t, func(t *testing.T, database string) {
 		s := prepare(t, database)

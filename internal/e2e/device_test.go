@@ -15,6 +15,7 @@ import (
 // server that it can reach. If an answer is lost, the device repeats the call, as docs/device.md says. Each message is
 // shown once, by only one device. Each message gets the outcome that its device declared.
 func TestDevicesKilled(t *testing.T) {
+	beside(t)
 	kills, each := 5, 60
 	if long {
 		kills, each = 50, 100

@@ -18,6 +18,7 @@ import (
 // message may be half done. No message is sent twice. Each kill leaves at most one unknown outcome. All other messages
 // were sent and are COMPLETED.
 func TestDeviceProgramKilled(t *testing.T) {
+	beside(t)
 	kills, each := 6, 15
 	if long {
 		kills, each = 100, 15

@@ -16,6 +16,7 @@ import (
 // page lists every operation and fits the screen. It breaks no rule of its content security policy, and sends requests
 // only to its own server.
 func TestDocsPage(t *testing.T) {
+	beside(t)
 	database := filepath.Join(t.TempDir(), "puntuale.db")
 	b := newBrowser(t)
 	s := serve(t, database)

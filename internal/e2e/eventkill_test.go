@@ -26,6 +26,7 @@ const eventSteps = 10
 // two webhooks: a client's, and its partner's. At the end, each webhook has got each event at least once. All copies of
 // an event have the same id. With PUNTUALE_LONG=1, there are 100,000 events.
 func TestEventsKilled(t *testing.T) {
+	beside(t)
 	starts, kills := 200, 10
 	if long {
 		starts = 10_000

@@ -25,6 +25,7 @@ const (
 // Then the node that owns the webhook is killed, and the other node delivers. Only events whose results the killed node
 // had not stored may come twice.
 func TestEventsTakenOver(t *testing.T) {
+	beside(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	database := postgres(t)

@@ -157,7 +157,12 @@ func TestFaultsUnderLoad(t *testing.T) {
 	for _, fault := range faults {
 		for _, database := range fault.on {
 			for _, nodes := range fault.nodes {
-				t.Run(fmt.Sprintf("%s, %d on %s", fault.name, nodes, database), func(t *testing.T) { fault.run(t, database, nodes) })
+				t.Run(fmt.Sprintf("%s, %d on %s", fault.name, nodes, database), func(t *testing.T) {
+					if !fault.clean { // a slow machine may lose an answer, and then a message is repeated
+						beside(t)
+					}
+					fault.run(t, database, nodes)
+				})
 			}
 		}
 	}

@@ -61,6 +61,7 @@ const (
 // gateway's ledger has no message twice. If an answer says that the gateway sent the message, the message is COMPLETED.
 // Every other message with an attempt is uncertain. An uncertain message becomes COMPLETED only if its echo comes.
 func TestGatewayKilled(t *testing.T) {
+	beside(t)
 	kills, each := 5, 60
 	if long {
 		kills, each = 100, 80

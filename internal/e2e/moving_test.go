@@ -16,18 +16,21 @@ import (
 // TestMovingUp moves an installation from SQLite to PostgreSQL while many of its messages are due within seconds. Every
 // message that was acknowledged before the move leaves exactly once, from one of the two installations.
 func TestMovingUp(t *testing.T) {
+	beside(t)
 	up := postgres(t)
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, false)
 }
 
 // TestMovingAfterCrash moves the data of a killed server. Some attempts have no answer.
 func TestMovingAfterCrash(t *testing.T) {
+	beside(t)
 	up := postgres(t)
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, true, "--sandbox-latency", "300ms")
 }
 
 // TestMovingDown moves an installation from PostgreSQL to SQLite.
 func TestMovingDown(t *testing.T) {
+	beside(t)
 	moved(t, postgres(t), filepath.Join(t.TempDir(), "puntuale.db"), false)
 }
 
@@ -74,6 +77,7 @@ func moved(t *testing.T, from, to string, killed bool, flags ...string) {
 
 // TestImportKilled: after an import was killed with SIGKILL, the database is empty, and the import can be repeated.
 func TestImportKilled(t *testing.T) {
+	beside(t)
 	from := filepath.Join(t.TempDir(), "puntuale.db")
 	createPartner(t, from)
 	db, err := sql.Open("sqlite", from)

@@ -63,6 +63,7 @@ type metaTableRig struct {
 // TestOfficialTable checks the effect of each of Meta's codes through the API of the built server. Some codes come in
 // Meta's answer, and some come by webhook after Meta accepted the message.
 func TestOfficialTable(t *testing.T) {
+	beside(t)
 	databases(t, func(t *testing.T, database string) {
 		r := &metaTableRig{t: t, peer: graphtest.New(t), refuses: map[string]int{}, asked: map[string]int{}}
 		r.peer.Answer(r.answer)

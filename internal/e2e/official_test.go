@@ -22,6 +22,7 @@ import (
 // PUNTUALE_LONG=1. Many messages are in flight, and some answers are lost. Meta's ledger has no message twice. After
 // Meta's statuses came, the messages that Meta has are COMPLETED. All other messages with an attempt are uncertain.
 func TestOfficialKilled(t *testing.T) {
+	beside(t)
 	kills, each := 4, 80
 	if long {
 		kills = 100

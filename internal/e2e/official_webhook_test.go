@@ -17,7 +17,7 @@ import (
 // TestOfficialWebhooksWhileSending sends at a number's full rate. Meta reports three statuses for each message. The
 // server must answer these reports within Meta's limits: 250 ms at the median, and one second for 99 of 100.
 func TestOfficialWebhooksWhileSending(t *testing.T) {
-	const rate, seconds = 80, 10
+	const rate, seconds = 80, 5
 	number := graphtest.NewNumber("101")
 	databases(t, func(t *testing.T, database string) {
 		peer := graphtest.New(t, number)

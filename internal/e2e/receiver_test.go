@@ -49,6 +49,7 @@ func webhooksPage(t *testing.T) (page string, programs map[string]string) {
 
 // TestWebhooksPage pastes the commands under "In five minutes" in docs/webhooks.md, with PHP.
 func TestWebhooksPage(t *testing.T) {
+	beside(t)
 	needPrograms(t, "php")
 	page, programs := webhooksPage(t)
 	database, folder, addr := filepath.Join(t.TempDir(), "puntuale.db"), t.TempDir(), freeAddr(t)

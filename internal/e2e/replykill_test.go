@@ -26,6 +26,7 @@ import (
 // later. The sandbox's phone does the same. At the end each reply is stored once, with its effect. Each opt-out has one
 // proof, one entry in the blacklist and one answer. Other replies withdrew nothing.
 func TestRepliesKilled(t *testing.T) {
+	beside(t)
 	kills := 10
 	if long {
 		kills = 100

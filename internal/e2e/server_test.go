@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -129,15 +131,39 @@ type server struct {
 	exited   chan error
 }
 
-// freeAddr finds a loopback port that nobody uses.
+// lastPort is the port that freeAddr returned last. It begins at random, because several test binaries may run.
+var lastPort atomic.Uint32
+
+func init() { lastPort.Store(mathrand.Uint32N(firstEphemeral)) }
+
+// Systems give outgoing connections the ports from firstEphemeral on. A server on such a port may find it taken when it
+// starts again.
+const firstEphemeral = 32768
+
+// freeAddr finds a loopback port that nobody uses, and that no outgoing connection gets.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range firstEphemeral {
+		port := lastPort.Add(1) % firstEphemeral
+		if port < 10_000 {
+			continue
+		}
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
+}
+
+// beside lets a test run beside another one, after all tests that run alone. Such a test waits most of the time, and
+// does not measure how long something takes.
+func beside(t *testing.T) {
+	t.Helper()
+	if !long {
+		t.Parallel()
+	}
 }
 
 // serve starts `puntuale serve --sandbox` and waits until it is ready.

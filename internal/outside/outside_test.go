@@ -126,6 +126,47 @@ func TestEveryReadIsBounded(t *testing.T) {
 	}
 }
 
+// TestHeadersAreBounded: a server whose headers never end, or that never comes to its answer, does not fill the memory.
+// The architecture's test makes every transport set the bound.
+func TestHeadersAreBounded(t *testing.T) {
+	for name, endless := range map[string]string{"one answer": "X-A: " + strings.Repeat("b", 1000) + "\r\n", "interim answers": "HTTP/1.1 103 Early Hints\r\nX-A: " + strings.Repeat("b", 1000) + "\r\n\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+				if name == "one answer" {
+					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n")
+				}
+				for _, err := io.WriteString(c, endless); err == nil; _, err = io.WriteString(c, endless) {
+				}
+			}()
+			transport := &http.Transport{MaxResponseHeaderBytes: 64 << 10}
+			defer transport.CloseIdleConnections()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := transport.RoundTrip(r); err == nil {
+				got.Body.Close()
+				t.Error("it was accepted")
+			}
+			if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 4<<20 {
+				t.Errorf("it took %d bytes", after.TotalAlloc-before.TotalAlloc)
+			}
+		})
+	}
+}
+
 // The first bytes of an answer are free. All others are charged, four times their length.
 func TestAnswersAreCharged(t *testing.T) {
 	t.Parallel()
