@@ -44,3 +44,31 @@ func TestEveryFolderIsListed(t *testing.T) {
 		t.Errorf("docs/architecture.md lists\n%q\nbut the folders with Go code are\n%q", listed, folders)
 	}
 }
+
+// TestPathOfStart: each file that the page names on the way of a start call declares the functions that the page names.
+func TestPathOfStart(t *testing.T) {
+	t.Parallel()
+	tree := os.DirFS("../..")
+	page, err := fs.ReadFile(tree, "docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## One start call, file by file\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| `([^`]+)` \\| (.+) \\|$").FindAllStringSubmatch(section, -1)
+	if len(rows) < 15 {
+		t.Fatalf("%d steps", len(rows))
+	}
+	for _, row := range rows {
+		source, err := fs.ReadFile(tree, row[1])
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[2], -1) {
+			if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name[1] + `[\[(]`).Match(source) {
+				t.Errorf("%s has no function %s", row[1], name[1])
+			}
+		}
+	}
+}
