@@ -142,7 +142,9 @@ func TestDue(t *testing.T) {
 		{name: "before with 0: the morning of a closed day", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"at":"09:00",` + office, f: "22/11/2026 15:00", desired: "2026-11-22 09:00", due: "2026-11-20 09:00"},
 		{name: "before with 0: the morning of an open day", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"at":"09:00",` + office, f: "20/11/2026 15:00", desired: "2026-11-20 09:00", due: "2026-11-20 09:00"},
 		{name: "before with 0: a time of day past the anchor", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"at":"18:00"`, f: "20/11/2026 10:00", desired: "2026-11-20 18:00", due: "2026-11-20 09:59"},
-		{name: "before with 0: the anchor itself", timing: `"anchor":"f","offset":{"amount":0,"direction":"before"}`, f: "20/11/2026 10:00", desired: "2026-11-20 10:00", due: "2026-11-20 09:59"},
+		{name: "before with 0: the anchor itself", timing: `"anchor":"f","offset":{"amount":0,"direction":"before"}`, f: "20/11/2026 10:00", desired: "2026-11-20 10:00", due: "2026-11-20 10:00"},
+		{name: "before with 0: the anchor itself, in the window", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"jitter":600,` + office, f: "20/11/2026 10:00", desired: "2026-11-20 10:00", due: "2026-11-20 10:00"},
+		{name: "before with 0: the window opens at the anchor's end", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},` + office, f: "20/11/2026 18:00", desired: "2026-11-20 18:00", due: "2026-11-20 17:59"},
 
 		{name: "four minutes ago is now", timing: `"anchor":"f"`, f: "18/11/2026 09:56", desired: "2026-11-18 09:56", due: "2026-11-18 10:00"},
 		{name: "five minutes ago is now", timing: `"anchor":"f"`, f: "18/11/2026 09:55", desired: "2026-11-18 09:55", due: "2026-11-18 10:00"},

@@ -159,7 +159,9 @@ func checkMessage(t *rapid.T, in *Input, m *puntuale.PlannedMessage) {
 		if timing.At != "" {
 			at, _ = puntuale.ParseTimeOfDay(timing.At)
 		}
-		if anchor := moment.At(at, in.Location); !m.Due.Before(anchor) || m.ValidUntil.After(anchor) {
+		anchor := moment.At(at, in.Location)
+		itself := m.Due.Equal(anchor) && m.DueMax.Equal(anchor) && m.Desired.Equal(anchor) // "before" with amount 0
+		if !itself && (!m.Due.Before(anchor) || m.ValidUntil.After(anchor)) {
 			t.Fatalf("due %s, valid until %s, to be before %s", m.Due, m.ValidUntil, anchor)
 		}
 	}
@@ -375,7 +377,7 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own tim
 			due = again
 		}
 	}
-	if isBefore(*timing) && !due.Before(anchor) {
+	if isBefore(*timing) && !due.Before(anchor) && (!due.Equal(wish) || !wish.Equal(anchor)) {
 		if due = wish; anchor.Before(due) {
 			due = anchor
 		}

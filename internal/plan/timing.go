@@ -53,7 +53,9 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 	if t.fromField() || t.Offset.Amount != 0 || t.At != "" {
 		m.Desired = desired
 	}
-	m.Due, m.DueMax = due, t.latest(due)
+	if m.Due, m.DueMax = due, t.latest(due); t.before && due.Equal(t.anchor) {
+		m.DueMax, t.before = due, false // it leaves at the date itself, so the date is not its deadline
+	}
 	if m.Dated = t.fromField(); t.before {
 		m.Limit = t.anchor
 	}
@@ -205,13 +207,14 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 }
 
 // fit moves a time into the window. If a step must leave before its anchor, and moving forward would reach the anchor,
-// fit moves the time back instead. It returns false if the window does not open.
+// fit moves the time back instead. A time that is the anchor itself stays. It returns false if the window does not open.
 func (t *timing) fit(m time.Time) (time.Time, bool) {
 	fitted, ok := t.window.Next(m, t.loc)
 	if ok && t.At != "" && !fitted.Equal(m) {
 		fitted = t.atAgain(m, fitted)
 	}
-	if t.before && (!ok || !fitted.Before(t.anchor)) {
+	itself := fitted.Equal(m) && m.Equal(t.anchor)
+	if t.before && (!ok || !fitted.Before(t.anchor) && !itself) {
 		if t.anchor.Before(m) {
 			m = t.anchor
 		}
