@@ -62,6 +62,7 @@ type Tenant interface {
 	// Sessions.
 	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error)
 	Session(ctx context.Context, id SessionID) (Session, error)
+	DefaultSession(ctx context.Context) (Session, error)
 	Sessions(ctx context.Context, p Page) ([]Session, string, error)
 	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error

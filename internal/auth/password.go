@@ -2,8 +2,8 @@ package auth
 
 import (
 	"context"
+	"flag"
 	"fmt"
-	"testing"
 
 	"github.com/alexedwards/argon2id"
 )
@@ -15,7 +15,7 @@ var params = &argon2id.Params{Memory: 19456, Iterations: 2, Parallelism: 1, Salt
 // CheapForTests makes all later hashes of this process very cheap, for tests that need hundreds of them. A TestMain
 // must call it before anything is hashed. CheapForTests panics outside of tests, because such a hash protects nothing.
 func CheapForTests() {
-	if !testing.Testing() {
+	if flag.Lookup("test.v") == nil { // package testing defines this flag; production code does not import that package
 		panic("auth: cheap hashes outside of a test")
 	}
 	params = &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}

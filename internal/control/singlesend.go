@@ -195,18 +195,9 @@ func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (
 		}
 		return s.Session, err
 	}
-	for cursor := ""; ; { // usually the default session is the first one, so one page is enough
-		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: request.PageRows, Cursor: cursor})
-		if err != nil {
-			return puntuale.Session{}, fmt.Errorf("look for the default session: %w", err)
-		}
-		for _, s := range rows {
-			if s.Default {
-				return s, nil
-			}
-		}
-		if cursor = next; cursor == "" {
-			return puntuale.Session{}, puntuale.NotFound(puntuale.NoSession)
-		}
+	s, err := c.tenant.DefaultSession(ctx)
+	if err != nil {
+		return puntuale.Session{}, fmt.Errorf("look for the default session: %w", err)
 	}
+	return s, nil
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 // TestMetersEveryFigure calls each method once, and looks for the figure at /metrics.

@@ -172,8 +172,6 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 // counts one call, and the cap never refuses it. The answer is sorted by id, and leaves out messages that were
 // not cancelled. Codes: not_found, with a fault at body.id[i] for each id that is missing or belongs to another
 // client; then nothing is cancelled or counted.
-//
-// CancelMessages does all its work in one transaction. If one of the messages does not exist, it cancels none of them.
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage

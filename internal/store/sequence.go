@@ -187,10 +187,6 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 // DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If the sequence has pending
 // messages, and neither keep nor cancel is true, the code is conflict with their number. With cancel, the messages
 // are cancelled. With keep, they will be sent, and a stop can still cancel them.
-//
-// DeleteSequence deletes a sequence. If keep is true, its pending messages stay. If cancel is true, DeleteSequence first
-// cancels them, a limited number in each transaction. If both are false, it returns an error if messages are pending or a
-// campaign of the sequence is under way.
 func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
 	for done := false; !done; {
 		if err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -234,8 +230,6 @@ func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntual
 
 // RestoreSequence undoes a deletion, if it happened later than the argument since. It does not change default pairs
 // or cancelled messages. Codes: not_found (also if the sequence is not deleted); invalid as in CreateSequence.
-//
-// RestoreSequence undoes a deletion.
 func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, since time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var q puntuale.Sequence

@@ -52,6 +52,14 @@ func (t tenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Se
 	return s, engine.FoundOr(found, err, puntuale.NoSession)
 }
 
+// DefaultSession reads the client's default session. Codes: not_found.
+func (t tenant) DefaultSession(ctx context.Context) (puntuale.Session, error) {
+	var s puntuale.Session
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+fleet.ShownColumns+` from session s
+ where s.client_id = $1 and s.is_default = 1 and s.deleted_at = 0`, []any{t.id}, fleet.LinkedFields(&s)...)
+	return s, engine.FoundOr(found, err, puntuale.NoSession)
+}
+
 // Sessions lists sessions, sorted by id. Codes: invalid (the cursor).
 func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Session, string, error) {
 	last, limit, err := engine.ReadCursor(p, "session")

@@ -15,8 +15,8 @@ const (
 )
 
 // MemoryBudget bounds the memory of bodies and answers for all callers of the API, the dashboards and the webhooks
-// together. A caller may use up to [MaxBody] as long as memory is free. It may use more only up to the amount that is
-// still free, so that other callers also get memory. Many goroutines may call its methods at the same time. A nil
+// together. A caller may use up to [MaxBody] as long as memory is free. It may use more only if at least as much is left
+// to other callers afterwards. Many goroutines may call its methods at the same time. A nil
 // MemoryBudget has no limit.
 type MemoryBudget struct {
 	limit   int64
@@ -74,7 +74,7 @@ func (a *MemoryGrant) Take(bytes int64) error {
 	}
 	missing = (missing + blockBytes - 1) / blockBytes * blockBytes
 	free, own := b.limit-b.held, b.callers[a.caller]
-	if missing > free || own+missing > max(MaxBody, free) {
+	if missing > free || own+missing > max(MaxBody, free-missing) {
 		return b.refuse(own)
 	}
 	a.used += bytes

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"slices"
 	"testing"
 
 	"puntuale"
@@ -19,6 +20,9 @@ func TestMemoryBudget(t *testing.T) {
 		a := b.Open(who)
 		open = append(open, a)
 		return a.Take(bytes)
+	}
+	if err := take(greedy, limit*3/4); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+		t.Errorf("more than half of the memory at once: %v", err)
 	}
 	n := 0
 	for ; take(greedy, admission.MaxBody) == nil; n++ {
@@ -41,7 +45,7 @@ func TestMemoryBudget(t *testing.T) {
 	if err := take(third, limit/2); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 		t.Errorf("more than there is: %v", err)
 	}
-	if len(reasons) != 3 || reasons[0] != "caller" || reasons[2] != "bodies" {
+	if !slices.Equal(reasons, []string{"bodies", "caller", "caller", "bodies"}) {
 		t.Errorf("%v", reasons)
 	}
 	for _, a := range open {
