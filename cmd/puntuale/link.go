@@ -24,10 +24,7 @@ type linkCommand struct {
 const linkAsks = time.Second // how long the command waits between two requests for the next code
 
 func (c *linkCommand) Run(ctx context.Context, p *program) error {
-	if atTerminal(p.stdin) {
-		fmt.Fprint(p.stderr, "The client's API key: ")
-	}
-	key, err := p.secret("-")
+	key, err := p.secret("-", "The client's API key: ")
 	if err != nil {
 		return fmt.Errorf("read the key from standard input: %w", err)
 	}
