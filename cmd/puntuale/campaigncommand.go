@@ -11,8 +11,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"puntuale/internal/campaignclient"
 	"puntuale/internal/campaigncommand"
+	"puntuale/internal/client"
 	"puntuale/internal/localfile"
 	"puntuale/internal/terminal"
 )
@@ -134,7 +134,7 @@ func (c *campaignCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	run := campaigncommand.Config{
-		Client: campaignclient.New(c.Server, key, p.clock), Server: c.Server, ServerFlags: c.serverFlags(), Clock: p.clock,
+		Client: client.New(c.Server, key, p.clock), Server: c.Server, ServerFlags: c.serverFlags(), Clock: p.clock,
 		In: p.stdin, Lines: lines, Out: p.stdout, Err: p.stderr, Bar: terminal.NewProgress(p.stdout, p.color, p.clock), Interactive: asks,
 		Order: c.order(), File: c.File, Columns: c.Columns, ID: c.ID, Yes: c.Yes,
 	}
@@ -208,18 +208,18 @@ func (c *campaignCommand) serverFlags() (flags []string) {
 const defaultServer = "http://127.0.0.1:8080"
 
 // order returns the campaign order that the flags describe.
-func (c *campaignCommand) order() campaignclient.Order {
-	o := campaignclient.Order{
+func (c *campaignCommand) order() client.CampaignOrder {
+	o := client.CampaignOrder{
 		Name: c.Name, Sequence: c.Sequence, Template: c.Template, Session: c.Session, Purpose: c.Purpose, StartAt: c.StartAt, Canary: c.Canary,
 	}
 	if c.Name == "" {
 		o.Name = filepath.Base(c.File)
 	}
 	if c.Text != "" {
-		o.Content = &campaignclient.Content{Text: c.Text}
+		o.Content = &client.Content{Text: c.Text}
 	}
 	if c.PerMinute != nil {
-		o.Pace = &campaignclient.Pace{PerMinute: *c.PerMinute}
+		o.Pace = &client.Pace{PerMinute: *c.PerMinute}
 	}
 	return o
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,123 +63,79 @@ type checker interface{ check() []fault }
 // parse reads the command line, the environment and the configuration file, and reports all their faults together. If
 // help was printed, the command is nil.
 func (p *program) parse(args []string) (command, error) {
-	p.source = map[string]string{}
-	found := &sources{lookupEnv: p.lookupEnv, source: p.source}
 	helped := false
-	parser, err := kong.New(&commands{}, append(p.readers(),
+	parser, err := kong.New(&commands{},
 		kong.Name("puntuale"),
 		kong.Description("Puntuale schedules sequences of chat messages, sends each at its moment and keeps what became of it."),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Vars{"media": defaultMedia(), "version": "puntuale " + versionText()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(helpText),
-		kong.Exit(func(int) { helped = true }),
-		kong.Resolvers(found))...)
+		kong.Exit(func(int) { helped = true }))
 	if err != nil {
 		return nil, fmt.Errorf("build the command line: %w", err)
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	args, lineFaults := readable(parser, args)
-	first, err := kong.Trace(parser, args)
-	if err != nil {
-		return nil, fmt.Errorf("read the command line: %w", err)
-	}
-	faults := append(p.findFile(first, found, settingNames(parser)), lineFaults...)
-
-	p.faults = nil // kong parses the line a second time, and finds these faults again
-	chosen, err := parser.Parse(args)
-	if helped {
+	l := readLine(parser.Model.Node, args)
+	if l.helps || !l.node.Leaf() {
+		if _, err := parser.Parse(l.words); err != nil && !helped { // the error lists the commands
+			return nil, p.located(append(l.faults, fault{"", err.Error()}))
+		}
 		return nil, nil
 	}
-	faults = append(faults, p.faults...)
-	if err != nil {
-		faults = append(faults, fault{"", err.Error()})
-		chosen = applied(err)
-	}
-	if chosen != nil && chosen.Selected() != nil {
-		noteCommandLine(chosen, p.source)
-		if c, ok := chosen.Selected().Target.Addr().Interface().(checker); ok {
-			faults = append(faults, c.check()...)
-		}
+	found := &sources{line: l.texts, lookupEnv: p.lookupEnv}
+	faults := append(found.readFile(p, l.node.Flags, settingNames(parser)), l.faults...)
+	faults = append(faults, p.fill(slices.Concat(l.flags, l.node.Flags), found)...) // the faults of the line come first
+	chosen := l.node.Target.Addr().Interface().(command)
+	if c, ok := chosen.(checker); ok {
+		faults = append(faults, c.check()...)
 	}
 	if len(faults) > 0 {
 		return nil, p.located(faults)
 	}
-	return chosen.Selected().Target.Addr().Interface().(command), nil
+	p.settings = slices.DeleteFunc(l.node.Flags, local)
+	return chosen, nil
 }
 
-// applied returns the parsed command if kong refused only missing flags. kong checks for missing flags last, so all
-// other flags are already in the settings.
-func applied(err error) *kong.Context {
-	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil && parse.Context.Error == nil {
-		return parse.Context
-	}
-	return nil
-}
-
-// findFile reads the configuration file for a command that has settings.
-func (p *program) findFile(line *kong.Context, found *sources, known []string) []fault {
-	given := func(name string) (text string, ok bool) {
-		for _, flag := range line.Flags() {
-			if flag.Name != name || local(flag) {
-				continue
-			}
-			ok, text = true, flag.Default
-			if env, set := p.lookupEnv(envName(name)); set {
-				text = env
-			}
-			for _, path := range line.Path {
-				if path.Flag == flag {
-					text = fmt.Sprint(line.FlagValue(flag))
-				}
+// fill sets the fields of flags. If a text is wrong, it stores the fault, and sets the default.
+func (p *program) fill(flags []*kong.Flag, found *sources) (faults []fault) {
+	p.source = map[string]string{}
+	var missing []string
+	for _, flag := range flags {
+		text, from := found.text(flag)
+		_, filled := p.source[flag.Name]
+		p.source[flag.Name] = from
+		switch {
+		case filled:
+		case from == "" && flag.Required:
+			missing = append(missing, flag.Summary())
+		case from == "" && text == "":
+		default:
+			if err := setField(flag.Target, text); err != nil {
+				faults = append(faults, fault{flag.Name, err.Error()})
+				_ = setField(flag.Target, flag.Default)
 			}
 		}
-		return text, ok
 	}
-	named, ok := given("config")
-	if !ok {
-		return nil
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		faults = append(faults, fault{"", "missing flags: " + strings.Join(missing, ", ")})
 	}
-	data, _ := given("data")
-	return found.readFile(p, named, []string{"", data}, known)
+	return faults
 }
 
 // settingNames returns the keys that a configuration file may contain: all settings except config, which names the file.
 func settingNames(parser *kong.Kong) (names []string) {
-	for _, flag := range settingFlags(parser.Model.Node) {
-		if flag.Name != "config" {
-			names = append(names, flag.Name)
-		}
-	}
-	return names
-}
-
-// settingFlags returns every setting once, in the order of the fields in setting.go.
-func settingFlags(node *kong.Node) (flags []*kong.Flag) {
-	seen := map[string]bool{}
-	leaves := node.Leaves(true)
-	if len(leaves) == 0 {
-		leaves = []*kong.Node{node}
-	}
-	for _, leaf := range leaves {
+	for _, leaf := range parser.Model.Leaves(true) {
 		for _, flag := range leaf.Flags {
-			if !local(flag) && !seen[flag.Name] {
-				seen[flag.Name] = true
-				flags = append(flags, flag)
+			if !local(flag) && flag.Name != "config" {
+				names = append(names, flag.Name)
 			}
 		}
 	}
-	return flags
-}
-
-func noteCommandLine(chosen *kong.Context, source map[string]string) {
-	for _, path := range chosen.Path {
-		if path.Flag != nil && !path.Resolved {
-			source[path.Flag.Name] = "command line"
-		}
-	}
+	return names
 }
 
 // located adds to each fault where its setting came from, and removes repeated faults.
@@ -192,7 +147,7 @@ func (p *program) located(faults []fault) faultsError {
 			switch from := p.source[f.setting]; {
 			case strings.HasPrefix(from, envPrefix):
 				line = from + ": " + line
-			case from != "" && from != "command line":
+			case from != "" && from != fromLine:
 				line = from + ": " + f.setting + ": " + line
 			default:
 				line = "--" + f.setting + ": " + line

@@ -143,6 +143,18 @@ func TestFileTakesEveryKind(t *testing.T) {
 	}
 }
 
+// TestSwitches: a switch needs no value, and the last one counts.
+func TestSwitches(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"--migrate": "true", "--no-migrate": "false", "--migrate=false": "false", "--no-migrate=false": "true", "--migrate --no-migrate": "false",
+	} {
+		if got := newConsole(t, nil).setting(t, "migrate", strings.Fields(line)...); got != "migrate = "+want+" # command line" {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+}
+
 // TestAllFaultsAtOnce puts faults in every source. The program reports all of them together.
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
@@ -222,6 +234,10 @@ func TestAllFaultsOfALine(t *testing.T) {
 		"grace":                {nil, "key rotate --grace=-3s --log-level loud", []string{"--log-level: ", "--grace: must be from 0s to 8760h"}},
 		"a key in the line":    {nil, "key rotate ck_secret --x pk_secret", []string{`unexpected argument "ck_…"`, "unknown flag --x"}},
 		"nothing after a dash": {nil, "serve -", []string{`unexpected argument "-"`}},
+		"numbers": {
+			nil, "campaign --file a --text b --canary 1.5 --per-minute x",
+			[]string{`--canary: "1.5" is not a whole number`, `--per-minute: "x" is not a whole number`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

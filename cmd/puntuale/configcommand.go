@@ -22,18 +22,13 @@ type configCommand struct {
 }
 
 func (c *configCommand) Run(_ context.Context, p *program) error {
-	parser, err := kong.New(c, append(p.readers(), kong.Vars{"media": defaultMedia()}, kong.NoDefaultHelp())...)
-	if err != nil {
-		return fmt.Errorf("read the table of settings: %w", err)
-	}
-	flags := settingFlags(parser.Model.Node)
 	if c.Markdown {
-		writeReference(p.stdout, flags)
+		writeReference(p.stdout, p.settings)
 		return nil
 	}
 	fmt.Fprintf(p.stdout, "# Effective settings, in the form of a configuration file (%s).\n", configFile)
 	fmt.Fprint(p.stdout, "# A flag goes before the environment, that before the file, that before the default.\n")
-	for _, flag := range flags {
+	for _, flag := range p.settings {
 		fmt.Fprintf(p.stdout, "\n%s\n", terminal.Wrap(flag.Help, "# ", 96))
 		from := cmp.Or(p.source[flag.Name], "default")
 		line := fmt.Sprintf("%s = %s", flag.Name, tomlText(flag))

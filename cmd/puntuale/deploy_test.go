@@ -59,7 +59,7 @@ func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {
 // server ignores unknown variables (docs/decisions/interface.md), so only this test notices a wrong name.
 func TestDeployNamesSettings(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&commands{}, append(newConsole(t, nil).readers(), kong.Vars{"media": defaultMedia(), "roles": "api", "version": ""})...)
+	parser, err := kong.New(&commands{}, kong.Vars{"media": defaultMedia(), "version": ""})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"os"
 	"time"
 
-	"puntuale/internal/deviceclient"
+	"puntuale/internal/client"
+	"puntuale/internal/devicecommand"
 	"puntuale/internal/localfile"
 	"puntuale/internal/logging"
 )
@@ -40,7 +41,7 @@ func checkServer(address string) []fault {
 }
 
 // client reads the token, and returns a client that calls the server with it.
-func (c *deviceSettings) client(p *program) (*deviceclient.Client, error) {
+func (c *deviceSettings) client(p *program) (*client.Client, error) {
 	name := p.path(c.TokenFile)
 	token, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +53,7 @@ func (c *deviceSettings) client(p *program) (*deviceclient.Client, error) {
 	if localfile.OthersMayRead(name) {
 		fmt.Fprintf(p.stderr, "Others than its owner may read %s; take that away with chmod 600.\n", name)
 	}
-	return deviceclient.NewClient(c.Server, string(bytes.TrimSpace(token)), p.clock), nil
+	return client.NewDevice(c.Server, string(bytes.TrimSpace(token)), p.clock), nil
 }
 
 // deviceLinkCommand links a device.
@@ -69,7 +70,7 @@ func (c *deviceLinkCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	token, err := deviceclient.NewClient(c.Server, "", p.clock).Link(ctx, deviceclient.LinkOrder{Code: c.Code, Name: c.Name, Dedupes: c.Dedupes})
+	token, err := client.New(c.Server, "", p.clock).LinkDevice(ctx, client.DeviceOrder{Code: c.Code, Name: c.Name, Dedupes: c.Dedupes})
 	if err != nil {
 		return errors.Join(fmt.Errorf("link the device: %w", err), file.Remove())
 	}
@@ -89,12 +90,12 @@ type deviceDueCommand struct {
 }
 
 func (c *deviceDueCommand) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	asker, err := c.client(p)
 	if err != nil {
 		return err
 	}
-	messages, err := client.Due(ctx)
-	for _, m := range messages {
+	due, err := asker.DueMessages(ctx)
+	for _, m := range due.Messages {
 		if _, err := fmt.Fprintf(p.stdout, "%s\n", m); err != nil {
 			return err
 		}
@@ -128,7 +129,7 @@ func (c *deviceRunCommand) check() []fault {
 }
 
 func (c *deviceRunCommand) Run(ctx context.Context, p *program) (err error) {
-	client, err := c.client(p)
+	asker, err := c.client(p)
 	if err != nil {
 		return err
 	}
@@ -141,13 +142,13 @@ func (c *deviceRunCommand) Run(ctx context.Context, p *program) (err error) {
 		return fmt.Errorf("lock the token: %w", err)
 	}
 	defer free()
-	journal, err := deviceclient.OpenJournal(name+".journal", p.clock)
+	journal, err := devicecommand.OpenJournal(name+".journal", p.clock)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
-	return deviceclient.Run(ctx, deviceclient.Config{
-		Client: client, Journal: journal, Do: deviceclient.Command(c.Command, c.Timeout, p.stderr),
+	return devicecommand.Run(ctx, devicecommand.Config{
+		Client: asker, Journal: journal, Do: devicecommand.Command(c.Command, c.Timeout, p.stderr),
 		Most: c.Max, Lease: c.Lease, Clock: p.clock, Logger: logging.New(p.stderr, p.logColor, c.LogLevel),
 	})
 }

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"time"
 
-	"puntuale/internal/outside"
+	"puntuale/internal/client"
 )
 
 // healthCommand asks a running server whether it is ready, as a load balancer does with /readyz. A container without a
@@ -25,11 +23,13 @@ const (
 )
 
 func (c *healthCommand) Run(ctx context.Context, p *program) error {
-	asker := &http.Client{Timeout: askTimeout, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
-	url := "http://" + askedAt(c.Addr) + "/readyz"
+	asker := client.New("http://"+askedAt(c.Addr), "", p.clock)
+	asker.Transport = &http.Transport{Proxy: nil, DisableKeepAlives: true}
 	deadline := p.clock.Now().Add(c.Wait)
 	for {
-		err := ask(ctx, asker, url)
+		within, cancel := context.WithTimeout(ctx, askTimeout)
+		err := asker.Ready(within)
+		cancel()
 		if err == nil {
 			_, err = fmt.Fprintln(p.stdout, "ready")
 			return err
@@ -60,23 +60,4 @@ func askedAt(addr string) string {
 		host = "::1"
 	}
 	return net.JoinHostPort(host, port)
-}
-
-// ask returns nil if the server is ready, and otherwise the problem that the server reports.
-func ask(ctx context.Context, asker *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := asker.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	var problem struct{ Title, Detail string }
-	if response.StatusCode == http.StatusOK {
-		return nil
-	}
-	_ = outside.Command.Decode(ctx, response.Body, &problem) // without a body, the command reports only the status
-	return errors.New(cmp.Or(problem.Detail, problem.Title, response.Status))
 }

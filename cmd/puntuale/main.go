@@ -18,6 +18,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // so that time zones do not depend on the machine
 
+	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 
 	"puntuale/internal/clock"
@@ -57,8 +58,8 @@ type program struct {
 	whatsApp        *http.Client      // how the connector reaches WhatsApp; nil: through the proxy in the environment
 	push            http.RoundTripper // how the server reaches push services; nil: only at public addresses
 
-	faults []fault           // the faults that were found in the settings
-	source map[string]string // where each setting came from, by name
+	settings []*kong.Flag      // the settings of the command
+	source   map[string]string // where each setting came from, by name; "": the default
 }
 
 // Exit codes.

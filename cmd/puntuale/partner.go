@@ -7,15 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
-
 	"puntuale"
 	"puntuale/internal/control/account"
-
 	"puntuale/internal/logging"
 	"puntuale/internal/store"
 )
@@ -38,7 +34,7 @@ type createdPartner struct {
 }
 
 func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
-	password, err := p.secret(c.Password)
+	password, err := p.secret(c.Password, "")
 	if err != nil {
 		return fmt.Errorf("read the password: %w", err)
 	}
@@ -105,10 +101,7 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s, and so no key to replace", fresh)
 	}
-	if in, ok := p.stdin.(*os.File); ok && isatty.IsTerminal(in.Fd()) {
-		fmt.Fprint(p.stderr, "The key to replace: ")
-	}
-	old, err := p.secret("-")
+	old, err := p.secret("-", "The key to replace: ")
 	if err != nil {
 		return fmt.Errorf("read the key from standard input: %w", err)
 	}
@@ -147,10 +140,13 @@ func (p *program) accounts(s *store.Store) *account.Accounts {
 	return account.New(account.Config{Tenants: s, Partners: s, Clock: p.clock})
 }
 
-// secret returns the given text. If the text is "-", it returns a line of standard input.
-func (p *program) secret(given string) (string, error) {
+// secret returns the given text. If the text is "-", it returns a line of standard input, and asks for it on a terminal.
+func (p *program) secret(given, question string) (string, error) {
 	if given != "-" {
 		return given, nil
+	}
+	if atTerminal(p.stdin) {
+		fmt.Fprint(p.stderr, question)
 	}
 	line, err := bufio.NewReader(p.stdin).ReadString('\n')
 	if err != nil && (!errors.Is(err, io.EOF) || line == "") {

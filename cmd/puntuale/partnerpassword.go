@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-
-	"github.com/mattn/go-isatty"
 
 	"puntuale"
 	"puntuale/internal/store"
@@ -27,10 +24,7 @@ func (c *partnerPasswordCommand) Run(ctx context.Context, p *program) error {
 	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s, and so no user", fresh)
 	}
-	if in, ok := p.stdin.(*os.File); ok && c.Password == "-" && isatty.IsTerminal(in.Fd()) {
-		fmt.Fprint(p.stderr, "The new password: ")
-	}
-	password, err := p.secret(c.Password)
+	password, err := p.secret(c.Password, "The new password: ")
 	if err != nil {
 		return fmt.Errorf("read the password: %w", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,43 +54,51 @@ func envName(setting string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// sources finds the values of settings that the command line does not give: first in the environment, and then in the
-// file.
+// fromLine is the source of a setting in the command line.
+const fromLine = "command line"
+
+// sources finds the values of settings: in the command line, then in the environment, and then in the file.
 type sources struct {
+	line      map[string]string // the values in the command line, by the flag's name
 	lookupEnv func(string) (string, bool)
 	file      string            // the name of the configuration file; "": there is none
 	values    map[string]string // the values in the file
-	source    map[string]string // where each setting came from; Resolve fills it
 }
 
-// kong requires the method Validate. It does nothing, because readFile finds unknown keys.
-func (s *sources) Validate(*kong.Application) error { return nil }
-
-// Resolve returns a setting's value from the environment or the file. It returns nil if the default applies.
-func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+// text returns a setting's value, and where it came from. If from is "", the value is the default.
+func (s *sources) text(flag *kong.Flag) (text, from string) {
+	if text, ok := s.line[flag.Name]; ok {
+		return text, fromLine
+	}
 	if text, ok := s.lookupEnv(envName(flag.Name)); ok && !local(flag) {
-		s.source[flag.Name] = envName(flag.Name)
-		return text, nil
+		return text, envName(flag.Name)
 	}
 	if text, ok := s.values[flag.Name]; ok && !local(flag) {
-		s.source[flag.Name] = s.file
-		return text, nil
+		return text, s.file
 	}
-	return nil, nil
+	return flag.Default, ""
 }
 
 // local reports whether a flag belongs only to its command, such as --json or --help, and is no setting.
 func local(flag *kong.Flag) bool { return flag.Tag.Has("local") || flag.Name == "help" }
 
-// readFile finds and reads the configuration file. If a flag names the file, it must exist. A file with the default
-// name need not exist. The argument known contains the names of all settings.
-func (s *sources) readFile(p *program, named string, folders []string, known []string) (faults []fault) {
-	candidates := []string{p.path(named)}
-	if named == "" {
-		candidates = nil
-		for _, folder := range folders {
-			candidates = append(candidates, filepath.Join(p.path(folder), configFile))
+// readFile finds and reads the configuration file, if the command has the setting that names it. If the setting has a
+// value, the file must exist. A file with the default name need not exist. The argument known contains the names of all
+// settings.
+func (s *sources) readFile(p *program, flags []*kong.Flag, known []string) (faults []fault) {
+	texts := map[string]string{}
+	for _, flag := range flags {
+		if !local(flag) {
+			texts[flag.Name], _ = s.text(flag)
 		}
+	}
+	named, ok := texts["config"]
+	candidates := []string{p.path(named)}
+	switch {
+	case !ok:
+		return nil
+	case named == "":
+		candidates = []string{p.path(configFile), filepath.Join(p.path(texts["data"]), configFile)}
 	}
 	for _, name := range candidates {
 		text, err := os.ReadFile(name)
@@ -187,56 +196,48 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// readers returns the readers of settings whose text may be wrong. kong would stop at the first wrong text. A reader
-// stores the fault, keeps the default, and continues, so that all faults are reported together.
-func (p *program) readers() []kong.Option {
-	return []kong.Option{
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), reader[time.Duration]{p, "a duration such as 500ms, 15s or 24h", time.ParseDuration}),
-		kong.TypeMapper(reflect.TypeFor[slog.Level](), reader[slog.Level]{p, "one of debug, info, warn, error", parseLevel}),
-		kong.TypeMapper(reflect.TypeFor[float64](), reader[float64]{p, "a number such as 10 or 0.5", parseNumber}),
-		kong.TypeMapper(reflect.TypeFor[[]string](), reader[[]string]{p, "a list", parseList}),
-		kong.KindMapper(reflect.Bool, boolReader{reader[bool]{p, "true or false", strconv.ParseBool}}),
-	}
-}
-
-// reader reads one kind of setting.
-type reader[T any] struct {
-	p     *program
-	form  string // the form that the text must have
-	parse func(string) (T, error)
-}
-
-func (r reader[T]) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue(r.form)
-	if err != nil {
+// setField parses a setting's text into its field. The error says which form the text must have.
+func setField(field reflect.Value, text string) error {
+	if field.Kind() == reflect.Pointer {
+		value := reflect.New(field.Type().Elem())
+		err := setField(value.Elem(), text)
+		if err == nil {
+			field.Set(value)
+		}
 		return err
 	}
-	return r.set(ctx, fmt.Sprint(token.Value), target)
-}
-
-func (r reader[T]) set(ctx *kong.DecodeContext, text string, target reflect.Value) error {
-	value, err := r.parse(strings.TrimSpace(text))
-	if err != nil {
-		r.p.faults = append(r.p.faults, fault{ctx.Value.Name, fmt.Sprintf("%q is not %s", text, r.form)})
-		if value, err = r.parse(ctx.Value.Default); err != nil {
-			return nil //nolint:nilerr // the setting has no default, and the fault is already stored
-		}
+	switch f := field.Addr().Interface().(type) {
+	case *string:
+		*f = text
+		return nil
+	case *bool:
+		return parseInto(f, text, "true or false", strconv.ParseBool)
+	case *time.Duration:
+		return parseInto(f, text, "a duration such as 500ms, 15s or 24h", time.ParseDuration)
+	case *slog.Level:
+		return parseInto(f, text, "one of debug, info, warn, error", parseLevel)
+	case *float64:
+		return parseInto(f, text, "a number such as 10 or 0.5", parseNumber)
+	case *[]string:
+		return parseInto(f, text, "a list", parseList)
+	case encoding.TextUnmarshaler:
+		return f.UnmarshalText([]byte(text))
 	}
-	target.Set(reflect.ValueOf(value).Convert(target.Type()))
+	n, err := strconv.ParseInt(text, 10, field.Type().Bits())
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number", text)
+	}
+	field.SetInt(n)
 	return nil
 }
 
-// boolReader reads a switch. In the command line, a switch needs no value.
-type boolReader struct{ reader[bool] }
-
-func (r boolReader) IsBool() bool { return true }
-
-func (r boolReader) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
-	if ctx.Scan.Peek().Type != kong.FlagValueToken {
-		target.SetBool(true)
-		return nil
+func parseInto[T any](field *T, text, form string, parse func(string) (T, error)) error {
+	value, err := parse(strings.TrimSpace(text))
+	if err != nil {
+		return fmt.Errorf("%q is not %s", text, form)
 	}
-	return r.set(ctx, fmt.Sprint(ctx.Scan.Pop().Value), target)
+	*field = value
+	return nil
 }
 
 func parseLevel(text string) (slog.Level, error) {

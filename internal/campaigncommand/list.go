@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"puntuale/internal/campaignclient"
+	"puntuale/internal/client"
 )
 
 // list is a file of recipients. The command reads it at least twice: once for its checksum, and once for each try to
@@ -34,8 +34,8 @@ func (r *run) openList(ctx context.Context) (l *list, err error) {
 		l.size, err = io.Copy(sum, l.file)
 		l.sum = sum.Sum(nil)
 	}
-	if err == nil && l.size > campaignclient.MaxFile {
-		err = fmt.Errorf("it has more than %d MiB", campaignclient.MaxFile>>20)
+	if err == nil && l.size > client.MaxFile {
+		err = fmt.Errorf("it has more than %d MiB", client.MaxFile>>20)
 	}
 	if err != nil {
 		if l.free != nil {
@@ -67,7 +67,7 @@ func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
 	l.free = func() error { return errors.Join(l.file.Close(), os.Remove(l.file.Name())) }
 	copied := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(l.file, io.LimitReader(from, campaignclient.MaxFile+1))
+		_, err := io.Copy(l.file, io.LimitReader(from, client.MaxFile+1))
 		copied <- err
 	}()
 	select {
@@ -85,7 +85,7 @@ func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
 // createOnce returns the Idempotency-Key for a campaign. The same list and the same order have the same key. Therefore,
 // a repeated command continues the campaign of the first command. try is how many earlier drafts of this command ended
 // without a start. They must not be continued.
-func (l *list) createOnce(o campaignclient.Order, try int) (string, error) {
+func (l *list) createOnce(o client.CampaignOrder, try int) (string, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return "", err

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"puntuale/internal/campaignclient"
+	"puntuale/internal/client"
 	"puntuale/internal/clock"
 	"puntuale/internal/localfile"
 	"puntuale/internal/terminal"
@@ -18,7 +18,7 @@ import (
 
 // Config contains the parts and settings for [Run].
 type Config struct {
-	Client      *campaignclient.Client
+	Client      *client.Client
 	Server      string   // the server's address, as the user wrote it
 	ServerFlags []string // the command-line flags that select the same server and key
 	Clock       clock.Clock
@@ -30,7 +30,7 @@ type Config struct {
 	Bar         *terminal.Progress // the progress bar, which writes to Out
 	Interactive bool               // true: a person uses the terminal
 
-	Order   campaignclient.Order // what a new campaign sends
+	Order   client.CampaignOrder // what a new campaign sends
 	File    string               // the file with the list of a new campaign; "-" is In
 	Columns string               // which column is which field; "": the server guesses
 	ID      string               // the id of an existing campaign; "": create a new campaign
@@ -91,8 +91,11 @@ type run struct {
 	last              time.Time // the time of the last message, according to the check
 }
 
-// lost prints that the server does not answer, or, if err is nil, that the server answers again.
-func (r *run) lost(err error) {
+// lost prints once that the server does not answer, or, if err is nil, that the server answers again.
+func (r *run) lost(err error, n int, _ time.Duration) {
+	if n > 1 {
+		return
+	}
 	r.cfg.Bar.End()
 	if err == nil {
 		fmt.Fprintln(r.cfg.Err, "The server answers again.")
@@ -102,7 +105,7 @@ func (r *run) lost(err error) {
 		err = wrapped.Err
 	}
 	text := "No answer from"
-	if _, refused := errors.AsType[*campaignclient.Refusal](err); refused {
+	if _, refused := errors.AsType[*client.Refusal](err); refused {
 		text = "Not now, says"
 	}
 	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", text, r.cfg.Server, err)
@@ -129,9 +132,9 @@ func (r *run) send(ctx context.Context) error {
 		if err == nil {
 			return r.launch(ctx)
 		}
-		switch refusal, ok := errors.AsType[*campaignclient.Refusal](err); {
+		switch refusal, ok := errors.AsType[*client.Refusal](err); {
 		case ok && (refusal.Status == http.StatusUnprocessableEntity || refusal.Status == http.StatusRequestEntityTooLarge):
-			_, _ = r.cfg.Client.Change(ctx, r.id, "cancel") // without a list the draft is useless
+			_, _ = r.cfg.Client.ChangeCampaign(ctx, r.id, "cancel") // without a list the draft is useless
 			r.known = false
 			return err
 		case !ok || refusal.Status != http.StatusConflict:
@@ -147,14 +150,14 @@ func (r *run) send(ctx context.Context) error {
 
 // make creates a draft, or finds the campaign that the same command created before. If an earlier campaign of this
 // command has ended without a start, make creates a new draft.
-func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign, err error) {
+func (r *run) make(ctx context.Context, list *list) (now client.Campaign, err error) {
 	order := r.cfg.Order
 	for try := range maxDropped {
 		once, err := list.createOnce(order, try)
 		if err != nil {
 			return now, err
 		}
-		made, err := r.cfg.Client.Create(ctx, order, once)
+		made, err := r.cfg.Client.CreateCampaign(ctx, order, once)
 		if err != nil {
 			return now, fmt.Errorf("make the campaign: %w", err)
 		}
@@ -186,7 +189,7 @@ func (r *run) continueCampaign(ctx context.Context) error {
 }
 
 // look reads the campaign's state from the server.
-func (r *run) look(ctx context.Context) (campaignclient.Campaign, error) {
+func (r *run) look(ctx context.Context) (client.Campaign, error) {
 	now, err := r.cfg.Client.Campaign(ctx, r.id)
 	if err != nil {
 		return now, fmt.Errorf("look at campaign %s: %w", r.id, err)
@@ -198,7 +201,7 @@ func (r *run) look(ctx context.Context) (campaignclient.Campaign, error) {
 // change pauses, resumes or cancels a campaign.
 func (r *run) change(ctx context.Context, verb string) error {
 	r.verb = verb
-	changed, err := r.cfg.Client.Change(ctx, r.id, verb)
+	changed, err := r.cfg.Client.ChangeCampaign(ctx, r.id, verb)
 	if err != nil {
 		return fmt.Errorf("%s campaign %s: %w", verb, r.id, err)
 	}
@@ -208,8 +211,8 @@ func (r *run) change(ctx context.Context, verb string) error {
 
 // upload sends the file to the server, and shows what the server read.
 func (r *run) upload(ctx context.Context, list *list) error {
-	file := campaignclient.File{From: list.file, Size: list.size}
-	put, err := r.cfg.Client.Upload(ctx, r.id, file, r.cfg.Columns, func(sent int64) { r.cfg.Bar.Count("uploading", terminal.Bytes(list.size), sent, list.size) })
+	file := client.File{From: list.file, Size: list.size}
+	put, err := r.cfg.Client.UploadList(ctx, r.id, file, r.cfg.Columns, func(sent int64) { r.cfg.Bar.Count("uploading", terminal.Bytes(list.size), sent, list.size) })
 	r.cfg.Bar.End()
 	if err != nil {
 		return fmt.Errorf("upload the list: %w", err)
@@ -232,9 +235,9 @@ func (r *run) launch(ctx context.Context) error {
 			return err
 		}
 		r.starting = true
-		_, err := r.cfg.Client.Start(ctx, r.id, check.Digest)
-		changed, ok := errors.AsType[*campaignclient.ChangedError](err)
-		if refusal, refused := errors.AsType[*campaignclient.Refusal](err); ok || refused && refusal.Status/100 == 4 {
+		_, err := r.cfg.Client.StartCampaign(ctx, r.id, check.Digest)
+		changed, ok := errors.AsType[*client.ChangedError](err)
+		if refusal, refused := errors.AsType[*client.Refusal](err); ok || refused && refusal.Status/100 == 4 {
 			r.starting = false
 		}
 		if !ok || changes == maxChanges {
@@ -259,9 +262,9 @@ func (r *run) launch(ctx context.Context) error {
 const maxChanges = 5
 
 // check starts the check of the campaign on the server, and waits for its result.
-func (r *run) check(ctx context.Context) (campaignclient.Check, error) {
+func (r *run) check(ctx context.Context) (client.Check, error) {
 	fmt.Fprintf(r.cfg.Out, "Checking campaign %s …\n", r.id)
-	found, err := r.cfg.Client.Check(ctx, r.id, func(c campaignclient.Check) {
+	found, err := r.cfg.Client.CheckCampaign(ctx, r.id, func(c client.Check) {
 		if c.Done > 0 {
 			r.cfg.Bar.Count("checking", terminal.Recipients, int64(c.Done), int64(max(c.Done, r.recipients)))
 		}
@@ -274,7 +277,7 @@ func (r *run) check(ctx context.Context) (campaignclient.Check, error) {
 }
 
 // show prints the result of the check, and writes the refused rows to a file.
-func (r *run) show(ctx context.Context, check campaignclient.Check) error {
+func (r *run) show(ctx context.Context, check client.Check) error {
 	if err := writeCheck(r.cfg.Out, check); err != nil {
 		return err
 	}
@@ -315,7 +318,7 @@ func (r *run) saveRefused(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = r.cfg.Client.Refused(ctx, r.id, func() (io.Writer, error) {
+	err = r.cfg.Client.RefusedRows(ctx, r.id, func() (io.Writer, error) {
 		if err := out.Truncate(0); err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"puntuale"
-	"puntuale/internal/campaignclient"
+	"puntuale/internal/client"
 )
 
 // refusedWords explain why a check refused recipients.
@@ -86,7 +86,7 @@ func visible(text string) string {
 const maxPreview = 3
 
 // writeList prints a list's columns, the fields that they fill, and the first rows.
-func writeList(out io.Writer, l campaignclient.List) error {
+func writeList(out io.Writer, l client.List) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "The list has %s.\n\n", plural(l.Recipients, "recipient"))
 	fmt.Fprint(w, "  COLUMN\tFIELD\tFIRST ROWS\n")
@@ -110,7 +110,7 @@ func writeList(out io.Writer, l campaignclient.List) error {
 }
 
 // writeCheck prints the result of a check.
-func writeCheck(out io.Writer, c campaignclient.Check) error {
+func writeCheck(out io.Writer, c client.Check) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
@@ -142,14 +142,14 @@ func writeCheck(out io.Writer, c campaignclient.Check) error {
 	return err
 }
 
-func creditsText(c campaignclient.Check) string {
+func creditsText(c client.Check) string {
 	if c.Left == puntuale.UnlimitedCredits {
 		return fmt.Sprintf("%d needed, the account has no limit", c.Needed)
 	}
 	return fmt.Sprintf("%d needed, %s left; the campaign pauses when they end", c.Needed, visible(c.Left))
 }
 
-func costText(c campaignclient.Cost) string {
+func costText(c client.Cost) string {
 	text := fmt.Sprintf("about %s %s, by the prices of %s", visible(c.Amount), visible(c.Currency), visible(c.Date))
 	if c.Unknown > 0 {
 		text += fmt.Sprintf("; without %s whose price is not known", plural(c.Unknown, "message"))
@@ -157,7 +157,7 @@ func costText(c campaignclient.Cost) string {
 	return text
 }
 
-func limitText(l campaignclient.Limit) string {
+func limitText(l client.Limit) string {
 	owner, ok := map[string]string{
 		"session_per_minute": "the session's pace",
 		"session_per_day":    "the session's messages a day",
@@ -189,7 +189,7 @@ func plural(n int, noun string) string {
 }
 
 // countsText returns the progress of a campaign as a text.
-func countsText(n campaignclient.Counts) string {
+func countsText(n client.Counts) string {
 	text := fmt.Sprintf("%d fed, %d left, %d completed, %d failed, %d blacklisted", n.Fed, n.Waiting, n.Completed, n.Failed, n.Blacklisted)
 	if n.Cancelled > 0 {
 		text += fmt.Sprintf(", %d cancelled", n.Cancelled)

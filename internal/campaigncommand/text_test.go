@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"puntuale/internal/campaignclient"
+	"puntuale/internal/client"
 )
 
 // The summary has a text for every member of a check.
@@ -15,7 +15,7 @@ func TestCheckInWords(t *testing.T) {
  "first":"2026-11-23T10:00:00Z","last":"2026-11-25T10:00:00Z","refused":[{"reason":"no_window","count":2}],
  "samples":[],"limit":{"code":"cold_per_minute","per_minute":6},"warnings":[{"code":"no_opt_out","step":1}],
  "cost":{"currency":"EUR","amount":"0.5264","date":"2026-07-01","rows":[],"unknown":1}}`
-	var check campaignclient.Check
+	var check client.Check
 	if err := json.Unmarshal([]byte(answer), &check); err != nil {
 		t.Fatal(err)
 	}

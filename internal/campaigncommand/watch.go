@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"puntuale/internal/campaignclient"
+	"puntuale/internal/client"
 )
 
 const (
@@ -51,7 +51,7 @@ func (r *run) follow(ctx context.Context) error {
 }
 
 // outcome returns how a campaign ended, or why it paused.
-func (r *run) outcome(ctx context.Context, c campaignclient.Campaign) error {
+func (r *run) outcome(ctx context.Context, c client.Campaign) error {
 	if c.Started != nil {
 		if err := r.saveRefused(ctx); err != nil {
 			return err
@@ -80,7 +80,7 @@ const lastLook = 3 * time.Second
 func (r *run) stateText(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
-	r.cfg.Client.Lost = func(error) {}
+	r.cfg.Client.Lost = func(error, int, time.Duration) {}
 	now, err := r.cfg.Client.Campaign(ctx, r.id)
 	state, hint, verb := "was not started", "drop it:     ", "cancel"
 	if r.cfg.ID == "" {
@@ -153,7 +153,7 @@ func (r *run) endText(now time.Time, left, perMinute float64) string {
 
 // ended returns the number of messages that ended, and the total. It assumes that waiting recipients get as many
 // messages on average as the others.
-func ended(n campaignclient.Counts) (done, total int64) {
+func ended(n client.Counts) (done, total int64) {
 	done = int64(n.Completed + n.Failed + n.Cancelled + n.Blacklisted)
 	planned := done + int64(n.Pending)
 	if n.Fed == 0 {

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/deviceclient"
+	"puntuale/internal/client"
+	"puntuale/internal/devicecommand"
 )
 
 // TestDeviceProgramKilled kills `puntuale device run` with SIGKILL while it sends. At that time the command for a
@@ -163,11 +164,11 @@ func TestDeviceManual(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
-	send := deviceclient.Command(script, time.Minute, os.Stderr)
-	for message, want := range map[string]deviceclient.Outcome{
-		`{"attempt": "1.2", "message_id": "1", "phone": "+393331234567", "text": "A 'domani'\nalle 8 $HOME"}`: deviceclient.Sent,
-		`{"attempt": "1.2", "message_id": "1", "phone": "12036302@g.us", "text": "ciao"}`:                     deviceclient.Refused,
-		`{"attempt": "1.2", "message_id": "1", "phone": "+393331234567", "latitude": 45.5}`:                   deviceclient.Refused,
+	send := devicecommand.Command(script, time.Minute, os.Stderr)
+	for message, want := range map[string]client.Outcome{
+		`{"attempt": "1.2", "message_id": "1", "phone": "+393331234567", "text": "A 'domani'\nalle 8 $HOME"}`: client.Sent,
+		`{"attempt": "1.2", "message_id": "1", "phone": "12036302@g.us", "text": "ciao"}`:                     client.Refused,
+		`{"attempt": "1.2", "message_id": "1", "phone": "+393331234567", "latitude": 45.5}`:                   client.Refused,
 	} {
 		if outcome, detail, err := send([]byte(message)); outcome != want || err != nil {
 			t.Errorf("%s: %s, %q, %v", message, outcome, detail, err)
@@ -180,7 +181,7 @@ func TestDeviceManual(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "off"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if outcome, detail, err := send([]byte(`{"phone": "+393331234567", "text": "ciao"}`)); outcome != deviceclient.Returned || detail != "the modem does not answer" || err != nil {
+	if outcome, detail, err := send([]byte(`{"phone": "+393331234567", "text": "ciao"}`)); outcome != client.Returned || detail != "the modem does not answer" || err != nil {
 		t.Errorf("without a modem: %s, %q, %v", outcome, detail, err)
 	}
 }

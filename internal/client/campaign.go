@@ -1,4 +1,4 @@
-package campaignclient
+package client
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Order is a request to create a campaign: a sequence, a template, or content.
-type Order struct {
+// CampaignOrder is a request to create a campaign: a sequence, a template, or content.
+type CampaignOrder struct {
 	Name     string   `json:"name"`
 	Sequence string   `json:"sequence,omitempty"`
 	Template string   `json:"template,omitempty"`
@@ -133,35 +133,44 @@ const campaigns = "/api/campaigns"
 
 func campaignPath(id string) string { return campaigns + "/" + url.PathEscape(id) }
 
-// Create creates a draft. A repeated call with the same key returns the same draft, even from another process. Errors: a
-// [*Refusal].
-func (c *Client) Create(ctx context.Context, o Order, key string) (made Campaign, err error) {
-	return made, c.call(ctx, http.MethodPost, campaigns, o, &made, "Idempotency-Key", key)
+// askCampaign calls the API of campaigns, and repeats the call until there is an answer.
+func (c *Client) askCampaign(ctx context.Context, method, path string, order, answer any, header ...string) error {
+	return c.Repeat(ctx, func() error { return c.call(ctx, method, path, order, answer, header...) })
+}
+
+// CreateCampaign creates a draft. A repeated call with the same key returns the same draft, even from another process.
+// Errors: a [*Refusal].
+func (c *Client) CreateCampaign(ctx context.Context, o CampaignOrder, key string) (made Campaign, err error) {
+	return made, c.askCampaign(ctx, http.MethodPost, campaigns, o, &made, "Idempotency-Key", key)
 }
 
 // Campaign returns a campaign with its progress. Errors: a [*Refusal].
 func (c *Client) Campaign(ctx context.Context, id string) (found Campaign, err error) {
-	return found, c.call(ctx, http.MethodGet, campaignPath(id), nil, &found)
+	return found, c.askCampaign(ctx, http.MethodGet, campaignPath(id), nil, &found)
 }
 
-// Check starts the check of all recipients, and waits for its end. It calls report with the progress. Errors: a
+// checkPause is the pause between two calls that ask for the result of a check. It is short, because the server itself
+// waits before it answers.
+const checkPause = 500 * time.Millisecond
+
+// CheckCampaign starts the check of all recipients, and waits for its end. It calls report with the progress. Errors: a
 // [*Refusal].
-func (c *Client) Check(ctx context.Context, id string, report func(Check)) (Check, error) {
+func (c *Client) CheckCampaign(ctx context.Context, id string, report func(Check)) (Check, error) {
 	for {
 		var found Check
-		if err := c.call(ctx, http.MethodPost, campaignPath(id)+"/check", nil, &found); err != nil || found.Digest != "" {
+		if err := c.askCampaign(ctx, http.MethodPost, campaignPath(id)+"/check", nil, &found); err != nil || found.Digest != "" {
 			return found, err
 		}
 		report(found)
-		if err := c.clock.Sleep(ctx, shortPause); err != nil { // a short pause is enough, because the server itself waits before it answers
+		if err := c.clock.Sleep(ctx, checkPause); err != nil {
 			return found, err
 		}
 	}
 }
 
-// Start starts exactly what the check with this digest showed. Errors: a [*ChangedError]; a [*Refusal].
-func (c *Client) Start(ctx context.Context, id, digest string) (started Campaign, err error) {
-	err = c.call(ctx, http.MethodPost, campaignPath(id)+"/start", map[string]string{"digest": digest}, &started)
+// StartCampaign starts exactly what the check with this digest showed. Errors: a [*ChangedError]; a [*Refusal].
+func (c *Client) StartCampaign(ctx context.Context, id, digest string) (started Campaign, err error) {
+	err = c.askCampaign(ctx, http.MethodPost, campaignPath(id)+"/start", map[string]string{"digest": digest}, &started)
 	r, ok := errors.AsType[*Refusal](err)
 	if !ok || r.Status != http.StatusConflict {
 		return started, err
@@ -178,21 +187,21 @@ func (c *Client) Start(ctx context.Context, id, digest string) (started Campaign
 	return started, err
 }
 
-// Change pauses, resumes or cancels a campaign. verb is "pause", "resume" or "cancel". Errors: a [*Refusal].
-func (c *Client) Change(ctx context.Context, id, verb string) (changed Campaign, err error) {
-	return changed, c.call(ctx, http.MethodPost, campaignPath(id)+"/"+verb, nil, &changed)
+// ChangeCampaign pauses, resumes or cancels a campaign. verb is "pause", "resume" or "cancel". Errors: a [*Refusal].
+func (c *Client) ChangeCampaign(ctx context.Context, id, verb string) (changed Campaign, err error) {
+	return changed, c.askCampaign(ctx, http.MethodPost, campaignPath(id)+"/"+verb, nil, &changed)
 }
 
-// Refused writes the refused recipients as CSV, at most 1 GiB. It calls open for an empty writer before each try.
+// RefusedRows writes the refused recipients as CSV, at most 1 GiB. It calls open for an empty writer before each try.
 // Errors: a [*Refusal]; errors of open and of the writer.
-func (c *Client) Refused(ctx context.Context, id string, open func() (io.Writer, error)) error {
-	return c.persist(ctx, func() error {
+func (c *Client) RefusedRows(ctx context.Context, id string, open func() (io.Writer, error)) error {
+	return c.Repeat(ctx, func() error {
 		w, err := open()
 		if err != nil {
-			return localError{err}
+			return finalError{err}
 		}
-		return c.within(ctx, callTakes, func(ctx context.Context, moved func()) error {
-			return c.tryOnce(ctx, http.MethodGet, campaignPath(id)+"/refused", nil, &refusedFile{w, moved})
+		return c.within(ctx, c.timing.call, func(ctx context.Context, moved func()) error {
+			return c.send(ctx, http.MethodGet, campaignPath(id)+"/refused", nil, &refusedFile{w, moved})
 		})
 	})
 }
@@ -207,7 +216,7 @@ func (p *refusedFile) Write(text []byte) (int, error) {
 	p.moved()
 	n, err := p.w.Write(text)
 	if err != nil {
-		err = localError{err}
+		err = finalError{err}
 	}
 	return n, err
 }

@@ -1,4 +1,4 @@
-package deviceclient
+package devicecommand
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (h *heldTake) stillHeld(ctx context.Context, attempt string) (bool, error) 
 	lately := h.r.Clock.Now().Sub(h.confirmed) < h.r.Lease/2
 	h.mu.Unlock()
 	if !lately {
-		if err := h.r.persist(ctx, func() error { return h.renew(ctx) }); err != nil {
+		if err := h.r.Client.Repeat(ctx, func() error { return h.renew(ctx) }); err != nil {
 			return false, err
 		}
 	}
@@ -51,7 +51,7 @@ func (h *heldTake) renew(ctx context.Context) error {
 		return nil
 	}
 	begun := h.r.Clock.Now()
-	lost, err := h.r.Client.renew(ctx, attempts, h.r.Lease)
+	lost, err := h.r.Client.RenewHolds(ctx, attempts, h.r.Lease)
 	if err != nil {
 		return err
 	}

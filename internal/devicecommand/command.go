@@ -1,4 +1,4 @@
-package deviceclient
+package devicecommand
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"puntuale/internal/client"
 )
 
 // Exit codes of a command. 65 and 75 have the meaning of sysexits.h (EX_DATAERR, EX_TEMPFAIL). Any other code means an
@@ -32,8 +34,8 @@ const (
 // on its standard input. Its exit code is the outcome. The detail is the first line of the standard output, or of the
 // standard error if the standard output is empty. The standard error is also copied to errs. After the timeout, the
 // command and its children are killed.
-func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMessage) (Outcome, string, error) {
-	return func(message json.RawMessage) (Outcome, string, error) {
+func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMessage) (client.Outcome, string, error) {
+	return func(message json.RawMessage) (client.Outcome, string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		cmd := shell(ctx, text)
@@ -42,27 +44,27 @@ func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMe
 		cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, errs)
 		cmd.WaitDelay = leftOver
 		if err := cmd.Start(); err != nil {
-			return Returned, "", fmt.Errorf("start the command: %w", err)
+			return client.Returned, "", fmt.Errorf("start the command: %w", err)
 		}
 		_ = cmd.Wait() // the process state contains more information than this error
 		detail := firstLine(out.text, said.text)
 		code := cmd.ProcessState.ExitCode()
 		switch {
 		case code == exitSent:
-			return Sent, detail, nil
+			return client.Sent, detail, nil
 		case code == exitRefused:
-			return Refused, detail, nil
+			return client.Refused, detail, nil
 		case code == exitReturned:
-			return Returned, detail, nil
+			return client.Returned, detail, nil
 		case ctx.Err() != nil:
 			detail = strings.TrimSuffix(fmt.Sprintf("killed after %s: %s", timeout, detail), ": ")
 		case detail == "":
 			detail = "the command ended with " + cmd.ProcessState.String()
 		}
 		if code == exitNotRunnable || code == exitNotFound {
-			return Unknown, cut(detail), fmt.Errorf("the command cannot be run: %s", detail)
+			return client.Unknown, cut(detail), fmt.Errorf("the command cannot be run: %s", detail)
 		}
-		return Unknown, cut(detail), nil
+		return client.Unknown, cut(detail), nil
 	}
 }
 

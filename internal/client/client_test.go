@@ -1,4 +1,4 @@
-package campaignclient_test
+package client_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/campaignclient"
+	"puntuale/internal/client"
 	"puntuale/internal/clock"
 )
 
@@ -81,7 +81,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // meet returns a client, its clock, and a peer with these answers. The clock advances by the time that the client
 // sleeps.
-func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer) {
+func meet(t *testing.T, answers ...answer) (*client.Client, *jump, *peer) {
 	t.Helper()
 	late := make(chan time.Time)
 	p := &peer{t: t, answers: answers, late: late}
@@ -93,7 +93,7 @@ func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer
 		}
 	})
 	j := &jump{Clock: clock.System(), late: late}
-	return campaignclient.New(server.URL, theKey, j), j, p
+	return client.New(server.URL, theKey, j), j, p
 }
 
 // jump is a clock whose sleeps end immediately. It adds up the durations of the sleeps. The peer decides when the time
@@ -124,8 +124,12 @@ func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	c, _, p := meet(t, answer{call: startCall, status: cut}, answer{call: startCall, status: http.StatusBadGateway}, answer{call: startCall, body: running})
 	var lost []error
-	c.Lost = func(err error) { lost = append(lost, err) }
-	started, err := c.Start(t.Context(), "7", "abc")
+	c.Lost = func(err error, n int, _ time.Duration) {
+		if n < 2 {
+			lost = append(lost, err)
+		}
+	}
+	started, err := c.StartCampaign(t.Context(), "7", "abc")
 	if err != nil || started.State != "running" || len(p.ledger) != 3 {
 		t.Errorf("started: %+v, %v; calls %q", started, err, p.ledger)
 	}
@@ -134,7 +138,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// The client waits as long as Retry-After says, but at most a minute.
+// The client waits as long as Retry-After says, but at most a minute, and then for its own short pause.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	get := "GET /api/campaigns/7"
@@ -143,8 +147,8 @@ func TestRetryAfter(t *testing.T) {
 	if _, err := c.Campaign(t.Context(), "7"); err != nil {
 		t.Fatal(err)
 	}
-	if j.slept != 69*time.Second {
-		t.Errorf("waited %v, want 9 s and a minute", j.slept)
+	if own := j.slept - 69*time.Second; own <= 0 || own > 1500*time.Millisecond {
+		t.Errorf("waited %v, want 9 s and a minute, and the pauses after two failures", j.slept)
 	}
 }
 
@@ -169,9 +173,9 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.answer.call = get
-			client, j, _ := meet(t, c.answer)
-			_, err := client.Campaign(t.Context(), "7")
-			if _, refused := errors.AsType[*campaignclient.Refusal](err); !refused || j.slept != 0 {
+			asker, j, _ := meet(t, c.answer)
+			_, err := asker.Campaign(t.Context(), "7")
+			if _, refused := errors.AsType[*client.Refusal](err); !refused || j.slept != 0 {
 				t.Fatalf("%v after %v", err, j.slept)
 			}
 			for _, want := range c.want {
@@ -209,9 +213,9 @@ func TestStartAfterChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, _, _ := meet(t, c.answers...)
-			_, err := client.Start(t.Context(), "7", "abc")
-			found, ok := errors.AsType[*campaignclient.ChangedError](err)
+			asker, _, _ := meet(t, c.answers...)
+			_, err := asker.StartCampaign(t.Context(), "7", "abc")
+			found, ok := errors.AsType[*client.ChangedError](err)
 			if err == nil || ok != c.changed || ok && found.Check.Digest != c.digest {
 				t.Errorf("%v, %+v", err, found)
 			}
@@ -226,7 +230,7 @@ func TestLongCheck(t *testing.T) {
 	c, _, _ := meet(t, answer{call: check, body: `{"done":100,"recipients":300}`}, answer{call: check, status: cut},
 		answer{call: check, body: `{"done":200,"recipients":300}`}, answer{call: check, body: `{"digest":"abc","done":300}`})
 	var done []int
-	found, err := c.Check(t.Context(), "7", func(k campaignclient.Check) { done = append(done, k.Done) })
+	found, err := c.CheckCampaign(t.Context(), "7", func(k client.Check) { done = append(done, k.Done) })
 	if err != nil || found.Digest != "abc" || !slices.Equal(done, []int{100, 200}) {
 		t.Errorf("%+v, %v; told %v", found, err, done)
 	}
@@ -239,7 +243,7 @@ func TestNoServer(t *testing.T) {
 	c, j, _ := meet(t)
 	dead := httptest.NewServer(http.NotFoundHandler())
 	dead.Close()
-	none := campaignclient.New(dead.URL, theKey, j)
+	none := client.New(dead.URL, theKey, j)
 	if _, err := none.Campaign(t.Context(), "7"); err == nil || j.slept > 30*time.Second {
 		t.Errorf("%v after %v", err, j.slept)
 	}
@@ -256,7 +260,7 @@ func TestRefusedRowsBreakOff(t *testing.T) {
 	get := "GET /api/campaigns/7/refused"
 	c, _, _ := meet(t, answer{call: get, status: 503}, answer{call: get, body: "line,phone\n7,abc\n"})
 	var file bytes.Buffer
-	err := c.Refused(t.Context(), "7", func() (io.Writer, error) { file.Reset(); return &file, nil })
+	err := c.RefusedRows(t.Context(), "7", func() (io.Writer, error) { file.Reset(); return &file, nil })
 	if err != nil || file.String() != "line,phone\n7,abc\n" {
 		t.Errorf("%q, %v", file.String(), err)
 	}
@@ -265,14 +269,36 @@ func TestRefusedRowsBreakOff(t *testing.T) {
 // A draft is created with an idempotency key, and its members have the names of docs/api.md.
 func TestCreate(t *testing.T) {
 	t.Parallel()
-	order := campaignclient.Order{Name: "Saldi", Content: &campaignclient.Content{Text: "ciao"}, Pace: &campaignclient.Pace{PerMinute: 30}}
+	order := client.CampaignOrder{Name: "Saldi", Content: &client.Content{Text: "ciao"}, Pace: &client.Pace{PerMinute: 30}}
 	text, err := json.Marshal(order)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, _, _ := meet(t, answer{call: "POST /api/campaigns " + string(text), body: `{"id":"7","state":"draft"}`})
-	made, err := c.Create(t.Context(), order, "a key of the order")
+	made, err := c.CreateCampaign(t.Context(), order, "a key of the order")
 	if err != nil || made.ID != "7" || !strings.Contains(string(text), `"per_minute":30`) {
 		t.Errorf("%+v, %v, %s", made, err, text)
 	}
 }
+
+// The client does not follow a redirect, because its target would get the key.
+func TestKeyStaysHere(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	elsewhere := transport(func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.URL.String())
+		return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"http://elsewhere.example/"}}, Body: http.NoBody}, nil
+	})
+	person := client.New("http://server.example/", theKey, clock.System())
+	device := client.NewDevice("http://server.example/", theKey, clock.System())
+	person.Transport, device.Transport = elsewhere, elsewhere
+	_, personErr := person.Campaign(t.Context(), "7")
+	_, deviceErr := device.Device(t.Context())
+	if want := []string{"http://server.example/api/campaigns/7", "http://server.example/device"}; personErr == nil || deviceErr == nil || !slices.Equal(asked, want) {
+		t.Errorf("%v, %v, asked %q", personErr, deviceErr, asked)
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

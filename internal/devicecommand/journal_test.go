@@ -1,4 +1,4 @@
-package deviceclient
+package devicecommand
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/client"
 	"puntuale/internal/clock"
 )
 
@@ -34,9 +35,9 @@ func TestJournalIsRead(t *testing.T) {
 		}
 	}
 	must(j.noteTake("t1"))
-	must(j.noteBegun(heldMessage{Attempt: "a1", Message: "1"}))
-	must(j.noteReport(Report{"1", "a1", Sent, "però"}))
-	must(j.noteBegun(heldMessage{Attempt: "a2", Message: "2"}))
+	must(j.noteBegun(client.HeldMessage{Attempt: "a1", Message: "1"}))
+	must(j.noteReport(client.Report{Message: "1", Attempt: "a1", Outcome: client.Sent, Detail: "però"}))
+	must(j.noteBegun(client.HeldMessage{Attempt: "a2", Message: "2"}))
 	text, err := os.ReadFile(name)
 	must(err)
 	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
@@ -66,15 +67,15 @@ func TestJournalStaysSmall(t *testing.T) {
 	j := open(t, name, c)
 	j.appended = rewriteAfter - 6 // as if the journal contained this number of lines
 	for _, id := range []string{"1", "2"} {
-		r := Report{id, "a" + id, Sent, "done"}
-		if err := j.noteBegun(heldMessage{Attempt: r.Attempt, Message: "9"}); err != nil {
+		r := client.Report{Message: id, Attempt: "a" + id, Outcome: client.Sent, Detail: "done"}
+		if err := j.noteBegun(client.HeldMessage{Attempt: r.Attempt, Message: "9"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := j.noteReport(r); err != nil {
 			t.Fatal(err)
 		}
 		if id == "1" {
-			if err := j.noteAcknowledged([]Report{r}); err != nil {
+			if err := j.noteAcknowledged([]client.Report{r}); err != nil {
 				t.Fatal(err)
 			}
 			c.Advance(keepSettled / 2)

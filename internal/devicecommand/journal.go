@@ -1,4 +1,4 @@
-package deviceclient
+package devicecommand
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/client"
 	"puntuale/internal/clock"
 )
 
@@ -41,13 +42,13 @@ type Journal struct {
 // entry is a line of the journal: the id of a call that takes messages, or what is known about an attempt. If an
 // attempt's entry contains no outcome, the command was begun.
 type entry struct {
-	At      int64   `json:"at"` // seconds since 1970
-	Take    string  `json:"take,omitempty"`
-	Message string  `json:"message,omitempty"`
-	Attempt string  `json:"attempt,omitempty"`
-	Outcome Outcome `json:"outcome,omitempty"`
-	Detail  string  `json:"detail,omitempty"`
-	Known   bool    `json:"acknowledged,omitempty"` // true: the server has received the report
+	At      int64          `json:"at"` // seconds since 1970
+	Take    string         `json:"take,omitempty"`
+	Message string         `json:"message,omitempty"`
+	Attempt string         `json:"attempt,omitempty"`
+	Outcome client.Outcome `json:"outcome,omitempty"`
+	Detail  string         `json:"detail,omitempty"`
+	Known   bool           `json:"acknowledged,omitempty"` // true: the server has received the report
 }
 
 type settled struct {
@@ -94,7 +95,7 @@ func (j *Journal) apply(e entry) {
 	}
 	switch e.Outcome {
 	case "": // the attempt was begun
-	case Returned:
+	case client.Returned:
 		delete(j.settled, e.Message)
 	default:
 		j.settled[e.Message] = settled{entry: e, known: e.Known}
@@ -130,20 +131,20 @@ func (j *Journal) note(entries ...entry) error {
 func (j *Journal) noteTake(id string) error { return j.note(entry{Take: id}) }
 
 // noteBegun writes that the command will start now.
-func (j *Journal) noteBegun(h heldMessage) error {
+func (j *Journal) noteBegun(h client.HeldMessage) error {
 	return j.note(entry{Message: h.Message, Attempt: h.Attempt})
 }
 
 // noteReport writes a report before it is sent.
-func (j *Journal) noteReport(r Report) error {
+func (j *Journal) noteReport(r client.Report) error {
 	return j.note(entry{Message: r.Message, Attempt: r.Attempt, Outcome: r.Outcome, Detail: r.Detail})
 }
 
 // noteAcknowledged writes that the server has received reports.
-func (j *Journal) noteAcknowledged(reports []Report) error {
+func (j *Journal) noteAcknowledged(reports []client.Report) error {
 	var known []entry
 	for _, e := range j.open {
-		if slices.ContainsFunc(reports, func(r Report) bool { return r.Attempt == e.Attempt }) {
+		if slices.ContainsFunc(reports, func(r client.Report) bool { return r.Attempt == e.Attempt }) {
 			e.Known = true
 			known = append(known, e)
 		}
@@ -152,10 +153,10 @@ func (j *Journal) noteAcknowledged(reports []Report) error {
 }
 
 // reports returns the oldest reports that the server has not received yet, at most as many as one call may contain.
-func (j *Journal) reports() (all []Report) {
+func (j *Journal) reports() (all []client.Report) {
 	for _, e := range j.open {
-		if e.Outcome != "" && len(all) < maxReports {
-			all = append(all, Report{e.Message, e.Attempt, e.Outcome, e.Detail})
+		if e.Outcome != "" && len(all) < client.MaxReports {
+			all = append(all, client.Report{Message: e.Message, Attempt: e.Attempt, Outcome: e.Outcome, Detail: e.Detail})
 		}
 	}
 	return all

@@ -1,15 +1,16 @@
-package deviceclient
+package devicecommand
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"puntuale/internal/client"
 )
 
 // bubble runs a test in fake time.
@@ -38,9 +39,9 @@ func (w *world) check(t *testing.T, unknown int) {
 		switch {
 		case w.ran[m.id] > 1:
 			t.Errorf("message %d was sent %d times", m.id, w.ran[m.id])
-		case m.outcome == Unknown:
+		case m.outcome == client.Unknown:
 			n++
-		case m.outcome != Sent || w.ran[m.id] != 1:
+		case m.outcome != client.Sent || w.ran[m.id] != 1:
 			t.Errorf("message %d was sent %d times, and is %q", m.id, w.ran[m.id], m.outcome)
 		}
 	}
@@ -130,7 +131,7 @@ func TestHoldsAreRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 3)
 		w.untilDecided()
-		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+		err := w.run(func(m json.RawMessage) (client.Outcome, string, error) {
 			for range 50 {
 				_ = w.clock.Sleep(t.Context(), 10*time.Second)
 				w.locked(func() {
@@ -159,7 +160,7 @@ func TestHoldsEnd(t *testing.T) {
 				away := false
 				w.fault = func(string, int) fault { return fault{away: away} }
 				w.untilDecided()
-				err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+				err := w.run(func(m json.RawMessage) (client.Outcome, string, error) {
 					w.locked(func() {
 						if w.id(m) == 1 {
 							away = true
@@ -174,7 +175,7 @@ func TestHoldsEnd(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, m := range w.all[1:] {
-					if !dedupes && (m.outcome != Refused || m.detail != saysTooLate || w.ran[m.id] != 0) {
+					if !dedupes && (m.outcome != client.Refused || m.detail != saysTooLate || w.ran[m.id] != 0) {
 						t.Errorf("message %d is %q (%s), sent %d times", m.id, m.outcome, m.detail, w.ran[m.id])
 					}
 				}
@@ -198,7 +199,7 @@ func TestTakenAgain(t *testing.T) {
 			}
 			return fault{away: true}
 		}
-		if err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+		if err := w.run(func(m json.RawMessage) (client.Outcome, string, error) {
 			w.life.stop()
 			return w.send(m)
 		}); err != nil {
@@ -227,11 +228,11 @@ func TestUnlinked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 3)
 		var at time.Time
-		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+		err := w.run(func(m json.RawMessage) (client.Outcome, string, error) {
 			w.locked(func() { w.unlinked, at = true, w.clock.Now() })
 			return w.send(m)
 		})
-		if !errors.Is(err, ErrUnlinked) || len(w.ran) != 1 || !w.clock.Now().Equal(at) {
+		if !errors.Is(err, client.ErrUnlinked) || len(w.ran) != 1 || !w.clock.Now().Equal(at) {
 			t.Errorf("%v after %d messages and %s", err, len(w.ran), w.clock.Now().Sub(at))
 		}
 	})
@@ -248,6 +249,8 @@ func TestRefusals(t *testing.T) {
 		{fault{status: http.StatusServiceUnavailable, after: "Sat, 01 Jan 2000 00:05:00 GMT"}, 290 * time.Second, 301 * time.Second},
 		{fault{status: http.StatusServiceUnavailable, after: "999999999999"}, time.Hour, time.Hour + time.Second},
 		{fault{status: http.StatusBadGateway}, time.Second / 2, time.Second},
+		{fault{status: http.StatusInternalServerError}, time.Second / 2, time.Second},
+		{fault{status: http.StatusOK}, time.Second / 2, time.Second}, // the answer is no JSON
 		{fault{away: true}, time.Second / 2, time.Second},
 		{fault{status: http.StatusNotFound}, 0, 0},
 		{fault{status: http.StatusUnprocessableEntity}, 0, 0},
@@ -288,12 +291,12 @@ func TestRefusals(t *testing.T) {
 func TestStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
-		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+		err := w.run(func(m json.RawMessage) (client.Outcome, string, error) {
 			w.life.stop()
 			_ = w.clock.Sleep(t.Context(), 3*time.Minute)
 			return w.send(m)
 		})
-		if err != nil || w.all[0].outcome != Sent || len(w.ran) != 1 {
+		if err != nil || w.all[0].outcome != client.Sent || len(w.ran) != 1 {
 			t.Errorf("%v, %q, %d sent", err, w.all[0].outcome, len(w.ran))
 		}
 		w.fault = func(call string, n int) fault {
@@ -304,7 +307,7 @@ func TestStopped(t *testing.T) {
 		}
 		returned := 0
 		for _, a := range w.attempts {
-			if a.outcome == Returned {
+			if a.outcome == client.Returned {
 				returned++
 			}
 		}
@@ -320,9 +323,9 @@ func TestReturned(t *testing.T) {
 		w := newWorld(t, 1)
 		began, tries := w.clock.Now(), 0
 		w.untilDecided()
-		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+		err := w.run(func(m json.RawMessage) (client.Outcome, string, error) {
 			if tries++; w.clock.Now().Sub(began) < time.Hour {
-				return Returned, "no line", nil
+				return client.Returned, "no line", nil
 			}
 			return w.send(m)
 		})
@@ -338,8 +341,8 @@ func TestCommandFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 3)
 		broken := errors.New("not found")
-		err := w.run(func(json.RawMessage) (Outcome, string, error) { return Unknown, "", broken })
-		if !errors.Is(err, broken) || w.all[0].outcome != Unknown || len(w.show(func(*attempt) bool { return true })) != 0 {
+		err := w.run(func(json.RawMessage) (client.Outcome, string, error) { return client.Unknown, "", broken })
+		if !errors.Is(err, broken) || w.all[0].outcome != client.Unknown || len(w.show(func(*attempt) bool { return true })) != 0 {
 			t.Errorf("%v, %q", err, w.all[0].outcome)
 		}
 	})
@@ -364,19 +367,5 @@ func TestIdle(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestTokenStaysHere: a redirect is not followed, because its target would get the token.
-func TestTokenStaysHere(t *testing.T) {
-	t.Parallel()
-	var asked []string
-	c := NewClient("http://server.example/", token, nil)
-	c.http.Transport = transport(func(r *http.Request) (*http.Response, error) {
-		asked = append(asked, r.URL.String())
-		return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"http://elsewhere.example/"}}, Body: http.NoBody}, nil
-	})
-	if _, err := c.Device(t.Context()); err == nil || !slices.Equal(asked, []string{"http://server.example/device"}) {
-		t.Errorf("%v, asked %q", err, asked)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package deviceclient
+package devicecommand
 
 import (
 	"context"

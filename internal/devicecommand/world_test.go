@@ -1,4 +1,4 @@
-package deviceclient
+package devicecommand
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/client"
 	"puntuale/internal/clock"
 )
 
@@ -50,7 +51,7 @@ type world struct {
 // message is due, held, uncertain, or has an outcome.
 type message struct {
 	id      int
-	outcome Outcome
+	outcome client.Outcome
 	detail  string
 	attempt *attempt // the last attempt
 }
@@ -59,7 +60,7 @@ type attempt struct {
 	id, take string
 	message  *message
 	until    time.Time
-	outcome  Outcome
+	outcome  client.Outcome
 	recorded int
 }
 
@@ -90,7 +91,7 @@ func newWorld(t *testing.T, messages int) *world {
 }
 
 // run runs a process on the current journal.
-func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
+func (w *world) run(do func(json.RawMessage) (client.Outcome, string, error)) error {
 	ctx, stop := context.WithTimeout(w.t.Context(), 24*time.Hour) // time in the bubble; this also ends a device that hangs
 	defer stop()
 	own := &life{stop: stop}
@@ -100,13 +101,13 @@ func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
 		return err
 	}
 	defer j.Close()
-	c := NewClient("http://server.example", token, w.clock)
-	c.http.Transport = transport(func(r *http.Request) (*http.Response, error) { return w.serve(own, r) })
+	c := client.NewDevice("http://server.example", token, w.clock)
+	c.Transport = transport(func(r *http.Request) (*http.Response, error) { return w.serve(own, r) })
 	return Run(ctx, Config{
 		Client: c, Journal: j, Most: 3, Lease: time.Minute, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),
-		Do: func(m json.RawMessage) (Outcome, string, error) {
+		Do: func(m json.RawMessage) (client.Outcome, string, error) {
 			if w.at(own) {
-				return Unknown, "", errors.New("killed")
+				return client.Unknown, "", errors.New("killed")
 			}
 			outcome, detail, err := do(m)
 			w.at(own)
@@ -116,9 +117,9 @@ func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
 }
 
 // send is the usual command.
-func (w *world) send(m json.RawMessage) (Outcome, string, error) {
+func (w *world) send(m json.RawMessage) (client.Outcome, string, error) {
 	w.locked(func() { w.ran[w.id(m)]++ })
-	return Sent, "done", nil
+	return client.Sent, "done", nil
 }
 
 func (w *world) id(m json.RawMessage) int {
@@ -211,12 +212,12 @@ func (w *world) serve(own *life, r *http.Request) (*http.Response, error) {
 
 // order has every member that the body of a call may have.
 type order struct {
-	Take     string   `json:"take"`
-	Max      int      `json:"max"`
-	Wait     int      `json:"wait"`
-	Lease    int      `json:"lease"`
-	Attempts []string `json:"attempts"`
-	Reports  []Report `json:"reports"`
+	Take     string          `json:"take"`
+	Max      int             `json:"max"`
+	Wait     int             `json:"wait"`
+	Lease    int             `json:"lease"`
+	Attempts []string        `json:"attempts"`
+	Reports  []client.Report `json:"reports"`
 }
 
 func (w *world) answer(to http.ResponseWriter, r *http.Request, call string) {
@@ -272,7 +273,7 @@ func (w *world) show(matches func(*attempt) bool) []any {
 }
 
 func (w *world) free(m *message) bool {
-	return m.outcome == "" && (m.attempt == nil || m.attempt.outcome == Returned || w.dedupes && !w.held(m.attempt))
+	return m.outcome == "" && (m.attempt == nil || m.attempt.outcome == client.Returned || w.dedupes && !w.held(m.attempt))
 }
 
 func (w *world) take(ctx context.Context, o order) {
@@ -310,17 +311,17 @@ func (w *world) renew(o order) any {
 	return map[string]any{"messages": renewed, "lost": lost}
 }
 
-func (w *world) report(r Report) string {
+func (w *world) report(r client.Report) string {
 	a := w.attempts[r.Attempt]
 	switch {
 	case a.outcome == r.Outcome:
 		return "known"
-	case a.outcome != "", a.message.attempt != a, r.Outcome == Returned && !w.held(a), a.message.outcome != "":
+	case a.outcome != "", a.message.attempt != a, r.Outcome == client.Returned && !w.held(a), a.message.outcome != "":
 		return "late"
 	}
 	a.outcome = r.Outcome
 	a.recorded++
-	if r.Outcome != Returned {
+	if r.Outcome != client.Returned {
 		a.message.outcome, a.message.detail = r.Outcome, r.Detail
 	}
 	return "recorded"

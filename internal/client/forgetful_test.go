@@ -1,4 +1,4 @@
-package campaignclient_test
+package client_test
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"puntuale/internal/campaignclient"
+	"puntuale/internal/client"
 	"puntuale/internal/clock"
 )
 
@@ -91,7 +91,7 @@ func TestForgetfulServer(t *testing.T) {
 	f := &forgetful{t: t, heard: map[string]bool{}}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	c := campaignclient.New(server.URL, theKey, &jump{Clock: clock.System()})
+	c := client.New(server.URL, theKey, &jump{Clock: clock.System()})
 	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
@@ -99,17 +99,17 @@ func TestForgetfulServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made, err := c.Create(ctx, campaignclient.Order{Name: "Saldi"}, "a key of the order")
+	made, err := c.CreateCampaign(ctx, client.CampaignOrder{Name: "Saldi"}, "a key of the order")
 	must(err)
-	_, err = c.Upload(ctx, made.ID, campaignclient.File{From: strings.NewReader(list), Size: int64(len(list))}, "", func(int64) {})
+	_, err = c.UploadList(ctx, made.ID, client.File{From: strings.NewReader(list), Size: int64(len(list))}, "", func(int64) {})
 	must(err)
-	check, err := c.Check(ctx, made.ID, func(campaignclient.Check) {})
+	check, err := c.CheckCampaign(ctx, made.ID, func(client.Check) {})
 	must(err)
-	_, err = c.Start(ctx, made.ID, check.Digest)
+	_, err = c.StartCampaign(ctx, made.ID, check.Digest)
 	must(err)
 	found, err := c.Campaign(ctx, made.ID)
 	must(err)
-	paused, err := c.Change(ctx, made.ID, "pause")
+	paused, err := c.ChangeCampaign(ctx, made.ID, "pause")
 	must(err)
 	if found.State != "running" || paused.State != "paused" || f.list != list {
 		t.Errorf("it was %s, then %s, with the list %q", found.State, paused.State, f.list)

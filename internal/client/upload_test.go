@@ -1,4 +1,4 @@
-package campaignclient_test
+package client_test
 
 import (
 	"bytes"
@@ -8,8 +8,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
-	"puntuale/internal/campaignclient"
+	"puntuale/internal/client"
 	"puntuale/internal/clock"
 )
 
@@ -25,7 +26,7 @@ func TestUpload(t *testing.T) {
 	c, _, p := meet(t, answer{call: upload, status: cut}, answer{call: upload, status: slow}, answer{call: upload, status: 503, after: "2"},
 		answer{call: upload, status: 409, body: `{"code":"busy"}`}, answer{call: upload, body: `{"recipients":1}`})
 	var told int64
-	put, err := c.Upload(t.Context(), "7", campaignclient.File{From: strings.NewReader(list), Size: int64(len(list))}, "phone:Telefono", func(sent int64) { told = sent })
+	put, err := c.UploadList(t.Context(), "7", client.File{From: strings.NewReader(list), Size: int64(len(list))}, "phone:Telefono", func(sent int64) { told = sent })
 	if err != nil || put.Recipients != 1 || told != int64(len(list)) || len(p.ledger) != 5 {
 		t.Errorf("%+v, %v; told of %d bytes; calls %q", put, err, told, p.ledger)
 	}
@@ -46,10 +47,10 @@ func TestUploadOfBadFile(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			j := &jump{Clock: clock.System()}
-			c := campaignclient.New(server.URL, theKey, j)
+			c := client.New(server.URL, theKey, j)
 			lost := false
-			c.Lost = func(error) { lost = true }
-			_, err := c.Upload(t.Context(), "7", campaignclient.File{From: from, Size: int64(2 * len(list))}, "", func(int64) {})
+			c.Lost = func(error, int, time.Duration) { lost = true }
+			_, err := c.UploadList(t.Context(), "7", client.File{From: from, Size: int64(2 * len(list))}, "", func(int64) {})
 			if err == nil || !strings.Contains(err.Error(), want) || lost || j.slept != 0 {
 				t.Errorf("%v; lost: %v; waited %v", err, lost, j.slept)
 			}
@@ -80,7 +81,7 @@ func TestRefusedRowsWithoutPlace(t *testing.T) {
 				answers = []answer{{call: "GET /api/campaigns/7/refused", body: "line,phone\n"}}
 			}
 			c, j, _ := meet(t, answers...)
-			if err := c.Refused(t.Context(), "7", open); !errors.Is(err, errTorn) || j.slept != 0 {
+			if err := c.RefusedRows(t.Context(), "7", open); !errors.Is(err, errTorn) || j.slept != 0 {
 				t.Errorf("%v after %v", err, j.slept)
 			}
 		})
@@ -93,7 +94,7 @@ func TestRefusedRowsLate(t *testing.T) {
 	get := "GET /api/campaigns/7/refused"
 	c, _, _ := meet(t, answer{call: get, status: slow}, answer{call: get, body: "line,phone\n"})
 	var file bytes.Buffer
-	if err := c.Refused(t.Context(), "7", func() (io.Writer, error) { file.Reset(); return &file, nil }); err != nil || file.String() != "line,phone\n" {
+	if err := c.RefusedRows(t.Context(), "7", func() (io.Writer, error) { file.Reset(); return &file, nil }); err != nil || file.String() != "line,phone\n" {
 		t.Errorf("%q, %v", file.String(), err)
 	}
 }
@@ -103,8 +104,8 @@ func TestSlowAnswer(t *testing.T) {
 	t.Parallel()
 	c, _, _ := meet(t, answer{call: startCall, status: slow}, answer{call: startCall, body: running})
 	var lost []error
-	c.Lost = func(err error) { lost = append(lost, err) }
-	if started, err := c.Start(t.Context(), "7", "abc"); err != nil || started.State != "running" {
+	c.Lost = func(err error, _ int, _ time.Duration) { lost = append(lost, err) }
+	if started, err := c.StartCampaign(t.Context(), "7", "abc"); err != nil || started.State != "running" {
 		t.Errorf("%+v, %v", started, err)
 	}
 	if len(lost) != 2 || lost[0] == nil || !strings.Contains(lost[0].Error(), "nothing came within 1m0s") || lost[1] != nil {

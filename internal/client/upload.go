@@ -1,4 +1,4 @@
-package campaignclient
+package client
 
 import (
 	"context"
@@ -7,7 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 )
+
+// fileTakes is the longest time for each piece of an uploaded list, and for the answer after the last piece.
+const fileTakes = 10 * time.Minute
 
 // MaxFile is the largest file that a server accepts, in bytes.
 const MaxFile = 100 << 20
@@ -18,19 +22,19 @@ type File struct {
 	Size int64 // bytes
 }
 
-// Upload replaces the campaign's list by a file. columns may say which column is which field, such as
-// "phone:Telefono,nome:Nome". Upload calls report with the number of bytes that were sent, but never after Upload
+// UploadList replaces the campaign's list by a file. columns may say which column is which field, such as
+// "phone:Telefono,nome:Nome". UploadList calls report with the number of bytes that were sent, but never after it
 // returned. Errors: a [*Refusal]; errors of the file.
-func (c *Client) Upload(ctx context.Context, id string, f File, columns string, report func(sent int64)) (put List, err error) {
+func (c *Client) UploadList(ctx context.Context, id string, f File, columns string, report func(sent int64)) (put List, err error) {
 	path := campaignPath(id) + "/recipients"
 	if columns != "" {
 		path += "?columns=" + url.QueryEscape(columns)
 	}
-	return put, c.persist(ctx, func() error {
+	return put, c.Repeat(ctx, func() error {
 		return c.within(ctx, fileTakes, func(ctx context.Context, moved func()) error {
 			body := &countingReader{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); report(sent) }}
-			defer func() { _ = body.Close() }()                                               // an error while closing a file after reading does not matter
-			return c.tryOnce(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // with this header the server can refuse before the file is sent
+			defer func() { _ = body.Close() }()                                            // an error while closing a file after reading does not matter
+			return c.send(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // with this header the server can refuse before the file is sent
 		})
 	})
 }
@@ -55,9 +59,9 @@ func (f *countingReader) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case !errors.Is(err, io.EOF):
-		err = localError{err}
+		err = finalError{err}
 	case f.read < f.r.Size():
-		err = localError{errors.New("the list became shorter while it was read")}
+		err = finalError{errors.New("the list became shorter while it was read")}
 	}
 	return n, err
 }

@@ -1,4 +1,4 @@
-package deviceclient
+package devicecommand
 
 import (
 	"context"
@@ -6,18 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	random "math/rand/v2"
 	"sync"
 	"time"
 
+	"puntuale/internal/client"
 	"puntuale/internal/clock"
 )
 
 const (
-	firstPause   = time.Second // the wait after the first failure; the wait doubles after each further failure
-	lastPause    = time.Minute
-	longestPause = time.Hour       // the longest wait that the server may request
-	endWithin    = 5 * time.Second // how long sending the last reports may take at the end
+	idlePause = time.Second     // the wait after a call that took nothing, if the server did not wait
+	endWithin = 5 * time.Second // how long sending the last reports may take at the end
 )
 
 // Details of a report if the command printed nothing.
@@ -28,12 +26,12 @@ const (
 
 // Config contains the parts and settings for [Run].
 type Config struct {
-	Client  *Client
+	Client  *client.Client
 	Journal *Journal
 
 	// Do sends a message, which is JSON as in docs/device.md, within a bounded time. An error of Do ends Run after the
 	// report.
-	Do func(message json.RawMessage) (Outcome, string, error)
+	Do func(message json.RawMessage) (client.Outcome, string, error)
 
 	Most   int           // how many messages the program takes at once
 	Lease  time.Duration // how long the device holds the messages that it took
@@ -43,14 +41,15 @@ type Config struct {
 
 // Run takes messages, passes one after the other to cfg.Do, and reports the outcome of each. When ctx ends, it waits
 // for cfg.Do, returns the other messages to the server, and returns nil. Run returns an error if no later try can
-// succeed: [ErrUnlinked], another permanent refusal, or a journal that cannot be written.
+// succeed: [client.ErrUnlinked], another permanent refusal, or a journal that cannot be written.
 func Run(ctx context.Context, cfg Config) error {
 	r := &runner{Config: cfg}
+	r.Client.Lost = r.lost
 	err := r.start(ctx)
 	for err == nil && ctx.Err() == nil {
 		err = r.round(ctx)
 	}
-	if errors.Is(err, ErrUnlinked) {
+	if errors.Is(err, client.ErrUnlinked) {
 		return err // the server does not know the device, so no report is possible
 	}
 	r.end(ctx)
@@ -67,18 +66,18 @@ type runner struct {
 	returned int  // how many messages the command returned since the last message that it sent or refused
 }
 
-// start reports the attempts that the program left without an outcome when it stopped. Their outcome is [Unknown]. It
-// also reads whether the device dedupes.
+// start reports the attempts that the program left without an outcome when it stopped. Their outcome is
+// [client.Unknown]. It also reads whether the device dedupes.
 func (r *runner) start(ctx context.Context) error {
-	var device Device
-	err := r.persist(ctx, func() (err error) { device, err = r.Client.Device(ctx); return err })
+	var device client.Device
+	err := r.Client.Repeat(ctx, func() (err error) { device, err = r.Client.Device(ctx); return err })
 	if err != nil {
 		return err
 	}
 	r.Logger.Info("taking messages", "device", device.ID, "session", device.Session.ID)
 	r.dedupes, r.repeat = device.Dedupes, r.Journal.take != ""
 	for _, e := range r.Journal.begun() {
-		if err := r.Journal.noteReport(Report{e.Message, e.Attempt, Unknown, saysStopped}); err != nil {
+		if err := r.Journal.noteReport(client.Report{Message: e.Message, Attempt: e.Attempt, Outcome: client.Unknown, Detail: saysStopped}); err != nil {
 			return err
 		}
 	}
@@ -94,11 +93,11 @@ func (r *runner) round(ctx context.Context) error {
 			return err
 		}
 	}
-	var all []heldMessage
+	var all []client.HeldMessage
 	calls := 0
-	err := r.persist(ctx, func() (err error) {
+	err := r.Client.Repeat(ctx, func() (err error) {
 		calls++
-		all, err = r.Client.take(ctx, id, r.Most, r.Lease)
+		all, err = r.Client.TakeMessages(ctx, id, r.Most, r.Lease)
 		return err
 	})
 	if err != nil {
@@ -109,14 +108,14 @@ func (r *runner) round(ctx context.Context) error {
 		h.confirmed = r.Clock.Now()
 	}
 	r.repeat = false
-	if len(all) == 0 && r.Clock.Now().Sub(begun) < firstPause {
-		return r.Clock.Sleep(ctx, firstPause) // a server that does not wait must not get requests without a pause
+	if len(all) == 0 && r.Clock.Now().Sub(begun) < idlePause {
+		return r.Clock.Sleep(ctx, idlePause) // a server that does not wait must not get requests without a pause
 	}
 	return r.work(ctx, h, all)
 }
 
 // work handles messages that the device holds. During this time, it renews the holds.
-func (r *runner) work(ctx context.Context, h *heldTake, all []heldMessage) error {
+func (r *runner) work(ctx context.Context, h *heldTake, all []client.HeldMessage) error {
 	for _, m := range all {
 		h.attempts = append(h.attempts, m.Attempt)
 	}
@@ -138,7 +137,7 @@ func (r *runner) work(ctx context.Context, h *heldTake, all []heldMessage) error
 
 // handle passes one message to the command, unless the message already has an outcome, or the device no longer holds
 // it.
-func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
+func (r *runner) handle(ctx context.Context, h *heldTake, m client.HeldMessage) error {
 	if s, ok := r.Journal.settled[m.Message]; ok {
 		return r.sendReport(ctx, h, m, s.Outcome, s.Detail)
 	}
@@ -148,29 +147,29 @@ func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	case !holds && r.dedupes:
 		return nil // the server will offer the message again
 	case !holds:
-		return r.sendReport(ctx, h, m, Refused, saysTooLate)
+		return r.sendReport(ctx, h, m, client.Refused, saysTooLate)
 	}
 	if err := r.Journal.noteBegun(m); err != nil {
 		return err
 	}
-	outcome, detail, failure := r.Do(m.whole)
+	outcome, detail, failure := r.Do(m.Whole)
 	if err := r.sendReport(ctx, h, m, outcome, detail); err != nil {
 		return errors.Join(failure, err)
 	}
-	if failure != nil || outcome != Returned {
+	if failure != nil || outcome != client.Returned {
 		r.returned = 0
 		return failure
 	}
 	r.returned++ // the message is due again at once, so the device waits before it tries a command that cannot send now
-	return r.Clock.Sleep(ctx, pause(r.returned))
+	return r.Clock.Sleep(ctx, r.Client.Pause(r.returned))
 }
 
 // sendReport writes a report to the journal and sends it.
-func (r *runner) sendReport(ctx context.Context, h *heldTake, m heldMessage, outcome Outcome, detail string) error {
+func (r *runner) sendReport(ctx context.Context, h *heldTake, m client.HeldMessage, outcome client.Outcome, detail string) error {
 	h.release(m.Attempt)
-	report := Report{m.Message, m.Attempt, outcome, detail}
+	report := client.Report{Message: m.Message, Attempt: m.Attempt, Outcome: outcome, Detail: detail}
 	if err := r.Journal.noteReport(report); err != nil {
-		_, sent := r.Client.report(context.WithoutCancel(ctx), []Report{report})
+		_, sent := r.Client.SendReports(context.WithoutCancel(ctx), []client.Report{report})
 		return errors.Join(err, sent)
 	}
 	return r.flush(ctx)
@@ -180,7 +179,7 @@ func (r *runner) sendReport(ctx context.Context, h *heldTake, m heldMessage, out
 func (r *runner) flush(ctx context.Context) error {
 	for reports := r.Journal.reports(); len(reports) > 0; reports = r.Journal.reports() {
 		var results map[string]string
-		err := r.persist(ctx, func() (err error) { results, err = r.Client.report(ctx, reports); return err })
+		err := r.Client.Repeat(ctx, func() (err error) { results, err = r.Client.SendReports(ctx, reports); return err })
 		if err != nil {
 			return err
 		}
@@ -210,16 +209,16 @@ func (r *runner) end(ctx context.Context) {
 // giveBack returns the held messages. It asks the server which messages these are, because the answer to a call that
 // takes messages may have been lost.
 func (r *runner) giveBack(ctx context.Context) error {
-	var all []heldMessage
-	err := r.persist(ctx, func() (err error) { all, err = r.Client.holds(ctx); return err })
+	var due client.DueList
+	err := r.Client.Repeat(ctx, func() (err error) { due, err = r.Client.DueMessages(ctx); return err })
 	if err != nil {
 		return err
 	}
-	for _, m := range all {
+	for _, m := range due.Held {
 		if r.Journal.knows(m.Attempt) {
 			continue // the journal could not store the report of this attempt
 		}
-		report := Report{Message: m.Message, Attempt: m.Attempt, Outcome: Returned}
+		report := client.Report{Message: m.Message, Attempt: m.Attempt, Outcome: client.Returned}
 		if s, ok := r.Journal.settled[m.Message]; ok {
 			report.Outcome, report.Detail = s.Outcome, s.Detail
 		}
@@ -230,31 +229,9 @@ func (r *runner) giveBack(ctx context.Context) error {
 	return r.flush(ctx)
 }
 
-// persist repeats a call until it succeeds, until it can never succeed, or until ctx ends.
-func (r *runner) persist(ctx context.Context, call func() error) error {
-	for n := 1; ; n++ {
-		err := call()
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		least, ok := retryWait(err)
-		if !ok {
-			return err
-		}
-		wait := least + pause(n)
-		r.Logger.Warn("the server does not answer; it is asked again", "error", err, "in", wait.Round(time.Millisecond))
-		if err := r.Clock.Sleep(ctx, wait); err != nil {
-			return err
-		}
+// lost logs that a call failed and is repeated.
+func (r *runner) lost(err error, _ int, pause time.Duration) {
+	if err != nil {
+		r.Logger.Warn("the server does not answer; it is asked again", "error", err, "in", pause.Round(time.Millisecond))
 	}
-}
-
-// pause returns how long to wait after the nth failure, with jitter. Because of the jitter, devices that failed
-// together try again at different times.
-func pause(n int) time.Duration {
-	maxWait := min(firstPause<<min(n-1, 10), lastPause)
-	return maxWait/2 + random.N(maxWait/2) //nolint:gosec // the random number needs no secrecy
 }
