@@ -112,7 +112,7 @@ func (s *server) answerOfAgent(ctx context.Context, a chatwoot.AgentMessage) err
 	}
 	_, err = c.Answer(ctx, control.SingleCall{
 		Phone: a.Phone, Fields: members, Session: a.Session.String(), Name: "Chatwoot", Reference: control.Reference{Query: a.Reference}, Body: request,
-		Scope: "POST " + puntuale.ChatwootWebhooks, Key: a.Reference + "/" + strconv.Itoa(a.Part),
+		Scope: "POST " + puntuale.ChatwootWebhooks + "/" + a.Link.String(), Key: a.Reference + "/" + strconv.Itoa(a.Part),
 	})
 	if err != nil {
 		refund()

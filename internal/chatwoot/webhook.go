@@ -43,6 +43,7 @@ type WebhookConfig struct {
 
 // AgentMessage is a message that an agent wrote in Chatwoot, or one of its files.
 type AgentMessage struct {
+	Link      puntuale.WebhookID // the link of the Chatwoot server; two servers may give messages the same ids
 	Client    puntuale.ClientID
 	Session   puntuale.SessionID
 	Phone     string
@@ -250,7 +251,7 @@ func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text [
 		log.Error("the person of a conversation in Chatwoot could not be found", "error", err)
 		return http.StatusServiceUnavailable
 	}
-	a := AgentMessage{Client: l.Client, Session: l.Session, Phone: cmp.Or(phone, c.sender()), Reference: puntuale.ChatwootReference(c.Number, r.ID)}
+	a := AgentMessage{Link: l.ID, Client: l.Client, Session: l.Session, Phone: cmp.Or(phone, c.sender()), Reference: puntuale.ChatwootReference(c.Number, r.ID)}
 	if r.Content != nil {
 		a.Text = *r.Content
 	}

@@ -99,11 +99,12 @@ func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.Reply
 	return n, nil
 }
 
-// Answer sends a message in the same way as [Client.Send]. Before that, it stores that a person of the client answers,
-// so that automations do not act in this conversation. It refuses free text if an Official session may not send free
-// text to this person now.
+// Answer sends a message in the same way as [Client.Send]. If the message is accepted, it stores that a person of the
+// client answers, so that automations do not act in this conversation. It refuses free text if an Official session may
+// not send free text to this person now. If only this note fails, a repeat under the same key adds it.
 func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
-	if phone, err := request.ParseRecipient(call.Phone, c.account.Region); err == nil {
+	phone, unknown := request.ParseRecipient(call.Phone, c.account.Region)
+	if unknown == nil {
 		open, err := c.mayWrite(ctx, call, phone)
 		if err != nil {
 			return Started{}, err
@@ -111,11 +112,15 @@ func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
 		if !open {
 			return Started{}, puntuale.Invalid(puntuale.Fault{Location: "body.text", Code: faultAnswerClosed})
 		}
-		if err := c.tenant.Answered(ctx, phone, c.control.clock.Now()); err != nil {
-			return Started{}, fmt.Errorf("note an answer: %w", err)
-		}
 	}
-	return c.Send(ctx, call)
+	started, err := c.Send(ctx, call)
+	if err != nil || unknown != nil {
+		return started, err
+	}
+	if err := c.tenant.Answered(ctx, phone, c.control.clock.Now()); err != nil {
+		return started, fmt.Errorf("note an answer: %w", err)
+	}
+	return started, nil
 }
 
 const faultAnswerClosed puntuale.ReasonCode = "answer.closed"
