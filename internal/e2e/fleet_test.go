@@ -168,6 +168,22 @@ func TestFaultsUnderLoad(t *testing.T) {
 	}
 }
 
+// TestManyFaultsUnderLoad: one fleet lives through many faults in turn, in an order that chance decides. Only "make long"
+// has the time for it.
+func TestManyFaultsUnderLoad(t *testing.T) {
+	if !long {
+		return
+	}
+	f := newFleet(t, postgres(t), 3, 0, lease())
+	for range 60 {
+		happens := [...]func(*fleet){killed, stopped, rollingRestart}[f.random.IntN(3)]
+		happens(f)
+		time.Sleep(2 * time.Second)
+	}
+	f.load.end()
+	f.load.verify(t, f.load.bases[0], 20*time.Second)
+}
+
 func (x fault) run(t *testing.T, on string, nodes int) {
 	var database string
 	var pg *cluster
