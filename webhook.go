@@ -230,6 +230,7 @@ type DeliveryResult struct {
 	Took         time.Duration
 	Answer       string
 	ReceiverGone bool // the receiver answered 410
+	NoCall       bool // the event needed no call, so the result says nothing about the receiver
 }
 
 // StorableAnswer returns the beginning of a receiver's answer, without characters that a database refuses.

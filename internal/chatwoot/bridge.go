@@ -54,7 +54,8 @@ func New(cfg Config) *Bridge {
 	return &Bridge{cfg: cfg, files: make(chan struct{}, filesAtOnce)}
 }
 
-// notSent is the answer for an event that is not sent to Chatwoot.
+// notSent is the answer for an event that is not sent to Chatwoot, or whose object Chatwoot no longer has. It says
+// nothing about the link. Chatwoot itself never gives this answer.
 var notSent = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 
 // SendEvent sends one event to Chatwoot; see [puntuale.ChatwootCaller].

@@ -66,6 +66,7 @@ type answer struct {
 	status     int           // HTTP status; 0: there was no answer
 	text       string        // see [puntuale.Delivery].Answer
 	retryAfter time.Duration // how long the receiver requested to wait; 0: it requested nothing
+	noCall     bool          // the event needed no call
 }
 
 func (a *answer) taken() bool  { return a.status >= 200 && a.status <= 299 }
@@ -126,7 +127,7 @@ func (c *Caller) sendToChatwoot(ctx context.Context, t *puntuale.WebhookTarget, 
 		a.text = whyNone(ctx, err).Stored()
 		return
 	}
-	a.status, a.text = got.Status, cleaned([]byte(got.Text))
+	a.status, a.text, a.noCall = got.Status, cleaned([]byte(got.Text)), got.Status == http.StatusNoContent
 	if !a.taken() {
 		a.retryAfter = retryAfter(got.RetryAfter, now)
 	}

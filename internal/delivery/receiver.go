@@ -63,6 +63,7 @@ func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64
 		r.begun = slices.Delete(r.begun, i, i+1)
 	}
 	switch {
+	case a.noCall:
 	case a.taken():
 		r.failures, r.proven, r.resting = 0, true, time.Time{}
 		if r.average == 0 {

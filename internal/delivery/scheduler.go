@@ -198,7 +198,7 @@ func (l *scheduler) end(e *endedAttempt) {
 		}
 		l.cut(r, now)
 	}
-	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, ReceiverGone: a.isGone()}
+	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, ReceiverGone: a.isGone(), NoCall: a.noCall}
 	result.State, result.Next = ending(d.Attempts, a, now, cfg.Random())
 	cfg.Meter.Attempted(resultName(&result))
 	cfg.Logger.Debug("an event was attempted", "webhook", d.Webhook, "client_id", d.Client, "seq", d.Seq, "attempt", d.Attempts+1, "status", a.status, "took", a.took)

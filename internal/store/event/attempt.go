@@ -122,6 +122,7 @@ func (b *endedAttempts) judge(ctx context.Context, webhooks []webhookState) erro
 func (w *webhookState) took(d puntuale.DeliveryResult) {
 	w.receiverGone = d.ReceiverGone
 	switch {
+	case d.NoCall:
 	case d.State == puntuale.DeliveryDone:
 		w.changed = w.changed || !w.FailingFrom.IsZero() || d.At.Sub(w.LastSuccess) >= successEvery
 		w.FailingFrom = time.Time{}

@@ -154,6 +154,11 @@ func TestDisabled(t *testing.T) {
 					h.end(begin.Add(time.Duration(days)*24*time.Hour), puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Next: begin}, d)
 				}
 			},
+			"failing, while some events need no call": func(h *hooked, d puntuale.DueDelivery) {
+				h.end(begin, puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Next: begin}, d)
+				h.end(begin.Add(4*24*time.Hour), puntuale.DeliveryResult{State: puntuale.DeliveryDone, Status: 204, NoCall: true}, d)
+				h.end(begin.Add(5*24*time.Hour), puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Next: begin}, d)
+			},
 		} {
 			t.Run(name, func(t *testing.T) {
 				h := newHooked(t, w)
