@@ -36,7 +36,7 @@ func TestArchiveBegin(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
 	for _, args := range [][]string{
-		{"partner", "create", "--name", "A", "--email", "a@b", "--password", "x"},
+		{"partner", "create", "--name", "A", "--email", "a@b", "--password", "una frase lunga 42"},
 		{"archive", "begin", "--archive", "first"}, {"archive", "begin", "--archive", "second"},
 		{"archive", "check", "--archive", "first"}, {"archive", "list", "--archive", "second"},
 	} {

@@ -21,7 +21,7 @@ func TestBackup(t *testing.T) {
 	}
 	in := func(name string) string { return filepath.Join(term.dir, name) }
 	says(exitFailed, "nothing to back up", "backup", "--to", "b.zip")
-	key := field(t, says(exitDone, "", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x", "--json"), "api_key")
+	key := field(t, says(exitDone, "", "partner", "create", "--name", "A", "--email", "a@b", "--password", "una frase lunga 42", "--json"), "api_key")
 	if err := os.WriteFile(in("puntuale-data/puntuale.db.key"), []byte(strings.Repeat("k", 44)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 		if c.JSON {
 			return printJSON(p.stdout, createdPartner{id, key})
 		}
-		_, err = fmt.Fprintf(p.stdout, "Partner %d, %s.\n\n  %s\n\nThis is its key. It is valid at once and is not shown again.\n", id, c.Name, key)
+		_, err = fmt.Fprintf(p.stdout, "Partner %d, %s.\n\n  %s\n\nThis is its key. It is valid at once and is not shown again.\n\nPeople sign in as %s at the server's address, such as http://localhost:8080/login.\n", id, c.Name, key, c.Email)
 		return err
 	})
 }

@@ -35,7 +35,7 @@ func TestPartnerCreateRefuses(t *testing.T) {
 func TestSecondPartner(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
-	create := []string{"partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "x", "--json"}
+	create := []string{"partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga 42", "--json"}
 	code, out, said := term.runs("", create...)
 	if code != exitDone || !strings.HasPrefix(out, `{"id":1,"api_key":"pk_`) {
 		t.Fatalf("exit code %d, %s %s", code, out, said)
@@ -66,7 +66,7 @@ func TestKeyRotate(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(term.dir, "puntuale-data")); err == nil {
 		t.Error("it made one")
 	}
-	_, out, _ := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x", "--json")
+	_, out, _ := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "una frase lunga 42", "--json")
 	key := field(t, out, "api_key")
 	if code, _, said := term.runs("", "key", "rotate", key); code != exitUsage || strings.Contains(said, key[3:]) {
 		t.Errorf("as an argument: exit code %d, %s", code, said)
@@ -83,7 +83,7 @@ func TestKeyRotate(t *testing.T) {
 func TestPartnerPassword(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
-	create := []string{"partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "x", "--json"}
+	create := []string{"partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga 42", "--json"}
 	if code, _, said := term.runs("", create...); code != exitDone {
 		t.Fatal(said)
 	}

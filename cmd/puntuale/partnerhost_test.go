@@ -17,7 +17,7 @@ func TestPartnerHost(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
 	for _, name := range []string{"Agenzia Rossi", "Agenzia Verdi"} {
-		if code, _, said := term.runs("", "partner", "create", "--name", name, "--email", "a@example.com", "--password", "x", "--another"); code != exitDone {
+		if code, _, said := term.runs("", "partner", "create", "--name", name, "--email", "a@example.com", "--password", "una frase lunga 42", "--another"); code != exitDone {
 			t.Fatal(said)
 		}
 	}

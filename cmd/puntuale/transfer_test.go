@@ -30,7 +30,7 @@ func TestMoving(t *testing.T) {
 			t.Errorf("puntuale %v made a folder", args)
 		}
 	}
-	key := field(t, says(exitDone, "", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x", "--json"), "api_key")
+	key := field(t, says(exitDone, "", "partner", "create", "--name", "A", "--email", "a@b", "--password", "una frase lunga 42", "--json"), "api_key")
 
 	says(exitDone, "Exported", "export", "--to", "a.gz")
 	if info, err := os.Stat(filepath.Join(term.dir, "a.gz")); err != nil || info.Mode().Perm() != 0o600 {
@@ -48,7 +48,7 @@ func TestMoving(t *testing.T) {
 
 	file := says(exitDone, "No server starts", "export", "--to", "-", "--final")
 	says(exitFailed, "exported for good", "serve", "--addr", "127.0.0.1:0")
-	says(exitFailed, "command reopen gives", "partner", "create", "--name", "B", "--email", "b@b", "--password", "x")
+	says(exitFailed, "command reopen gives", "partner", "create", "--name", "B", "--email", "b@b", "--password", "una frase lunga 42")
 	if code, _, said := term.runs(file, "import", "--from", "-", "--data", "moved"); code != exitDone {
 		t.Errorf("from standard input: exit code %d, %s", code, said)
 	}
@@ -57,7 +57,7 @@ func TestMoving(t *testing.T) {
 	}
 	says(exitDone, "may start again", "reopen")
 	says(exitDone, "was not exported for good", "reopen")
-	says(exitDone, "", "partner", "create", "--name", "B", "--email", "b@b", "--password", "x")
+	says(exitDone, "", "partner", "create", "--name", "B", "--email", "b@b", "--password", "una frase lunga 42")
 	if rest, err := filepath.Glob(filepath.Join(term.dir, ".*")); err != nil || len(rest) > 0 {
 		t.Errorf("left behind: %v, %v", rest, err)
 	}
@@ -67,7 +67,7 @@ func TestMoving(t *testing.T) {
 func TestExportFails(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
-	if code, _, said := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x"); code != exitDone {
+	if code, _, said := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "una frase lunga 42"); code != exitDone {
 		t.Fatal(said)
 	}
 	term.stdout = full{}
@@ -85,7 +85,7 @@ func TestExportFails(t *testing.T) {
 func TestExportAfterAKilledOne(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
-	if code, _, said := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x"); code != exitDone {
+	if code, _, said := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "una frase lunga 42"); code != exitDone {
 		t.Fatal(said)
 	}
 	left := map[string]bool{".a.gz.unfinished-1": false, ".a.gz.unfinished-2": true, ".a.gz.unfinished-3": true, ".b.gz.unfinished-1": true, ".a.gz.1": true}

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, clock: db.Clock}
 	desk := control.New(control.Config{Tenants: st, Devices: st, Maintenance: st, Clock: db.Clock, Sandbox: true, Vault: vault})
 	accounts := account.New(account.Config{Control: desk, Tenants: st, Partners: st, Clock: db.Clock, Sandbox: true, Vault: vault})
-	_, key, err := accounts.CreatePartner(t.Context(), account.NewPartner{Name: "A", Email: "a@example.com", Password: "x"})
+	_, key, err := accounts.CreatePartner(t.Context(), account.NewPartner{Name: "A", Email: "a@example.com", Password: "una frase lunga 42"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestEveryKeyOnEveryOperation(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		own, expired, suspended := newTenant(s, "own@x", "+393330000001"), newTenant(s, "expired@x", "+393330000002"), newTenant(s, "suspended@x", "+393330000003")
-		_, rival, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Rivale", Email: "r@x", Password: "x"})
+		_, rival, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Rivale", Email: "r@x", Password: "una frase lunga 42"})
 		if err != nil {
 			t.Fatal(err)
 		}

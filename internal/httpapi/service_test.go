@@ -118,7 +118,7 @@ func newService(t *testing.T, o options) *service {
 	s.rules = automation.New(automation.Config{Control: s.control, Tenants: operator, Hooks: opened, Vault: vault, Clock: s.clock})
 	s.owner = newOwner(t, opened, db, s.clock, vault, s.control.Answered)
 	var err error
-	_, s.partner, err = s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
+	_, s.partner, err = s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "una frase lunga 42"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -347,7 +347,7 @@ func TestKeysAndTenants(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
 		own, other := newTenant(s, "own@x", "+393330000001"), newTenant(s, "other@x", "+393331234567")
-		_, rival, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Rivale", Email: "r@x", Password: "x"})
+		_, rival, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Rivale", Email: "r@x", Password: "una frase lunga 42"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func TestUploadsAtTheSameTime(t *testing.T) {
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		clients := []string{s.newClient("first@x", "full"), s.newClient("second@x", "full"), s.newClient("third@x", "full")}
 		for n := range 2 {
-			_, partner, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "x"})
+			_, partner, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "una frase lunga 42"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -58,9 +58,7 @@ func (r NewPartner) check() error {
 	if strings.TrimSpace(r.Email) != "" && !hasAt(r.Email) {
 		f.Add("email", puntuale.FaultNotEmail, r.Email)
 	}
-	if r.Password == "" {
-		f.Add("password", puntuale.FaultRequired, nil)
-	}
+	checkPassword(&f, "password", r.Password, r.Name, r.Email)
 	return f.Err()
 }
 

@@ -30,11 +30,14 @@ func testPartners(t *testing.T, c *account.Accounts) {
 	ctx := t.Context()
 	seen := map[puntuale.PartnerID]bool{}
 	for range 3 { // partners may have the same name, but each gets its own slug
-		id, key, err := c.CreatePartner(ctx, account.NewPartner{Name: "Agenzia Città & Co.", Email: "info@x", Password: "p"})
+		id, key, err := c.CreatePartner(ctx, account.NewPartner{Name: "Agenzia Città & Co.", Email: "info@x", Password: "una frase lunga 42"})
 		if err != nil || seen[id] || !strings.HasPrefix(key, "pk_") {
 			t.Fatal(id, key, err)
 		}
 		seen[id] = true
+	}
+	if _, _, err := c.CreatePartner(ctx, account.NewPartner{Name: "Agenzia", Email: "info@x", Password: "short"}); puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		t.Errorf("a password that sign-in would refuse later: %v", err)
 	}
 	_, _, err := c.CreatePartner(ctx, account.NewPartner{Name: " ", Email: "x"})
 	e, ok := err.(*puntuale.Error) //nolint:errorlint // not wrapped
@@ -45,7 +48,7 @@ func testPartners(t *testing.T, c *account.Accounts) {
 
 func testRotation(t *testing.T, c *account.Accounts, keys *control.Control, db *storetest.Database) {
 	ctx := t.Context()
-	_, old, err := c.CreatePartner(ctx, account.NewPartner{Name: "Altra", Email: "a@x", Password: "p"})
+	_, old, err := c.CreatePartner(ctx, account.NewPartner{Name: "Altra", Email: "a@x", Password: "una frase lunga 42"})
 	if err != nil {
 		t.Fatal(err)
 	}
