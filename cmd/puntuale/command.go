@@ -10,6 +10,7 @@ import (
 )
 
 // commands is the command line. A field with the tag "local" is a flag of one command, and not a setting.
+// With the value "env", the environment may set it, but not the file of settings.
 type commands struct {
 	Demo     demoCommand     `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
 	Serve    serveCommand    `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`

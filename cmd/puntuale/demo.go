@@ -21,7 +21,7 @@ import (
 // curl line to paste. After that the server keeps running. The demo reads neither the environment nor a configuration
 // file, so that it can never open real data.
 type demoCommand struct {
-	Addr     string     `local:"" placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. When the default is taken, a free port is found."`
+	Addr     string     `local:"env" placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. When the default is taken, a free port is found."`
 	Data     string     `local:"" placeholder:"FOLDER" default:"puntuale-demo" help:"The demo's own folder, made anew each time."`
 	LogLevel slog.Level `local:"" placeholder:"LEVEL" default:"warn" help:"The lowest level that the program logs: debug, info, warn or error."`
 }

@@ -54,16 +54,16 @@ func TestDemoFolder(t *testing.T) {
 	}
 }
 
-// TestDemoIgnoresConfiguration: a demo must never open real data.
+// TestDemoIgnoresConfiguration: a demo must never open real data. Only its address comes from the environment.
 func TestDemoIgnoresConfiguration(t *testing.T) {
 	t.Parallel()
-	term := newConsole(t, map[string]string{"PUNTUALE_ADDR": "nowhere", "PUNTUALE_DATA": "real", "PUNTUALE_DATABASE": "postgres://real/real"})
+	term := newConsole(t, map[string]string{"PUNTUALE_ADDR": "127.0.0.1:9999", "PUNTUALE_DATA": "real", "PUNTUALE_DATABASE": "postgres://real/real"})
 	term.file(t, "puntuale.toml", "this is no TOML")
 	chosen, err := term.parse([]string{"demo"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := chosen.(*demoCommand); c.Addr != demoAddr || c.Data != "puntuale-demo" {
+	if c := chosen.(*demoCommand); c.Addr != "127.0.0.1:9999" || c.Data != "puntuale-demo" {
 		t.Errorf("%+v", c)
 	}
 	if code := term.run(context.Background(), []string{"demo", "--addr", "nowhere"}); code != exitUsage {

@@ -70,7 +70,7 @@ func (s *sources) text(flag *kong.Flag) (text, from string) {
 	if text, ok := s.line[flag.Name]; ok {
 		return text, fromLine
 	}
-	if text, ok := s.lookupEnv(envName(flag.Name)); ok && !local(flag) {
+	if text, ok := s.lookupEnv(envName(flag.Name)); ok && (!local(flag) || flag.Tag.Get("local") == "env") {
 		return text, envName(flag.Name)
 	}
 	if text, ok := s.values[flag.Name]; ok && !local(flag) {
