@@ -27,7 +27,7 @@ import (
 //	need     an absent member is a fault
 //	given    an absent member is a fault, and null is a value
 //	capped   if a list has more than maxItems entries, they are not read, because control refuses their number
-//	-        the member is only documented
+//	-        the member is only documented; not for a body with a [closedCheck]
 //
 // A blank field whose type is a [bodyCheck] makes this check in its place.
 type bodyMember struct {
