@@ -28,8 +28,8 @@ func registerAccounts(a *api) {
 		summary: "Get a client's snapshot", refusals: missing}, clientSnapshot)
 	partner(a, operation{id: "listClients", method: http.MethodGet, path: "/api/clients", strict: true,
 		summary: "List the clients, by id"}, listClients)
-	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, prevents: true, body: changeBody{}, closed: true, versioned: true,
-		summary: "Change a client; what is absent stays", refusals: changes(http.StatusNotFound)}, changeClient)
+	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, prevents: true, body: changeBody{}, versioned: true,
+		summary: "Change a client; what is absent stays", refusals: changes(http.StatusNotFound)}, withBody(changeClient))
 	partner(a, operation{id: "deleteClient", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a client for good: pending messages are cancelled, keys are revoked", refusals: missing}, deleteClient)
 }
@@ -82,7 +82,7 @@ func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fau
 	if err != nil {
 		return "", nil, nil, err
 	}
-	ids = body.needIDs("client_ids")
+	body.read("client_ids", "id,need", &ids)
 	if inQuery {
 		body.refuse("client_ids", faultCallInQueryToo, nil)
 	}
@@ -169,37 +169,48 @@ func listedOf(c puntuale.Client) listedClient {
 // changeBody documents the body of a client's change. Null means "none" if the value may be missing. Otherwise null
 // means the same as leaving the member out.
 type changeBody struct {
-	Cap        *int64   `json:"daily_api_cap,omitempty" nullable:"true" minimum:"0" doc:"Calls a day; null: none is refused"`
-	Credits    credits  `json:"credits,omitzero" doc:"An integer, or Illimitati"`
-	CreditsAdd *int64   `json:"credits_add,omitempty" doc:"Added to the credits; may be negative"`
-	Profile    string   `json:"profile,omitempty" enum:"Account gratuito,Fase di Test,Subscription Mensile,Subscription Annuale"`
-	Refill     string   `json:"refill_period,omitempty" enum:"Nessuno,Mensile,Annuale" doc:"Counted from the day of creation"`
-	RefillTo   *int64   `json:"refill_to,omitempty" minimum:"0" doc:"Credits after a refill; else 2000 for a baby account, those set last for another"`
-	Expires    *string  `json:"expiration_date,omitempty" nullable:"true" format:"date" doc:"Last day of service; null: it does not expire"`
-	Features   []string `json:"active_features,omitempty" maxItems:"100"`
-	Name       string   `json:"name,omitempty" minLength:"1" maxLength:"200"`
-	Phone      string   `json:"phone,omitempty" minLength:"1" maxLength:"200" doc:"A number is taken too"`
-	Timezone   string   `json:"timezone,omitempty" doc:"IANA name"`
-	Region     string   `json:"region,omitempty" pattern:"^[A-Za-z]{2}$" doc:"Country that numbers written without one are taken to be of"`
-	Holidays   []string `json:"holidays,omitempty" maxItems:"1000" doc:"Own holidays, YYYY-MM-DD, besides the national ones"`
-	Suspended  *bool    `json:"suspended,omitempty" doc:"true: every call of the client is refused, and what is due waits"`
+	Profile    *string                `json:"profile,omitempty" enum:"Account gratuito,Fase di Test,Subscription Mensile,Subscription Annuale"`
+	Refill     *string                `json:"refill_period,omitempty" enum:"Nessuno,Mensile,Annuale" doc:"Counted from the day of creation"`
+	Name       *string                `json:"name,omitempty" minLength:"1" maxLength:"200"`
+	Timezone   *string                `json:"timezone,omitempty" doc:"IANA name"`
+	Region     *string                `json:"region,omitempty" pattern:"^[A-Za-z]{2}$" doc:"Country that numbers written without one are taken to be of"`
+	Features   *[]string              `json:"active_features,omitempty" read:"strings" maxItems:"100"`
+	Holidays   *[]string              `json:"holidays,omitempty" read:"strings" maxItems:"1000" doc:"Own holidays, YYYY-MM-DD, besides the national ones"`
+	CreditsAdd *int64                 `json:"credits_add,omitempty" doc:"Added to the credits; may be negative"`
+	RefillTo   *int64                 `json:"refill_to,omitempty" minimum:"0" doc:"Credits after a refill; else 2000 for a baby account, those set last for another"`
+	Expires    nullableMember[string] `json:"expiration_date,omitzero" nullable:"true" format:"date" doc:"Last day of service; null: it does not expire"`
+	Phone      *string                `json:"phone,omitempty" read:"phone" minLength:"1" maxLength:"200" doc:"A number is taken too"`
+	Suspended  *bool                  `json:"suspended,omitempty" doc:"true: every call of the client is refused, and what is due waits"`
+	Cap        nullableMember[int64]  `json:"daily_api_cap,omitzero" nullable:"true" minimum:"0" doc:"Calls a day; null: none is refused"`
+	_          dayCheck
+	Credits    credits     `json:"credits,omitzero" doc:"An integer, or Illimitati"`
+	Quotas     *quotasBody `json:"quotas,omitempty" doc:"How many of each the client may have; what is left out stays as it is, and a client that has more keeps them"`
 
 	settingsBody
+	_ closedCheck
+}
 
-	Quotas *quotasBody `json:"quotas,omitempty" doc:"How many of each the client may have; what is left out stays as it is, and a client that has more keeps them"`
+// dayCheck adds a fault if a client's last day is an empty text.
+type dayCheck struct{}
+
+func (dayCheck) check(o *object, to any) {
+	if day := to.(*changeBody).Expires.To; day != nil && *day == "" {
+		o.refuse("expiration_date", faultNotDayOrNull, "")
+	}
 }
 
 // quotasBody documents a client's limits. Null means the default limit.
 type quotasBody struct {
-	Sessions  *int64 `json:"sessions,omitempty" nullable:"true" minimum:"0" maximum:"10000" doc:"10 by default"`
-	Sequences *int64 `json:"sequences,omitempty" nullable:"true" minimum:"0" maximum:"100000" doc:"1000 by default"`
-	Templates *int64 `json:"templates,omitempty" nullable:"true" minimum:"0" maximum:"100000" doc:"1000 by default"`
-	Users     *int64 `json:"users,omitempty" nullable:"true" minimum:"0" maximum:"200" doc:"Of its dashboard; 50 by default"`
-	Keys      *int64 `json:"keys,omitempty" nullable:"true" minimum:"0" maximum:"200" doc:"API keys that were not replaced; 20 by default"`
+	Sessions  nullableMember[int64] `json:"sessions,omitzero" nullable:"true" minimum:"0" maximum:"10000" doc:"10 by default"`
+	Sequences nullableMember[int64] `json:"sequences,omitzero" nullable:"true" minimum:"0" maximum:"100000" doc:"1000 by default"`
+	Templates nullableMember[int64] `json:"templates,omitzero" nullable:"true" minimum:"0" maximum:"100000" doc:"1000 by default"`
+	Users     nullableMember[int64] `json:"users,omitzero" nullable:"true" minimum:"0" maximum:"200" doc:"Of its dashboard; 50 by default"`
+	Keys      nullableMember[int64] `json:"keys,omitzero" nullable:"true" minimum:"0" maximum:"200" doc:"API keys that were not replaced; 20 by default"`
+	_         closedCheck
 }
 
-// credits documents the two JSON forms of a number of credits. The type holds no data.
-type credits struct{}
+// credits is a number of credits in its two JSON forms. To is nil for unlimited credits.
+type credits puntuale.Change[*int64]
 
 // Schema describes both forms to huma: a whole number, or the text for unlimited credits.
 func (credits) Schema(huma.Registry) *huma.Schema {
@@ -208,18 +219,21 @@ func (credits) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-func changeClient(ctx context.Context, p *account.Partner, in *call, q *changeInput) (account.Snapshot, error) {
-	body, err := in.object()
-	if err != nil {
-		return account.Snapshot{}, err
+func (c *credits) readJSON(o *object, name string, raw json.RawMessage) {
+	if raw[0] != '"' {
+		c.Set = true
+		o.read(name, "", &c.To)
+	} else if text := unquote(raw); text == puntuale.UnlimitedCredits {
+		c.Set = true
+	} else {
+		o.refuse(name, faultClientBadCredits, text)
 	}
-	requested := readChange(body)
-	body.refuseUndocumented(changeBody{})
-	if err := body.err(); err != nil {
-		return account.Snapshot{}, err
-	}
+}
+
+func changeClient(ctx context.Context, p *account.Partner, in *call, q *changeInput, body *changeBody) (account.Snapshot, error) {
 	known, faults := in.knownVersions()
-	requested.Known, requested.Faults = known, append(*body.refused, faults...)
+	requested := body.requested()
+	requested.Known, requested.Faults = known, append(in.refused, faults...)
 	changed, err := p.ChangeClient(ctx, q.ID, requested)
 	if err != nil {
 		return account.Snapshot{}, err
@@ -228,87 +242,32 @@ func changeClient(ctx context.Context, p *account.Partner, in *call, q *changeIn
 	return account.SnapshotOf(changed), nil
 }
 
-// readChange reads the changes that a partner makes to a client.
-func readChange(o *object) account.ClientChange {
+func (b *changeBody) requested() account.ClientChange {
 	r := account.ClientChange{
-		Profile: textChange(o, "profile"), Refill: textChange(o, "refill_period"), Name: textChange(o, "name"),
-		Zone: textChange(o, "timezone"), Region: textChange(o, "region"), Features: textsChange(o, "active_features"),
-		Closed: textsChange(o, "holidays"), CreditsAdd: wholeChange(o, "credits_add"), RefillTo: wholeChange(o, "refill_to"),
-		Expires: textChange(o, "expiration_date"),
+		Name: changeTo(b.Name), Phone: changeTo(b.Phone), Profile: changeTo(b.Profile), Refill: changeTo(b.Refill), RefillTo: changeTo(b.RefillTo),
+		Zone: changeTo(b.Timezone), Region: changeTo(b.Region), Expires: changeTo(b.Expires.orEmpty()), Closed: changeTo(b.Holidays), Features: changeTo(b.Features),
+		Cap: puntuale.Change[*int64](b.Cap), Credits: puntuale.Change[*int64](b.Credits), CreditsAdd: changeTo(b.CreditsAdd), Suspended: changeTo(b.Suspended),
+		Settings: b.patch(),
 	}
-	if phone := o.phone("phone"); o.has("phone") {
-		r.Phone = puntuale.Change[string]{Set: true, To: phone}
-	}
-	if flag := o.flag("suspended"); flag != nil {
-		r.Suspended = puntuale.Change[bool]{Set: true, To: *flag}
-	}
-	if n := wholeChange(o, "daily_api_cap"); n.Set || o.null("daily_api_cap") {
-		r.Cap = puntuale.Change[*int64]{Set: true}
-		if n.Set {
-			r.Cap.To = &n.To
+	if q := b.Quotas; q != nil {
+		r.Quotas = map[puntuale.Quota]*int64{}
+		for name, limit := range map[puntuale.Quota]nullableMember[int64]{
+			puntuale.QuotaSessions: q.Sessions, puntuale.QuotaSequences: q.Sequences, puntuale.QuotaTemplates: q.Templates, puntuale.QuotaUsers: q.Users, puntuale.QuotaKeys: q.Keys,
+		} {
+			if limit.Set {
+				r.Quotas[name] = limit.To
+			}
 		}
 	}
-	if o.null("expiration_date") {
-		r.Expires.Set = true
-	} else if r.Expires.Set && r.Expires.To == "" {
-		o.refuse("expiration_date", faultNotDayOrNull, "")
-	}
-	r.Credits, r.Quotas, r.Settings = creditsChange(o), quotasChange(o), readSettings(o)
 	return r
 }
 
-func quotasChange(o *object) map[puntuale.Quota]*int64 {
-	inner := o.object("quotas")
-	if inner == nil {
-		return nil
-	}
-	changes := map[puntuale.Quota]*int64{}
-	for _, q := range puntuale.AllQuotas {
-		if n := wholeChange(inner, string(q)); n.Set {
-			changes[q] = &n.To
-		} else if inner.null(string(q)) {
-			changes[q] = nil
-		}
-	}
-	inner.refuseUndocumented(quotasBody{})
-	return changes
-}
-
-func creditsChange(o *object) (c puntuale.Change[*int64]) {
-	raw, ok := o.member("credits")
-	switch {
-	case !ok:
-	case raw[0] != '"':
-		n := wholeChange(o, "credits")
-		c = puntuale.Change[*int64]{Set: true, To: &n.To}
-	default:
-		c.Set = true
-		if text := unquote(raw); text != puntuale.UnlimitedCredits {
-			o.refuse("credits", faultClientBadCredits, text)
-			c.Set = false
-		}
+// changeTo returns the change to a value, or no change for nil.
+func changeTo[T any](value *T) (c puntuale.Change[T]) {
+	if value != nil {
+		c = puntuale.Change[T]{Set: true, To: *value}
 	}
 	return c
-}
-
-func textChange(o *object, name string) puntuale.Change[string] {
-	return puntuale.Change[string]{Set: o.has(name), To: o.text(name)}
-}
-
-func wholeChange(o *object, name string) puntuale.Change[int64] {
-	return puntuale.Change[int64]{Set: o.has(name), To: o.whole64(name)}
-}
-
-func textsChange(o *object, name string) puntuale.Change[[]string] {
-	raws := o.list(name)
-	texts := each(raws, func(raw json.RawMessage) string {
-		if raw[0] != '"' {
-			o.addFault(name, faultCallMustBeStrings)
-			return ""
-		}
-		return unquote(raw)
-	})
-	return puntuale.Change[[]string]{Set: raws != nil, To: texts}
 }
 
 func deleteClient(ctx context.Context, p *account.Partner, _ *call, in *oneInput) (messageAnswer, error) {

@@ -72,6 +72,9 @@ func init() {
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, webhooks: cfg.Webhooks, automations: cfg.Automations, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
+	for of, form := range jsonForms {
+		a.OpenAPI().Components.Schemas.RegisterTypeAlias(of, form)
+	}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)

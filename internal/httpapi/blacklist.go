@@ -19,20 +19,20 @@ func registerBlacklist(a *api) {
 	client(a, operation{id: "listBlacklist", method: http.MethodGet, path: "/api/blacklist", strict: true,
 		summary: "List the blacklist, by the order of addition"}, listBlacklist)
 	clientOnce(a, operation{id: "addToBlacklist", method: http.MethodPost, path: "/api/blacklist", prevents: true, body: blacklistBody{},
-		summary: "Add a number to the blacklist; adding twice changes nothing", refusals: []int{http.StatusConflict}}, addBlacklisted)
+		summary: "Add a number to the blacklist; adding twice changes nothing", refusals: []int{http.StatusConflict}}, withBody(addBlacklisted))
 	client(a, operation{id: "removeFromBlacklist", method: http.MethodDelete, path: "/api/blacklist/remove", body: unlistBody{},
-		summary: "Remove a number from the blacklist; what it kept back is not sent"}, removeBlacklisted)
+		summary: "Remove a number from the blacklist; what it kept back is not sent"}, withBody(removeBlacklisted))
 }
 
 // blacklistBody documents the body of the call that adds to the blacklist.
 type blacklistBody struct {
-	Phone  string `json:"phone" doc:"A number is taken too"`
+	Phone  string `json:"phone" read:"phone" doc:"A number is taken too"`
 	Reason string `json:"reason,omitempty" maxLength:"200"`
 }
 
 // unlistBody documents the body of the call that removes from the blacklist.
 type unlistBody struct {
-	Phone string `json:"phone" doc:"A number is taken too"`
+	Phone string `json:"phone" read:"phone" doc:"A number is taken too"`
 }
 
 type blacklistEntry struct {
@@ -63,16 +63,8 @@ func listBlacklist(ctx context.Context, c *control.Client, in *call, p *ListInpu
 	return blacklistAnswer{entries, textOrNull(next)}, nil
 }
 
-func addBlacklisted(ctx context.Context, c *control.Client, in *call, p *OnceInput) (blacklistedAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return blacklistedAnswer{}, err
-	}
-	phone, reason := body.phone("phone"), body.text("reason")
-	if err := body.err(); err != nil {
-		return blacklistedAnswer{}, err
-	}
-	added, err := c.AddBlacklisted(ctx, phone, reason, once(in, p, blacklistedOf), *body.refused...)
+func addBlacklisted(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *blacklistBody) (blacklistedAnswer, error) {
+	added, err := c.AddBlacklisted(ctx, body.Phone, body.Reason, once(in, p, blacklistedOf), in.refused...)
 	if err != nil {
 		return blacklistedAnswer{}, err
 	}
@@ -83,16 +75,8 @@ func blacklistedOf(e puntuale.BlacklistEntry) blacklistedAnswer {
 	return blacklistedAnswer{saysAdded, e.Phone}
 }
 
-func removeBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{}) (messageAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return messageAnswer{}, err
-	}
-	phone := body.phone("phone")
-	if err := body.err(); err != nil {
-		return messageAnswer{}, err
-	}
-	found, err := c.RemoveBlacklisted(ctx, phone, *body.refused...)
+func removeBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{}, body *unlistBody) (messageAnswer, error) {
+	found, err := c.RemoveBlacklisted(ctx, body.Phone, in.refused...)
 	if err != nil {
 		return messageAnswer{}, err
 	}

@@ -35,6 +35,7 @@ type call struct {
 	body    []byte           // without byte order mark; nil: the request had no body
 	query   url.Values       // the query, as [api.edge] rewrote it
 	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and parameters with two different values
+	refused []puntuale.Fault // faults of the body's members that can be read but are not allowed, after the body was decoded
 	header  http.Header      // the header of the answer
 	match   []string         // the request's header If-Match, unchanged
 	file    io.Reader        // the body of an upload
@@ -49,9 +50,6 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // object reads the body as a JSON object. Codes: unreadable.
 func (c *call) object() (*object, error) { return readObject(c.body, httpkit.MaxValues) }
-
-// list reads the body as object does, but allows listValues values, because the body may contain a list of recipients.
-func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 
 // unhurried prepares a call that reads or writes very much data. It gives the call's seat back to the gate. In the
 // returned context, the admission deadline never passes.

@@ -45,7 +45,7 @@ func registerCampaigns(a *api) {
 	client(a, operation{id: "listRecipients", method: http.MethodGet, path: one + "/recipients", strict: true,
 		summary: "List the campaign's recipients, by their place", refusals: []int{http.StatusNotFound}}, listRecipients)
 	client(a, operation{id: "mapRecipients", method: http.MethodPost, path: one + "/columns", body: columnsBody{},
-		summary: "Change which column of the list is which field", refusals: known}, mapRecipients)
+		summary: "Change which column of the list is which field", refusals: known}, withBody(mapRecipients))
 	client(a, operation{id: "checkCampaign", method: http.MethodPost, path: one + "/check",
 		summary: "Look at every recipient, and show what a start would send. Without a digest the check goes on: ask again", refusals: known}, checkCampaign)
 	refused := operation{id: "listRefused", method: http.MethodGet, path: one + "/refused", strict: true,
@@ -53,7 +53,7 @@ func registerCampaigns(a *api) {
 	client(a, refused, a.listRefused)
 	documentCSV(a, refused)
 	client(a, operation{id: "startCampaign", method: http.MethodPost, path: one + "/start", creates: createsAlways, body: digestBody{},
-		summary: "Start what the check with this digest showed, and count one call. Anything changed since is a conflict, which shows the new check; a repeat counts nothing", refusals: known}, startCampaign)
+		summary: "Start what the check with this digest showed, and count one call. Anything changed since is a conflict, which shows the new check; a repeat counts nothing", refusals: known}, withBody(startCampaign))
 	for _, verb := range []struct {
 		id, path, summary string
 		prevents          bool
@@ -75,27 +75,29 @@ func registerCampaigns(a *api) {
 
 // campaignBody documents the body of a campaign.
 type campaignBody struct {
-	Name       string              `json:"name" minLength:"1" maxLength:"200"`
-	Purpose    string              `json:"purpose,omitempty" enum:"marketing,service"`
-	Reference  string              `json:"reference,omitempty" maxLength:"255" doc:"Your own name of the campaign. Details, lists and events of its messages show it"`
-	Sequence   *string             `json:"sequence,omitempty" doc:"ID of the sequence to start. Else content or template"`
-	Content    *campaignContent    `json:"content,omitempty" doc:"One message"`
-	Template   string              `json:"template,omitempty" doc:"Name of a template: one message"`
-	Session    *string             `json:"id_sessione,omitempty" doc:"The session that sends; else the sequence's, else the default one"`
-	Fields     map[string]string   `json:"fields,omitempty" doc:"The same for every recipient; a recipient's own go first"`
-	Pace       *campaignPace       `json:"pace,omitempty"`
-	Window     *window             `json:"window,omitempty" doc:"When recipients have their moment; the rest waits for the next opening"`
-	StartAt    string              `json:"start_at,omitempty" doc:"The first recipient's moment, such as 2026-11-20T10:30; else at once"`
-	IfRunning  string              `json:"if_running,omitempty" enum:"allow,skip,restart,reject" doc:"For recipients for whom the sequence runs; else the sequence's own setting"`
-	Canary     *int                `json:"canary,omitempty" minimum:"0" maximum:"2000" doc:"So many recipients go first; the campaign pauses if more than a third of their messages fail. 20 without it"`
-	Timezone   string              `json:"timezone,omitempty" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
-	Recipients []map[string]string `json:"recipients,omitempty" maxItems:"10000" doc:"Each with its phone and its fields"`
-	From       *fromBody           `json:"from,omitempty" doc:"Contacts as recipients"`
+	Name       string           `json:"name" minLength:"1" maxLength:"200"`
+	Purpose    string           `json:"purpose,omitempty" enum:"marketing,service"`
+	Reference  string           `json:"reference,omitempty" read:"id" maxLength:"255" doc:"Your own name of the campaign. Details, lists and events of its messages show it"`
+	Sequence   string           `json:"sequence,omitempty" read:"id" doc:"ID of the sequence to start. Else content or template"`
+	Session    string           `json:"id_sessione,omitempty" read:"id" doc:"The session that sends; else the sequence's, else the default one"`
+	StartAt    string           `json:"start_at,omitempty" doc:"The first recipient's moment, such as 2026-11-20T10:30; else at once"`
+	IfRunning  string           `json:"if_running,omitempty" enum:"allow,skip,restart,reject" doc:"For recipients for whom the sequence runs; else the sequence's own setting"`
+	Timezone   string           `json:"timezone,omitempty" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
+	Canary     *int             `json:"canary,omitempty" minimum:"0" maximum:"2000" doc:"So many recipients go first; the campaign pauses if more than a third of their messages fail. 20 without it"`
+	Fields     recipientFields  `json:"fields,omitempty" doc:"The same for every recipient; a recipient's own go first"`
+	Template   string           `json:"template,omitempty" doc:"Name of a template: one message"`
+	Content    *campaignContent `json:"content,omitempty" doc:"One message"`
+	_          contentCheck
+	Pace       *campaignPace     `json:"pace,omitempty"`
+	Window     *puntuale.Window  `json:"window,omitempty" doc:"When recipients have their moment; the rest waits for the next opening"`
+	Recipients []recipientFields `json:"recipients,omitempty" maxItems:"10000" doc:"Each with its phone and its fields"`
+	From       *fromBody         `json:"from,omitempty" doc:"Contacts as recipients"`
 }
 
 // fromBody documents how a campaign chooses its recipients from the contacts.
 type fromBody struct {
 	Tags []string `json:"tags" minItems:"1" maxItems:"50" doc:"Contacts that have any of these tags"`
+	_    closedCheck
 }
 
 // campaignContent documents the content of one message.
@@ -109,12 +111,52 @@ type campaignContent struct {
 }
 
 type campaignPace struct {
-	PerMinute int `json:"per_minute" minimum:"1" maximum:"6000" doc:"Recipients a minute at most; the session's own pace holds besides"`
+	PerMinute pacedNumber `json:"per_minute" read:"need" minimum:"1" maximum:"6000" doc:"Recipients a minute at most; the session's own pace holds besides"`
+}
+
+// pacedNumber is at least 1. Any smaller number becomes -1, which control refuses together with all other faults.
+type pacedNumber int
+
+func (n *pacedNumber) readJSON(o *object, name string, _ json.RawMessage) {
+	if o.read(name, "", (*int)(n)); *n < 1 {
+		*n = -1
+	}
+}
+
+// contentCheck adds a fault if a campaign has both.
+type contentCheck struct{}
+
+func (contentCheck) check(o *object, to any) {
+	if b := to.(*campaignBody); b.Content != nil && b.Template != "" {
+		o.refuse("template", puntuale.FaultGoesWithout, nil, "content")
+	}
+}
+
+// recipientFields are the fields of a recipient, or of all. A number is taken as it is written, and null is no value.
+type recipientFields map[string]string
+
+func (f *recipientFields) readJSON(o *object, name string, raw json.RawMessage) {
+	fields := o.inner(name, raw)
+	*f = make(recipientFields, len(fields.members))
+	for _, name := range slices.Sorted(maps.Keys(fields.members)) {
+		var text string
+		switch raw := fields.members[name]; {
+		case raw[0] == 'n':
+			continue
+		case name == "phone":
+			fields.read(name, "phone", &text)
+		case isNumber(raw):
+			text = string(raw)
+		default:
+			fields.read(name, "", &text)
+		}
+		(*f)[name] = text
+	}
 }
 
 type recipientsBody struct {
-	Recipients []map[string]string `json:"recipients,omitempty" minItems:"1" maxItems:"10000" doc:"Each with its phone and its fields"`
-	From       *fromBody           `json:"from,omitempty" doc:"Contacts take the place of the campaign's recipients: with phone, nome and their fields"`
+	Recipients []recipientFields `json:"recipients,omitempty" minItems:"1" maxItems:"10000" doc:"Each with its phone and its fields"`
+	From       *fromBody         `json:"from,omitempty" doc:"Contacts take the place of the campaign's recipients: with phone, nome and their fields"`
 }
 
 type columnsBody struct {
@@ -302,81 +344,37 @@ func replaceCampaign(ctx context.Context, c *control.Client, in *call, p *oneInp
 
 // readCampaign reads the body of a campaign. Codes: unreadable.
 func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
-	body, err := in.list()
+	b, err := decode[campaignBody](in, listValues)
 	if err != nil {
 		return control.NewCampaign{}, nil, err
 	}
 	requested := control.NewCampaign{
-		Name: body.text("name"), Purpose: body.text("purpose"), Reference: body.id("reference"), Sequence: body.id("sequence"), Session: body.id("id_sessione"),
-		StartAt: body.text("start_at"), IfRunning: body.text("if_running"), Timezone: body.text("timezone"), Canary: body.wholeOrNil("canary"),
-		Fields: readFields(body.object("fields")),
+		Name: b.Name, Purpose: b.Purpose, Reference: b.Reference, Sequence: b.Sequence, Session: b.Session, StartAt: b.StartAt, IfRunning: b.IfRunning,
+		Timezone: b.Timezone, Canary: b.Canary, Fields: b.Fields, Window: b.Window, From: b.From.tags(), Faults: in.refused,
 	}
-	template := body.text("template")
-	content := body.object("content")
-	if content != nil || template != "" {
-		requested.Step = &puntuale.Step{Template: template}
-	}
-	if content != nil && template != "" {
-		body.refuse("template", puntuale.FaultGoesWithout, nil, "content")
-	}
-	if content != nil {
-		*requested.Step = puntuale.Step{
-			Text: content.text("text"), Media: content.text("media"), MediaName: content.text("media_name"),
-			Latitude: content.number("latitude"), Longitude: content.number("longitude"), OnUncertain: puntuale.OnUncertain(content.text("on_uncertain")),
+	if c := b.Content; c != nil {
+		requested.Step = &puntuale.Step{
+			Text: c.Text, Media: c.Media, MediaName: c.MediaName, Latitude: c.Latitude, Longitude: c.Longitude, OnUncertain: puntuale.OnUncertain(c.OnUncertain),
 		}
+	} else if b.Template != "" {
+		requested.Step = &puntuale.Step{Template: b.Template}
 	}
-	if pace := body.object("pace"); pace != nil && pace.need("per_minute") {
-		if requested.PerMinute = pace.wholeNumber("per_minute"); requested.PerMinute < 1 {
-			requested.PerMinute = -1 // control refuses -1, and reports it together with all other faults
-		}
+	if b.Pace != nil {
+		requested.PerMinute = int(b.Pace.PerMinute)
 	}
-	if w := body.object("window"); w != nil {
-		requested.Window = &puntuale.Window{Weekdays: w.wholes("weekdays"), From: w.text("from"), To: w.text("to"), Holidays: w.text("holidays")}
-	}
-	recipients := readRecipients(body)
-	requested.From = readFrom(body)
-	if err := body.err(); err != nil {
-		return requested, nil, err
-	}
-	requested.Faults = *body.refused
-	return requested, recipients, nil
+	return requested, recipientsOf(b.Recipients), nil
 }
 
-// readRecipients reads the recipients in a body. It also accepts JSON numbers where texts are expected.
-func readRecipients(body *object) []control.Recipient {
-	return each(body.objects("recipients"), func(o *object) control.Recipient { return readFields(o) })
+func recipientsOf(all []recipientFields) []control.Recipient {
+	return each(all, func(f recipientFields) control.Recipient { return control.Recipient(f) })
 }
 
-// readFrom reads the tags of the contacts that become recipients. It returns nil if the body has no member "from".
-func readFrom(body *object) []string {
-	from := body.object("from")
-	if from == nil {
+// tags returns the tags of the contacts that become recipients, or nil if the body has no member "from".
+func (f *fromBody) tags() []string {
+	if f == nil {
 		return nil
 	}
-	from.refuseUndocumented(fromBody{})
-	return append([]string{}, from.texts("tags")...)
-}
-
-func readFields(o *object) map[string]string {
-	if o == nil {
-		return nil
-	}
-	fields := make(map[string]string, len(o.members))
-	for _, name := range slices.Sorted(maps.Keys(o.members)) {
-		if o.null(name) {
-			continue
-		}
-		if name == "phone" {
-			fields[name] = o.phone(name)
-			continue
-		}
-		if raw := o.members[name]; len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
-			fields[name] = string(raw)
-			continue
-		}
-		fields[name] = o.text(name)
-	}
-	return fields
+	return append([]string{}, f.Tags...)
 }
 
 func uploadRecipients(ctx context.Context, c *control.Client, in *call, p *uploadInput) (listAnswer, error) {
@@ -385,36 +383,23 @@ func uploadRecipients(ctx context.Context, c *control.Client, in *call, p *uploa
 }
 
 func addRecipients(ctx context.Context, c *control.Client, in *call, p *oneInput) (listAnswer, error) {
-	body, err := in.list()
+	body, err := decode[recipientsBody](in, listValues)
 	if err != nil {
 		return listAnswer{}, err
 	}
-	recipients := readRecipients(body)
-	from := readFrom(body)
-	if err := body.err(); err != nil {
-		return listAnswer{}, err
-	}
-	if from != nil {
-		if len(recipients) > 0 {
-			body.refuse("from", puntuale.FaultGoesWithout, nil, "recipients")
+	if body.From != nil {
+		if len(body.Recipients) > 0 {
+			in.refused = append(in.refused, puntuale.Because(puntuale.FaultGoesWithout, "recipients").At("body.from", nil))
 		}
-		put, err := c.RecipientsFrom(in.unhurried(ctx), p.ID, from, *body.refused...)
+		put, err := c.RecipientsFrom(in.unhurried(ctx), p.ID, body.From.tags(), in.refused...)
 		return listOf(put), err
 	}
-	added, err := c.AddRecipients(ctx, p.ID, recipients)
+	added, err := c.AddRecipients(ctx, p.ID, recipientsOf(body.Recipients))
 	return listOf(added), err
 }
 
-func mapRecipients(ctx context.Context, c *control.Client, in *call, p *oneInput) (listAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return listAnswer{}, err
-	}
-	columns := body.text("columns")
-	if err := body.err(); err != nil {
-		return listAnswer{}, err
-	}
-	changed, err := c.MapRecipients(ctx, p.ID, columns)
+func mapRecipients(ctx context.Context, c *control.Client, _ *call, p *oneInput, body *columnsBody) (listAnswer, error) {
+	changed, err := c.MapRecipients(ctx, p.ID, body.Columns)
 	return listOf(changed), err
 }
 
@@ -448,17 +433,8 @@ func checkCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput)
 	return checkOf(check, creditsLeft(c)), nil
 }
 
-func startCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (startedCampaign, error) {
-	body, err := in.object()
-	if err != nil {
-		return startedCampaign{}, err
-	}
-	digest := body.text("digest")
-	body.need("digest")
-	if err := body.err(); err != nil {
-		return startedCampaign{}, err
-	}
-	started, usage, err := c.StartCampaign(ctx, p.ID, digest)
+func startCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput, body *digestBody) (startedCampaign, error) {
+	started, usage, err := c.StartCampaign(ctx, p.ID, body.Digest)
 	if changed, ok := errors.AsType[*control.Changed](err); ok {
 		refused := puntuale.Conflict(faultCampaignCheckAgain)
 		refused.Faults = []puntuale.Fault{{Location: "body.digest", Code: faultCampaignOtherDigest, Value: checkOf(changed.Check, creditsLeft(c))}}
@@ -471,20 +447,14 @@ func startCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 }
 
 func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (retriedAnswer, error) {
-	uncertain := false
+	body := &retryBody{}
 	if len(in.body) > 0 {
-		body, err := in.object()
-		if err != nil {
-			return retriedAnswer{}, err
-		}
-		if flag := body.flag("uncertain"); flag != nil {
-			uncertain = *flag
-		}
-		if err := body.err(); err != nil {
+		var err error
+		if body, err = decode[retryBody](in, httpkit.MaxValues); err != nil {
 			return retriedAnswer{}, err
 		}
 	}
-	retried, err := c.RetryCampaign(ctx, p.ID, uncertain)
+	retried, err := c.RetryCampaign(ctx, p.ID, body.Uncertain)
 	return retriedAnswer{retried}, err
 }
 
@@ -534,7 +504,7 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 		out.Session = new(c.Session.String())
 	}
 	if c.Draft.PerMinute > 0 {
-		out.Pace = &campaignPace{c.Draft.PerMinute}
+		out.Pace = &campaignPace{pacedNumber(c.Draft.PerMinute)}
 	}
 	return out
 }

@@ -15,11 +15,11 @@ func registerChatwoot(a *api) {
 	const one = "/api/sessions/{id}/chatwoot"
 	missing := []int{http.StatusNotFound}
 	links := func(c *control.Client) *webhook.Links { return a.webhooks.LinksOf(c) }
-	client(a, operation{id: "linkChatwoot", method: http.MethodPut, path: one, body: chatwootBody{}, closed: true,
+	client(a, operation{id: "linkChatwoot", method: http.MethodPut, path: one, body: chatwootBody{},
 		summary: "Hand the session's conversations over to an inbox of Chatwoot", refusals: []int{http.StatusNotFound, http.StatusConflict}},
-		func(ctx context.Context, c *control.Client, in *call, p *oneInput) (ChatwootAnswer, error) {
-			return linkChatwoot(ctx, links(c), in, p)
-		})
+		withBody(func(ctx context.Context, c *control.Client, in *call, p *oneInput, body *chatwootBody) (ChatwootAnswer, error) {
+			return linkChatwoot(ctx, links(c), in, p, body)
+		}))
 	client(a, operation{id: "getChatwoot", method: http.MethodGet, path: one, summary: "Read the session's link to Chatwoot", refusals: missing},
 		func(ctx context.Context, c *control.Client, _ *call, p *oneInput) (ChatwootAnswer, error) {
 			l, err := links(c).Read(ctx, p.ID)
@@ -39,8 +39,9 @@ func registerChatwoot(a *api) {
 type chatwootBody struct {
 	BaseURL string `json:"base_url" format:"uri" maxLength:"2048" doc:"Of the server, such as https://app.chatwoot.com"`
 	Token   string `json:"api_access_token" maxLength:"512" doc:"Of an administrator; stored sealed, never shown"`
-	Account string `json:"account_id" doc:"The account's number, as in the addresses of Chatwoot's pages"`
-	Inbox   string `json:"inbox_id,omitempty" doc:"An inbox of the channel API; without it, one is made"`
+	Account string `json:"account_id" read:"id" doc:"The account's number, as in the addresses of Chatwoot's pages"`
+	Inbox   string `json:"inbox_id,omitempty" read:"id" doc:"An inbox of the channel API; without it, one is made"`
+	_       closedCheck
 }
 
 // ChatwootAnswer is a session's link to Chatwoot.
@@ -67,17 +68,8 @@ func chatwootOf(l puntuale.ChatwootLink) ChatwootAnswer {
 }
 
 // linkChatwoot has no seat while it waits for the Chatwoot server, which may be slow.
-func linkChatwoot(ctx context.Context, links *webhook.Links, in *call, p *oneInput) (ChatwootAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return ChatwootAnswer{}, err
-	}
-	requested := webhook.NewLink{BaseURL: body.text("base_url"), Token: body.text("api_access_token"), Account: body.id("account_id"), Inbox: body.id("inbox_id")}
-	if err := body.err(); err != nil {
-		return ChatwootAnswer{}, err
-	}
-	body.refuseUndocumented(chatwootBody{})
-	requested.Faults = *body.refused
+func linkChatwoot(ctx context.Context, links *webhook.Links, in *call, p *oneInput, body *chatwootBody) (ChatwootAnswer, error) {
+	requested := webhook.NewLink{BaseURL: body.BaseURL, Token: body.Token, Account: body.Account, Inbox: body.Inbox, Faults: in.refused}
 	l, err := links.Link(in.unhurried(ctx), p.ID, requested)
 	return chatwootOf(l), err
 }

@@ -13,7 +13,7 @@ func registerClients(a *api) {
 		summary:  "Create a client account with its login, its default session and its first key",
 		body:     clientBody{},
 		refusals: []int{http.StatusConflict},
-	}, createClient)
+	}, withBody(createClient))
 }
 
 // clientBody documents the body of the call that creates a client.
@@ -21,7 +21,7 @@ type clientBody struct {
 	Name     string `json:"name" minLength:"1" maxLength:"200"`
 	Email    string `json:"email" minLength:"3" maxLength:"320" doc:"Login e-mail: an @ between two parts, unique among the partner's logins"`
 	Password string `json:"password" minLength:"1"`
-	Phone    string `json:"phone" minLength:"1" maxLength:"200" doc:"A number is taken too"`
+	Phone    string `json:"phone" read:"phone" minLength:"1" maxLength:"200" doc:"A number is taken too"`
 	Type     string `json:"account_type,omitempty" enum:"test,baby,full" default:"full" doc:"test: 100 credits, expires after 14 days. baby: 2000 credits a year. full: no limitation"`
 	Sandbox  *bool  `json:"sandbox,omitempty" doc:"Whether the simulated network takes the default session's messages; else as the server is set"`
 }
@@ -37,20 +37,10 @@ type clientAnswer struct {
 	Timestamp string `json:"timestamp" format:"date-time" doc:"Time of the call"`
 }
 
-func createClient(ctx context.Context, p *account.Partner, in *call, q *OnceInput) (clientAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return clientAnswer{}, err
-	}
-	requested := account.NewClient{
-		Name: body.text("name"), Email: body.text("email"), Password: body.text("password"), Phone: body.phone("phone"),
-		Type: body.text("account_type"), Sandbox: body.flag("sandbox"),
-	}
-	if err := body.err(); err != nil {
-		return clientAnswer{}, err
-	}
-	requested.Faults = *body.refused
-	created, err := p.CreateClient(ctx, requested, once(in, q, createdOf))
+func createClient(ctx context.Context, p *account.Partner, in *call, q *OnceInput, body *clientBody) (clientAnswer, error) {
+	created, err := p.CreateClient(ctx, account.NewClient{
+		Name: body.Name, Email: body.Email, Password: body.Password, Phone: body.Phone, Type: body.Type, Sandbox: body.Sandbox, Faults: in.refused,
+	}, once(in, q, createdOf))
 	if err != nil {
 		return clientAnswer{}, err
 	}

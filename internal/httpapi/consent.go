@@ -19,19 +19,19 @@ func registerConsent(a *api) {
 	client(a, operation{id: "listConsent", method: http.MethodGet, path: all, strict: true,
 		summary: "List what people agreed to, oldest first"}, listConsent)
 	clientOnce(a, operation{id: "addConsent", method: http.MethodPost, path: all, prevents: true, body: consentBody{},
-		summary: "Enter what a person agreed to, or withdrew", refusals: []int{http.StatusConflict}}, addConsent)
+		summary: "Enter what a person agreed to, or withdrew", refusals: []int{http.StatusConflict}}, withBody(addConsent))
 	export := operation{id: "exportConsent", method: http.MethodGet, path: all + "/export", strict: true, summary: "Download the ledger of consent as CSV, with the proof of each row"}
 	client(a, export, a.exportConsent)
 	documentCSV(a, export)
 	everything := operation{id: "everythingOf", method: http.MethodPost, path: "/api/contacts/everything", body: eraseBody{}, strict: true,
 		summary: "Download all that is kept of one person, as one document"}
-	client(a, everything, a.everythingOf)
+	client(a, everything, withBody(a.everythingOf))
 	a.documented(everything).Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: "object"}}}
 }
 
 // consentBody documents the body of the call that changes a consent.
 type consentBody struct {
-	Phone   string `json:"phone" doc:"A number is taken too"`
+	Phone   string `json:"phone" read:"phone" doc:"A number is taken too"`
 	Purpose string `json:"purpose" enum:"marketing,service"`
 	Change  string `json:"change" enum:"grant,withdraw"`
 	Source  string `json:"source" minLength:"1" maxLength:"200" doc:"Where the person said it: a form, a contract, a call"`
@@ -73,16 +73,8 @@ func consentOf(c puntuale.Consent) consentRecord {
 	return consentRecord{c.Phone, c.Purpose.String(), c.Change.String(), c.Source, c.Words, stamp(c.At), textOrNull(c.Message), c.EnteredBy, c.Applied, c.Erased}
 }
 
-func addConsent(ctx context.Context, c *control.Client, in *call, p *OnceInput) (consentRecord, error) {
-	body, err := in.object()
-	if err != nil {
-		return consentRecord{}, err
-	}
-	requested := control.ConsentCall{Phone: body.phone("phone"), Purpose: body.text("purpose"), Change: body.text("change"), Source: body.text("source"), Words: body.text("words")}
-	if err := body.err(); err != nil {
-		return consentRecord{}, err
-	}
-	entered, err := c.AddConsent(ctx, requested, once(in, p, consentOf), *body.refused...)
+func addConsent(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *consentBody) (consentRecord, error) {
+	entered, err := c.AddConsent(ctx, control.ConsentCall(*body), once(in, p, consentOf), in.refused...)
 	if err != nil {
 		return consentRecord{}, err
 	}
@@ -126,16 +118,9 @@ func (a *api) sendCSV(ctx context.Context, in *call, name string, header []strin
 	}, nil
 }
 
-func (a *api) everythingOf(ctx context.Context, c *control.Client, in *call, _ *struct{}) (writtenBytes, error) {
-	body, err := in.object()
-	if err != nil {
-		return nil, err
-	}
-	phone := body.phone("phone")
-	if err := body.err(); err != nil {
-		return nil, err
-	}
-	person, err := c.Person(ctx, phone, append(in.unknown, *body.refused...)...)
+// everythingOf ignores members of the body that it does not know, so it does not read an [eraseBody].
+func (a *api) everythingOf(ctx context.Context, c *control.Client, in *call, _ *struct{}, body *unlistBody) (writtenBytes, error) {
+	person, err := c.Person(ctx, body.Phone, append(in.unknown, in.refused...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
 	"puntuale/internal/catalogue"
@@ -19,11 +22,11 @@ func registerContactList(a *api) {
 	const all, one = "/api/contacts", "/api/contacts/{id}"
 	client(a, operation{id: "listContacts", method: http.MethodGet, path: all, strict: true,
 		summary: "List contacts, by their order of addition; with name by the name, and with the beginning of a number by the number. A page may be shorter than asked"}, listContacts)
-	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: createsAlways, body: contactBody{}, closed: true,
-		summary: "Add a contact, or merge it into the one of its number: given members and fields replace, tags are added", refusals: []int{http.StatusConflict}}, addContact)
+	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: createsAlways, body: contactBody{},
+		summary: "Add a contact, or merge it into the one of its number: given members and fields replace, tags are added", refusals: []int{http.StatusConflict}}, withBody(addContact))
 	client(a, operation{id: "getContact", method: http.MethodGet, path: one, summary: "Get a contact", refusals: []int{http.StatusNotFound}}, getContact)
-	client(a, operation{id: "changeContact", method: http.MethodPatch, path: one, body: contactChangeBody{}, closed: true,
-		summary: "Change what the body names of a contact; a field that is null or empty is removed", refusals: []int{http.StatusNotFound}}, changeContact)
+	client(a, operation{id: "changeContact", method: http.MethodPatch, path: one, body: contactChangeBody{},
+		summary: "Change what the body names of a contact; a field that is null or empty is removed", refusals: []int{http.StatusNotFound}}, withBody(changeContact))
 	client(a, operation{id: "deleteContact", method: http.MethodDelete, path: one,
 		summary: "Take a contact off the list; messages and consent stay", refusals: []int{http.StatusNotFound}}, deleteContact)
 	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: createsAlways,
@@ -37,23 +40,44 @@ func registerContactList(a *api) {
 
 // contactBody documents the body of a contact.
 type contactBody struct {
-	Phone    string         `json:"phone" doc:"A number is taken too"`
-	Name     string         `json:"name,omitempty" maxLength:"200" doc:"Also fills the field nome of texts"`
-	Language string         `json:"language,omitempty" pattern:"^[a-z]{2}$" doc:"Two letters, such as it"`
-	Source   string         `json:"source,omitempty" maxLength:"200" doc:"Where the contact came from"`
-	Fields   map[string]any `json:"fields,omitempty" doc:"Texts and numbers; a text such as 1990-02-28 or 1990-02-28T10:30 is a date. At most 50"`
-	Tags     []string       `json:"tags,omitempty" maxItems:"50" doc:"Of at most 50 characters, without comma and semicolon. Their case counts"`
+	_        closedCheck
+	Phone    string        `json:"phone" read:"phone" doc:"A number is taken too"`
+	Name     string        `json:"name,omitempty" maxLength:"200" doc:"Also fills the field nome of texts"`
+	Language string        `json:"language,omitempty" pattern:"^[a-z]{2}$" doc:"Two letters, such as it"`
+	Source   string        `json:"source,omitempty" maxLength:"200" doc:"Where the contact came from"`
+	Fields   contactFields `json:"fields,omitempty" doc:"Texts and numbers; a text such as 1990-02-28 or 1990-02-28T10:30 is a date. At most 50"`
+	Tags     []string      `json:"tags,omitempty" maxItems:"50" doc:"Of at most 50 characters, without comma and semicolon. Their case counts"`
 }
 
 // contactChangeBody documents the body of the call that changes a contact.
 type contactChangeBody struct {
-	Name       *string        `json:"name,omitempty" maxLength:"200" doc:"Empty: none any more. So with language and source"`
-	Language   *string        `json:"language,omitempty"`
-	Source     *string        `json:"source,omitempty" maxLength:"200"`
-	Fields     map[string]any `json:"fields,omitempty" doc:"Only these change; null removes one"`
-	Tags       []string       `json:"tags,omitempty" maxItems:"50" doc:"Replaces all"`
-	AddTags    []string       `json:"add_tags,omitempty" maxItems:"50"`
-	RemoveTags []string       `json:"remove_tags,omitempty" maxItems:"50"`
+	_          closedCheck
+	Fields     contactFields          `json:"fields,omitempty" doc:"Only these change; null removes one"`
+	AddTags    []string               `json:"add_tags,omitempty" maxItems:"50"`
+	RemoveTags []string               `json:"remove_tags,omitempty" maxItems:"50"`
+	Name       nullableMember[string] `json:"name,omitzero" maxLength:"200" doc:"Empty: none any more. So with language and source"`
+	Language   nullableMember[string] `json:"language,omitzero"`
+	Source     nullableMember[string] `json:"source,omitzero" maxLength:"200"`
+	Tags       *[]string              `json:"tags,omitempty" maxItems:"50" doc:"Replaces all"`
+}
+
+// contactFields are the fields of a contact. It is nil if the body has no fields.
+type contactFields map[string]control.ContactValue
+
+// Schema describes the fields to huma.
+func (contactFields) Schema(r huma.Registry) *huma.Schema {
+	return r.Schema(reflect.TypeFor[map[string]any](), true, "")
+}
+
+func (f *contactFields) readJSON(o *object, name string, raw json.RawMessage) {
+	fields := o.inner(name, raw)
+	*f = make(contactFields, len(fields.members))
+	for _, name := range slices.Sorted(maps.Keys(fields.members)) {
+		var value control.ContactValue
+		fields.read(name, "id", &value.Text)
+		value.Number = isNumber(fields.members[name])
+		(*f)[name] = value
+	}
 }
 
 type contactsInput struct {
@@ -117,41 +141,13 @@ func listContacts(ctx context.Context, c *control.Client, in *call, p *contactsI
 	return contactsAnswer{each(rows, contactOf), textOrNull(next)}, nil
 }
 
-func addContact(ctx context.Context, c *control.Client, in *call, p *OnceInput) (ContactAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return ContactAnswer{}, err
-	}
-	body.refuseUndocumented(contactBody{})
-	requested := control.NewContact{Phone: body.phone("phone"), Name: body.text("name"), Language: body.text("language"), Source: body.text("source"),
-		Fields: readValues(body), Tags: body.texts("tags")}
-	if err := body.err(); err != nil {
-		return ContactAnswer{}, err
-	}
-	requested.Faults = *body.refused
+func addContact(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *contactBody) (ContactAnswer, error) {
+	requested := control.NewContact{Phone: body.Phone, Name: body.Name, Language: body.Language, Source: body.Source, Fields: body.Fields, Tags: body.Tags, Faults: in.refused}
 	added, err := c.AddContact(ctx, requested, once(in, p, contactOf))
 	if err != nil {
 		return ContactAnswer{}, err
 	}
 	return contactOf(added), nil
-}
-
-// readValues reads the fields of a contact. It returns nil if the body has no fields.
-func readValues(body *object) map[string]control.ContactValue {
-	fields := body.object("fields")
-	if fields == nil {
-		return nil
-	}
-	values := make(map[string]control.ContactValue, len(fields.members))
-	for _, name := range slices.Sorted(maps.Keys(fields.members)) {
-		if fields.null(name) {
-			values[name] = control.ContactValue{}
-			continue
-		}
-		text := fields.id(name)
-		values[name] = control.ContactValue{Text: text, Number: fields.members[name][0] != '"'}
-	}
-	return values
 }
 
 func getContact(ctx context.Context, c *control.Client, _ *call, p *oneInput) (ContactAnswer, error) {
@@ -162,25 +158,11 @@ func getContact(ctx context.Context, c *control.Client, _ *call, p *oneInput) (C
 	return contactOf(found), nil
 }
 
-func changeContact(ctx context.Context, c *control.Client, in *call, p *oneInput) (ContactAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return ContactAnswer{}, err
+func changeContact(ctx context.Context, c *control.Client, in *call, p *oneInput, body *contactChangeBody) (ContactAnswer, error) {
+	change := control.ContactChange{
+		Name: body.Name.orEmpty(), Language: body.Language.orEmpty(), Source: body.Source.orEmpty(),
+		Fields: body.Fields, Tags: body.Tags, AddTags: body.AddTags, RemoveTags: body.RemoveTags, Faults: in.refused,
 	}
-	body.refuseUndocumented(contactChangeBody{})
-	change := control.ContactChange{Fields: readValues(body), AddTags: body.texts("add_tags"), RemoveTags: body.texts("remove_tags")}
-	for name, text := range map[string]**string{"name": &change.Name, "language": &change.Language, "source": &change.Source} {
-		if _, found := body.members[name]; found {
-			*text = new(body.text(name))
-		}
-	}
-	if body.has("tags") {
-		change.Tags = new(body.texts("tags"))
-	}
-	if err := body.err(); err != nil {
-		return ContactAnswer{}, err
-	}
-	change.Faults = *body.refused
 	changed, err := c.UpdateContact(ctx, p.ID, change)
 	if err != nil {
 		return ContactAnswer{}, err

@@ -31,16 +31,13 @@ func registerDevices(a *api) {
 	device(a, operation{id: "dueForDevice", method: http.MethodGet, path: "/device/due", strict: true,
 		summary: "List what the device could take now, and what it holds; claims nothing"}, dueForDevice)
 	device(a, operation{id: "take", method: http.MethodPost, path: "/device/take", body: takeBody{},
-		summary: "Take messages that are due: the claim", refusals: []int{http.StatusNotFound, http.StatusConflict}},
-		func(ctx context.Context, d *control.Device, in *call, _ *struct{}) (takeAnswer, error) {
-			return a.take(ctx, d, in)
-		})
+		summary: "Take messages that are due: the claim", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(take))
 	device(a, operation{id: "renew", method: http.MethodPost, path: "/device/renew", body: renewBody{},
-		summary: "Hold messages for longer", refusals: []int{http.StatusNotFound}}, renew)
+		summary: "Hold messages for longer", refusals: []int{http.StatusNotFound}}, withBody(renew))
 	device(a, operation{id: "report", method: http.MethodPost, path: "/device/report", body: reportBody{},
-		summary: "Say what became of messages"}, report)
+		summary: "Say what became of messages"}, withBody(report))
 	device(a, operation{id: "setPush", method: http.MethodPut, path: "/device/push", body: pushBody{},
-		summary: "Be told of due messages by Web Push", refusals: []int{http.StatusNotFound}}, setPush)
+		summary: "Be told of due messages by Web Push", refusals: []int{http.StatusNotFound}}, withBody(setPush))
 	device(a, operation{id: "endPush", method: http.MethodDelete, path: "/device/push",
 		summary: "Be told no more", refusals: []int{http.StatusNotFound}}, endPush)
 }
@@ -160,24 +157,16 @@ func (a *api) enterUnknownCaller(op operation) func(huma.Context, func(huma.Cont
 }
 
 func linkDevice(ctx context.Context, c *control.Control, in *call) (linkAnswer, error) {
-	body, err := in.object()
+	body, err := decode[linkBody](in, httpkit.MaxValues)
 	if err != nil {
 		return linkAnswer{}, err
 	}
-	requested := control.NewDevice{Code: body.text("code"), Name: body.text("name"), Dedupes: isTrue(body.flag("dedupes")), Assisted: isTrue(body.flag("assisted"))}
-	if err := body.err(); err != nil {
-		return linkAnswer{}, err
-	}
-	requested.Faults = *body.refused
-	d, token, err := c.LinkDevice(ctx, requested)
+	d, token, err := c.LinkDevice(ctx, control.NewDevice{Code: body.Code, Name: body.Name, Dedupes: body.Dedupes, Assisted: body.Assisted, Faults: in.refused})
 	if err != nil {
 		return linkAnswer{}, err
 	}
 	return linkAnswer{token, linkedOf(d)}, nil
 }
-
-// isTrue returns the flag's value, or false for nil.
-func isTrue(flag *bool) bool { return flag != nil && *flag }
 
 type deviceSession struct {
 	ID   string `json:"id"`
@@ -251,11 +240,11 @@ func dueForDevice(ctx context.Context, d *control.Device, _ *call, _ *struct{}) 
 
 // takeBody documents the body of the call that takes messages.
 type takeBody struct {
-	Take    string  `json:"take" minLength:"1" maxLength:"64" doc:"The device's own id of this call; repeated, it gives the same messages as far as they are still held"`
-	Max     *int    `json:"max,omitempty" minimum:"1" maximum:"100" default:"10"`
-	Wait    *int    `json:"wait,omitempty" minimum:"0" maximum:"30" doc:"Seconds to wait for the first message"`
-	Lease   *int    `json:"lease,omitempty" minimum:"10" maximum:"3600" default:"120" doc:"Seconds that the device holds the messages"`
-	Message *string `json:"message_id,omitempty" doc:"This one only"`
+	Take    string `json:"take" minLength:"1" maxLength:"64" doc:"The device's own id of this call; repeated, it gives the same messages as far as they are still held"`
+	Message string `json:"message_id,omitempty" read:"id" doc:"This one only"`
+	Max     *int   `json:"max,omitempty" minimum:"1" maximum:"100" default:"10"`
+	Lease   *int   `json:"lease,omitempty" minimum:"10" maximum:"3600" default:"120" doc:"Seconds that the device holds the messages"`
+	Wait    int    `json:"wait,omitempty" minimum:"0" maximum:"30" doc:"Seconds to wait for the first message"`
 }
 
 // maxWait is the longest time, in seconds, that a call waits for messages.
@@ -267,20 +256,11 @@ type takeAnswer struct {
 
 // take gives a device messages to send. If there are none, take checks once a second, until the wait that the device
 // chose has passed. While it waits, the call has no seat.
-func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return takeAnswer{}, err
-	}
-	requested := control.TakeCall{ID: body.text("take"), Message: body.id("message_id"), Most: body.wholeOrNil("max"), Lease: body.wholeOrNil("lease")}
-	wait := body.wholeNumber("wait")
+func take(ctx context.Context, d *control.Device, in *call, _ *struct{}, body *takeBody) (takeAnswer, error) {
+	requested, wait := control.TakeCall{ID: body.Take, Message: body.Message, Most: body.Max, Lease: body.Lease, Faults: in.refused}, body.Wait
 	if wait < 0 || wait > maxWait {
-		body.refuse("wait", puntuale.FaultMustBeInSeconds, wait, "0", "30")
+		requested.Faults = append(requested.Faults, puntuale.Because(puntuale.FaultMustBeInSeconds, "0", "30").At("body.wait", wait))
 	}
-	if err := body.err(); err != nil {
-		return takeAnswer{}, err
-	}
-	requested.Faults = *body.refused
 	held, err := d.Take(ctx, requested)
 	if err == nil && len(held) == 0 && wait > 0 {
 		leave, err := d.Wait()
@@ -320,16 +300,8 @@ type renewAnswer struct {
 	Lost     []string         `json:"lost" doc:"Their hold was over"`
 }
 
-func renew(ctx context.Context, d *control.Device, in *call, _ *struct{}) (renewAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return renewAnswer{}, err
-	}
-	attempts, seconds := body.texts("attempts"), body.wholeOrNil("lease")
-	if err := body.err(); err != nil {
-		return renewAnswer{}, err
-	}
-	r, err := d.Renew(ctx, attempts, seconds, *body.refused...)
+func renew(ctx context.Context, d *control.Device, in *call, _ *struct{}, body *renewBody) (renewAnswer, error) {
+	r, err := d.Renew(ctx, body.Attempts, body.Lease, in.refused...)
 	if err != nil {
 		return renewAnswer{}, err
 	}
@@ -357,19 +329,9 @@ type reportAnswer struct {
 	Results []reportResult `json:"results"`
 }
 
-func report(ctx context.Context, d *control.Device, in *call, _ *struct{}) (reportAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return reportAnswer{}, err
-	}
-	var all []control.Reported
-	for _, inner := range body.objects("reports") {
-		all = append(all, control.Reported{Attempt: inner.text("attempt"), Outcome: inner.text("outcome"), Detail: inner.text("detail")})
-	}
-	if err := body.err(); err != nil {
-		return reportAnswer{}, err
-	}
-	results, err := d.Report(ctx, all, *body.refused...)
+func report(ctx context.Context, d *control.Device, in *call, _ *struct{}, body *reportBody) (reportAnswer, error) {
+	all := each(body.Reports, func(r oneReport) control.Reported { return control.Reported(r) })
+	results, err := d.Report(ctx, all, in.refused...)
 	if err != nil {
 		return reportAnswer{}, err
 	}
@@ -387,16 +349,8 @@ type pushBody struct {
 	Auth     string `json:"auth" doc:"Its secret, base64url"`
 }
 
-func setPush(ctx context.Context, d *control.Device, in *call, _ *struct{}) (deviceAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return deviceAnswer{}, err
-	}
-	to := control.PushTarget{Endpoint: body.text("endpoint"), P256dh: body.text("p256dh"), Auth: body.text("auth")}
-	if err := body.err(); err != nil {
-		return deviceAnswer{}, err
-	}
-	if err := d.SetPush(ctx, to, *body.refused...); err != nil {
+func setPush(ctx context.Context, d *control.Device, in *call, _ *struct{}, body *pushBody) (deviceAnswer, error) {
+	if err := d.SetPush(ctx, control.PushTarget(*body), in.refused...); err != nil {
 		return deviceAnswer{}, err
 	}
 	return deviceOf(ctx, d)

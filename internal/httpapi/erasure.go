@@ -10,15 +10,16 @@ import (
 
 func registerContacts(a *api) {
 	client(a, operation{
-		id: "eraseContact", method: http.MethodPost, path: "/api/contacts/erase", prevents: true, body: eraseBody{}, strict: true, closed: true,
+		id: "eraseContact", method: http.MethodPost, path: "/api/contacts/erase", prevents: true, body: eraseBody{}, strict: true,
 		summary:  "Forget the person behind a number: cancel what is pending, remove the number and all texts; strict: what it does not know it refuses",
 		refusals: []int{http.StatusConflict},
-	}, eraseContact)
+	}, withBody(eraseContact))
 }
 
 // eraseBody documents the body of the call that erases a person.
 type eraseBody struct {
-	Phone string `json:"phone" doc:"A phone number, or a group id. A number is taken too."`
+	Phone string `json:"phone" read:"phone" doc:"A phone number, or a group id. A number is taken too."`
+	_     closedCheck
 }
 
 type erasedAnswer struct {
@@ -32,17 +33,8 @@ type erasedAnswer struct {
 
 const saysErased = "Dati del destinatario rimossi"
 
-func eraseContact(ctx context.Context, c *control.Client, in *call, _ *struct{}) (erasedAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return erasedAnswer{}, err
-	}
-	phone := body.phone("phone")
-	if err := body.err(); err != nil {
-		return erasedAnswer{}, err
-	}
-	body.refuseUndocumented(eraseBody{})
-	done, err := c.Erase(ctx, phone, append(in.unknown, *body.refused...)...)
+func eraseContact(ctx context.Context, c *control.Client, in *call, _ *struct{}, body *eraseBody) (erasedAnswer, error) {
+	done, err := c.Erase(ctx, body.Phone, append(in.unknown, in.refused...)...)
 	if err != nil {
 		return erasedAnswer{}, err
 	}

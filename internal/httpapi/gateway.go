@@ -21,21 +21,8 @@ type gatewayKeysBody struct {
 	InstanceID  string `json:"instance_id,omitempty" maxLength:"64"`
 }
 
-func readGateway(o *object) *control.NewGateway {
-	return &control.NewGateway{BaseURL: o.text("base_url"), AccessToken: o.text("access_token"), InstanceID: o.text("instance_id")}
-}
-
-func setGateway(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return sessionAnswer{}, err
-	}
-	requested := readGateway(body)
-	if err := body.err(); err != nil {
-		return sessionAnswer{}, err
-	}
-	requested.Faults = *body.refused
-	found, err := c.SetGateway(ctx, p.ID, *requested)
+func setGateway(ctx context.Context, c *control.Client, in *call, p *oneInput, body *gatewayKeysBody) (sessionAnswer, error) {
+	found, err := c.SetGateway(ctx, p.ID, control.NewGateway{BaseURL: body.BaseURL, AccessToken: body.AccessToken, InstanceID: body.InstanceID, Faults: in.refused})
 	if err != nil {
 		return sessionAnswer{}, err
 	}

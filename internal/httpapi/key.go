@@ -14,9 +14,9 @@ func registerKeys(a *api) {
 	partner(a, operation{id: "listKeys", method: http.MethodGet, path: all,
 		summary: "List a client's valid keys, by id; the keys themselves are shown only when they are made", refusals: missing}, listKeys)
 	partnerOnce(a, operation{id: "createKey", method: http.MethodPost, path: all, body: keyBody{},
-		summary: "Make another key for a client", refusals: []int{http.StatusNotFound, http.StatusConflict}}, createKey)
+		summary: "Make another key for a client", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(createKey))
 	partnerOnce(a, operation{id: "rotateKey", method: http.MethodPost, path: one + "/rotate", body: rotateBody{}, optional: true,
-		summary: "Make a key in the place of another, which stays valid for a while", refusals: []int{http.StatusNotFound, http.StatusConflict}}, rotateKey)
+		summary: "Make a key in the place of another, which stays valid for a while", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withOptionalBody(rotateKey))
 	partner(a, operation{id: "revokeKey", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Revoke a key at once", refusals: missing}, revokeKey)
 }
@@ -73,37 +73,16 @@ func listKeys(ctx context.Context, p *account.Partner, _ *call, in *oneInput) (k
 	return keysAnswer{each(keys, keyOf)}, nil
 }
 
-func createKey(ctx context.Context, p *account.Partner, in *call, q *keyCreateInput) (issuedAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return issuedAnswer{}, err
-	}
-	name := body.text("name")
-	if err := body.err(); err != nil {
-		return issuedAnswer{}, err
-	}
-	issued, err := p.CreateKey(ctx, q.ID, name, once(in, &q.OnceInput, issuedOf), *body.refused...)
+func createKey(ctx context.Context, p *account.Partner, in *call, q *keyCreateInput, body *keyBody) (issuedAnswer, error) {
+	issued, err := p.CreateKey(ctx, q.ID, body.Name, once(in, &q.OnceInput, issuedOf), in.refused...)
 	if err != nil {
 		return issuedAnswer{}, err
 	}
 	return issuedOf(issued), nil
 }
 
-func rotateKey(ctx context.Context, p *account.Partner, in *call, q *keyRotateInput) (issuedAnswer, error) {
-	var grace *int64
-	if in.body != nil {
-		body, err := in.object()
-		if err != nil {
-			return issuedAnswer{}, err
-		}
-		if n := wholeChange(body, "grace"); n.Set {
-			grace = &n.To
-		}
-		if err := body.err(); err != nil {
-			return issuedAnswer{}, err
-		}
-	}
-	issued, err := p.RotateKey(ctx, q.ID, q.Old, grace, once(in, &q.OnceInput, issuedOf))
+func rotateKey(ctx context.Context, p *account.Partner, in *call, q *keyRotateInput, body *rotateBody) (issuedAnswer, error) {
+	issued, err := p.RotateKey(ctx, q.ID, q.Old, body.Grace, once(in, &q.OnceInput, issuedOf))
 	if err != nil {
 		return issuedAnswer{}, err
 	}

@@ -19,7 +19,7 @@ func registerMessages(a *api) {
 	cancel := operation{
 		id: "cancelPendingMessages", method: http.MethodPost, path: "/api/messages/cancel/pending", prevents: true,
 		summary: "Cancel pending messages, all or those to some recipients; strict: what it does not know it refuses",
-		body:    cancelBody{}, optional: true, strict: true, closed: true,
+		body:    cancelBody{}, optional: true, strict: true,
 	}
 	client(a, cancel, a.cancelPending)
 	documentAnswer[cancelAnswer](a, cancel)
@@ -32,6 +32,7 @@ func registerMessages(a *api) {
 // cancelBody documents the body of the call that cancels messages.
 type cancelBody struct {
 	Phones []string `json:"phones,omitempty" maxItems:"1000" doc:"Only messages to these; without this member, or without a body, all pending messages are cancelled. Numbers are taken too."`
+	_      closedCheck
 }
 
 // cancelInput documents the query. The handler reads the list from [call], because huma treats a list with one empty
@@ -112,7 +113,7 @@ func (c *call) phones() (location string, phones []string, all bool, err error) 
 	if err != nil {
 		return "", nil, false, err
 	}
-	phones = body.phones("phones")
+	body.read("phones", "phone", &phones)
 	if err := body.err(); err != nil {
 		return "", nil, false, err
 	}

@@ -10,44 +10,42 @@ import (
 
 // officialBody documents the ids and secrets with which an Official session reaches Meta.
 type officialBody struct {
-	PhoneNumberID string `json:"phone_number_id" maxLength:"64" pattern:"^[0-9]+$" doc:"Meta's id of the number, not the number. A number is taken too."`
+	Groups        bool   `json:"groups_api,omitempty" doc:"The account has Meta's Groups API, and writes to groups by the ids that it gives"`
+	PhoneNumberID string `json:"phone_number_id" read:"id" maxLength:"64" pattern:"^[0-9]+$" doc:"Meta's id of the number, not the number. A number is taken too."`
 	AccessToken   string `json:"access_token" minLength:"1" maxLength:"4096" doc:"Of a system user, with the permission whatsapp_business_messaging"`
 	AppSecret     string `json:"app_secret" minLength:"1" maxLength:"4096" doc:"Of the app that the token belongs to"`
 	VerifyToken   string `json:"verify_token" minLength:"1" maxLength:"4096" doc:"Chosen by you, and given to Meta with the webhook's address"`
-	Account       string `json:"business_account_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"Meta's id of the WhatsApp Business account that has the number; without it templates are neither listed nor watched. A number is taken too."`
-	Groups        bool   `json:"groups_api,omitempty" doc:"The account has Meta's Groups API, and writes to groups by the ids that it gives"`
+	Account       string `json:"business_account_id,omitempty" read:"id" maxLength:"64" pattern:"^[0-9]*$" doc:"Meta's id of the WhatsApp Business account that has the number; without it templates are neither listed nor watched. A number is taken too."`
 }
 
 // keysBody documents the body of the call that changes the ids and secrets of an Official session. If a member is
 // missing, its value does not change.
 type keysBody struct {
-	PhoneNumberID string `json:"phone_number_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"As at the creation of a session. A number is taken too."`
-	AccessToken   string `json:"access_token,omitempty" maxLength:"4096"`
-	AppSecret     string `json:"app_secret,omitempty" maxLength:"4096"`
-	VerifyToken   string `json:"verify_token,omitempty" maxLength:"4096"`
-	Account       string `json:"business_account_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"Empty: none. A number is taken too."`
-	Groups        bool   `json:"groups_api,omitempty"`
+	Groups        *bool   `json:"groups_api,omitempty"`
+	PhoneNumberID string  `json:"phone_number_id,omitempty" read:"id" maxLength:"64" pattern:"^[0-9]*$" doc:"As at the creation of a session. A number is taken too."`
+	AccessToken   string  `json:"access_token,omitempty" maxLength:"4096"`
+	AppSecret     string  `json:"app_secret,omitempty" maxLength:"4096"`
+	VerifyToken   string  `json:"verify_token,omitempty" maxLength:"4096"`
+	Account       *string `json:"business_account_id,omitempty" read:"id" maxLength:"64" pattern:"^[0-9]*$" doc:"Empty: none. A number is taken too."`
 }
 
-func readKeys(o *object) *puntuale.OfficialKeys {
-	groups := o.flag("groups_api")
+func (b *officialBody) keys() *puntuale.OfficialKeys {
 	return &puntuale.OfficialKeys{
-		GroupsAPI:     groups != nil && *groups,
-		PhoneNumberID: o.id("phone_number_id"), AccessToken: o.text("access_token"), AppSecret: o.text("app_secret"), VerifyToken: o.text("verify_token"),
-		BusinessAccountID: o.id("business_account_id"),
+		PhoneNumberID: b.PhoneNumberID, AccessToken: b.AccessToken, AppSecret: b.AppSecret, VerifyToken: b.VerifyToken, BusinessAccountID: b.Account, GroupsAPI: b.Groups,
 	}
 }
 
-func setOfficialKeys(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return sessionAnswer{}, err
+func setOfficialKeys(ctx context.Context, c *control.Client, in *call, p *oneInput, body *keysBody) (sessionAnswer, error) {
+	requested := control.NewKeys{
+		OfficialKeys: puntuale.OfficialKeys{PhoneNumberID: body.PhoneNumberID, AccessToken: body.AccessToken, AppSecret: body.AppSecret, VerifyToken: body.VerifyToken},
+		KeepGroups:   body.Groups == nil, NoAccount: body.Account != nil, Faults: in.refused,
 	}
-	requested := control.NewKeys{OfficialKeys: *readKeys(body), KeepGroups: !body.has("groups_api"), NoAccount: body.has("business_account_id")}
-	if err := body.err(); err != nil {
-		return sessionAnswer{}, err
+	if body.Groups != nil {
+		requested.GroupsAPI = *body.Groups
 	}
-	requested.Faults = *body.refused
+	if body.Account != nil {
+		requested.BusinessAccountID = *body.Account
+	}
 	found, err := c.SetKeys(ctx, p.ID, requested)
 	if err != nil {
 		return sessionAnswer{}, err

@@ -30,7 +30,6 @@ type operation struct {
 	creates    func(*http.Request) bool // reports whether the call creates or sends, which an expired account may not do; nil: the call never does
 	proven     func(*http.Request) bool // reports whether the verb's own transaction checks the caller again, so that the server may find the caller in memory; nil: the transaction never checks
 	strict     bool                     // a query parameter that is not documented is a fault
-	closed     bool                     // an undocumented member of the body is a fault
 	prevents   bool                     // the call prevents sends, so the gate admits it before other calls
 	versioned  bool                     // the answer has the header ETag
 	idempotent bool                     // a repeat with the same Idempotency-Key gets the first answer
@@ -169,7 +168,7 @@ func (a *api) documentBody(documented *huma.Operation, op operation) {
 		Required: !op.optional,
 		Content:  map[string]*huma.MediaType{"application/json": {Schema: schema, Example: docs.ExampleOf(op.id)}},
 	}
-	if op.closed {
+	if slices.ContainsFunc(membersOf(reflect.TypeOf(op.body)), func(m bodyMember) bool { return m.check == closedCheck{} }) {
 		a.strictBodies[path.Base(schema.Ref)] = true
 	}
 }

@@ -13,7 +13,7 @@ func registerPairs(a *api) {
 	client(a, operation{id: "getDefaultSequences", method: http.MethodGet, path: path, versioned: true,
 		summary: "Get a session's default sequences", refusals: []int{http.StatusNotFound}}, getPair)
 	client(a, operation{id: "setDefaultSequences", method: http.MethodPut, path: path, body: pairBody{}, versioned: true,
-		summary: "Set a session's default sequences, as a pair", refusals: changes(http.StatusNotFound)}, setPair)
+		summary: "Set a session's default sequences, as a pair", refusals: changes(http.StatusNotFound)}, withBody(setPair))
 }
 
 type pairInput struct {
@@ -25,10 +25,11 @@ type pairChangeInput struct {
 	Match string `header:"If-Match" doc:"Entity tags, as ETag showed them: the change is made if what is stored has one of them, else the answer is 412. * or nothing: it is made in any case"`
 }
 
-// pairBody documents the body of the call that sets a session's default sequences.
+// pairBody documents the body of the call that sets a session's default sequences. Null means no sequence. An absent
+// member is refused, because the caller may expect that the value does not change.
 type pairBody struct {
-	Start *string `json:"start" nullable:"true" doc:"ID of the start sequence; empty or null: none. A number is taken too."`
-	Stop  *string `json:"stop" nullable:"true" doc:"ID of the stop sequence; empty or null: none. A number is taken too."`
+	Start string `json:"start" read:"id,given" nullable:"true" doc:"ID of the start sequence; empty or null: none. A number is taken too."`
+	Stop  string `json:"stop" read:"id,given" nullable:"true" doc:"ID of the stop sequence; empty or null: none. A number is taken too."`
 }
 
 type pairAnswer struct {
@@ -45,23 +46,9 @@ func getPair(ctx context.Context, c *control.Client, in *call, p *pairInput) (pa
 	return pairOf(s), nil
 }
 
-func setPair(ctx context.Context, c *control.Client, in *call, p *pairChangeInput) (pairAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return pairAnswer{}, err
-	}
-	start, stop := body.id("start"), body.id("stop")
-	// Null means no sequence. An absent member is refused, because the caller may expect that the value does not change.
-	for _, side := range []string{"start", "stop"} {
-		if !body.has(side) && !body.null(side) {
-			body.blank(side)
-		}
-	}
-	if err := body.err(); err != nil {
-		return pairAnswer{}, err
-	}
+func setPair(ctx context.Context, c *control.Client, in *call, p *pairChangeInput, body *pairBody) (pairAnswer, error) {
 	known, faults := in.knownVersions()
-	s, err := c.SetDefaultPair(ctx, p.ID, start, stop, known, append(*body.refused, faults...)...)
+	s, err := c.SetDefaultPair(ctx, p.ID, body.Start, body.Stop, known, append(in.refused, faults...)...)
 	if err != nil {
 		return pairAnswer{}, err
 	}

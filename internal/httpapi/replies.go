@@ -19,7 +19,7 @@ func registerReplies(a *api) {
 	client(a, operation{id: "listReplies", method: http.MethodGet, path: "/api/replies", strict: true,
 		summary: "List what people wrote, newest first"}, listReplies)
 	client(a, operation{id: "readReplies", method: http.MethodPost, path: "/api/replies/read", body: readBody{},
-		summary: "Mark a person's replies as read"}, readReplies)
+		summary: "Mark a person's replies as read"}, withBody(readReplies))
 	file := operation{id: "getReplyMedia", method: http.MethodGet, path: "/api/replies/{id}/media", strict: true,
 		summary: "Download the file that came with a reply, from its network", refusals: []int{http.StatusNotFound, http.StatusGone}}
 	client(a, file, a.replyMediaOf)
@@ -91,24 +91,16 @@ func replyOfPerson(y puntuale.Reply) replyRecord {
 
 // readBody documents the body of the call that marks replies as read.
 type readBody struct {
-	Phone string `json:"phone" doc:"The person. A number is taken too."`
-	Last  string `json:"last,omitempty" doc:"ID of the last reply that was read; else all"`
+	Phone string `json:"phone" read:"phone" doc:"The person. A number is taken too."`
+	Last  string `json:"last,omitempty" read:"id" doc:"ID of the last reply that was read; else all"`
 }
 
 type readAnswer struct {
 	Read int `json:"read" doc:"Replies that were unread before"`
 }
 
-func readReplies(ctx context.Context, c *control.Client, in *call, _ *struct{}) (readAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return readAnswer{}, err
-	}
-	phone, last := body.phone("phone"), body.id("last")
-	if err := body.err(); err != nil {
-		return readAnswer{}, err
-	}
-	n, err := c.MarkReadAsked(ctx, phone, last, *body.refused...)
+func readReplies(ctx context.Context, c *control.Client, in *call, _ *struct{}, body *readBody) (readAnswer, error) {
+	n, err := c.MarkReadAsked(ctx, body.Phone, body.Last, in.refused...)
 	return readAnswer{n}, err
 }
 

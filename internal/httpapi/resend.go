@@ -14,7 +14,7 @@ func registerResend(a *api) {
 		id: "rescheduleMessages", method: http.MethodPost, path: "/api/messages/reschedule/all", creates: createsAlways,
 		summary: "Send messages again, all or none", body: resendBody{},
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
-	}, resend)
+	}, withBody(resend))
 	cancel := operation{
 		id: "cancelMessages", method: http.MethodPost, path: "/api/messages/cancel", prevents: true, body: cancelIDsBody{},
 		summary:  "Cancel messages by their ids, or by their reference; those that are sent already are not in the answer",
@@ -26,7 +26,7 @@ func registerResend(a *api) {
 
 // resendBody documents the body of the call that sends messages again.
 type resendBody struct {
-	ID   []string `json:"id" minItems:"1" maxItems:"1000" doc:"IDs of the messages. Numbers are taken too."`
+	ID   []string `json:"id" read:"id,need" minItems:"1" maxItems:"1000" doc:"IDs of the messages. Numbers are taken too."`
 	Date string   `json:"date,omitempty" format:"date" doc:"The day they leave, in the client's zone; else now"`
 	Time string   `json:"time,omitempty" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" doc:"HH:MM, with date; else each message's own time of day"`
 }
@@ -35,23 +35,14 @@ type resendAnswer struct {
 	ID []string `json:"id" doc:"IDs of the new messages, in the order asked"`
 }
 
-func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (resendAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return resendAnswer{}, err
-	}
+func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *resendBody) (resendAnswer, error) {
 	dry := refuseDry(in.query)
 	if len(dry) > 0 {
 		p = &OnceInput{} // a dry run must not get the stored answer of a real call
 	}
-	requested := control.ResendCall{
-		IDs: body.needIDs("id"), Date: body.text("date"), Time: body.text("time"), Once: once(in, p, resentOf),
-	}
-	if err := body.err(); err != nil {
-		return resendAnswer{}, err
-	}
-	requested.Faults = slices.Concat(*body.refused, dry)
-	resent, err := c.Resend(ctx, requested)
+	resent, err := c.Resend(ctx, control.ResendCall{
+		IDs: body.ID, Date: body.Date, Time: body.Time, Once: once(in, p, resentOf), Faults: slices.Concat(in.refused, dry),
+	})
 	if err != nil {
 		return resendAnswer{}, err
 	}
@@ -73,7 +64,8 @@ func (a *api) cancelMessages(ctx context.Context, c *control.Client, in *call, _
 	}
 	_, named := body.members["id"]
 	if referred := body.has("reference"); referred && !named {
-		reference := body.id("reference")
+		var reference string
+		body.read("reference", "id", &reference)
 		if err := body.err(); err != nil {
 			return nil, err
 		}
@@ -83,7 +75,8 @@ func (a *api) cancelMessages(ctx context.Context, c *control.Client, in *call, _
 	} else if referred {
 		body.refuse("reference", puntuale.FaultGoesWithout, nil, "id")
 	}
-	ids := body.needIDs("id")
+	var ids []string
+	body.read("id", "id,need", &ids)
 	if err := body.err(); err != nil {
 		return nil, err
 	}

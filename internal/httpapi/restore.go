@@ -14,12 +14,12 @@ func registerRestore(a *api) {
 		summary: "After a restore from a backup: list the messages that may have left already, by id, until you send them again or close them",
 	}, listUnknown)
 	client(a, operation{
-		id: "resendUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/resend", creates: createsAlways, body: unknownBody{}, strict: true, closed: true,
+		id: "resendUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/resend", creates: createsAlways, body: unknownBody{}, strict: true,
 		summary:  "Send messages of that list again, now; they may arrive twice. Repeated, the call sends nothing more",
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
 	}, resendUnknown)
 	client(a, operation{
-		id: "closeUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/close", prevents: true, body: unknownBody{}, strict: true, closed: true,
+		id: "closeUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/close", prevents: true, body: unknownBody{}, strict: true,
 		summary:  "Close messages of that list without sending them: they are FAILED with an uncertain outcome",
 		refusals: []int{http.StatusNotFound},
 	}, closeUnknown)
@@ -33,6 +33,7 @@ func registerRestore(a *api) {
 type unknownBody struct {
 	ID  []string `json:"id,omitempty" minItems:"1" maxItems:"1000" doc:"IDs of the messages. Numbers are taken too."`
 	All bool     `json:"all,omitempty" doc:"true, without id: every message of the list"`
+	_   closedCheck
 }
 
 type unknownAnswer struct {
@@ -66,18 +67,18 @@ func unknownCall(in *call) (control.UnknownCall, error) {
 	if err != nil {
 		return control.UnknownCall{}, err
 	}
-	all := body.flag("all")
-	requested := control.UnknownCall{All: all != nil && *all}
+	var requested control.UnknownCall
+	body.read("all", "", &requested.All)
 	switch {
 	case !requested.All:
-		requested.IDs = body.needIDs("id")
+		body.read("id", "id,need", &requested.IDs)
 	case body.has("id"):
 		body.refuse("id", puntuale.FaultGoesWithout, nil, "all")
 	}
 	if err := body.err(); err != nil {
 		return requested, err
 	}
-	body.refuseUndocumented(unknownBody{})
+	closedCheck{}.check(body, &unknownBody{})
 	requested.Faults = append(in.unknown, *body.refused...)
 	return requested, nil
 }

@@ -12,14 +12,14 @@ func registerSandbox(a *api) {
 	client(a, operation{id: "listSandboxMessages", method: http.MethodGet, path: "/api/sandbox/messages", strict: true,
 		summary: "List what the simulated network received, oldest first"}, listSandbox)
 	client(a, operation{id: "answerFromSandbox", method: http.MethodPost, path: "/api/sandbox/replies", body: sandboxReplyBody{},
-		summary: "Answer from a phone of the simulated network, as a person would"}, answerFromSandbox)
+		summary: "Answer from a phone of the simulated network, as a person would"}, withBody(answerFromSandbox))
 }
 
 // sandboxReplyBody documents the body of the call that sends a reply from a simulated phone.
 type sandboxReplyBody struct {
-	Phone     string `json:"phone" doc:"Who answers. A number is taken too."`
+	Session   string `json:"id_sessione,omitempty" read:"id" doc:"The sandbox session that gets the answer; else the default one"`
+	Phone     string `json:"phone" read:"phone" doc:"Who answers. A number is taken too."`
 	Text      string `json:"text" maxLength:"4096"`
-	Session   string `json:"id_sessione,omitempty" doc:"The sandbox session that gets the answer; else the default one"`
 	NetworkID string `json:"network_id,omitempty" maxLength:"255" doc:"The network's id of the message; given twice it is the same message. An Idempotency-Key stands for it."`
 }
 
@@ -29,20 +29,11 @@ type sandboxReplyAnswer struct {
 	NetworkID string `json:"network_id"`
 }
 
-func answerFromSandbox(ctx context.Context, c *control.Client, in *call, p *OnceInput) (sandboxReplyAnswer, error) {
-	body, err := in.object()
+func answerFromSandbox(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *sandboxReplyBody) (sandboxReplyAnswer, error) {
+	r, err := c.AnswerFromSandbox(ctx, control.SandboxReply{
+		Session: body.Session, Phone: body.Phone, Text: body.Text, NetworkID: body.NetworkID, Scope: in.scope, Key: p.Key, Faults: in.refused,
+	})
 	if err != nil {
-		return sandboxReplyAnswer{}, err
-	}
-	r := control.SandboxReply{
-		Session: body.id("id_sessione"), Phone: body.phone("phone"), Text: body.text("text"), NetworkID: body.text("network_id"),
-		Scope: in.scope, Key: p.Key,
-	}
-	if err := body.err(); err != nil {
-		return sandboxReplyAnswer{}, err
-	}
-	r.Faults = *body.refused
-	if r, err = c.AnswerFromSandbox(ctx, r); err != nil {
 		return sandboxReplyAnswer{}, err
 	}
 	return sandboxReplyAnswer{r.Phone, r.Session, r.NetworkID}, nil

@@ -3,10 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"reflect"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
 	"puntuale/internal/catalogue"
@@ -19,23 +16,23 @@ func registerSequences(a *api) {
 	client(a, operation{id: "listSequences", method: http.MethodGet, path: all, strict: true,
 		summary: "List the sequences, by id; those with a name, or all"}, listSequences)
 	clientOnce(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: createsAlways, body: sequenceBody{},
-		summary: "Create a sequence", refusals: []int{http.StatusConflict}}, createSequence)
+		summary: "Create a sequence", refusals: []int{http.StatusConflict}}, withBody(createSequence))
 	client(a, operation{id: "getSequence", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a sequence", refusals: []int{http.StatusNotFound}}, getSequence)
 	client(a, operation{id: "replaceSequence", method: http.MethodPut, path: one, body: sequenceBody{}, versioned: true,
-		summary: "Replace a sequence as a whole; what was started before stays as it was", refusals: changes(http.StatusNotFound)}, replaceSequence)
+		summary: "Replace a sequence as a whole; what was started before stays as it was", refusals: changes(http.StatusNotFound)}, withBody(replaceSequence))
 	client(a, operation{id: "deleteSequence", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a sequence", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSequence)
 }
 
 // sequenceBody documents the body of a sequence.
 type sequenceBody struct {
-	Name        string  `json:"name" minLength:"1" maxLength:"200" doc:"Need not be unique"`
-	Session     *string `json:"id_sessione,omitempty" doc:"The session that sends; else the default one at each start"`
-	IfRunning   string  `json:"if_running,omitempty" enum:"allow,skip,restart,reject" default:"allow" doc:"What a start does while the sequence runs for the same recipient"`
-	StopOnReply bool    `json:"stop_on_reply,omitempty"`
-	Purpose     string  `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
-	Steps       steps   `json:"steps"`
+	Name        string          `json:"name" minLength:"1" maxLength:"200" doc:"Need not be unique"`
+	Session     string          `json:"id_sessione,omitempty" read:"id" doc:"The session that sends; else the default one at each start"`
+	IfRunning   string          `json:"if_running,omitempty" enum:"allow,skip,restart,reject" default:"allow" doc:"What a start does while the sequence runs for the same recipient"`
+	Purpose     string          `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
+	Steps       []puntuale.Step `json:"steps" read:"capped" minItems:"1" maxItems:"50"`
+	StopOnReply bool            `json:"stop_on_reply,omitempty"`
 }
 
 // ListInput documents the query of a list.
@@ -64,16 +61,16 @@ type deleteInput struct {
 }
 
 type sequenceAnswer struct {
-	ID          string        `json:"id"`
-	Name        string        `json:"name"`
-	Session     *string       `json:"id_sessione"`
-	IfRunning   string        `json:"if_running" enum:"allow,skip,restart,reject"`
-	StopOnReply bool          `json:"stop_on_reply"`
-	Purpose     string        `json:"purpose" enum:"service,marketing"`
-	Steps       steps         `json:"steps"`
-	Fields      []fieldAnswer `json:"fields" doc:"The parametric fields that the steps name"`
-	Created     string        `json:"created_at" format:"date-time"`
-	Updated     string        `json:"updated_at" format:"date-time"`
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	Session     *string         `json:"id_sessione"`
+	IfRunning   string          `json:"if_running" enum:"allow,skip,restart,reject"`
+	StopOnReply bool            `json:"stop_on_reply"`
+	Purpose     string          `json:"purpose" enum:"service,marketing"`
+	Steps       []puntuale.Step `json:"steps" minItems:"1" maxItems:"50"`
+	Fields      []fieldAnswer   `json:"fields" doc:"The parametric fields that the steps name"`
+	Created     string          `json:"created_at" format:"date-time"`
+	Updated     string          `json:"updated_at" format:"date-time"`
 
 	Warnings []warningAnswer `json:"warnings,omitempty" doc:"What will go wrong as things are. Not in lists"`
 }
@@ -107,12 +104,8 @@ func listSequences(ctx context.Context, c *control.Client, in *call, p *sequence
 	return sequencesAnswer{each(rows, sequenceOf), textOrNull(next)}, nil
 }
 
-func createSequence(ctx context.Context, c *control.Client, in *call, p *OnceInput) (sequenceAnswer, error) {
-	requested, err := readSequence(in)
-	if err != nil {
-		return sequenceAnswer{}, err
-	}
-	created, err := c.CreateSequence(ctx, requested, once(in, p, sequenceOf))
+func createSequence(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *sequenceBody) (sequenceAnswer, error) {
+	created, err := c.CreateSequence(ctx, body.requested(in.refused), once(in, p, sequenceOf))
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
@@ -128,13 +121,10 @@ func getSequence(ctx context.Context, c *control.Client, in *call, p *oneInput) 
 	return sequenceOf(found), nil
 }
 
-func replaceSequence(ctx context.Context, c *control.Client, in *call, p *changeInput) (sequenceAnswer, error) {
-	requested, err := readSequence(in)
-	if err != nil {
-		return sequenceAnswer{}, err
-	}
+func replaceSequence(ctx context.Context, c *control.Client, in *call, p *changeInput, body *sequenceBody) (sequenceAnswer, error) {
 	known, faults := in.knownVersions()
-	requested.Known, requested.Faults = known, append(requested.Faults, faults...)
+	requested := body.requested(append(in.refused, faults...))
+	requested.Known = known
 	replaced, err := c.ReplaceSequence(ctx, p.ID, requested)
 	if err != nil {
 		return sequenceAnswer{}, err
@@ -176,120 +166,48 @@ func each[T, U any](rows []T, convert func(T) U) []U {
 	return out
 }
 
-// readSequence reads the body of a sequence. Codes: unreadable.
-func readSequence(in *call) (control.NewSequence, error) {
-	body, err := in.object()
-	if err != nil {
-		return control.NewSequence{}, err
-	}
-	requested := control.NewSequence{
-		Name: body.text("name"), Session: body.id("id_sessione"), IfRunning: body.text("if_running"), Purpose: body.text("purpose"),
-		Steps: readSteps(body),
-	}
-	if flag := body.flag("stop_on_reply"); flag != nil {
-		requested.StopOnReply = *flag
-	}
-	requested.Faults = *body.refused
-	return requested, body.err()
-}
-
-// readSteps reads the steps of a sequence. If there are too many, control refuses the number, so readSteps does not
-// read the steps.
-func readSteps(body *object) []puntuale.Step {
-	if n := len(body.list("steps")); n > puntuale.MaxSteps {
-		return make([]puntuale.Step, n)
-	}
-	return each(body.objects("steps"), readStep)
-}
-
-func readStep(o *object) puntuale.Step {
-	s := puntuale.Step{
-		Text: o.text("text"), Media: o.text("media"), MediaName: o.text("media_name"),
-		Latitude: o.number("latitude"), Longitude: o.number("longitude"), Template: o.text("template"),
-	}
-	s.OnUncertain = puntuale.OnUncertain(o.text("on_uncertain"))
-	if o.need("timing") {
-		s.Timing = readTiming(o.object("timing"))
-	}
-	return s
-}
-
-func readTiming(o *object) puntuale.Timing {
-	t := puntuale.Timing{
-		Anchor: o.text("anchor"), At: o.text("at"), Jitter: o.wholeNumber("jitter"), IfPast: puntuale.IfPast(o.text("if_past")),
-	}
-	if strings.TrimSpace(t.Anchor) == "" {
-		t.Anchor = puntuale.AnchorStart // a valid anchor, so that the rest of the step can be checked
-		o.blank("anchor")
-	}
-	if o.need("offset") {
-		offset := o.object("offset")
-		offset.need("amount")
-		t.Offset = puntuale.Offset{
-			Amount: offset.wholeNumber("amount"), Unit: puntuale.Unit(offset.text("unit")),
-			Direction: puntuale.Direction(offset.text("direction")),
-		}
-	}
-	t.Window = readWindow(o)
-	t.ValidFor = o.validity()
-	return t
-}
-
-// readWindow reads the member window. It returns nil if the member is absent.
-func readWindow(o *object) *puntuale.Window {
-	window := o.object("window")
-	if window == nil {
-		return nil
-	}
-	return &puntuale.Window{Weekdays: window.wholes("weekdays"), From: window.text("from"), To: window.text("to"), Holidays: window.text("holidays")}
-}
-
-// validity reads the member valid_for. It returns nil if the member is absent.
-func (o *object) validity() *puntuale.Validity {
-	valid := o.object("valid_for")
-	if valid == nil {
-		return nil
-	}
-	return &puntuale.Validity{Amount: valid.wholeNumber("amount"), Unit: puntuale.Unit(valid.text("unit"))}
-}
-
-// steps are the steps of a sequence. Package puntuale defines their JSON form, and this file documents the form.
-type steps []puntuale.Step
-
-// Schema describes a step to huma.
-func (steps) Schema(r huma.Registry) *huma.Schema {
-	return &huma.Schema{
-		Type: "array", Items: r.Schema(reflect.TypeFor[step](), true, ""),
-		MinItems: new(1), MaxItems: new(puntuale.MaxSteps),
+func (b *sequenceBody) requested(faults []puntuale.Fault) control.NewSequence {
+	return control.NewSequence{
+		Name: b.Name, Session: b.Session, IfRunning: b.IfRunning, Purpose: b.Purpose, Steps: b.Steps, StopOnReply: b.StopOnReply, Faults: faults,
 	}
 }
 
-// step, timing, offset, window and validity only document the members of a step. The server creates no values of these
-// types.
+// step, timing, offset, window and validity document the JSON form that package puntuale defines, in bodies and in
+// answers. The server creates no values of these types.
 type step struct {
-	Text      string   `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}; of a date field, {{field:data}}, {{field:ora}}, {{field:giorno}} too"`
-	Media     string   `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`
-	MediaName string   `json:"media_name,omitempty" doc:"File name of the media; may hold fields"`
-	Latitude  *float64 `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
-	Longitude *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
-	Template  string   `json:"template,omitempty" doc:"Name of a template of the client"`
-	Timing    timing   `json:"timing"`
-
-	OnUncertain string `json:"on_uncertain,omitempty" enum:"never,resend" doc:"What to do when nobody knows whether the network took the message, and it would show a repeat as a second one (Official): never send it again by itself, which is the default; or send it once more after ten minutes without word, perhaps twice in all"`
+	Text        string          `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}; of a date field, {{field:data}}, {{field:ora}}, {{field:giorno}} too"`
+	Media       string          `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`
+	MediaName   string          `json:"media_name,omitempty" doc:"File name of the media; may hold fields"`
+	Latitude    *float64        `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
+	Longitude   *float64        `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
+	Template    string          `json:"template,omitempty" doc:"Name of a template of the client"`
+	OnUncertain string          `json:"on_uncertain,omitempty" enum:"never,resend" doc:"What to do when nobody knows whether the network took the message, and it would show a repeat as a second one (Official): never send it again by itself, which is the default; or send it once more after ten minutes without word, perhaps twice in all"`
+	Timing      puntuale.Timing `json:"timing" read:"need"`
 }
 
 type timing struct {
-	Anchor   string    `json:"anchor" doc:"start, the moment of the call, or the name of a date field"`
-	Offset   offset    `json:"offset" doc:"Distance from the anchor"`
-	At       string    `json:"at,omitempty" doc:"HH:MM: the time of day, with offsets in days and longer units"`
-	Window   *window   `json:"window,omitempty" doc:"When the message may leave"`
-	Jitter   int       `json:"jitter,omitempty" minimum:"0" maximum:"86400" doc:"Seconds at most that are added by chance; a step never passes the one planned after it"`
-	IfPast   string    `json:"if_past,omitempty" enum:"skip,send_now,reject" doc:"What to do with a moment more than five minutes ago; else skip"`
-	ValidFor *validity `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
+	Anchor   string `json:"anchor" doc:"start, the moment of the call, or the name of a date field"`
+	At       string `json:"at,omitempty" doc:"HH:MM: the time of day, with offsets in days and longer units"`
+	Jitter   int    `json:"jitter,omitempty" minimum:"0" maximum:"86400" doc:"Seconds at most that are added by chance; a step never passes the one planned after it"`
+	IfPast   string `json:"if_past,omitempty" enum:"skip,send_now,reject" doc:"What to do with a moment more than five minutes ago; else skip"`
+	_        anchorCheck
+	Offset   puntuale.Offset    `json:"offset" read:"need" doc:"Distance from the anchor"`
+	Window   *puntuale.Window   `json:"window,omitempty" doc:"When the message may leave"`
+	ValidFor *puntuale.Validity `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
+}
+
+// anchorCheck adds a fault if the anchor of a step is missing or blank.
+type anchorCheck struct{}
+
+func (anchorCheck) check(o *object, to any) {
+	if t := to.(*puntuale.Timing); strings.TrimSpace(t.Anchor) == "" {
+		t.Anchor = puntuale.AnchorStart // a valid anchor, so that the rest of the step can be checked
+		o.required("anchor")
+	}
 }
 
 type offset struct {
-	Amount    int    `json:"amount" minimum:"0"`
+	Amount    int    `json:"amount" read:"need" minimum:"0"`
 	Unit      string `json:"unit,omitempty" enum:"seconds,minutes,hours,days,weeks,months" doc:"Needed unless the amount is 0. Days and longer are reckoned by the calendar"`
 	Direction string `json:"direction,omitempty" enum:"before,after" doc:"before needs a date field as the anchor; with the amount 0, too, the message leaves before the date"`
 }

@@ -14,21 +14,21 @@ func registerSessions(a *api) {
 	client(a, operation{id: "listSessions", method: http.MethodGet, path: all, strict: true,
 		summary: "List the sessions, by id"}, listSessions)
 	clientOnce(a, operation{id: "createSession", method: http.MethodPost, path: all, creates: createsAlways, body: sessionBody{},
-		summary: "Create a session beside the default one", refusals: []int{http.StatusConflict}}, createSession)
+		summary: "Create a session beside the default one", refusals: []int{http.StatusConflict}}, withBody(createSession))
 	client(a, operation{id: "getSession", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
 	client(a, operation{id: "updateSession", method: http.MethodPut, path: one, body: sessionChangeBody{}, versioned: true,
-		summary: "Change a session's name, or how much it sends", refusals: changes(http.StatusNotFound)}, updateSession)
+		summary: "Change a session's name, or how much it sends", refusals: changes(http.StatusNotFound)}, withBody(updateSession))
 	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: createsAlways, body: pairingBody{},
-		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, pairSession)
+		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(pairSession))
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair", prevents: true,
 		summary: "Unlink a session; what is pending waits", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
 	client(a, operation{id: "reconnectSession", method: http.MethodPost, path: one + "/reconnect", creates: createsAlways,
 		summary: "Connect a linked number at once, as after another program took its place", refusals: []int{http.StatusNotFound, http.StatusConflict}}, reconnectSession)
 	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: createsAlways, body: keysBody{},
-		summary: "Replace what an Official session needs to reach Meta, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
+		summary: "Replace what an Official session needs to reach Meta, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(setOfficialKeys))
 	client(a, operation{id: "setGateway", method: http.MethodPut, path: one + "/gateway", creates: createsAlways, body: gatewayKeysBody{},
-		summary: "Replace what a Send_app session needs to reach its gateway, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setGateway)
+		summary: "Replace what a Send_app session needs to reach its gateway, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(setGateway))
 	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
 		summary: "Look whether an Official session, or one with a gateway, can send, and say what is wrong. Of Official ones this reads the templates, too", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
 	client(a, operation{id: "listNetworkTemplates", method: http.MethodGet, path: one + "/templates", strict: true,
@@ -43,10 +43,10 @@ type sessionBody struct {
 	Type    string `json:"connection_type" enum:"Socket,Send_app,Official" doc:"How it reaches the network; it never changes"`
 	Sandbox *bool  `json:"sandbox,omitempty" doc:"Whether the simulated network takes its messages; else as the server is set"`
 
-	Pace     *paceBody     `json:"pace,omitempty" doc:"How much it sends; what is left out has its default"`
 	Official *officialBody `json:"official,omitempty" doc:"Of an Official session: what it needs to reach Meta. Never shown again; it may also be given later"`
 	Gateway  *gatewayBody  `json:"gateway,omitempty" doc:"Of a Send_app session that is no sandbox and sends through a gateway: what it needs to reach it. Never shown again"`
 	Device   *struct{}     `json:"device,omitempty" doc:"Of a Send_app session that is no sandbox and whose messages devices take: an empty object"`
+	Pace     *paceBody     `json:"pace,omitempty" doc:"How much it sends; what is left out has its default"`
 }
 
 type sessionAnswer struct {
@@ -85,24 +85,16 @@ func listSessions(ctx context.Context, c *control.Client, in *call, p *ListInput
 	return sessionsAnswer{each(rows, sessionOf), textOrNull(next)}, nil
 }
 
-func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInput) (sessionAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return sessionAnswer{}, err
+func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *sessionBody) (sessionAnswer, error) {
+	requested := control.NewSession{
+		Name: body.Name, Type: body.Type, Sandbox: body.Sandbox, Devices: body.Device != nil, Pace: (*control.PaceChange)(body.Pace), Faults: in.refused,
 	}
-	requested := control.NewSession{Name: body.text("name"), Type: body.text("connection_type"), Sandbox: body.flag("sandbox")}
-	if inner := body.object("official"); inner != nil {
-		requested.Keys = readKeys(inner)
+	if body.Official != nil {
+		requested.Keys = body.Official.keys()
 	}
-	if inner := body.object("gateway"); inner != nil {
-		requested.Gateway = readGateway(inner)
+	if g := body.Gateway; g != nil {
+		requested.Gateway = &control.NewGateway{BaseURL: g.BaseURL, AccessToken: g.AccessToken, InstanceID: g.InstanceID}
 	}
-	requested.Devices = body.object("device") != nil
-	requested.Pace = readPace(body)
-	if err := body.err(); err != nil {
-		return sessionAnswer{}, err
-	}
-	requested.Faults = *body.refused
 	created, err := c.CreateSession(ctx, requested, once(in, p, sessionOf))
 	if err != nil {
 		return sessionAnswer{}, err
@@ -151,20 +143,11 @@ func sessionOf(s control.Session) sessionAnswer {
 // pairingBody documents the body of the call that links a session.
 type pairingBody struct {
 	Method string `json:"method,omitempty" enum:"qr,code" doc:"qr: the phone scans a code; code: a person types it into the phone. Required but for sessions with devices"`
-	Phone  string `json:"phone,omitempty" doc:"With the method code: the number of the phone. A number is taken too."`
+	Phone  string `json:"phone,omitempty" read:"phone" doc:"With the method code: the number of the phone. A number is taken too."`
 }
 
-func pairSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return sessionAnswer{}, err
-	}
-	requested := control.Pairing{Method: body.text("method"), Phone: body.phone("phone")}
-	if err := body.err(); err != nil {
-		return sessionAnswer{}, err
-	}
-	requested.Faults = *body.refused
-	linking, err := c.Pair(ctx, p.ID, requested)
+func pairSession(ctx context.Context, c *control.Client, in *call, p *oneInput, body *pairingBody) (sessionAnswer, error) {
+	linking, err := c.Pair(ctx, p.ID, control.Pairing{Method: body.Method, Phone: body.Phone, Faults: in.refused})
 	if err != nil {
 		return sessionAnswer{}, err
 	}
@@ -221,38 +204,17 @@ func paceOf(p puntuale.Pace) paceAnswer {
 	return paceAnswer{p.PerMinute, p.PerDay, p.ColdPerMinute, p.ColdPerDay, p.Jitter}
 }
 
-// readPace reads the member pace. It returns nil if the member is absent.
-func readPace(body *object) *control.PaceChange {
-	inner := body.object("pace")
-	if inner == nil {
-		return nil
-	}
-	return &control.PaceChange{
-		PerMinute: inner.wholeOrNil("per_minute"), PerDay: inner.wholeOrNil("per_day"), ColdPerMinute: inner.wholeOrNil("cold_per_minute"), ColdPerDay: inner.wholeOrNil("cold_per_day"), Jitter: inner.wholeOrNil("jitter"),
-	}
-}
-
 // sessionChangeBody documents the body of the call that changes a session.
 type sessionChangeBody struct {
-	Name *string   `json:"name,omitempty" maxLength:"200" doc:"What people call it"`
 	Pace *paceBody `json:"pace,omitempty" doc:"What is left out stays as it is"`
+	Name *string   `json:"name,omitempty" maxLength:"200" doc:"What people call it"`
 }
 
-func updateSession(ctx context.Context, c *control.Client, in *call, p *changeInput) (sessionAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return sessionAnswer{}, err
-	}
-	requested := control.SessionChange{Pace: readPace(body)}
-	if body.has("name") {
-		requested.Name = new(body.text("name"))
-	}
-	if err := body.err(); err != nil {
-		return sessionAnswer{}, err
-	}
+func updateSession(ctx context.Context, c *control.Client, in *call, p *changeInput, body *sessionChangeBody) (sessionAnswer, error) {
 	known, faults := in.knownVersions()
-	requested.Known, requested.Faults = known, append(*body.refused, faults...)
-	found, err := c.ChangeSession(ctx, p.ID, requested)
+	found, err := c.ChangeSession(ctx, p.ID, control.SessionChange{
+		Name: body.Name, Pace: (*control.PaceChange)(body.Pace), Known: known, Faults: append(in.refused, faults...),
+	})
 	if err != nil {
 		return sessionAnswer{}, err
 	}

@@ -11,19 +11,20 @@ import (
 func registerSettings(a *api) {
 	client(a, operation{id: "getSettings", method: http.MethodGet, path: "/api/settings", strict: true,
 		summary: "Read what the client decided about the people that it writes to"}, getSettings)
-	client(a, operation{id: "changeSettings", method: http.MethodPatch, path: "/api/settings", body: settingsBody{}, strict: true, closed: true,
-		summary: "Change some of these decisions"}, changeSettings)
+	client(a, operation{id: "changeSettings", method: http.MethodPatch, path: "/api/settings", body: settingsBody{}, strict: true,
+		summary: "Change some of these decisions"}, withBody(changeSettings))
 }
 
 // settingsBody documents the body of the call that changes settings.
 type settingsBody struct {
-	Remember      *bool    `json:"remember,omitempty" doc:"true: everybody who is written to becomes a contact"`
-	KeepReplies   string   `json:"keep_replies,omitempty" enum:"known,all,none" doc:"known: of contacts, of people written to within 30 days, and replies that had an effect"`
-	Consent       string   `json:"consent,omitempty" enum:"free,required" doc:"required: marketing needs a person's consent"`
-	OptOutWords   []string `json:"opt_out_words,omitempty" maxItems:"50" doc:"A message that is one of them, as a whole, is an opt-out. Empty: the usual words"`
-	OptOutAnswer  *string  `json:"opt_out_answer,omitempty" maxLength:"4096" doc:"Confirms an opt-out, once; empty: nothing does"`
-	TakeoverHours *int     `json:"takeover_hours,omitempty" minimum:"0" maximum:"720" doc:"How long automations leave a person alone whom the client's people answered"`
-	AutomatedMost *int     `json:"automated_most,omitempty" minimum:"0" maximum:"100" doc:"How many starts and sends of automations a person gets in 24 hours. 0: none"`
+	Remember      *bool                 `json:"remember,omitempty" doc:"true: everybody who is written to becomes a contact"`
+	KeepReplies   *puntuale.KeepReplies `json:"keep_replies,omitempty" enum:"known,all,none" doc:"known: of contacts, of people written to within 30 days, and replies that had an effect"`
+	Consent       *puntuale.ConsentRule `json:"consent,omitempty" enum:"free,required" doc:"required: marketing needs a person's consent"`
+	OptOutWords   *[]string             `json:"opt_out_words,omitempty" maxItems:"50" doc:"A message that is one of them, as a whole, is an opt-out. Empty: the usual words"`
+	OptOutAnswer  *string               `json:"opt_out_answer,omitempty" maxLength:"4096" doc:"Confirms an opt-out, once; empty: nothing does"`
+	TakeoverHours *int                  `json:"takeover_hours,omitempty" minimum:"0" maximum:"720" doc:"How long automations leave a person alone whom the client's people answered"`
+	AutomatedMost *int                  `json:"automated_most,omitempty" minimum:"0" maximum:"100" doc:"How many starts and sends of automations a person gets in 24 hours. 0: none"`
+	_             closedCheck
 }
 
 type settingsAnswer struct {
@@ -55,46 +56,17 @@ func getSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}) 
 	return settingsOf(s), nil
 }
 
-func changeSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}) (settingsAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return settingsAnswer{}, err
-	}
-	patch := readSettings(body)
-	if err := body.err(); err != nil {
-		return settingsAnswer{}, err
-	}
-	body.refuseUndocumented(settingsBody{})
-	s, err := c.UpdateSettings(ctx, patch, append(in.unknown, *body.refused...)...)
+func changeSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}, body *settingsBody) (settingsAnswer, error) {
+	s, err := c.UpdateSettings(ctx, body.patch(), append(in.unknown, in.refused...)...)
 	if err != nil {
 		return settingsAnswer{}, err
 	}
 	return settingsOf(s), nil
 }
 
-// readSettings reads the settings that a body changes.
-func readSettings(o *object) (p puntuale.SettingsPatch) {
-	p.Remember = o.flag("remember")
-	if text := o.text("keep_replies"); o.has("keep_replies") {
-		p.KeepReplies = new(puntuale.KeepReplies(text))
+func (b *settingsBody) patch() puntuale.SettingsPatch {
+	return puntuale.SettingsPatch{
+		Remember: b.Remember, KeepReplies: b.KeepReplies, Consent: b.Consent, OptOutWords: b.OptOutWords, OptOutAnswer: b.OptOutAnswer,
+		TakeoverHours: b.TakeoverHours, AutomatedMost: b.AutomatedMost,
 	}
-	if text := o.text("consent"); o.has("consent") {
-		p.Consent = new(puntuale.ConsentRule(text))
-	}
-	if words := o.texts("opt_out_words"); o.has("opt_out_words") {
-		if words == nil {
-			words = []string{}
-		}
-		p.OptOutWords = &words
-	}
-	if text := o.text("opt_out_answer"); o.has("opt_out_answer") {
-		p.OptOutAnswer = &text
-	}
-	if n := o.wholeOrNil("takeover_hours"); o.has("takeover_hours") {
-		p.TakeoverHours = n
-	}
-	if n := o.wholeOrNil("automated_most"); o.has("automated_most") {
-		p.AutomatedMost = n
-	}
-	return p
 }

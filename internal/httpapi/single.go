@@ -23,21 +23,23 @@ func registerSingle(a *api) {
 
 // singleBody documents the body of a single send.
 type singleBody struct {
-	_         struct{}  `additionalProperties:"true"`
-	Phone     string    `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
-	Text      string    `json:"text,omitempty" doc:"Sent as it is written"`
-	Media     string    `json:"media,omitempty" doc:"Address of an online media file"`
-	MediaName string    `json:"media_name,omitempty" doc:"File name of the media"`
-	Latitude  *float64  `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
-	Longitude *float64  `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
-	Template  string    `json:"template,omitempty" doc:"Name of a template, whose fields are further members of the body"`
-	Date      string    `json:"date,omitempty" doc:"When it leaves: 2026-11-20T10:30, 20/11/2026 10:30, or a day alone (09:00); else now"`
-	ValidFor  *validity `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
-	Session   string    `json:"id_sessione,omitempty" doc:"The session that sends; else the default one"`
-	Purpose   string    `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
-	Name      string    `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
-	Timezone  string    `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
-	Reference string    `json:"reference,omitempty" maxLength:"255" doc:"Your own name of what this is about. Where the template names a field reference, this is that field"`
+	_         struct{}           `additionalProperties:"true"`
+	Phone     string             `json:"phone" read:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
+	Latitude  *float64           `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
+	Longitude *float64           `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
+	Template  string             `json:"template,omitempty" doc:"Name of a template, whose fields are further members of the body"`
+	Session   string             `json:"id_sessione,omitempty" read:"id" doc:"The session that sends; else the default one"`
+	Name      string             `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
+	Purpose   string             `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
+	Timezone  string             `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
+	Reference string             `json:"reference,omitempty" read:"id" maxLength:"255" doc:"Your own name of what this is about. Where the template names a field reference, this is that field"`
+	ValidFor  *puntuale.Validity `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
+
+	// Of the following, only the type is checked here. The planner reads them, as fields.
+	Text      string `json:"text,omitempty" doc:"Sent as it is written"`
+	Media     string `json:"media,omitempty" doc:"Address of an online media file"`
+	MediaName string `json:"media_name,omitempty" doc:"File name of the media"`
+	Date      string `json:"date,omitempty" read:"-" doc:"When it leaves: 2026-11-20T10:30, 20/11/2026 10:30, or a day alone (09:00); else now"`
 }
 
 type singleInput struct {
@@ -46,26 +48,25 @@ type singleInput struct {
 }
 
 func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput) (startAnswer, error) {
-	body, err := in.object()
+	o, err := in.object()
 	if err != nil {
 		return startAnswer{}, err
 	}
+	var body singleBody
+	o.into(&body)
+	if err := o.err(); err != nil {
+		return startAnswer{}, err
+	}
 	requested := control.SingleCall{
-		Phone: body.phone("phone"), Fields: body.members, Latitude: body.number("latitude"), Longitude: body.number("longitude"),
-		Template: body.text("template"), Session: body.id("id_sessione"), Name: body.text("name"), Purpose: body.text("purpose"), Timezone: body.text("timezone"),
-		Reference: control.Reference{Query: p.Reference, Body: body.id("reference")},
-		ValidFor:  body.validity(), Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
+		Phone: body.Phone, Fields: o.members, Latitude: body.Latitude, Longitude: body.Longitude,
+		Template: body.Template, Session: body.Session, Name: body.Name, Purpose: body.Purpose, Timezone: body.Timezone,
+		Reference: control.Reference{Query: p.Reference, Body: body.Reference},
+		ValidFor:  body.ValidFor, Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
 	}
 	if len(requested.Faults) > 0 {
 		requested.Key = "" // a dry run must not get the stored answer of a real call
 	}
-	for _, name := range []string{"text", "media", "media_name"} {
-		body.text(name) // this only checks the type; the planner reads the value later
-	}
-	if err := body.err(); err != nil {
-		return startAnswer{}, err
-	}
-	requested.Faults = append(requested.Faults, *body.refused...)
+	requested.Faults = append(requested.Faults, *o.refused...)
 	sent, err := c.Send(ctx, requested)
 	if err != nil {
 		return startAnswer{}, err

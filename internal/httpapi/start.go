@@ -32,7 +32,7 @@ func registerStart(a *api) {
 		body:     stopBody{},
 		prevents: true,
 		refusals: []int{http.StatusNotFound},
-	}, stop)
+	}, withBody(stop))
 }
 
 // startsNow reports whether a request is a real start, not a dry run.
@@ -41,12 +41,12 @@ func startsNow(r *http.Request) bool { return !wantsPreview(r) }
 // startBody documents the body of a start.
 type startBody struct {
 	_         struct{} `additionalProperties:"true"`
-	Phone     string   `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
-	Text      string   `json:"text,omitempty" doc:"Text for the message copy, where the sequence names the field text"`
-	Media     string   `json:"media,omitempty" doc:"Address of an online media file, where the sequence names the field media"`
-	MediaName string   `json:"media_name,omitempty" doc:"File name of the media, where the sequence names the field media_name"`
+	Phone     string   `json:"phone" read:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
+	Text      string   `json:"text,omitempty" read:"-" doc:"Text for the message copy, where the sequence names the field text"`
+	Media     string   `json:"media,omitempty" read:"-" doc:"Address of an online media file, where the sequence names the field media"`
+	MediaName string   `json:"media_name,omitempty" read:"-" doc:"File name of the media, where the sequence names the field media_name"`
 	Timezone  string   `json:"timezone,omitempty" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
-	Reference string   `json:"reference,omitempty" maxLength:"255" doc:"Your own name of what this is about, such as a booking's number. Details, lists and events show it. Where the sequence names a field reference, this is that field"`
+	Reference string   `json:"reference,omitempty" read:"id" maxLength:"255" doc:"Your own name of what this is about, such as a booking's number. Details, lists and events show it. Where the sequence names a field reference, this is that field"`
 }
 
 type startInput struct {
@@ -123,19 +123,21 @@ func (startedOrPreview) Schema(r huma.Registry) *huma.Schema {
 }
 
 func start(ctx context.Context, c *control.Client, in *call, p *startInput) (startedOrPreview, error) {
-	body, err := in.object()
+	o, err := in.object()
 	if err != nil {
 		return startedOrPreview{}, in.confirmed(ctx, err)
 	}
-	requested := control.StartCall{
-		Sequence: p.Sequence, Phone: body.phone("phone"), Fields: body.members, Timezone: p.Timezone,
-		BodyZone: body.text("timezone"), IfRunning: p.IfRunning, Reference: control.Reference{Query: p.Reference, Body: body.id("reference")}, Body: in.body, Scope: in.scope, Key: p.Key,
-	}
-	if err := body.err(); err != nil {
+	var body startBody
+	o.into(&body)
+	if err := o.err(); err != nil {
 		return startedOrPreview{}, in.confirmed(ctx, err)
 	}
+	requested := control.StartCall{
+		Sequence: p.Sequence, Phone: body.Phone, Fields: o.members, Timezone: p.Timezone,
+		BodyZone: body.Timezone, IfRunning: p.IfRunning, Reference: control.Reference{Query: p.Reference, Body: body.Reference}, Body: in.body, Scope: in.scope, Key: p.Key,
+	}
 	dry, faults := wantsDry(in.query)
-	requested.Faults = slices.Concat(*body.refused, faults, in.repeated("timezone", "if_running", "reference"))
+	requested.Faults = slices.Concat(*o.refused, faults, in.repeated("timezone", "if_running", "reference"))
 	if dry || len(faults) > 0 {
 		preview, err := c.Preview(ctx, requested)
 		return startedOrPreview{preview: previewOf(preview)}, err
@@ -228,8 +230,8 @@ func idTexts(ids []puntuale.MessageID) []string {
 
 // stopBody documents the body of a stop.
 type stopBody struct {
-	Phone     string `json:"phone" doc:"The recipient that must stop receiving the sequence's messages. A number is taken too."`
-	Reference string `json:"reference,omitempty" maxLength:"255" doc:"Only what was started with this reference"`
+	Phone     string `json:"phone" read:"phone" doc:"The recipient that must stop receiving the sequence's messages. A number is taken too."`
+	Reference string `json:"reference,omitempty" read:"id" maxLength:"255" doc:"Only what was started with this reference"`
 }
 
 type stopInput struct {
@@ -243,16 +245,9 @@ type stopAnswer struct {
 	Usage
 }
 
-func stop(ctx context.Context, c *control.Client, in *call, p *stopInput) (stopAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return stopAnswer{}, err
-	}
-	phone, reference := body.phone("phone"), control.Reference{Query: p.Reference, Body: body.id("reference")}
-	if err := body.err(); err != nil {
-		return stopAnswer{}, err
-	}
-	stopped, err := c.Stop(ctx, p.Sequence, phone, reference, slices.Concat(*body.refused, in.repeated("reference"))...)
+func stop(ctx context.Context, c *control.Client, in *call, p *stopInput, body *stopBody) (stopAnswer, error) {
+	reference := control.Reference{Query: p.Reference, Body: body.Reference}
+	stopped, err := c.Stop(ctx, p.Sequence, body.Phone, reference, slices.Concat(in.refused, in.repeated("reference"))...)
 	if err != nil {
 		return stopAnswer{}, err
 	}

@@ -14,11 +14,11 @@ func registerTemplates(a *api) {
 	client(a, operation{id: "listTemplates", method: http.MethodGet, path: all, strict: true,
 		summary: "List the templates, by id"}, listTemplates)
 	clientOnce(a, operation{id: "createTemplate", method: http.MethodPost, path: all, creates: createsAlways, body: templateBody{},
-		summary: "Create a template: content that steps and single sends may name", refusals: []int{clash}}, createTemplate)
+		summary: "Create a template: content that steps and single sends may name", refusals: []int{clash}}, withBody(createTemplate))
 	client(a, operation{id: "getTemplate", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a template", refusals: []int{missing}}, getTemplate)
 	client(a, operation{id: "replaceTemplate", method: http.MethodPut, path: one, body: templateBody{}, versioned: true,
-		summary: "Replace a template as a whole; what was started before stays as it was", refusals: changes(missing, clash)}, replaceTemplate)
+		summary: "Replace a template as a whole; what was started before stays as it was", refusals: changes(missing, clash)}, withBody(replaceTemplate))
 	client(a, operation{id: "deleteTemplate", method: http.MethodDelete, path: one,
 		summary: "Delete a template that no sequence names", refusals: []int{missing, clash}}, deleteTemplate)
 }
@@ -32,20 +32,20 @@ type templateBody struct {
 	Latitude  *float64 `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
 	Longitude *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
 
-	Official *approvedBody `json:"official,omitempty" doc:"The template that Meta approved, by which an Official session sends this one. Media and location go into its header"`
+	Official *puntuale.Approved `json:"official,omitempty" doc:"The template that Meta approved, by which an Official session sends this one. Media and location go into its header"`
 }
 
-// approvedBody is an approved template, in bodies and in answers.
+// approvedBody documents a [puntuale.Approved], in bodies and in answers.
 type approvedBody struct {
-	Name     string          `json:"name" pattern:"^[a-z0-9_]{1,512}$" doc:"The template's name at Meta"`
-	Language string          `json:"language" doc:"As Meta writes it: it, en_US"`
-	Header   []parameterBody `json:"header,omitempty" maxItems:"100" doc:"What fills a text header"`
-	Body     []parameterBody `json:"body,omitempty" maxItems:"100" doc:"What fills the places of the body, in their order"`
-	Buttons  []buttonBody    `json:"buttons,omitempty" maxItems:"10" doc:"What fills those buttons that need something"`
+	Name     string               `json:"name" pattern:"^[a-z0-9_]{1,512}$" doc:"The template's name at Meta"`
+	Language string               `json:"language" doc:"As Meta writes it: it, en_US"`
+	Header   []puntuale.Parameter `json:"header,omitempty" maxItems:"100" doc:"What fills a text header"`
+	Body     []puntuale.Parameter `json:"body,omitempty" maxItems:"100" doc:"What fills the places of the body, in their order"`
+	Buttons  []puntuale.Button    `json:"buttons,omitempty" maxItems:"10" doc:"What fills those buttons that need something"`
 }
 
 type buttonBody struct {
-	Index int    `json:"index" minimum:"0" maximum:"9" doc:"The button's place among the template's, from 0"`
+	Index int    `json:"index" read:"need" minimum:"0" maximum:"9" doc:"The button's place among the template's, from 0"`
 	Kind  string `json:"type" enum:"url,quick_reply,copy_code"`
 	Text  string `json:"text" doc:"The end of the address, what comes back when it is pressed, or the code to copy; with {{field}} and {{field|fallback}}"`
 }
@@ -56,17 +56,17 @@ type parameterBody struct {
 }
 
 type templateAnswer struct {
-	ID        string        `json:"id"`
-	Name      string        `json:"name"`
-	Text      string        `json:"text,omitempty"`
-	Media     string        `json:"media,omitempty"`
-	MediaName string        `json:"media_name,omitempty"`
-	Latitude  *float64      `json:"latitude,omitempty"`
-	Longitude *float64      `json:"longitude,omitempty"`
-	Official  *approvedBody `json:"official,omitempty"`
-	Fields    []fieldAnswer `json:"fields" doc:"The parametric fields that the template names"`
-	Created   string        `json:"created_at" format:"date-time"`
-	Updated   string        `json:"updated_at" format:"date-time"`
+	ID        string             `json:"id"`
+	Name      string             `json:"name"`
+	Text      string             `json:"text,omitempty"`
+	Media     string             `json:"media,omitempty"`
+	MediaName string             `json:"media_name,omitempty"`
+	Latitude  *float64           `json:"latitude,omitempty"`
+	Longitude *float64           `json:"longitude,omitempty"`
+	Official  *puntuale.Approved `json:"official,omitempty"`
+	Fields    []fieldAnswer      `json:"fields" doc:"The parametric fields that the template names"`
+	Created   string             `json:"created_at" format:"date-time"`
+	Updated   string             `json:"updated_at" format:"date-time"`
 }
 
 type templatesAnswer struct {
@@ -82,12 +82,8 @@ func listTemplates(ctx context.Context, c *control.Client, in *call, p *ListInpu
 	return templatesAnswer{each(rows, templateOf), textOrNull(next)}, nil
 }
 
-func createTemplate(ctx context.Context, c *control.Client, in *call, p *OnceInput) (templateAnswer, error) {
-	requested, err := readTemplate(in)
-	if err != nil {
-		return templateAnswer{}, err
-	}
-	created, err := c.CreateTemplate(ctx, requested, once(in, p, templateOf))
+func createTemplate(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *templateBody) (templateAnswer, error) {
+	created, err := c.CreateTemplate(ctx, body.requested(in.refused), once(in, p, templateOf))
 	if err != nil {
 		return templateAnswer{}, err
 	}
@@ -103,13 +99,10 @@ func getTemplate(ctx context.Context, c *control.Client, in *call, p *oneInput) 
 	return templateOf(found), nil
 }
 
-func replaceTemplate(ctx context.Context, c *control.Client, in *call, p *changeInput) (templateAnswer, error) {
-	requested, err := readTemplate(in)
-	if err != nil {
-		return templateAnswer{}, err
-	}
+func replaceTemplate(ctx context.Context, c *control.Client, in *call, p *changeInput, body *templateBody) (templateAnswer, error) {
 	known, faults := in.knownVersions()
-	requested.Known, requested.Faults = known, append(requested.Faults, faults...)
+	requested := body.requested(append(in.refused, faults...))
+	requested.Known = known
 	replaced, err := c.ReplaceTemplate(ctx, p.ID, requested)
 	if err != nil {
 		return templateAnswer{}, err
@@ -125,58 +118,15 @@ func deleteTemplate(ctx context.Context, c *control.Client, _ *call, p *oneInput
 	return messageAnswer{"Template eliminato"}, nil
 }
 
-// readTemplate reads the body of a template. Codes: unreadable.
-func readTemplate(in *call) (control.NewTemplate, error) {
-	body, err := in.object()
-	if err != nil {
-		return control.NewTemplate{}, err
-	}
-	requested := control.NewTemplate{Template: puntuale.Template{
-		Name: body.text("name"), Text: body.text("text"), Media: body.text("media"), MediaName: body.text("media_name"),
-		Latitude: body.number("latitude"), Longitude: body.number("longitude"),
-	}}
-	if inner := body.object("official"); inner != nil {
-		requested.Official = &puntuale.Approved{
-			Name: inner.text("name"), Language: inner.text("language"),
-			Header: readParameters(inner, "header"), Body: readParameters(inner, "body"),
-		}
-		for _, b := range inner.objects("buttons") {
-			b.need("index")
-			requested.Official.Buttons = append(requested.Official.Buttons, puntuale.Button{Index: b.wholeNumber("index"), Kind: puntuale.ButtonKind(b.text("type")), Text: b.text("text")})
-		}
-	}
-	requested.Faults = *body.refused
-	return requested, body.err()
-}
-
-func readParameters(o *object, name string) (all []puntuale.Parameter) {
-	for _, p := range o.objects(name) {
-		all = append(all, puntuale.Parameter{Name: p.text("name"), Text: p.text("text")})
-	}
-	return all
-}
-
-func approvedOf(a *puntuale.Approved) *approvedBody {
-	if a == nil {
-		return nil
-	}
-	convert := func(p puntuale.Parameter) parameterBody { return parameterBody{p.Name, p.Text} }
-	out := &approvedBody{Name: a.Name, Language: a.Language}
-	if len(a.Header) > 0 {
-		out.Header = each(a.Header, convert)
-	}
-	if len(a.Body) > 0 {
-		out.Body = each(a.Body, convert)
-	}
-	if len(a.Buttons) > 0 {
-		out.Buttons = each(a.Buttons, func(b puntuale.Button) buttonBody { return buttonBody{b.Index, string(b.Kind), b.Text} })
-	}
-	return out
+func (b *templateBody) requested(faults []puntuale.Fault) control.NewTemplate {
+	return control.NewTemplate{Template: puntuale.Template{
+		Name: b.Name, Text: b.Text, Media: b.Media, MediaName: b.MediaName, Latitude: b.Latitude, Longitude: b.Longitude, Official: b.Official,
+	}, Faults: faults}
 }
 
 func templateOf(t control.Template) templateAnswer {
 	return templateAnswer{
 		ID: idText64(t.ID), Name: t.Name, Text: t.Text, Media: t.Media, MediaName: t.MediaName, Latitude: t.Latitude,
-		Longitude: t.Longitude, Official: approvedOf(t.Official), Fields: each(t.Fields, fieldOf), Created: stamp(t.Created), Updated: stamp(t.Updated),
+		Longitude: t.Longitude, Official: t.Official, Fields: each(t.Fields, fieldOf), Created: stamp(t.Created), Updated: stamp(t.Updated),
 	}
 }

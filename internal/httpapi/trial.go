@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 
 	"puntuale"
@@ -12,9 +13,10 @@ import (
 
 // tryBody documents the body of a trial.
 type tryBody struct {
-	Phone   string `json:"phone,omitempty" doc:"The person; not for a hook"`
-	Text    string `json:"text,omitempty" maxLength:"4096" doc:"What the person writes; without it, something that fits"`
-	Payload any    `json:"payload,omitempty" doc:"For a hook: what a program posts; a form as a text"`
+	Phone   string          `json:"phone,omitempty" read:"phone" doc:"The person; not for a hook"`
+	Text    string          `json:"text,omitempty" maxLength:"4096" doc:"What the person writes; without it, something that fits"`
+	Payload json.RawMessage `json:"payload,omitempty" doc:"For a hook: what a program posts; a form as a text"`
+	_       closedCheck
 }
 
 // TrialAnswer is what an automation would do.
@@ -23,7 +25,7 @@ type TrialAnswer struct {
 	Phone   string            `json:"phone"`
 	Fields  map[string]string `json:"fields" doc:"What a hook's mapping found"`
 	Why     []conditionAnswer `json:"why" doc:"All that decides"`
-	Actions []actionValue     `json:"actions" doc:"In the order of their effects"`
+	Actions []puntuale.Action `json:"actions" doc:"In the order of their effects"`
 	Plans   []actionPlan      `json:"plans" doc:"What each start and send would do, planned as a start is"`
 }
 
@@ -88,28 +90,16 @@ type conditionAnswer struct {
 	English   *string `json:"message_en"`
 }
 
-func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p *oneInput) (TrialAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return TrialAnswer{}, err
+func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p *oneInput, body *tryBody) (TrialAnswer, error) {
+	trial := automation.Trial{Phone: body.Phone, Text: body.Text, Payload: body.Payload, Faults: in.refused}
+	if len(body.Payload) > 0 && body.Payload[0] == '"' {
+		trial.Payload = []byte(unquote(body.Payload))
 	}
-	trial := automation.Trial{Phone: body.phone("phone"), Text: body.text("text")}
-	if raw, there := body.member("payload"); there {
-		trial.Payload = raw
-		if raw[0] == '"' {
-			trial.Payload = []byte(unquote(raw))
-		}
-	}
-	if err := body.err(); err != nil {
-		return TrialAnswer{}, err
-	}
-	body.refuseUndocumented(tryBody{})
-	trial.Faults = *body.refused
 	v, err := a.rules(c, in).Try(ctx, p.ID, trial)
 	if err != nil {
 		return TrialAnswer{}, err
 	}
-	out := TrialAnswer{Would: v.WouldAct, Phone: v.Phone, Fields: v.Fields, Why: each(v.Why, conditionOf), Actions: each(v.Actions, func(x puntuale.Action) actionValue { return actionValue{x} }), Plans: each(v.Plans, actionPlanOf)}
+	out := TrialAnswer{Would: v.WouldAct, Phone: v.Phone, Fields: v.Fields, Why: each(v.Why, conditionOf), Actions: append([]puntuale.Action{}, v.Actions...), Plans: each(v.Plans, actionPlanOf)}
 	if out.Fields == nil {
 		out.Fields = map[string]string{}
 	}

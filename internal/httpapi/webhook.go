@@ -17,11 +17,11 @@ func registerWebhooks(a *api) {
 	missing := []int{http.StatusNotFound}
 	registerOwned(a, operation{id: "listWebhooks", method: http.MethodGet, path: all,
 		summary: "List webhooks, by id; a client's key lists the client's, a partner's key those for all its clients"}, listWebhooks)
-	registerOwned(a, operation{id: "createWebhook", method: http.MethodPost, path: all, body: webhookBody{}, closed: true, idempotent: true,
-		summary: "Make a webhook; its secret is shown only now", refusals: []int{http.StatusConflict}}, createWebhook)
+	registerOwned(a, operation{id: "createWebhook", method: http.MethodPost, path: all, body: webhookBody{}, idempotent: true,
+		summary: "Make a webhook; its secret is shown only now", refusals: []int{http.StatusConflict}}, withBody(createWebhook))
 	registerOwned(a, operation{id: "getWebhook", method: http.MethodGet, path: one, summary: "Read a webhook", refusals: missing}, getWebhook)
-	registerOwned(a, operation{id: "changeWebhook", method: http.MethodPatch, path: one, body: webhookPatchBody{}, closed: true,
-		summary: "Change some members of a webhook; active true also enables a disabled one", refusals: missing}, changeWebhook)
+	registerOwned(a, operation{id: "changeWebhook", method: http.MethodPatch, path: one, body: webhookPatchBody{},
+		summary: "Change some members of a webhook; active true also enables a disabled one", refusals: missing}, withBody(changeWebhook))
 	registerOwned(a, operation{id: "deleteWebhook", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a webhook; what waits for it is not delivered any more", refusals: missing}, deleteWebhook)
 	registerOwned(a, operation{id: "testWebhook", method: http.MethodPost, path: one + "/test",
@@ -32,26 +32,28 @@ func registerWebhooks(a *api) {
 		summary: "List the deliveries of the last 30 days, newest first", refusals: missing}, listDeliveries)
 	registerOwned(a, operation{id: "getDelivery", method: http.MethodGet, path: one + "/deliveries/{seq}", strict: true,
 		summary: "Read the body of a delivery, as it would be sent now", refusals: missing}, getDelivery)
-	registerOwned(a, operation{id: "replayDeliveries", method: http.MethodPost, path: one + "/replay", body: replayBody{}, optional: true, closed: true,
-		summary: "Deliver again: some events, those of a time, or all that failed", refusals: missing}, replayDeliveries)
+	registerOwned(a, operation{id: "replayDeliveries", method: http.MethodPost, path: one + "/replay", body: replayBody{}, optional: true,
+		summary: "Deliver again: some events, those of a time, or all that failed", refusals: missing}, withOptionalBody(replayDeliveries))
 }
 
 // webhookBody documents the body of the call that makes a webhook.
 type webhookBody struct {
-	URL         string   `json:"url" maxLength:"2048" doc:"Where events are posted to; https"`
 	Types       []string `json:"types,omitempty" doc:"Such as message.sent; without it all"`
-	Session     *string  `json:"id_sessione,omitempty" doc:"Only events of this session; only with a client's key"`
-	Description string   `json:"description,omitempty" maxLength:"200"`
 	Active      *bool    `json:"active,omitempty" default:"true"`
+	URL         *string  `json:"url" nullable:"false" maxLength:"2048" doc:"Where events are posted to; https"`
+	Session     *string  `json:"id_sessione,omitempty" read:"id" doc:"Only events of this session; only with a client's key"`
+	Description *string  `json:"description,omitempty" maxLength:"200"`
+	_           closedCheck
 }
 
 // webhookPatchBody documents the body of the call that changes a webhook.
 type webhookPatchBody struct {
-	URL         string   `json:"url,omitempty" maxLength:"2048"`
 	Types       []string `json:"types,omitempty"`
-	Session     *string  `json:"id_sessione,omitempty" doc:"Empty: all sessions"`
-	Description *string  `json:"description,omitempty" maxLength:"200"`
 	Active      *bool    `json:"active,omitempty"`
+	URL         *string  `json:"url,omitempty" maxLength:"2048"`
+	Session     *string  `json:"id_sessione,omitempty" read:"id" doc:"Empty: all sessions"`
+	Description *string  `json:"description,omitempty" maxLength:"200"`
+	_           closedCheck
 }
 
 // WebhookAnswer is a webhook, as a list shows it.
@@ -102,40 +104,13 @@ func listWebhooks(ctx context.Context, o *webhook.Owner, _ *call, _ *struct{}) (
 	return webhooksAnswer{each(all, webhookOf)}, nil
 }
 
-func createWebhook(ctx context.Context, o *webhook.Owner, in *call, p *OnceInput) (onceAnswer[issuedWebhookAnswer], error) {
-	requested, err := readWebhook(in, webhookBody{})
-	if err != nil {
-		return onceAnswer[issuedWebhookAnswer]{}, err
-	}
-	made, err := o.Create(ctx, requested, once(in, p, issuedWebhookOf))
+func createWebhook(ctx context.Context, o *webhook.Owner, in *call, p *OnceInput, body *webhookBody) (onceAnswer[issuedWebhookAnswer], error) {
+	made, err := o.Create(ctx, body.requested(in.refused), once(in, p, issuedWebhookOf))
 	return onceAnswerOf(in, issuedWebhookOf(made), err)
 }
 
-// readWebhook reads the body of a new or a changed webhook. Codes: unreadable.
-func readWebhook(in *call, documented any) (webhook.NewWebhook, error) {
-	body, err := in.object()
-	if err != nil {
-		return webhook.NewWebhook{}, err
-	}
-	requested := webhook.NewWebhook{Types: body.texts("types"), Active: body.flag("active")}
-	if requested.Types == nil && body.has("types") {
-		requested.Types = []string{}
-	}
-	if text := body.text("url"); body.has("url") {
-		requested.URL = &text
-	}
-	if text := body.id("id_sessione"); body.has("id_sessione") {
-		requested.Session = &text
-	}
-	if text := body.text("description"); body.has("description") {
-		requested.Description = &text
-	}
-	if err := body.err(); err != nil {
-		return requested, err
-	}
-	body.refuseUndocumented(documented)
-	requested.Faults = *body.refused
-	return requested, nil
+func (b *webhookBody) requested(faults []puntuale.Fault) webhook.NewWebhook {
+	return webhook.NewWebhook{URL: b.URL, Types: b.Types, Session: b.Session, Description: b.Description, Active: b.Active, Faults: faults}
 }
 
 func getWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (WebhookAnswer, error) {
@@ -146,12 +121,8 @@ func getWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (We
 	return webhookOf(w), nil
 }
 
-func changeWebhook(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (WebhookAnswer, error) {
-	requested, err := readWebhook(in, webhookPatchBody{})
-	if err != nil {
-		return WebhookAnswer{}, err
-	}
-	w, err := o.Update(ctx, p.ID, requested)
+func changeWebhook(ctx context.Context, o *webhook.Owner, in *call, p *oneInput, body *webhookPatchBody) (WebhookAnswer, error) {
+	w, err := o.Update(ctx, p.ID, (*webhookBody)(body).requested(in.refused))
 	if err != nil {
 		return WebhookAnswer{}, err
 	}
@@ -279,41 +250,25 @@ func getDelivery(ctx context.Context, o *webhook.Owner, in *call, p *deliveryInp
 
 // replayBody documents the body of the call that delivers events again.
 type replayBody struct {
+	Failed bool    `json:"failed,omitempty" doc:"Only deliveries that were given up"`
+	Client string  `json:"id_client,omitempty" read:"id" doc:"Whose events seqs are; only for a partner's webhook"`
+	Seqs   []int64 `json:"seqs,omitempty" maxItems:"1000" doc:"Only these events"`
 	From   string  `json:"from,omitempty" doc:"Events from this moment on, or from this day"`
 	To     string  `json:"to,omitempty" doc:"Events up to this minute, or to the end of this day"`
-	Failed bool    `json:"failed,omitempty" doc:"Only deliveries that were given up"`
-	Seqs   []int64 `json:"seqs,omitempty" maxItems:"1000" doc:"Only these events"`
-	Client string  `json:"id_client,omitempty" doc:"Whose events seqs are; only for a partner's webhook"`
+	_      closedCheck
 }
 
 type replayAnswer struct {
 	Deliveries int `json:"deliveries" doc:"How many wait again"`
 }
 
-func replayDeliveries(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (replayAnswer, error) {
-	var requested webhook.ReplayCall
-	if in.body != nil {
-		body, err := in.object()
-		if err != nil {
-			return replayAnswer{}, err
-		}
-		requested = webhook.ReplayCall{Failed: isTrue(body.flag("failed")), Client: body.id("id_client")}
-		for _, n := range body.wholes("seqs") {
-			requested.Seqs = append(requested.Seqs, int64(n))
-		}
-		if requested.Seqs == nil && body.has("seqs") {
-			requested.Seqs = []int64{}
-		}
-		for name, bound := range map[string]*[]request.Bound{"from": &requested.Period.Start, "to": &requested.Period.End} {
-			if text := body.text(name); text != "" {
-				*bound = []request.Bound{{Name: name, Text: text}}
-			}
-		}
-		if err := body.err(); err != nil {
-			return replayAnswer{}, err
-		}
-		body.refuseUndocumented(replayBody{})
-		requested.Faults = *body.refused
+func replayDeliveries(ctx context.Context, o *webhook.Owner, in *call, p *oneInput, body *replayBody) (replayAnswer, error) {
+	requested := webhook.ReplayCall{Failed: body.Failed, Client: body.Client, Seqs: body.Seqs, Faults: in.refused}
+	if body.From != "" {
+		requested.Period.Start = []request.Bound{{Name: "from", Text: body.From}}
+	}
+	if body.To != "" {
+		requested.Period.End = []request.Bound{{Name: "to", Text: body.To}}
 	}
 	n, err := o.Replay(ctx, p.ID, requested)
 	return replayAnswer{n}, err
