@@ -216,14 +216,13 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 		step.Timing = puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}
 		made.Draft.Step = &step
 	default:
-		id, err := puntuale.ParseID[puntuale.SequenceID](r.Sequence)
-		if err == nil {
-			_, err = c.tenant.Sequence(ctx, id)
+		id, unknown := puntuale.ParseID[puntuale.SequenceID](r.Sequence)
+		if unknown == nil {
+			if _, unknown = c.tenant.Sequence(ctx, id); unknown != nil && puntuale.CodeOf(unknown) != puntuale.CodeNotFound {
+				return fmt.Errorf("read sequence %d: %w", id, unknown)
+			}
 		}
-		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound && puntuale.CodeOf(err) != "" {
-			return fmt.Errorf("read sequence %s: %w", r.Sequence, err)
-		}
-		if err != nil {
+		if unknown != nil {
 			f.Add("body.sequence", faultCampaignNotOwnSequence, r.Sequence)
 		}
 		made.Sequence = id

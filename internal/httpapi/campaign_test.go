@@ -209,6 +209,19 @@ func TestCampaignInOneCall(t *testing.T) {
 	})
 }
 
+// TestCampaignOfNoSequence: a sequence that is no id, or not the client's, is a fault of the request.
+func TestCampaignOfNoSequence(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.sending("nessuna@x")
+		for _, sequence := range []string{`"x"`, "0", "-1", "1.5", `"424242"`} {
+			if got := s.call("POST", "/api/campaigns", a.Key, `{"name":"c","sequence":`+sequence+`}`); got.status != 422 || !strings.Contains(got.body, `"body.sequence"`) {
+				t.Errorf("sequence %s: %d %s", sequence, got.status, got.body)
+			}
+		}
+	})
+}
+
 // TestCampaignStartsWhatWasShown: a start with the digest of an outdated check is refused, and starts nothing. The
 // refusal contains the new check. A repeated start changes nothing.
 func TestCampaignStartsWhatWasShown(t *testing.T) {
