@@ -78,6 +78,7 @@ var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedD
 
 // Codes of the faults that this file reports.
 const (
+	faultContactConsentCell   puntuale.ReasonCode = "contact.consent_cell"
 	faultContactConsentSource puntuale.ReasonCode = "contact.consent_source"
 	faultContactValue         puntuale.ReasonCode = "contact.value_fault"
 )
@@ -99,8 +100,24 @@ var contactHeaders = map[string][]string{
 	columnSource:   {"source", "fonte", "provenienza"},
 }
 
-// yes contains the cell texts that mean consent.
-var yes = []string{"1", "si", "sì", "s", "yes", "y", "true", "vero", "x", "ok"}
+// consentWords maps the text of a consent cell, without case and without signs at its end, to whether it means consent.
+// A cell with another text is a fault, because the import must neither invent a consent nor lose one.
+var consentWords = map[string]bool{
+	"1": true, "si": true, "sì": true, "s": true, "yes": true, "y": true, "true": true, "vero": true, "x": true, "ok": true, "on": true,
+	"accetto": true, "accettato": true, "acconsento": true, "sì, accetto": true, "si, accetto": true, "✓": true, "✔": true,
+	"": false, "0": false, "no": false, "n": false, "false": false, "falso": false, "off": false, "none": false, "nessuno": false,
+	"rifiuto": false, "rifiutato": false, "non accetto": false, "non acconsento": false, "no, non accetto": false, "✗": false,
+}
+
+// consentOf reads a consent cell. words is the composed text of a consent, and "" if the cell contains none.
+func consentOf(cell string) (words string, known bool) {
+	text := norm.NFC.String(strings.TrimSpace(cell))
+	said, known := consentWords[strings.TrimRight(strings.ToLower(text), "'’‘`´.!-–— \u00a0\ufe0f")]
+	if !said {
+		return "", known
+	}
+	return text, true
+}
 
 const (
 	maxRefusedLines = 1000
@@ -396,13 +413,17 @@ func (x *contactReading) add(row roster.Row) {
 		return
 	}
 	r := contactRow{line: row.Line, contact: made}
-	if said := strings.TrimSpace(cell(columnConsent)); slices.Contains(yes, strings.ToLower(said)) {
-		if r.consent = said; made.Source == "" {
-			x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
-			return
-		}
+	var known bool
+	r.consent, known = consentOf(cell(columnConsent))
+	switch {
+	case !known:
+		reason := puntuale.Because(faultContactConsentCell, strconv.Quote(shortened(cell(columnConsent))))
+		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnConsent, reason.Stored())})
+	case r.consent != "" && made.Source == "":
+		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
+	default:
+		x.rows = append(x.rows, r)
 	}
-	x.rows = append(x.rows, r)
 }
 
 // shortened returns at most the first 100 characters of a cell's text.

@@ -240,6 +240,36 @@ func TestImportContacts(t *testing.T) {
 	})
 }
 
+// TestImportedConsent: a consent cell is a yes, a no or a fault, in each way in which people and programs write it.
+func TestImportedConsent(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	a := s.newAccount("consent@x", "full")
+	for words, want := range map[string]string{
+		"sì": "yes", "si\u0300": "yes", "SI\u0300": "yes", "SI'": "yes", "Si’": "yes", "Sì.": "yes", "Accetto": "yes", "on": "yes", "TRUE": "yes", "1": "yes", "✔\ufe0f": "yes",
+		"": "no", "No": "no", "off": "no", "0": "no", "-": "no", "Non accetto": "no", "FALSE": "no",
+		"forse": "bad", "2": "bad", "no sì": "bad", "2026-01-01": "bad",
+	} {
+		got := s.importContacts(a.Key, "?source=fiera&check=true", "phone;consent\n+393330000001;"+words+"\n").body
+		is := "no"
+		switch {
+		case strings.Contains(got, `"bad_field"`) && strings.Contains(got, "neither a yes nor a no"):
+			is = "bad"
+		case strings.Contains(got, `"consents":1`):
+			is = "yes"
+		}
+		if is != want {
+			t.Errorf("%q is %s, want %s: %s", words, is, want, got)
+		}
+	}
+	s.importContacts(a.Key, "?source=fiera", "phone;consent\n+393330000001;sì\n")
+	s.importContacts(a.Key, "?source=fiera", "phone;consent\n+393330000001;si\u0300\n") // the same words
+	client, _ := idsOf(t, a, a.Session)
+	if proof, _, err := s.owner.store.Tenant(client).Consents(t.Context(), puntuale.Person{}, puntuale.Page{}); err != nil || len(proof) != 1 {
+		t.Errorf("the ledger: %+v, %v", proof, err)
+	}
+}
+
 // TestExportContacts: an export contains all contacts. No cell is a formula, because an apostrophe precedes such a
 // text. Without these apostrophes, the export can be imported again.
 func TestExportContacts(t *testing.T) {
