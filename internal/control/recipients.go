@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -203,9 +204,14 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 }
 
 // listed returns a recipient's number in the form that messages use, or "" if the text is not a number. The campaign's
-// check refuses a row with "".
+// check refuses a row with "". In a list, a cell of only digits and hyphens is never the id of a group, because people
+// write numbers in this way.
 func (c *Client) listed(text string) string {
-	phone, err := request.ParseRecipient(text, c.account.Region)
+	parse := request.ParseRecipient
+	if strings.Trim(text, "0123456789-") == "" {
+		parse = request.ParsePhone
+	}
+	phone, err := parse(text, c.account.Region)
 	if err != nil {
 		return ""
 	}
