@@ -93,8 +93,8 @@ const (
 
 // contactHeaders maps the name of a column to its usual headers, in small letters and without accents and punctuation.
 var contactHeaders = map[string][]string{
-	columnName:     {"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname"},
-	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo"},
+	columnName:     {columnName}, // [roster.Guess] knows its other headers
+	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo", "labels", "groupmembership", "categories", "categorie"},
 	columnConsent:  {"consent", "consenso", "consensomarketing", "marketing", "marketingconsent"},
 	columnLanguage: {"language", "lingua"},
 	columnSource:   {"source", "fonte", "provenienza"},
@@ -394,11 +394,7 @@ func (x *contactReading) add(row roster.Row) {
 	if n.Source == "" {
 		n.Source = x.ask.Source
 	}
-	for tag := range strings.FieldsFuncSeq(cell(columnTags), func(r rune) bool { return strings.ContainsRune(",;|", r) }) {
-		if tag = strings.TrimSpace(tag); tag != "" {
-			n.Tags = append(n.Tags, tag)
-		}
-	}
+	n.Tags = tagsOf(cell(columnTags))
 	for _, name := range x.fields {
 		text := cell(name)
 		n.Fields[name] = ContactValue{Text: text, Number: contactNumber.MatchString(text), Cell: true}
@@ -424,6 +420,21 @@ func (x *contactReading) add(row roster.Row) {
 	default:
 		x.rows = append(x.rows, r)
 	}
+}
+
+// allContacts is the tag that an export of Google gives to each contact.
+const allContacts = "* myContacts"
+
+// tagsOf splits a cell into tags.
+func tagsOf(cell string) (tags []string) {
+	for _, value := range roster.Values(cell) {
+		for tag := range strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune(",;|", r) }) {
+			if tag = strings.TrimSpace(tag); tag != "" && tag != allContacts {
+				tags = append(tags, tag)
+			}
+		}
+	}
+	return tags
 }
 
 // shortened returns at most the first 100 characters of a cell's text.

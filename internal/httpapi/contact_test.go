@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -267,6 +268,35 @@ func TestImportedConsent(t *testing.T) {
 	client, _ := idsOf(t, a, a.Session)
 	if proof, _, err := s.owner.store.Tenant(client).Consents(t.Context(), puntuale.Person{}, puntuale.Page{}); err != nil || len(proof) != 1 {
 		t.Errorf("the ledger: %+v, %v", proof, err)
+	}
+}
+
+// TestImportExports: the contacts that other programs export are imported with their mobile number, name and tags.
+func TestImportExports(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	for name, want := range map[string]string{
+		"google.csv":     "+393331234561 Anna []; +393331234562 Bruno [Clienti]; +393331234563 Carla [Amici Clienti]; ",
+		"google-old.csv": "+393331234561 Anna Rossi []; +393331234562 Bruno Verdi [Clienti]; ",
+		"outlook.csv":    "+393331234561 Anna [Clienti Fiera]; +393331234562 Bruno []; ",
+		"apple.csv":      "+393331234561 Anna []; +393331234562 Bruno []; ",
+	} {
+		file, err := os.ReadFile("../roster/testdata/exports/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := s.newAccount(name+"@x", "full")
+		done := s.importContacts(a.Key, "", string(file))
+		var page struct{ Contacts []contact }
+		s.must(&page, "GET", "/api/contacts", a.Key, "")
+		slices.SortFunc(page.Contacts, func(x, y contact) int { return strings.Compare(x.Phone, y.Phone) })
+		got := ""
+		for _, c := range page.Contacts {
+			got += fmt.Sprintf("%s %s %v; ", c.Phone, *c.Name, c.Tags)
+		}
+		if got != want {
+			t.Errorf("%s: imported %s, want %s: %s", name, got, want, done.body)
+		}
 	}
 }
 
