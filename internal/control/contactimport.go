@@ -394,7 +394,7 @@ func (x *contactReading) add(row roster.Row) {
 	if n.Source == "" {
 		n.Source = x.ask.Source
 	}
-	n.Tags = tagsOf(cell(columnTags))
+	n.Tags = x.tags(cell(columnTags))
 	for _, name := range x.fields {
 		text := cell(name)
 		n.Fields[name] = ContactValue{Text: text, Number: contactNumber.MatchString(text), Cell: true}
@@ -425,13 +425,15 @@ func (x *contactReading) add(row roster.Row) {
 // allContacts is the tag that an export of Google gives to each contact.
 const allContacts = "* myContacts"
 
-// tagsOf splits a cell into tags.
-func tagsOf(cell string) (tags []string) {
-	for _, value := range roster.Values(cell) {
-		for tag := range strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune(",;|", r) }) {
-			if tag = strings.TrimSpace(tag); tag != "" && tag != allContacts {
-				tags = append(tags, tag)
-			}
+// tags splits a cell into tags. In the product's own export, a tag may contain the signs that separate tags elsewhere.
+func (x *contactReading) tags(cell string) (tags []string) {
+	signs := ",;"
+	if !roster.IsExport(x.out.Columns) {
+		cell, signs = strings.Join(roster.Values(cell), ";"), ",;|"
+	}
+	for tag := range strings.FieldsFuncSeq(cell, func(r rune) bool { return strings.ContainsRune(signs, r) }) {
+		if tag = strings.TrimSpace(tag); tag != "" && tag != allContacts {
+			tags = append(tags, tag)
 		}
 	}
 	return tags

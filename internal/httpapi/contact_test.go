@@ -306,9 +306,9 @@ func TestExportContacts(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
 	a := s.newAccount("export@x", "full")
-	s.newContact(a.Key, `{"phone":"+393330000001","name":"=1+1","fields":{"punti":-3,"nota":"@x, \"y\""},"tags":["b","a"]}`)
+	s.newContact(a.Key, `{"phone":"+393330000001","name":"=1+1","fields":{"punti":-3,"nota":"@x, \"y\""},"tags":["b","a","c|d ::: e"]}`)
 	s.newContact(a.Key, `{"phone":"+393330000002","name":"Bruno","language":"it","source":"+1+cmd"}`)
-	const want = "phone,nome,language,source,tags,nota,punti\n+393330000001,'=1+1,,,\"a,b\",\"'@x, \"\"y\"\"\",-3\n+393330000002,Bruno,it,'+1+cmd,,,"
+	const want = "phone,nome,language,source,tags,nota,punti\n+393330000001,'=1+1,,,\"a,b,c|d ::: e\",\"'@x, \"\"y\"\"\",-3\n+393330000002,Bruno,it,'+1+cmd,,,"
 	got := s.must(nil, "GET", "/api/contacts/export", a.Key, "")
 	if got.body != want || !strings.HasPrefix(got.header.Get("Content-Type"), "text/csv") {
 		t.Errorf("exported %s\n%s", got.header.Get("Content-Type"), got.body)

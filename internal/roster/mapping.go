@@ -64,7 +64,7 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 			found["phone"], best = i, score
 		}
 	}
-	if len(columns) >= len(ownExport) && slices.Equal(columns[:len(ownExport)], ownExport) {
+	if IsExport(columns) {
 		found["phone"] = 0
 	}
 	for _, field := range fields {
@@ -81,6 +81,11 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 		}
 	}
 	return found
+}
+
+// IsExport reports whether columns are those of an export of the product's contacts.
+func IsExport(columns []string) bool {
+	return len(columns) >= len(ownExport) && slices.Equal(columns[:len(ownExport)], ownExport)
 }
 
 // likeness returns how much a column looks like a column of phone numbers; 0 means not at all. A name in phoneWords
