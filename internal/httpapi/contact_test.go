@@ -300,6 +300,25 @@ func TestImportExports(t *testing.T) {
 	}
 }
 
+// TestContactDateInText: a text prints a contact's date in the same form as the date of a call.
+func TestContactDateInText(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	a := s.sending("dates@x")
+	s.newContact(a.Key, `{"phone":"+393330000001","fields":{"scade":"2027-02-28","visita":"2027-02-28T10:30"},"tags":["cliente"]}`)
+	var made campaignOf
+	s.must(&made, "POST", "/api/campaigns?start=true", a.Key, `{"name":"x","content":{"text":"Scade il {{scade}}, visita {{visita}}, di {{visita:giorno}}."},"from":{"tags":["cliente"]}}`)
+	s.feedAll(a, made.ID)
+	s.must(&made, "POST", "/api/campaigns?start=true", a.Key, `{"name":"y","content":{"text":"Solo {{scade}} e {{visita}}."},"from":{"tags":["cliente"]}}`)
+	s.feedAll(a, made.ID)
+	all := s.must(nil, "GET", "/api/messages?phone=%2B393330000001", a.Key, "").body
+	for _, want := range []string{"Scade il 28/02/2027, visita 28/02/2027 10:30, di domenica 28 febbraio.", "Solo 28/02/2027 e 28/02/2027 10:30."} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is missing: %s", want, all)
+		}
+	}
+}
+
 // TestExportContacts: an export contains all contacts. No cell is a formula, because an apostrophe precedes such a
 // text. Without these apostrophes, the export can be imported again.
 func TestExportContacts(t *testing.T) {
