@@ -27,6 +27,18 @@ type ContactField struct {
 	Value string    `json:"value"` // a number as it was written, or a date as "2006-01-02" or "2006-01-02T15:04"
 }
 
+// Text returns the value in the form in which messages print it. A date is 28/02/2027, or 28/02/2027 10:30.
+func (f ContactField) Text() string {
+	if f.Kind == FieldDate {
+		for _, layout := range [][2]string{{time.DateOnly, "02/01/2006"}, {"2006-01-02T15:04", "02/01/2006 15:04"}} {
+			if at, err := time.Parse(layout[0], f.Value); err == nil {
+				return at.Format(layout[1])
+			}
+		}
+	}
+	return f.Value
+}
+
 // Contact is a person in a client's list.
 type Contact struct {
 	ID       ContactID

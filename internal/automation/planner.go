@@ -43,8 +43,8 @@ type Recipient struct {
 func fields(o Occasion, c *puntuale.Contact, wanted []puntuale.Field) map[string]plan.Value {
 	all := make(map[string]plan.Value, len(wanted))
 	for _, w := range wanted {
-		if value, _ := fieldOf(w.Name, o, c); value != "" {
-			all[w.Name] = plan.Value{Kind: plan.Text, Text: value}
+		if value, kind := fieldOf(w.Name, o, c); value != "" {
+			all[w.Name] = plan.Value{Kind: plan.Text, Text: puntuale.ContactField{Kind: kind, Value: value}.Text()}
 		}
 	}
 	return all

@@ -457,3 +457,20 @@ func TestHook(t *testing.T) {
 		}
 	})
 }
+
+// TestContactDateInText: a message that a rule sends prints a contact's date in the same form as the date of a call.
+func TestContactDateInText(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(w.sequence("Scade il {{scade}}")))
+		c := puntuale.Contact{Phone: phone, Fields: map[string]puntuale.ContactField{"scade": {Kind: puntuale.FieldDate, Value: "2027-02-28"}}}
+		w.DB.Clock.Advance(time.Second)
+		if _, err := w.c.MergeContacts(t.Context(), puntuale.ContactBatch{All: []puntuale.Contact{c}, Now: w.DB.Clock.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		w.writes(phone, "ciao")
+		w.runs()
+		if n := w.Int("select count(*) from run where client_id = $1 and content like '%Scade il 28/02/2027%'", w.c.ID); n != 1 {
+			t.Errorf("%d runs print the date in the usual form", n)
+		}
+	})
+}

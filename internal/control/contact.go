@@ -526,7 +526,7 @@ func (r *contactRows) Next() (roster.Row, error) {
 	row.Cells[0], row.Cells[1] = c.Phone, c.Name
 	for name, field := range c.Fields {
 		if at, ok := r.places[name]; ok {
-			row.Cells[at] = field.Value
+			row.Cells[at] = field.Text()
 		}
 	}
 	return row, nil

@@ -78,6 +78,7 @@ var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedD
 
 // Codes of the faults that this file reports.
 const (
+	faultContactConsentCell   puntuale.ReasonCode = "contact.consent_cell"
 	faultContactConsentSource puntuale.ReasonCode = "contact.consent_source"
 	faultContactValue         puntuale.ReasonCode = "contact.value_fault"
 )
@@ -92,15 +93,31 @@ const (
 
 // contactHeaders maps the name of a column to its usual headers, in small letters and without accents and punctuation.
 var contactHeaders = map[string][]string{
-	columnName:     {"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname"},
-	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo"},
+	columnName:     {columnName}, // [roster.Guess] knows its other headers
+	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo", "labels", "groupmembership", "categories", "categorie"},
 	columnConsent:  {"consent", "consenso", "consensomarketing", "marketing", "marketingconsent"},
 	columnLanguage: {"language", "lingua"},
 	columnSource:   {"source", "fonte", "provenienza"},
 }
 
-// yes contains the cell texts that mean consent.
-var yes = []string{"1", "si", "sì", "s", "yes", "y", "true", "vero", "x", "ok"}
+// consentWords maps the text of a consent cell, without case and without signs at its end, to whether it means consent.
+// A cell with another text is a fault, because the import must neither invent a consent nor lose one.
+var consentWords = map[string]bool{
+	"1": true, "si": true, "sì": true, "s": true, "yes": true, "y": true, "true": true, "vero": true, "x": true, "ok": true, "on": true,
+	"accetto": true, "accettato": true, "acconsento": true, "sì, accetto": true, "si, accetto": true, "✓": true, "✔": true,
+	"": false, "0": false, "no": false, "n": false, "false": false, "falso": false, "off": false, "none": false, "nessuno": false,
+	"rifiuto": false, "rifiutato": false, "non accetto": false, "non acconsento": false, "no, non accetto": false, "✗": false,
+}
+
+// consentOf reads a consent cell. words is the composed text of a consent, and "" if the cell contains none.
+func consentOf(cell string) (words string, known bool) {
+	text := norm.NFC.String(strings.TrimSpace(cell))
+	said, known := consentWords[strings.TrimRight(strings.ToLower(text), "'’‘`´.!-–— \u00a0\ufe0f")]
+	if !said {
+		return "", known
+	}
+	return text, true
+}
 
 const (
 	maxRefusedLines = 1000
@@ -377,11 +394,7 @@ func (x *contactReading) add(row roster.Row) {
 	if n.Source == "" {
 		n.Source = x.ask.Source
 	}
-	for tag := range strings.FieldsFuncSeq(cell(columnTags), func(r rune) bool { return strings.ContainsRune(",;|", r) }) {
-		if tag = strings.TrimSpace(tag); tag != "" {
-			n.Tags = append(n.Tags, tag)
-		}
-	}
+	n.Tags = x.tags(cell(columnTags))
 	for _, name := range x.fields {
 		text := cell(name)
 		n.Fields[name] = ContactValue{Text: text, Number: contactNumber.MatchString(text), Cell: true}
@@ -396,13 +409,34 @@ func (x *contactReading) add(row roster.Row) {
 		return
 	}
 	r := contactRow{line: row.Line, contact: made}
-	if said := strings.TrimSpace(cell(columnConsent)); slices.Contains(yes, strings.ToLower(said)) {
-		if r.consent = said; made.Source == "" {
-			x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
-			return
+	var known bool
+	r.consent, known = consentOf(cell(columnConsent))
+	switch {
+	case !known:
+		reason := puntuale.Because(faultContactConsentCell, strconv.Quote(shortened(cell(columnConsent))))
+		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnConsent, reason.Stored())})
+	case r.consent != "" && made.Source == "":
+		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
+	default:
+		x.rows = append(x.rows, r)
+	}
+}
+
+// allContacts is the tag that an export of Google gives to each contact.
+const allContacts = "* myContacts"
+
+// tags splits a cell into tags. In the product's own export, a tag may contain the signs that separate tags elsewhere.
+func (x *contactReading) tags(cell string) (tags []string) {
+	signs := ",;"
+	if !roster.IsExport(x.out.Columns) {
+		cell, signs = strings.Join(roster.Values(cell), ";"), ",;|"
+	}
+	for tag := range strings.FieldsFuncSeq(cell, func(r rune) bool { return strings.ContainsRune(signs, r) }) {
+		if tag = strings.TrimSpace(tag); tag != "" && tag != allContacts {
+			tags = append(tags, tag)
 		}
 	}
-	x.rows = append(x.rows, r)
+	return tags
 }
 
 // shortened returns at most the first 100 characters of a cell's text.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -202,14 +203,20 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 	return err
 }
 
-// listed returns a recipient's number in the form that messages use, or "" if the text is not a number. The campaign's
-// check refuses a row with "".
+// listed returns a recipient's number in the form that messages use, or "" if the text is not a number. Of several
+// numbers, it returns the first. The campaign's check refuses a row with "". In a list, a cell of only digits and hyphens is never the id of a group, because people
+// write numbers in this way.
 func (c *Client) listed(text string) string {
-	phone, err := request.ParseRecipient(text, c.account.Region)
-	if err != nil {
-		return ""
+	for _, one := range roster.Values(text) {
+		parse := request.ParseRecipient
+		if strings.Trim(one, "0123456789-") == "" {
+			parse = request.ParsePhone
+		}
+		if phone, err := parse(one, c.account.Region); err == nil {
+			return phone
+		}
 	}
-	return phone
+	return ""
 }
 
 // PutRecipients reads a list from a CSV or XLSX file, and replaces the campaign's list by it. The mapping says which

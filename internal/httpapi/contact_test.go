@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -240,15 +241,96 @@ func TestImportContacts(t *testing.T) {
 	})
 }
 
+// TestImportedConsent: a consent cell is a yes, a no or a fault, in each way in which people and programs write it.
+func TestImportedConsent(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	a := s.newAccount("consent@x", "full")
+	for words, want := range map[string]string{
+		"sì": "yes", "si\u0300": "yes", "SI\u0300": "yes", "SI'": "yes", "Si’": "yes", "Sì.": "yes", "Accetto": "yes", "on": "yes", "TRUE": "yes", "1": "yes", "✔\ufe0f": "yes",
+		"": "no", "No": "no", "off": "no", "0": "no", "-": "no", "Non accetto": "no", "FALSE": "no",
+		"forse": "bad", "2": "bad", "no sì": "bad", "2026-01-01": "bad",
+	} {
+		got := s.importContacts(a.Key, "?source=fiera&check=true", "phone;consent\n+393330000001;"+words+"\n").body
+		is := "no"
+		switch {
+		case strings.Contains(got, `"bad_field"`) && strings.Contains(got, "neither a yes nor a no"):
+			is = "bad"
+		case strings.Contains(got, `"consents":1`):
+			is = "yes"
+		}
+		if is != want {
+			t.Errorf("%q is %s, want %s: %s", words, is, want, got)
+		}
+	}
+	s.importContacts(a.Key, "?source=fiera", "phone;consent\n+393330000001;sì\n")
+	s.importContacts(a.Key, "?source=fiera", "phone;consent\n+393330000001;si\u0300\n") // the same words
+	client, _ := idsOf(t, a, a.Session)
+	if proof, _, err := s.owner.store.Tenant(client).Consents(t.Context(), puntuale.Person{}, puntuale.Page{}); err != nil || len(proof) != 1 {
+		t.Errorf("the ledger: %+v, %v", proof, err)
+	}
+}
+
+// TestImportExports: the contacts that other programs export are imported with their mobile number, name and tags.
+func TestImportExports(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	for name, want := range map[string]string{
+		"google.csv":     "+393331234561 Anna []; +393331234562 Bruno [Clienti]; +393331234563 Carla [Amici Clienti]; ",
+		"google-old.csv": "+393331234561 Anna Rossi []; +393331234562 Bruno Verdi [Clienti]; ",
+		"outlook.csv":    "+393331234561 Anna [Clienti Fiera]; +393331234562 Bruno []; ",
+		"apple.csv":      "+393331234561 Anna []; +393331234562 Bruno []; ",
+	} {
+		file, err := os.ReadFile("../roster/testdata/exports/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := s.newAccount(name+"@x", "full")
+		done := s.importContacts(a.Key, "", string(file))
+		var page struct{ Contacts []contact }
+		s.must(&page, "GET", "/api/contacts", a.Key, "")
+		slices.SortFunc(page.Contacts, func(x, y contact) int { return strings.Compare(x.Phone, y.Phone) })
+		got := ""
+		for _, c := range page.Contacts {
+			if c.Name == nil {
+				c.Name = new("no name")
+			}
+			got += fmt.Sprintf("%s %s %v; ", c.Phone, *c.Name, c.Tags)
+		}
+		if got != want {
+			t.Errorf("%s: imported %s, want %s: %s", name, got, want, done.body)
+		}
+	}
+}
+
+// TestContactDateInText: a text prints a contact's date in the same form as the date of a call.
+func TestContactDateInText(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	a := s.sending("dates@x")
+	s.newContact(a.Key, `{"phone":"+393330000001","fields":{"scade":"2027-02-28","visita":"2027-02-28T10:30"},"tags":["cliente"]}`)
+	var made campaignOf
+	s.must(&made, "POST", "/api/campaigns?start=true", a.Key, `{"name":"x","content":{"text":"Scade il {{scade}}, visita {{visita}}, di {{visita:giorno}}."},"from":{"tags":["cliente"]}}`)
+	s.feedAll(a, made.ID)
+	s.must(&made, "POST", "/api/campaigns?start=true", a.Key, `{"name":"y","content":{"text":"Solo {{scade}} e {{visita}}."},"from":{"tags":["cliente"]}}`)
+	s.feedAll(a, made.ID)
+	all := s.must(nil, "GET", "/api/messages?phone=%2B393330000001", a.Key, "").body
+	for _, want := range []string{"Scade il 28/02/2027, visita 28/02/2027 10:30, di domenica 28 febbraio.", "Solo 28/02/2027 e 28/02/2027 10:30."} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is missing: %s", want, all)
+		}
+	}
+}
+
 // TestExportContacts: an export contains all contacts. No cell is a formula, because an apostrophe precedes such a
 // text. Without these apostrophes, the export can be imported again.
 func TestExportContacts(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
 	a := s.newAccount("export@x", "full")
-	s.newContact(a.Key, `{"phone":"+393330000001","name":"=1+1","fields":{"punti":-3,"nota":"@x, \"y\""},"tags":["b","a"]}`)
+	s.newContact(a.Key, `{"phone":"+393330000001","name":"=1+1","fields":{"punti":-3,"nota":"@x, \"y\""},"tags":["b","a","c|d ::: e"]}`)
 	s.newContact(a.Key, `{"phone":"+393330000002","name":"Bruno","language":"it","source":"+1+cmd"}`)
-	const want = "phone,nome,language,source,tags,nota,punti\n+393330000001,'=1+1,,,\"a,b\",\"'@x, \"\"y\"\"\",-3\n+393330000002,Bruno,it,'+1+cmd,,,"
+	const want = "phone,nome,language,source,tags,nota,punti\n+393330000001,'=1+1,,,\"a,b,c|d ::: e\",\"'@x, \"\"y\"\"\",-3\n+393330000002,Bruno,it,'+1+cmd,,,"
 	got := s.must(nil, "GET", "/api/contacts/export", a.Key, "")
 	if got.body != want || !strings.HasPrefix(got.header.Get("Content-Type"), "text/csv") {
 		t.Errorf("exported %s\n%s", got.header.Get("Content-Type"), got.body)

@@ -29,3 +29,26 @@ func TestListShowsStoredNumbers(t *testing.T) {
 		}
 	})
 }
+
+// In a list, a cell of digits and hyphens is a number or a fault. It is never the id of a group, even if it has an id's
+// 22 characters.
+func TestListedHyphensAreNoGroup(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	a := s.newAccount("hyphens@x", "full")
+	const list = "phone\n0039-3-3-3-1-2-3-45-67\n333-1234567-333-123456\nAbCdEfGhIjKlMnOpQr_-12\n"
+	const first = `{"written":"0039-3-3-3-1-2-3-45-67","phone":"+393331234567"},{"written":"333-1234567-333-123456","phone":null}`
+	var made campaignOf
+	s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"x","sequence":"`+s.newSequence(a.Key, stepNow)+`","canary":0}`)
+	if got := s.upload(a.Key, made.ID, "", "text/csv", list); !strings.Contains(got.body, first+`,{"written":"AbCdEfGhIjKlMnOpQr_-12","phone":"AbCdEfGhIjKlMnOpQr_-12"}`) {
+		t.Errorf("uploaded: %s", got.body)
+	}
+	if got := s.importContacts(a.Key, "?check=true", list); !strings.Contains(got.body, first) || !strings.Contains(got.body, `"added":1`) {
+		t.Errorf("imported: %s", got.body)
+	}
+	s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"y","sequence":"`+s.newSequence(a.Key, stepNow)+`","canary":0}`)
+	got := s.must(nil, "POST", "/api/campaigns/"+made.ID+"/recipients", a.Key, `{"recipients":[{"phone":"0039-3-3-3-1-2-3-45-67"},{"phone":"333-1234567-333-123456"}]}`)
+	if !strings.Contains(got.body, first) {
+		t.Errorf("added: %s", got.body)
+	}
+}

@@ -33,6 +33,7 @@ const (
 	faultListTooManyColumns puntuale.ReasonCode = "list.too_many_columns"
 	faultListTooManyRows    puntuale.ReasonCode = "list.too_many_rows"
 	faultListUnknownFormat  puntuale.ReasonCode = "list.unknown_format"
+	faultListVCard          puntuale.ReasonCode = "list.vcard"
 	faultListZipBomb        puntuale.ReasonCode = "list.zip_bomb"
 )
 
@@ -56,6 +57,7 @@ const (
 // Problems of a whole list. If the header row has a fault, its problem is one of the row problems above.
 const (
 	UnknownFormat  Problem = "unknown_format"
+	VCard          Problem = "vcard"
 	NotAList       Problem = "not_a_list"
 	NoHeader       Problem = "no_header"
 	PhoneHeader    Problem = "phone_header"
@@ -80,6 +82,7 @@ var reasons = map[Problem]puntuale.Reason{
 	ErrorValue:     puntuale.Because(faultListErrorValue),
 	BadCell:        puntuale.Because(faultListBadCell),
 	UnknownFormat:  puntuale.Because(faultListUnknownFormat),
+	VCard:          puntuale.Because(faultListVCard),
 	NotAList:       puntuale.Because(faultListNotAList),
 	NoHeader:       puntuale.Because(faultListNoHeader),
 	PhoneHeader:    puntuale.Because(faultListPhoneHeader),

@@ -29,6 +29,9 @@ var (
 	magicOLE = []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
 )
 
+// magicVCard is the beginning of a vCard, the form in which Apple exports contacts.
+var magicVCard = []byte("BEGIN:VC")
+
 // detect returns the form of a list. If the first bytes are those of a workbook, these bytes decide. Otherwise the
 // content type decides. Only openWorkbook finds out whether the workbook is readable.
 func detect(contentType string, first []byte) (form, error) {
@@ -37,6 +40,8 @@ func detect(contentType string, first []byte) (form, error) {
 		kind = "unreadable"
 	}
 	switch {
+	case bytes.EqualFold(first, magicVCard):
+		return 0, &FileError{Problem: VCard}
 	case bytes.HasPrefix(first, magicZip), bytes.HasPrefix(first, magicOLE), kind == typeXLSX:
 		return xlsx, nil
 	case slices.Contains(typesCSV, kind):

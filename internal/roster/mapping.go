@@ -24,19 +24,39 @@ const (
 )
 
 // A column of phone numbers may have one of these words as its name. The words are in folded form. phoneWords begins
-// with the most certain word. A weak word may also be the name of a column of house numbers or of persons. Therefore, a
+// with the most certain word: a word for mobile numbers is before a word for any number. A weak word may also be the name of a column of house numbers or of persons. Therefore, a
 // weak word counts only if the column's cells are phone numbers or empty.
 var (
 	phoneWords = []string{
-		"phone", "cellulare", "cell", "mobile", "whatsapp", "smartphone", "telefonino", "telefono", "tel", "telephone", "phonenumber", "mobilephone", "mobilenumber",
-		"cellphone", "numerowhatsapp", "numerocellulare", "numeroditelefono", "numerotelefono", "telefonocellulare", "telefonomobile",
+		"whatsapp", "numerowhatsapp", "cellulare", "cell", "mobile", "smartphone", "telefonino", "mobilephone", "mobilenumber", "cellphone", "numerocellulare",
+		"telefonocellulare", "telefonomobile", "phone", "telefono", "tel", "telephone", "phonenumber", "numeroditelefono", "numerotelefono",
 	}
 	weakWords = []string{"numero", "number", "num", "nr", "n", "recapito", "contatto", "contact", "utenza", "destinatario", "recipient", "to"}
+
+	// nameWords are the usual names of a column with persons' names, in folded form. Google, Outlook and Apple export
+	// the first name alone.
+	nameWords = []string{"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname", "firstname", "givenname"}
+
+	// ownExport is how each export of the product's contacts begins. Any of its other columns is a field.
+	ownExport = []string{"phone", "nome", "language", "source", "tags"}
 )
 
+// joint is what Google writes between several values in one cell.
+const joint = ":::"
+
+// Values splits a cell at the marks with which an export of Google joins several values.
+func Values(cell string) []string {
+	values := strings.Split(cell, joint)
+	for i, v := range values {
+		values[i] = strings.TrimFunc(v, isSpace)
+	}
+	return values
+}
+
 // Guess finds the column of "phone" by the header and by the cells of the first rows. It finds the columns of fields by
-// the header, and ignores case, accents, spaces and punctuation. It omits a field without a column. If several columns
-// have the same name, Guess uses the first.
+// the header, and ignores case, accents, spaces and punctuation. If no column has the name of the field "nome", it uses
+// a column with another usual header of names. It omits a field without a column. If several columns have the same name,
+// Guess uses the first.
 func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	found, best := map[string]int{}, 0
 	for i, name := range columns {
@@ -44,19 +64,34 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 			found["phone"], best = i, score
 		}
 	}
+	if IsExport(columns) {
+		found["phone"] = 0
+	}
 	for _, field := range fields {
-		at := slices.IndexFunc(columns, func(c string) bool { return folded(c) != "" && folded(c) == folded(field) })
-		if at >= 0 && field != "phone" {
-			found[field] = at
+		words := []string{folded(field)}
+		if field == "nome" {
+			words = nameWords
+		}
+		for _, word := range words {
+			at := slices.IndexFunc(columns, func(c string) bool { return word != "" && folded(c) == word })
+			if at >= 0 && field != "phone" {
+				found[field] = at
+				break
+			}
 		}
 	}
 	return found
 }
 
+// IsExport reports whether columns are those of an export of the product's contacts.
+func IsExport(columns []string) bool {
+	return len(columns) >= len(ownExport) && slices.Equal(columns[:len(ownExport)], ownExport)
+}
+
 // likeness returns how much a column looks like a column of phone numbers; 0 means not at all. A name in phoneWords
-// counts more than the cells. An empty column with a name in phoneWords counts as much as a column full of tax numbers.
+// counts more than the cells. Of two columns full of phone numbers, the one with the more certain name counts more. An empty column with a name in phoneWords counts as much as a column full of tax numbers.
 func likeness(name string, at int, first [][]string) int {
-	const sure, weak, full = 1 << 20, 1 << 10, 1 << 15
+	const sure, weak, full, word = 1 << 20, 1 << 10, 1 << 15, 1 << 6
 	filled, phones, score := 0, 0, 0
 	for _, row := range first {
 		if at < len(row) && row[at] != "" {
@@ -67,15 +102,15 @@ func likeness(name string, at int, first [][]string) int {
 		}
 	}
 	if 2*phones > filled {
-		score = full + phones
+		score = full + min(phones, word-1)
 	}
 	words := []string{folded(name)}
-	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		words = append(words, folded(word))
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		words = append(words, folded(part))
 	}
-	for i, word := range phoneWords {
-		if slices.Contains(words, word) {
-			return sure + score + len(phoneWords) - i
+	for i, w := range phoneWords {
+		if slices.Contains(words, w) {
+			return sure + score + word*(len(phoneWords)-i)
 		}
 	}
 	if (score > 0 || filled == 0) && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(weakWords, w) }) {
@@ -85,6 +120,7 @@ func likeness(name string, at int, first [][]string) int {
 }
 
 func looksLikePhone(cell string) bool {
+	cell = Values(cell)[0]
 	digits, ok := phoneDigits(cell)
 	return ok && digits >= 8 && digits <= 15 || LostDigits(cell)
 }

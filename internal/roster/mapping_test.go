@@ -1,8 +1,10 @@
 package roster_test
 
 import (
+	"bytes"
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,13 @@ func TestGuess(t *testing.T) {
 		"case, accents, spaces and signs": {"NOME |_Citta_|Telefono cellulare", nil, "phone:Telefono cellulare,nome:NOME ,citta:_Citta_"},
 		"a word among others":             {"Nome|N. Cell.|Nota", nil, "phone:N. Cell.,nome:Nome"},
 		"mobile before landline":          {"Telefono|Cellulare", []string{"051123456|3331234567"}, "phone:Cellulare"},
+		"mobile before phone":             {"Phone|Mobile", []string{"051 1234567|3331234567", "051 1234568|"}, "phone:Mobile"},
+		"cell before telephone":           {"Telefono|N. Cell.", []string{"051 1234567|3331234567", "051 1234568|"}, "phone:N. Cell."},
+		"WhatsApp before all":             {"Phone|Cell|WhatsApp", []string{"051 1234567|3331234567|3331234568"}, "phone:WhatsApp"},
+		"the own export":                  {"phone|nome|language|source|tags|cellulare", []string{"+39051123456|||||+393331234567"}, "phone:phone,nome:nome"},
+		"joined numbers":                  {"Phone 1 - Type|Phone 1 - Value", []string{"Mobile|333 1234567 ::: 333 1234568"}, "phone:Phone 1 - Value"},
+		"name by another header":          {"Nominativo|Tel", nil, "phone:Tel,nome:Nominativo"},
+		"nome before name":                {"First Name|Nome|Tel", nil, "phone:Tel,nome:Nome"},
 		"landline where no mobile is":     {"Telefono|Cellulare", []string{"3331234567|"}, "phone:Telefono"},
 		"WhatsApp that is yes or no":      {"WhatsApp|Telefono", []string{"sì|3331234567", "no|3331234568"}, "phone:Telefono"},
 		"a house's number":                {"Numero|Contatto", []string{"12|333 1234567", "7/b|+39 334 1234567"}, "phone:Contatto"},
@@ -54,6 +63,38 @@ func TestGuess(t *testing.T) {
 				t.Errorf("guessed %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestGuessExports: the files that Google, Outlook and Apple export have a column of mobile numbers and one of names.
+func TestGuessExports(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][2]string{
+		"google.csv":     {"Phone 1 - Value", "First Name"},
+		"google-old.csv": {"Phone 1 - Value", "Name"},
+		"outlook.csv":    {"Mobile Phone", "First Name"},
+		"apple.csv":      {"Phone (mobile)", "First name"},
+	} {
+		file, err := os.ReadFile("testdata/exports/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := csvOf(t, string(file))
+		var first [][]string
+		for _, row := range list.rows {
+			first = append(first, row.Cells)
+		}
+		got := roster.Guess(list.columns, first, []string{"nome"})
+		if phone, nome := list.columns[got["phone"]], list.columns[got["nome"]]; phone != want[0] || nome != want[1] {
+			t.Errorf("%s: guessed %q and %q, want %q", name, phone, nome, want)
+		}
+	}
+	card, err := os.ReadFile("testdata/exports/apple.vcf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"text/vcard", "text/plain", "text/csv", ""} {
+		expectProblem(t, drain(t, bytes.NewReader(card), kind).end, roster.VCard)
 	}
 }
 

@@ -42,11 +42,16 @@ const maxRecipient = puntuale.MaxPersonID
 // accepted. Numbers that reach no person, such as premium-rate and voicemail numbers, are refused. The error is a
 // [*RecipientError].
 func ParseRecipient(text, region string) (string, error) {
+	if len(text) <= maxRecipient && (groupShapes.MatchString(text) || puntuale.IsPersonID(text) || puntuale.IsNetworkGroup(text)) {
+		return text, nil
+	}
+	return ParsePhone(text, region)
+}
+
+// ParsePhone parses a recipient that is a phone number, in the way of [ParseRecipient].
+func ParsePhone(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", &RecipientError{faultRecipientTooLong}
-	}
-	if groupShapes.MatchString(text) || puntuale.IsPersonID(text) || puntuale.IsNetworkGroup(text) {
-		return text, nil
 	}
 	text, err := phoneText(wholeNumber(text))
 	if err != nil {
