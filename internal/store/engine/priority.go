@@ -113,6 +113,7 @@ type writerRound struct {
 	alone   bool // the round has only one unit
 	units   []*taskGroup
 	joining map[*Kind]*taskGroup
+	unripe  []*Kind // kinds whose waiting tasks must not run yet, because of Linger
 	tasks   int
 	bytes   int
 }
@@ -152,7 +153,7 @@ func (r *writerRound) add(t *Task, u *taskGroup) {
 // fill adds tasks of one class to the round as long as there is room.
 func (r *writerRound) fill(tasks []*Task, class Class) {
 	for _, t := range tasks {
-		if t.Kind.Class != class {
+		if t.Kind.Class != class || slices.Contains(r.unripe, t.Kind) {
 			continue
 		}
 		u := r.join(t)
@@ -165,12 +166,40 @@ func (r *writerRound) fill(tasks []*Task, class Class) {
 	}
 }
 
+// unripe returns the kinds of waiting tasks that must still wait because of Linger. rest is the time until the first of
+// these kinds may run. The caller has locked w.mu.
+func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
+	if w.closing {
+		return nil, 0
+	}
+	var now time.Time
+	for _, t := range w.queue {
+		if t.Kind.Linger == 0 || slices.Contains(kinds, t.Kind) {
+			continue
+		}
+		if now.IsZero() {
+			now = w.DB.LocalClock.Now()
+		}
+		age := now.Sub(w.took[t.Kind])
+		if age < 0 || age >= t.Kind.Linger { // age is negative if the clock was set back
+			continue
+		}
+		if left := t.Kind.Linger - age; rest == 0 || left < rest {
+			rest = left
+		}
+		kinds = append(kinds, t.Kind)
+	}
+	return kinds, rest
+}
+
 // next takes the tasks of the next transaction from the queue. From then on, their callers wait for the result. If
-// tasks of several classes wait, the classes take turns.
-func (w *Writer) next() (units []*taskGroup, closing bool) {
+// tasks of several classes wait, the classes take turns. If tasks wait but must all wait longer because of Linger, next
+// returns no units, and rest is the remaining time.
+func (w *Writer) next() (units []*taskGroup, rest time.Duration, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := writerRound{joining: map[*Kind]*taskGroup{}}
+	r.unripe, rest = w.unripe()
 	tasks := w.fairOrder()
 	for i := range classes {
 		round := (w.last + 1 + i) % classes
@@ -180,15 +209,20 @@ func (w *Writer) next() (units []*taskGroup, closing bool) {
 			break
 		}
 	}
+	for _, u := range r.units {
+		if u.kind.Linger > 0 {
+			w.took[u.kind] = w.DB.LocalClock.Now()
+		}
+	}
 	w.queue = slices.DeleteFunc(w.queue, func(t *Task) bool { return t.taken || t.state.Load() == taskDropped })
 	if len(w.queue) == 0 {
 		w.served = nil
-		return r.units, w.closing
+		return r.units, rest, w.closing
 	}
 	for _, u := range r.units {
 		for _, t := range u.tasks {
 			w.serve(t)
 		}
 	}
-	return r.units, w.closing
+	return r.units, rest, w.closing
 }

@@ -21,6 +21,10 @@ type Kind struct {
 	// PostgreSQL this has no effect, because calls have writers of their own.
 	GivesWay bool
 
+	// Linger is how long tasks of this kind may wait for more tasks. The time counts from when the writer last took
+	// tasks of this kind. So a task that comes long after the previous ones does not wait.
+	Linger time.Duration
+
 	// Prepare runs before the transaction begins. nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
 

@@ -12,8 +12,9 @@ import (
 )
 
 // Writer commits the tasks of many callers together. While one transaction is being written to disk, new tasks queue.
-// They share the next transaction. The writer delays no task on purpose. A writer is one goroutine. All calls
-// of a client go to the same writer, so that the writers for calls do not wait for each other.
+// They share the next transaction. The writer delays no task on purpose, except if the task's kind sets Linger. A
+// writer is one goroutine. All calls of a client go to the same writer, so that the writers for calls do not wait for
+// each other.
 type Writer struct {
 	DB   *DB
 	Conn Conn
@@ -21,10 +22,11 @@ type Writer struct {
 
 	mu      sync.Mutex
 	queue   []*Task
-	served  map[ownerTasks]int // for each owner, the value of round when the owner was last served; nil while no task waits
-	round   int                // counts the tasks that were served
-	last    Class              // class of the last round's tasks
-	wake    chan struct{}      // has a value after queue or closing changed
+	served  map[ownerTasks]int  // for each owner, the value of round when the owner was last served; nil while no task waits
+	round   int                 // counts the tasks that were served
+	last    Class               // class of the last round's tasks
+	took    map[*Kind]time.Time // for each kind with Linger: when its tasks were last taken
+	wake    chan struct{}       // has a value after queue or closing changed
 	closing bool
 	done    chan struct{}
 }
@@ -36,7 +38,7 @@ const (
 )
 
 func (s *DB) startWriter(l Conn) *Writer {
-	w := &Writer{DB: s, Conn: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &Writer{DB: s, Conn: l, took: map[*Kind]time.Time{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	s.writers.all = append(s.writers.all, w)
 	go w.loop()
 	return w
@@ -90,7 +92,10 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	case len(w.queue) >= queueBound && t.priority == PriorityCall:
 		return puntuale.Overloaded(0)
 	default:
-		w.queue = append(w.queue, t)
+		known := t.Kind.Linger > 0 && slices.ContainsFunc(w.queue, func(o *Task) bool { return o.Kind == t.Kind })
+		if w.queue = append(w.queue, t); known {
+			return nil // the loop waits until these tasks have waited long enough
+		}
 	}
 	w.signal()
 	return nil
@@ -129,13 +134,20 @@ func (w *Writer) loop() {
 	defer close(w.done)
 	defer w.Conn.drop()
 	for {
-		all, closing := w.next()
+		all, rest, closing := w.next()
 		switch {
 		case len(all) > 0:
 			w.commit(all)
 			w.DB.checkpoints.committed(&w.Conn)
 		case closing:
 			return
+		case rest > 0:
+			ripe, stop := w.DB.LocalClock.After(rest)
+			select {
+			case <-ripe:
+			case <-w.wake:
+			}
+			stop()
 		default:
 			<-w.wake
 		}

@@ -54,6 +54,7 @@ const inboundWeight = 200
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
 		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // calls slow campaigns down, but replies must not: networks may report replies as fast as messages leave
+		Linger:  collectFor,
 		Check:   engine.RunAgain, // a message that is already stored changes nothing
 		Prepare: prepareInbound,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -94,6 +95,11 @@ func (s *Replies) KeepInbound(ctx context.Context, now time.Time, all []puntuale
 	}
 	return cancelled, err
 }
+
+// collectFor is how long a message may wait for further messages, with which it shares a transaction. Under load, several
+// replies come within ten milliseconds. If each reply had its own transaction, these transactions would delay calls more
+// than anything else.
+const collectFor = 10 * time.Millisecond
 
 // takeInbound stores messages of one client, through the writer for outcomes. With this writer, replies of many clients
 // share a transaction, and no call waits for them.
