@@ -54,6 +54,7 @@ long: ## run long tests, up to two hours: many nodes with the default lease; eac
 		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|RepliesKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|EventsKilled|EventsTakenOver|AutomationsKilled|AutomationsTakenOver|HostileMix|HostileKey' ./internal/e2e
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestYear ./internal/automation/yeartest
+	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestCutOffAtEveryStatement ./internal/store/migration
 
 bench: ## measure the product and its peers on a disk: make bench BENCHFLAGS=-quick
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \

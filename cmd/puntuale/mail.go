@@ -29,7 +29,7 @@ func (s *mailSettings) check(public string) (faults []fault) {
 	if public == "" { // links in e-mails need the public address, because a request could name any host
 		faults = append(faults, fault{"smtp", "needs public-url, to which the links in e-mails lead"})
 	}
-	if f := mail.CheckSender(s.MailFrom); f != "" {
+	if f := mail.CheckAddress(s.MailFrom); f != "" {
 		faults = append(faults, fault{"mail-from", f})
 	}
 	return faults

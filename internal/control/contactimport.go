@@ -131,7 +131,7 @@ var contactNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$
 // ImportContacts reads contacts from a CSV or XLSX file, and merges each row into the client's list. A refused row
 // changes no contact, and does not affect other rows. The call counts in the client's usage. After a failure the call
 // may be repeated. Codes: invalid, too_large, overloaded (the server already reads too many lists), forbidden.
-func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType string, ask ContactImport) (ImportedContacts, error) {
+func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType string, ask ContactImport) (out ImportedContacts, err error) {
 	if err := c.MayCreate(); err != nil {
 		return ImportedContacts{}, err
 	}
@@ -148,7 +148,9 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 		return ImportedContacts{}, err
 	}
 	defer u.End()
-	reader, err := roster.Open(ctx, u.Reader(ctx, file), contentType, c.control.lists.scratch)
+	spent := &spentUpload{ctx: ctx, client: c, from: file}
+	defer func() { spent.ended(err == nil && !ask.Check) }()
+	reader, err := roster.Open(ctx, u.Reader(ctx, spent), contentType, c.control.lists.scratch)
 	if err != nil {
 		return ImportedContacts{}, upload.FileFault(err)
 	}

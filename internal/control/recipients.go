@@ -222,8 +222,8 @@ func (c *Client) listed(text string) string {
 // PutRecipients reads a list from a CSV or XLSX file, and replaces the campaign's list by it. The mapping says which
 // column of the file fills which field, such as "phone:Telefono,nome:Nome". If it is "", PutRecipients guesses the
 // mapping. A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started),
-// overloaded (the server already reads too many lists).
-func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string) (Recipients, error) {
+// overloaded (the server already reads too many lists), rate_limited (see [Client.Spend]).
+func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string) (out Recipients, err error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
 		return Recipients{}, err
@@ -236,7 +236,9 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 		return Recipients{}, err
 	}
 	defer u.End()
-	reader, err := roster.Open(ctx, u.Reader(ctx, file), contentType, c.control.lists.scratch)
+	spent := &spentUpload{ctx: ctx, client: c, from: file}
+	defer func() { spent.ended(err == nil) }()
+	reader, err := roster.Open(ctx, u.Reader(ctx, spent), contentType, c.control.lists.scratch)
 	if err != nil {
 		return Recipients{}, upload.FileFault(err)
 	}

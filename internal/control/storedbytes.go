@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -114,5 +115,40 @@ func (c *Control) MostStored(n int, report func(client, bytes int64)) {
 	})
 	for _, id := range all[:min(n, len(all))] {
 		report(int64(id), c.bytes.clients[id].used)
+	}
+}
+
+// spentUpload counts the bytes of a file while they arrive.
+type spentUpload struct {
+	ctx    context.Context //nolint:containedctx // of the call that reads the file
+	client *Client
+	from   io.Reader
+	back   []func()
+	n      int64 // bytes that arrived and are not counted yet
+}
+
+// uploadPiece is how many bytes of an upload are counted together.
+const uploadPiece = 256 << 10
+
+func (u *spentUpload) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	u.n += int64(n)
+	if u.n < uploadPiece && err == nil {
+		return n, nil
+	}
+	refund, refused := u.client.Spend(u.ctx, u.n)
+	if refused != nil {
+		return n, refused
+	}
+	u.n, u.back = 0, append(u.back, refund)
+	return n, err //nolint:wrapcheck // the error of the body
+}
+
+// ended takes the bytes back if nothing of the file was stored.
+func (u *spentUpload) ended(stored bool) {
+	for _, refund := range u.back {
+		if !stored {
+			refund()
+		}
 	}
 }

@@ -46,8 +46,8 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 var listNames = regexp.MustCompile(`^(message_ids|phones|client_ids)(?:\[[0-9]*\])?$`)
 
 // tidyQuery rewrites a raw query. Each entry of a list becomes its own "name[]=entry", in the same order, even if
-// commas separate the entries. A name without a value gets the value "true". A part that cannot be decoded is not
-// changed. The operation refuses this part later.
+// commas separate the entries. Ids may be written as a JSON list, and with spaces between. A name without a value gets
+// the value "true". A part that cannot be decoded is not changed. The operation refuses this part later.
 func tidyQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -68,7 +68,14 @@ func tidyQuery(raw string) string {
 			pieces = append(pieces, name+"="+value)
 			continue
 		}
+		ids := list[1] != "phones" // in a number, a space may be a "+"
+		if inner, ok := strings.CutPrefix(strings.TrimSpace(entries), "["); ok && ids {
+			entries = strings.TrimSuffix(inner, "]")
+		}
 		for entry := range strings.SplitSeq(entries, ",") {
+			if ids {
+				entry = strings.Trim(entry, "\t\r\n \"")
+			}
 			pieces = append(pieces, url.QueryEscape(list[1]+"[]")+"="+url.QueryEscape(entry))
 		}
 	}

@@ -19,6 +19,8 @@ func TestTidyQuery(t *testing.T) {
 		{"message_ids[1]=1&message_ids[0]=2", "message_ids[]", []string{"1", "2"}},
 		{"message_ids=1,2&message_ids=3", "message_ids[]", []string{"1", "2", "3"}},
 		{"message_ids=3&x=0&message_ids[7]=1%2C2&message_ids[]=", "message_ids[]", []string{"3", "1", "2", ""}},
+		{"message_ids[]=1,%202&message_ids=+3+", "message_ids[]", []string{"1", "2", "3"}},
+		{"message_ids=%5B1,%20%222%22%5D&message_ids[]=[]", "message_ids[]", []string{"1", "2", ""}},
 		{"phones[]=%2B39333&phones=+39334", "phones[]", []string{"+39333", " 39334"}},
 		{"phones[]=", "phones[]", []string{""}},
 		{"phones", "phones[]", []string{"true"}},

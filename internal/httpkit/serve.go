@@ -78,9 +78,9 @@ func recovered(logger *slog.Logger, r *http.Request, out *recorder) {
 	}
 }
 
-// keyLike matches texts that look like a key or the secret of a webhook. A caller may put a key into the path by
-// mistake.
-var keyLike = regexp.MustCompile(`[pcdh]k_[0-9A-Za-z]+`)
+// keyLike matches texts that look like a key or the secret in an address. A caller may put a key into the path by mistake,
+// or write the path of a secret address wrongly.
+var keyLike = regexp.MustCompile(`[pcdh]k_[0-9A-Za-z]+|[0-9A-Za-z_-]{20,}`)
 
 // numberLike finds text that looks like a phone number.
 var numberLike = regexp.MustCompile(`\+?[0-9][0-9 ().-]{3,}[0-9]`)

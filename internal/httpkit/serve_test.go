@@ -53,6 +53,17 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
+// A path that matches no operation may contain the secret of an address, written a little wrongly.
+func TestAccessLogOfWrongPath(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"//webhooks/chatwoot/Zm9vYmFyYmF6cXV4MTIzNDU2", "/Hooks/hk_secret", "/webhooks/chatwoot/Zm9vYmFyYmF6cXV4MTIzNDU2/x"} {
+		if _, log := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, httptest.NewRequest(http.MethodPost, "http://x"+path, nil)); strings.Contains(log, "Zm9v") ||
+			strings.Contains(log, "secret") || !strings.Contains(log, "[key]") {
+			t.Errorf("%s: %s", path, log)
+		}
+	}
+}
+
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	w, log := serve(t, func(http.ResponseWriter, *http.Request) { panic("secret cause") }, request("r1"))

@@ -147,8 +147,8 @@ func inkOn(colour string) string {
 	return "#ffffff"
 }
 
-// CheckSender returns what is wrong with a sender's address, or "" if nothing is.
-func CheckSender(address string) string {
+// CheckAddress returns what is wrong with an e-mail address, or "" if nothing is. It takes no address with a name.
+func CheckAddress(address string) string {
 	parsed, err := mail.ParseAddress(address)
 	if err != nil || parsed.Name != "" || parsed.Address != address {
 		return "must be an e-mail address such as no-reply@example.com"

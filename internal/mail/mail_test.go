@@ -221,9 +221,12 @@ func TestRefused(t *testing.T) {
 	w.round()
 	w.is(3, 3, 3)
 	w.Data(nil)
+	w.write(7, func(l *puntuale.Letter) { l.To = "Banca <utente7@example.com>" })
+	w.round()
+	w.is(3, 3, 4)
 	w.clock.Advance(48 * time.Hour)
 	w.round()
-	w.is(3, 3, 3)
+	w.is(3, 3, 4)
 	if log := w.logged.String(); strings.Contains(log, "utente") || strings.Contains(log, "indirizzo\"") || !strings.Contains(log, "550 5.1.1") || strings.Contains(log, "SEGRETO") {
 		t.Errorf("logged:\n%s", log)
 	}
@@ -411,11 +414,11 @@ func TestServerAddress(t *testing.T) {
 		}
 	}
 	for _, sender := range []string{"", "nessuno", "Nome <a@example.com>", "a@example.com, b@example.com", "a@example.com\r\nBcc: x@example.com"} {
-		if mail.CheckSender(sender) == "" {
+		if mail.CheckAddress(sender) == "" {
 			t.Errorf("the sender %q is taken", sender)
 		}
 	}
-	if f := mail.CheckSender(from); f != "" {
+	if f := mail.CheckAddress(from); f != "" {
 		t.Error(f)
 	}
 }

@@ -150,8 +150,8 @@ func (m *Mailer) write(one puntuale.Mail, l puntuale.Letter) (*gomail.Msg, error
 	if err := message.FromFormat(content.Sender, m.cfg.From); err != nil {
 		return nil, fmt.Errorf("the sender's %w", errAddress)
 	}
-	if err := message.To(l.To); err != nil {
-		return nil, fmt.Errorf("the recipient's %w", errAddress) // err is left out, because its text contains the address
+	if CheckAddress(l.To) != "" || message.To(l.To) != nil { // an address with a name could show another person than it reaches
+		return nil, fmt.Errorf("the recipient's %w", errAddress) // without the cause, because its text contains the address
 	}
 	message.Subject(content.Subject)
 	message.SetDateWithValue(m.cfg.Clock.Now())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"puntuale"
@@ -16,6 +17,7 @@ const (
 	faultTemplateMetaName     puntuale.ReasonCode = "template.meta_name"
 	faultTemplateNamesForAll  puntuale.ReasonCode = "template.names_for_all"
 	faultTemplatePlaceName    puntuale.ReasonCode = "template.place_name"
+	faultTemplateValueBreak   puntuale.ReasonCode = "template.value_break"
 	faultTemplateValueEmpty   puntuale.ReasonCode = "template.value_empty"
 	faultTemplateValueTooLong puntuale.ReasonCode = "template.value_too_long"
 )
@@ -57,8 +59,11 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 			default:
 				c.addCode(at+".name", faultTemplatePlaceName, clip(p.Name))
 			}
-			if isBlank(p.Text) {
+			switch {
+			case isBlank(p.Text):
 				c.addCode(at+".text", puntuale.FaultRequired, nil)
+			case breaksLine(p.Text):
+				c.addCode(at+".text", faultTemplateValueBreak, nil)
 			}
 			c.template(at+".text", p.Text, puntuale.MaxCaption)
 		}
@@ -115,9 +120,22 @@ func (b *builder) approved(i int, a *puntuale.Approved, t *timing) *puntuale.App
 
 func (b *builder) places(i int, places []puntuale.Parameter, t *timing) (out []puntuale.Parameter) {
 	for _, p := range places {
-		out = append(out, puntuale.Parameter{Name: p.Name, Text: b.value(i, p.Text, puntuale.MaxCaption, t)})
+		text := b.value(i, p.Text, puntuale.MaxCaption, t)
+		if name := sole(p.Text); !breaksLine(text) {
+			out = append(out, puntuale.Parameter{Name: p.Name, Text: text})
+		} else if name != "" && b.field(name).state == fieldGood {
+			b.fieldFault(b.field(name), puntuale.Because(faultTemplateValueBreak), clip(text))
+		} else {
+			b.stepFault(i, "template", faultTemplateValueBreak)
+		}
 	}
 	return out
+}
+
+// breaksLine reports whether Meta refuses a value because of its spaces: line breaks, tabs, or more than four spaces
+// together.
+func breaksLine(value string) bool {
+	return strings.ContainsAny(value, "\n\r\t") || strings.Contains(value, "     ")
 }
 
 func (b *builder) value(i int, text string, limit int, t *timing) string {

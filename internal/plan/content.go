@@ -80,7 +80,7 @@ func mediaFault(address, name string, extensions []string) puntuale.Reason {
 		return puntuale.Because(puntuale.FaultLongerThanCharacters, strconv.Itoa(puntuale.MaxURL))
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || !isPort(u.Port()) {
 		return puntuale.Because(faultSequenceMediaAddress)
 	}
 	extension := extensionOf(u.Path)
@@ -94,6 +94,12 @@ func mediaFault(address, name string, extensions []string) puntuale.Reason {
 		return puntuale.Because(faultSequenceExtensionNotAllowed, clip(extension), strings.Join(extensions, " "))
 	}
 	return puntuale.Reason{}
+}
+
+// isPort reports whether a text is the number of a port, or "".
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && n > 0
 }
 
 func extensionOf(name string) string {

@@ -29,6 +29,10 @@ func TestMediaFault(t *testing.T) {
 		{"example.com/a.pdf", "", "sequence.media_address"},
 		{"https:///a.pdf", "", "sequence.media_address"},
 		{"https://:80/a.pdf", "", "sequence.media_address"},
+		{"https://example.com:65535/a.pdf", "", ""},
+		{"https://example.com:65536/a.pdf", "", "sequence.media_address"},
+		{"https://example.com:0/a.pdf", "", "sequence.media_address"},
+		{"https://anna:segreto@example.com/a.pdf", "", "sequence.media_address"},
 		{"javascript:alert(1).pdf", "", "sequence.media_address"},
 		{"https://exa mple.com/a.pdf", "", "sequence.media_address"},
 		{"https://example.com/%zz.pdf", "", "sequence.media_address"},
@@ -85,6 +89,28 @@ func TestContent(t *testing.T) {
 	p := mustBuild(t, input(t, `[{"text":"qui","latitude":45.4,"longitude":-9.19}]`, ""))
 	if c := p.Messages[0].Content; *c.Latitude != 45.4 || *c.Longitude != -9.19 || c.Text != "qui" {
 		t.Errorf("location: %+v", c)
+	}
+}
+
+// TestApprovedValues: Meta refuses values with line breaks, tabs or five spaces together, so a start refuses them.
+func TestApprovedValues(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ place, name, faults string }{
+		{"{{nome}}", "Anna    Rossi", ""},
+		{"{{nome}}", "Anna\nRossi", "body.nome"},
+		{"{{nome}}", "Anna     Rossi", "body.nome"},
+		{"a {{nome}}", "Anna\tRossi", "steps[0].template"},
+	} {
+		in := input(t, `[{"text":"x"}]`, "")
+		in.Sequence.Steps = []puntuale.Step{{Template: "t", Text: "x", Official: &puntuale.Approved{Name: "t", Language: "it", Body: []puntuale.Parameter{{Text: c.place}}}}}
+		in.Fields = map[string]Value{"nome": {Kind: Text, Text: c.name}}
+		_, err := Build(in)
+		if got := strings.Join(faultsOf(t, err), " "); got != c.faults {
+			t.Errorf("%q in %q: faults at %q, want %q", c.name, c.place, got, c.faults)
+		}
+	}
+	if got := CheckApproved("body", &puntuale.Approved{Name: "t", Language: "it", Header: []puntuale.Parameter{{Text: "a\nb"}}}); len(got) != 1 || got[0].Location != "body.header[0].text" {
+		t.Errorf("a line break in a template's own value: %+v", got)
 	}
 }
 

@@ -145,7 +145,7 @@ const (
 const maxHookKey = 255
 
 // Call handles one call of a hook. It stores the payload as the hook's last payload, even if the rule is off or the
-// payload has no phone. Codes: unreadable, not_found.
+// payload has no phone. Codes: unreadable, not_found, rate_limited (see [control.Client.Spend]).
 func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) (HookResult, error) {
 	key := "key " + r.Key
 	if r.Key == "" {
@@ -172,7 +172,14 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 	if !h.Active {
 		faults = append(faults, puntuale.Because(faultHookOff).At("automation", nil))
 	}
+	refund, err := client.Spend(ctx, int64(len(r.Body)))
+	if err != nil {
+		return HookResult{}, err
+	}
 	fresh, err := d.cfg.Hooks.CallHook(ctx, h.Client, call)
+	if err != nil || !fresh {
+		refund()
+	}
 	if err != nil {
 		return HookResult{}, fmt.Errorf("call the hook of automation %d: %w", h.Automation, err)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Kind is a task kind. If its tasks can be joined, one set of statements does several waiting tasks together.

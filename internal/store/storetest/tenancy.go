@@ -354,13 +354,7 @@ var foreignCalls = map[string]foreign{
 		_, err := tenant.Session(context.Background(), other.Session)
 		return nil, err
 	},
-	"DefaultSession": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		s, err := tenant.DefaultSession(context.Background())
-		if err == nil && s.ID == other.Session {
-			return s, nil
-		}
-		return nil, err
-	},
+	"DefaultSession": nil, // no argument belongs to another client
 	"Sessions": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := tenant.Sessions(context.Background(), puntuale.Page{})
 		return slices.DeleteFunc(all, func(s puntuale.Session) bool { return s.Default }), err
