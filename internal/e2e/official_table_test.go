@@ -338,8 +338,9 @@ func (c *tableCode) fails() {
 	c.becomes(id, "COMPLETED")
 	taken := c.peer.Taken()
 	i := slices.IndexFunc(taken, func(m graphtest.Taken) bool { return m.Message.To == c.person })
-	for range 2 { // the second report changes nothing
-		if status := c.peer.Deliver(c.webhook, c.number.ID, c.peer.Status(taken[i], "failed", time.Now(), c.code)); status != http.StatusOK {
+	report := c.peer.Status(taken[i], "failed", time.Now(), c.code)
+	for range 2 { // the same report changes nothing
+		if status := c.peer.Deliver(c.webhook, c.number.ID, report); status != http.StatusOK {
 			c.says("the webhook answered %d", status)
 		}
 	}
