@@ -20,7 +20,9 @@ func (s *server) openReplies(cfg *serverConfig) (puntuale.MediaOpener, error) {
 	if err := os.MkdirAll(cfg.replyFolder(), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder for files of replies: %w", err)
 	}
-	var via http.RoundTripper = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: 64 << 10}
+	bounded := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library sets this type
+	bounded.MaxResponseHeaderBytes = 64 << 10
+	var via http.RoundTripper = bounded
 	if cfg.WhatsApp != nil {
 		via = cfg.WhatsApp.Transport
 	}

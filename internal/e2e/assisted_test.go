@@ -131,12 +131,12 @@ func (b *browser) tapCard(phone string, effect string) {
 				return [r.x + r.width / 2, r.y + r.height / 2];
 			})(`+find+`)`)
 		}
+		look := time.NewTicker(20 * time.Millisecond)
 		before := place()
-		time.Sleep(50 * time.Millisecond)
+		<-look.C
 		if now := place(); len(now) == 2 && slices.Equal(before, now) { // it does not move any more
 			b.do(chromedp.MouseClickXY(now[0], now[1]))
 		}
-		look := time.NewTicker(20 * time.Millisecond)
 		for range 100 {
 			if evaluate[bool](b, "Boolean("+effect+")") {
 				look.Stop()
