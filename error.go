@@ -18,6 +18,7 @@ const (
 	CodeGone         Code = "gone"          // the thing existed before, such as a file that the network has deleted
 	CodeInvalid      Code = "invalid"       // the call is readable, but a value is not allowed
 	CodeConflict     Code = "conflict"      // the call contradicts stored data
+	CodeStale        Code = "stale"         // the call is older than the stored data, as the caller's own order of changes says
 	CodeBusy         Code = "busy"          // something that still runs prevents the call, such as an equal call; try again later
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up
 	CodeQuotaReached Code = "quota_reached" // the client already has as many things of this kind as its partner allows

@@ -69,6 +69,7 @@ type Content struct {
 // PlannedMessage is one message that the planner made.
 type PlannedMessage struct {
 	Step    int     // position in the sequence, from 0
+	StepID  string  // the step's id; "": its position
 	Content Content // the rendered content
 	Window  *Window // the hours in which the message may leave; the claim checks them again; nil: at any time
 

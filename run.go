@@ -32,6 +32,7 @@ type Run struct {
 // FrozenStep contains what a run stores about one planned message. The store writes it as JSON.
 type FrozenStep struct {
 	Step    int     `json:"step"`
+	ID      string  `json:"id,omitempty"` // the step's id
 	Content Content `json:"content"`
 	Window  *Window `json:"window,omitempty"`
 

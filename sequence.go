@@ -1,6 +1,10 @@
 package puntuale
 
-import "time"
+import (
+	"slices"
+	"strconv"
+	"time"
+)
 
 // Limits of sequences, contents and timing. Text is counted in characters (runes) after rendering.
 const (
@@ -28,6 +32,8 @@ type Sequence struct {
 	IfRunning   IfRunning
 	StopOnReply bool
 	Purpose     Purpose // service or marketing
+	Booking     string  // name of the main date field of a sequence for bookings; "": an ordinary sequence
+	LastStep    int     // the largest number that a step ever had as its id
 	Steps       []Step
 	Created     time.Time
 	Updated     time.Time
@@ -42,6 +48,7 @@ type SequenceFilter struct {
 // Step is one future message: its content and its timing. Texts may contain {{field}} and {{field|fallback}}. The
 // wire and stores use the same JSON form.
 type Step struct {
+	ID        string   `json:"id,omitempty"` // unique in the sequence, and stays when steps are added or removed; see [Step.Name]
 	Text      string   `json:"text,omitempty"`
 	Media     string   `json:"media,omitempty"`
 	MediaName string   `json:"media_name,omitempty"`
@@ -51,8 +58,32 @@ type Step struct {
 	Timing    Timing   `json:"timing"`
 
 	OnUncertain OnUncertain `json:"on_uncertain,omitempty"`
+	OnlyIf      []string    `json:"only_if,omitempty"` // in a sequence for bookings: the statuses that want the step; empty: as [Step.WantedIn] says
 
 	Official *Approved `json:"-"` // the approved template; set when the content of the template replaces the template's name
+}
+
+// Name returns the step's id. A step of a sequence that was stored without ids has its position as its id.
+func (s Step) Name(position int) string {
+	if s.ID != "" {
+		return s.ID
+	}
+	return strconv.Itoa(position)
+}
+
+// WantedIn reports whether a booking with this status wants the step.
+func (s Step) WantedIn(status BookingStatus) bool {
+	if len(s.OnlyIf) > 0 {
+		return slices.Contains(s.OnlyIf, status.String())
+	}
+	switch anchor := s.Timing.Anchor; {
+	case anchor == BookingMovedAnchor, anchor == AnchorStart, anchor == "":
+	case BookingAnchor(anchor):
+		return anchor == "booking."+status.String()
+	case s.Timing.Offset.Direction != Before && status == BookingArrived:
+		return true
+	}
+	return status == BookingOpen || status == BookingConfirmed
 }
 
 // OnUncertain says what happens after an attempt without an answer, if the network does not recognise repeats.
@@ -65,7 +96,7 @@ const (
 
 // Timing says when a step leaves. The planner applies Anchor and Offset first, then At, then Window, then Jitter.
 type Timing struct {
-	Anchor   string    `json:"anchor"` // AnchorStart, or the name of a date field; "" in a plan means AnchorStart
+	Anchor   string    `json:"anchor"` // AnchorStart, the name of a date field, or a change of a booking; "" in a plan means AnchorStart
 	Offset   Offset    `json:"offset"`
 	At       string    `json:"at,omitempty"` // "HH:MM"; only with offsets in days or longer units
 	Window   *Window   `json:"window,omitempty"`

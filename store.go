@@ -27,6 +27,13 @@ type Tenant interface {
 	Stop(ctx context.Context, sequence SequenceID, names []string, reference string, day Date, now time.Time) (StopResult, error)
 	CancelPending(ctx context.Context, target CancelTarget, day Date, now time.Time, took func([]CancelledMessage) error) error
 
+	// Bookings.
+	PutBooking(ctx context.Context, r PutBooking) (PutBookingResult, error)
+	BookingState(ctx context.Context, reference, phone string) (BookingState, error)
+	BookingHistory(ctx context.Context, id BookingID) ([]BookingEntry, error)
+	Bookings(ctx context.Context, f BookingFilter, p Page) ([]Booking, string, error)
+	Usage(ctx context.Context, day Date) (Usage, error)
+
 	// Messages.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
 	Outlines(ctx context.Context, ids []MessageID) ([]MessageDetail, error)

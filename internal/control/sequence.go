@@ -27,6 +27,7 @@ type NewSequence struct {
 	IfRunning   string // allow, skip, restart or reject; "": allow
 	StopOnReply bool
 	Purpose     string // service or marketing; "": service
+	Booking     string // name of the main date field of a sequence for bookings; "": an ordinary sequence
 	Steps       []puntuale.Step
 	Known       []puntuale.Version // for a replacement: the stored version must be one of these; empty: any version
 	Faults      []puntuale.Fault   // the faults that the calling package already found in the request
@@ -50,6 +51,7 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Seque
 	if clash != nil {
 		return Sequence{}, clash
 	}
+	_ = plan.NameSteps(puntuale.Sequence{}, &s.Sequence)
 	s.Created = c.control.clock.Now()
 	s.Updated = s.Created
 	result := func(stored any) Sequence {
@@ -70,10 +72,13 @@ func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) 
 	if err != nil {
 		return Sequence{}, err
 	}
+	named := puntuale.Sequence{Steps: slices.Clone(r.Steps)}
+	r.Faults = append(r.Faults, plan.NameSteps(old.Sequence, &named)...)
 	s, err := c.checkSequence(ctx, r)
 	if err != nil {
 		return Sequence{}, err
 	}
+	s.Steps, s.LastStep = named.Steps, named.LastStep
 	s.ID, s.Created, s.Updated = old.ID, old.Created, c.control.clock.Now()
 	if err := c.tenant.UpdateSequence(ctx, s.Sequence, r.Known...); err != nil {
 		return Sequence{}, fmt.Errorf("update sequence %d: %w", s.ID, err)
@@ -212,7 +217,7 @@ const faultSequenceTooManyFields puntuale.ReasonCode = "sequence.too_many_fields
 
 // checkSequence checks a whole request, and returns its sequence.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
-	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
+	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Booking: r.Booking, Steps: r.Steps}
 	f := request.Faults(r.Faults)
 	s.Purpose = purposeIn(&f, r.Purpose)
 	if r.Session != "" {

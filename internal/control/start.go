@@ -86,6 +86,9 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	}
 	now := c.control.clock.Now()
 	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // the random number only spreads load
+	if forBookings(err) {
+		return c.startBooking(ctx, call, once, clash)
+	}
 	if err != nil {
 		return Started{}, err
 	}
@@ -132,6 +135,9 @@ func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 		return Preview{}, err
 	}
 	p, err := c.plan(ctx, sequence, call, c.control.clock.Now(), 0)
+	if forBookings(err) {
+		return c.previewBooking(ctx, call)
+	}
 	return p.Plan, err
 }
 
@@ -163,6 +169,9 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 		return planned{}, err
 	}
 	sequence := info.sequence
+	if sequence.Booking != "" {
+		return planned{}, errForBookings
+	}
 	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: info.session, purposes: info.purposes}
 	f := slices.Clone(request.Faults(call.Faults))
 	f.Request(call.Body)
@@ -236,7 +245,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 	}
 	var first time.Time
 	for i, m := range p.Messages {
-		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, Content: m.Content, Window: m.Window}
+		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: m.StepID, Content: m.Content, Window: m.Window}
 		p.Messages[i].Purpose = p.purposes[m.Step]
 		if first.IsZero() || m.Due.Before(first) {
 			first = m.Due

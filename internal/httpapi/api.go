@@ -79,6 +79,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerMessages(a)
 	registerClients(a)
 	registerSequences(a)
+	registerBookings(a)
 	registerSessions(a)
 	registerBlacklist(a)
 	registerSandbox(a)

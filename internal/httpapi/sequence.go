@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"puntuale"
@@ -33,6 +34,12 @@ type sequenceBody struct {
 	Purpose     string          `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
 	Steps       []puntuale.Step `json:"steps" read:"capped" minItems:"1" maxItems:"50"`
 	StopOnReply bool            `json:"stop_on_reply,omitempty"`
+	Booking     *sequenceDate   `json:"booking,omitempty" doc:"Makes it a sequence for bookings: its messages follow their appointment"`
+}
+
+// sequenceDate says which field of a sequence is the date of its appointments.
+type sequenceDate struct {
+	Date string `json:"date" read:"need" doc:"Name of the field with the date of the appointment"`
 }
 
 // ListInput documents the query of a list.
@@ -68,6 +75,7 @@ type sequenceAnswer struct {
 	StopOnReply bool            `json:"stop_on_reply"`
 	Purpose     string          `json:"purpose" enum:"service,marketing"`
 	Steps       []puntuale.Step `json:"steps" minItems:"1" maxItems:"50"`
+	Booking     *sequenceDate   `json:"booking,omitempty" doc:"Only of a sequence for bookings"`
 	Fields      []fieldAnswer   `json:"fields" doc:"The parametric fields that the steps name"`
 	Created     string          `json:"created_at" format:"date-time"`
 	Updated     string          `json:"updated_at" format:"date-time"`
@@ -146,6 +154,13 @@ func sequenceOf(s control.Sequence) sequenceAnswer {
 		Fields:  each(s.Fields, fieldOf),
 		Created: stamp(s.Created), Updated: stamp(s.Updated),
 	}
+	out.Steps = slices.Clone(s.Steps)
+	for i := range out.Steps {
+		out.Steps[i].ID = s.Steps[i].Name(i)
+	}
+	if s.Booking != "" {
+		out.Booking = &sequenceDate{s.Booking}
+	}
 	if s.Session != 0 {
 		out.Session = new(s.Session.String())
 	}
@@ -167,14 +182,19 @@ func each[T, U any](rows []T, convert func(T) U) []U {
 }
 
 func (b *sequenceBody) requested(faults []puntuale.Fault) control.NewSequence {
+	date := ""
+	if b.Booking != nil {
+		date = b.Booking.Date
+	}
 	return control.NewSequence{
-		Name: b.Name, Session: b.Session, IfRunning: b.IfRunning, Purpose: b.Purpose, Steps: b.Steps, StopOnReply: b.StopOnReply, Faults: faults,
+		Booking: date, Name: b.Name, Session: b.Session, IfRunning: b.IfRunning, Purpose: b.Purpose, Steps: b.Steps, StopOnReply: b.StopOnReply, Faults: faults,
 	}
 }
 
 // step, timing, offset, window and validity document the JSON form that package puntuale defines, in bodies and in
 // answers. The server creates no values of these types.
 type step struct {
+	ID          string          `json:"id,omitempty" read:"id" doc:"Stays with the step when others are added or removed. A replacement names the steps that stay by it; without any id, equal steps keep theirs. Ignored in a new sequence"`
 	Text        string          `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}; of a date field, {{field:data}}, {{field:ora}}, {{field:giorno}} too"`
 	Media       string          `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`
 	MediaName   string          `json:"media_name,omitempty" doc:"File name of the media; may hold fields"`
@@ -182,11 +202,12 @@ type step struct {
 	Longitude   *float64        `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
 	Template    string          `json:"template,omitempty" doc:"Name of a template of the client"`
 	OnUncertain string          `json:"on_uncertain,omitempty" enum:"never,resend" doc:"What to do when nobody knows whether the network took the message, and it would show a repeat as a second one (Official): never send it again by itself, which is the default; or send it once more after ten minutes without word, perhaps twice in all"`
+	OnlyIf      []string        `json:"only_if,omitempty" read:"strings" uniqueItems:"true" doc:"Of bookings: the statuses in which the step is wanted (open, confirmed, cancelled, arrived, no_show). Else: before the date and from start, open and confirmed; after the date also arrived; booking.X the status that X names"`
 	Timing      puntuale.Timing `json:"timing" read:"need"`
 }
 
 type timing struct {
-	Anchor   string `json:"anchor" doc:"start, the moment of the call, or the name of a date field"`
+	Anchor   string `json:"anchor" doc:"start, the moment of the call, or the name of a date field. In a sequence for bookings also booking.moved, booking.confirmed, booking.cancelled, booking.arrived and booking.no_show: a minute after that change"`
 	At       string `json:"at,omitempty" doc:"HH:MM: the time of day, with offsets in days and longer units"`
 	Jitter   int    `json:"jitter,omitempty" minimum:"0" maximum:"86400" doc:"Seconds at most that are added by chance; a step never passes the one planned after it"`
 	IfPast   string `json:"if_past,omitempty" enum:"skip,send_now,reject" doc:"What to do with a moment more than five minutes ago; else skip"`

@@ -198,16 +198,21 @@ func refuseDry(query url.Values) []puntuale.Fault {
 func previewOf(p control.Preview) *previewAnswer {
 	messages := make([]previewMessage, len(p.Messages))
 	for i, m := range p.Messages {
-		messages[i] = previewMessage{
-			Step: m.Step, Desired: stampOrNull(m.Desired), Planned: stamp(m.Due), Text: m.Content.Text,
-			MediaURL: textOrNull(m.Content.MediaURL), MediaName: textOrNull(control.MediaName(m.Content)),
-			Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
-		}
-		if m.DueMax.After(m.Due) {
-			messages[i].Latest = stampOrNull(m.DueMax)
-		}
+		messages[i] = previewMessageOf(m)
 	}
 	return &previewAnswer{messages, append([]skippedStep{}, skippedOf(p.Skipped)...)}
+}
+
+func previewMessageOf(m puntuale.PlannedMessage) previewMessage {
+	out := previewMessage{
+		Step: m.Step, Desired: stampOrNull(m.Desired), Planned: stamp(m.Due), Text: m.Content.Text,
+		MediaURL: textOrNull(m.Content.MediaURL), MediaName: textOrNull(control.MediaName(m.Content)),
+		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
+	}
+	if m.DueMax.After(m.Due) {
+		out.Latest = stampOrNull(m.DueMax)
+	}
+	return out
 }
 
 func skippedOf(skipped []puntuale.SkippedStep) []skippedStep {

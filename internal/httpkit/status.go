@@ -24,6 +24,7 @@ var statuses = []struct {
 	{CodeMethod, http.StatusMethodNotAllowed},
 	{puntuale.CodeInvalid, http.StatusUnprocessableEntity},
 	{puntuale.CodeConflict, http.StatusConflict},
+	{puntuale.CodeStale, http.StatusConflict},
 	{puntuale.CodePrecondition, http.StatusPreconditionFailed},
 	{puntuale.CodeBusy, http.StatusConflict},
 	{puntuale.CodeQuotaReached, http.StatusConflict},

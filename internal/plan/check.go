@@ -74,10 +74,12 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 		c.add("body.steps", faultSequenceTooManySteps, nil, strconv.Itoa(n), strconv.Itoa(puntuale.MaxSteps))
 		return c.faults // if there are too many steps, they are not checked
 	}
+	c.booking(&s)
 	for i := range s.Steps {
 		c.where = stepLocation("body.", i, "")
 		c.content(&s.Steps[i])
 		c.timing(&s.Steps[i].Timing)
+		c.onlyIf(&s.Steps[i])
 	}
 	return c.faults
 }
@@ -97,6 +99,7 @@ func CheckContent(location string, step puntuale.Step, extensions ...string) []p
 type checker struct {
 	extensions []string
 	where      string // location of the current step
+	bookings   bool   // true: the sequence is for bookings
 	alone      bool   // true: the content belongs to a template and not to a step, so it must not use a template itself
 	faults     []puntuale.Fault
 }
@@ -208,8 +211,8 @@ func (c *checker) location(step *puntuale.Step) {
 }
 
 func (c *checker) timing(t *puntuale.Timing) {
-	fromField := t.Anchor != "" && t.Anchor != puntuale.AnchorStart
-	if fromField && (!isFieldName(t.Anchor) || isReserved(t.Anchor)) {
+	fromField := isFieldAnchor(t.Anchor) || puntuale.BookingAnchor(t.Anchor) && !c.bookings
+	if fromField && (!IsFieldName(t.Anchor) || isReserved(t.Anchor)) {
 		c.addCode("timing.anchor", faultSequenceAnchor, clip(t.Anchor))
 	}
 	c.offset(t.Offset, fromField)

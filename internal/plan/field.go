@@ -12,6 +12,9 @@ import (
 // it is a text. A field is required if it is an anchor, or if a text prints it without a fallback.
 func Fields(s puntuale.Sequence) []puntuale.Field {
 	var l fieldList
+	if s.Booking != "" {
+		l.use(s.Booking, puntuale.FieldDate, true)
+	}
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		l.template(step.Text)
@@ -23,7 +26,7 @@ func Fields(s puntuale.Sequence) []puntuale.Field {
 		for _, text := range texts(step.Official) {
 			l.template(text)
 		}
-		if anchor := step.Timing.Anchor; anchor != "" && anchor != puntuale.AnchorStart {
+		if anchor := step.Timing.Anchor; isFieldAnchor(anchor) {
 			l.use(anchor, puntuale.FieldDate, true)
 		}
 	}

@@ -72,7 +72,7 @@ func Build(in Input) (Plan, error) {
 			p.Skipped = append(p.Skipped, *skip)
 			continue
 		}
-		placed.Step, placed.Content = i, content
+		placed.Step, placed.StepID, placed.Content = i, step.ID, content
 		p.Messages, timings = append(p.Messages, placed), append(timings, t)
 	}
 	b.jitter(p.Messages, timings)
@@ -87,6 +87,10 @@ type builder struct {
 	in      *Input
 	loc     *time.Location
 	now     time.Time
+	start   time.Time                         // the anchor of steps that count from the call
+	changes map[string]puntuale.BookingMoment // the anchors that are changes of a booking
+	keeps   bool                              // true: a step whose moment is past stays in the plan, and past says why
+	past    past                              // the result of the step that was placed last
 	horizon time.Time
 	media   []string
 	names   nameList
@@ -103,10 +107,10 @@ func newBuilder(in *Input) *builder {
 	if b.media == nil {
 		b.media = DefaultMediaExtensions
 	}
-	b.horizon = b.now.AddDate(puntuale.HorizonYears, 0, 0)
+	b.horizon, b.start = b.now.AddDate(puntuale.HorizonYears, 0, 0), b.now
 	for i := range in.Sequence.Steps {
 		step := &in.Sequence.Steps[i]
-		if anchor := step.Timing.Anchor; anchor != "" && anchor != puntuale.AnchorStart {
+		if anchor := step.Timing.Anchor; isFieldAnchor(anchor) {
 			b.entry(anchor).date = true
 		}
 		for _, t := range [...]string{step.Text, step.Media, step.MediaName} {
@@ -117,6 +121,11 @@ func newBuilder(in *Input) *builder {
 		}
 	}
 	return b
+}
+
+// isFieldAnchor reports whether an anchor is a date field.
+func isFieldAnchor(anchor string) bool {
+	return anchor != "" && anchor != puntuale.AnchorStart && !puntuale.BookingAnchor(anchor)
 }
 
 // findDates records which fields a text prints in a date format.

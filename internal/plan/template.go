@@ -81,7 +81,7 @@ func parsePlaceholder(inside string) (p placeholder, fault puntuale.Reason) {
 	switch {
 	case strings.Contains(inside, "{{"):
 		return p, puntuale.Because(faultSequenceNestedField, clip(inside))
-	case !isFieldName(name):
+	case !IsFieldName(name):
 		return p, puntuale.Because(puntuale.FaultSequenceNotField, clip(inside))
 	case formatted && format != formatDay && format != formatTime && format != formatLong:
 		return p, puntuale.Because(faultSequenceDateFormat, clip(inside))
@@ -91,8 +91,8 @@ func parsePlaceholder(inside string) (p placeholder, fault puntuale.Reason) {
 	return p, puntuale.Reason{}
 }
 
-// isFieldName reports whether name has the form [A-Za-z_][A-Za-z0-9_]{0,63}.
-func isFieldName(name string) bool {
+// IsFieldName reports whether name has the form [A-Za-z_][A-Za-z0-9_]{0,63}.
+func IsFieldName(name string) bool {
 	if name == "" || len(name) > maxFieldName {
 		return false
 	}

@@ -187,7 +187,7 @@ func FuzzTemplate(f *testing.F) {
 				t.Fatalf("%q was taken as literal", s.literal)
 			}
 			if s.found && s.fault.IsZero() {
-				if !isFieldName(s.field.name) || s.field.name == fieldTimezone {
+				if !IsFieldName(s.field.name) || s.field.name == fieldTimezone {
 					t.Fatalf("%q is no field", s.field.name)
 				}
 				all[s.field.name] = Value{Text, "20/11/2026"}

@@ -31,6 +31,13 @@ type timing struct {
 	keeps  bool          // true: the step keeps its own time of day when the window moves the step back; see the method ownTime
 }
 
+// past says why a step whose moment is past would be left out.
+type past struct {
+	reason puntuale.ReasonCode // "": the moment is not past
+	moment time.Time
+	reject bool // true: the step refuses a past moment
+}
+
 // place computes the times of a step before jitter, or the reason why the step is left out. DueMax is the latest time
 // that the jitter of this step allows. place records faults. After a fault, the result must not be used.
 func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *puntuale.SkippedStep) {
@@ -46,11 +53,17 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 	if !ok {
 		return m, nil
 	}
-	if reason != "" {
+	b.past = past{reason: reason, moment: due, reject: reason != "" && t.IfPast == puntuale.PastReject}
+	if reason != "" && !b.keeps {
 		return m, &puntuale.SkippedStep{Step: i, Moment: due, Reason: puntuale.Because(reason)}
 	}
+	if reason != "" { // if the message replaces one that still waits, it leaves now
+		if now, fits := t.fit(b.now); fits && !now.Before(b.now) {
+			due = now
+		}
+	}
 	m.Window = t.window
-	if t.fromField() || t.Offset.Amount != 0 || t.At != "" {
+	if t.Anchor != "" && t.Anchor != puntuale.AnchorStart || t.Offset.Amount != 0 || t.At != "" {
 		m.Desired = desired
 	}
 	if m.Due, m.DueMax = due, t.latest(due); t.before && due.Equal(t.anchor) {
@@ -89,9 +102,12 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	if t.Offset.Direction == puntuale.Before {
 		amount = -amount
 	}
-	if !t.fromField() {
-		t.anchor = b.now
-	} else {
+	switch {
+	case puntuale.BookingAnchor(t.Anchor):
+		t.anchor = b.changes[t.Anchor].At.Add(puntuale.NoticeDelay)
+	case !t.fromField():
+		t.anchor = b.start
+	default:
 		f := b.field(t.Anchor)
 		if f.state == fieldAbsent {
 			b.missing(f)
@@ -120,7 +136,7 @@ func (t *timing) ownTime(desired time.Time) (time.Duration, bool) {
 }
 
 // fromField reports whether the step's anchor is a date field.
-func (t *timing) fromField() bool { return t.Anchor != "" && t.Anchor != puntuale.AnchorStart }
+func (t *timing) fromField() bool { return isFieldAnchor(t.Anchor) }
 
 // atFor returns the time of day for a date field without a time of day.
 func (t *timing) atFor(field string) time.Duration {
@@ -199,7 +215,7 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 		}
 		reason = ReasonAnchorPast
 	}
-	if t.IfPast == puntuale.PastReject {
+	if t.IfPast == puntuale.PastReject && !b.keeps {
 		b.stepFault(i, "timing", faultSequenceMomentPassed, due.Format(time.RFC3339))
 		return due, "", false
 	}

@@ -129,9 +129,11 @@ func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]pun
 	return all, nil
 }
 
-const resentAs = `select m.id from message m where m.client_id = $1 and m.run_id = $2 and m.resent_from <> 0 and m.resent_from = $3 order by m.id limit 100`
+const resentAs = `select m.id from message m where m.client_id = $1 and m.run_id = $2 and m.resent_from <> 0 and m.resent_from = $3
+union select s.message_id from booking_step s where s.client_id = $1 and s.previous_id = $3 and s.previous_id <> 0 order by 1 limit 100`
 
-// ResentAs lists the messages that replaced a message of the run when somebody sent it again, oldest first.
+// ResentAs lists the messages that replaced a message of the run, oldest first: somebody sent it again, or its booking
+// changed.
 func (t tenant) ResentAs(ctx context.Context, run puntuale.RunID, id puntuale.MessageID) ([]puntuale.MessageID, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, resentAs, []any{t.id, run, id}, func(rows engine.Row, id *puntuale.MessageID) error {
 		return rows.Scan(id)

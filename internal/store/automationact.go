@@ -158,7 +158,7 @@ func (x *actBatch) stop(ctx context.Context) error {
 		refs = append(refs, some...)
 	}
 	slices.SortFunc(refs, queue.CompareRefs)
-	_, err := queue.CancelOpen(ctx, x.A, slices.Compact(refs), x.Now)
+	_, err := queue.CancelMoved(ctx, x.A, slices.Compact(refs), x.Now)
 	return err
 }
 

@@ -62,6 +62,9 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, names []
 	if err != nil {
 		return puntuale.StopResult{}, err
 	}
+	if booked, err := t.stopBooked(ctx, sequence, names, reference, day, now); booked != nil || err != nil {
+		return *cmp.Or(booked, &puntuale.StopResult{}), err
+	}
 	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, sequence, reference, engine.Columns{names}}, queue.ScanRef)
 	if err != nil {
 		return puntuale.StopResult{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
@@ -82,6 +85,41 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, names []
 		return puntuale.StopResult{}, err
 	}
 	return puntuale.StopResult{IDs: ids, Usage: c.usage}, nil
+}
+
+// stopBooked stops a sequence for bookings. It returns nil if no booking has the sequence. A stop of such a sequence
+// cancels the bookings, too, and all in one transaction: it locks the bookings before it looks for their messages.
+func (t tenant) stopBooked(ctx context.Context, sequence puntuale.SequenceID, names []string, reference string, day puntuale.Date, now time.Time) (*puntuale.StopResult, error) {
+	var one int
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select 1 from booking where client_id = $1 and sequence_id = $2 limit 1`, []any{t.id, sequence}, &one)
+	if err != nil || !found {
+		return nil, engine.PublicError(err)
+	}
+	result := &puntuale.StopResult{}
+	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.stop, func(ctx context.Context, a engine.Querier) (err error) {
+		if result.Usage, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
+			return err
+		}
+		bookings, err := engine.QueryAll(ctx, a, `select `+bookingColumns+` from $u(p text) cross join booking b
+ where b.client_id = $1 and b.phone = u.p and b.sequence_id = $2 and ($3::text = '' or b.reference = $3::text) order by b.id for update of b`,
+			[]any{t.id, sequence, reference, engine.Columns{names}}, func(r engine.Row, b *puntuale.Booking) error { return r.Scan(bookingFields(b)...) })
+		if err != nil {
+			return fmt.Errorf("lock bookings to stop: %w", err)
+		}
+		refs, err := engine.QueryAll(ctx, a, stopCandidates, []any{t.id, sequence, reference, engine.Columns{names}}, queue.ScanRef)
+		if err != nil {
+			return fmt.Errorf("look for messages to stop: %w", err)
+		}
+		slices.SortFunc(refs, queue.CompareRefs)
+		done, err := queue.CancelOpen(ctx, a, slices.Compact(refs), now)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
+		result.IDs = engine.Column(done, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID })
+		return t.stopBookings(ctx, a, bookings, sortedRefs(t.id, result.IDs), now)
+	}).ForOwner(int64(t.id)), false)
+	return result, err
 }
 
 // cancelRound is how many messages one round reads. It limits the memory that a big cancellation needs.
@@ -152,7 +190,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 					return err
 				}
 			}
-			done, err = queue.CancelOpen(ctx, a, part, c.now)
+			done, err = queue.CancelMoved(ctx, a, part, c.now)
 			return err
 		}).ForOwner(int64(c.t.id))
 		if err := c.t.s.TenantWriter(int64(c.t.id)).Do(ctx, task, false); err != nil {

@@ -105,7 +105,7 @@ func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now t
 	for part := range slices.Chunk(refs, engine.Chunk) {
 		var done []puntuale.CancelledMessage
 		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.cancel, func(ctx context.Context, a engine.Querier) (err error) {
-			done, err = queue.CancelOpen(ctx, a, part, now)
+			done, err = queue.CancelMoved(ctx, a, part, now)
 			return err
 		}), false); err != nil {
 			return cancelled, err

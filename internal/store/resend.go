@@ -225,7 +225,9 @@ func (b *resend) successors(ctx context.Context, refs []puntuale.MessageRef) (ma
 	}
 	err := b.a.Query(ctx, `
 select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
- on m.client_id = u.c and m.run_id = u.r and m.resent_from <> 0 and m.resent_from = u.i`,
+ on m.client_id = u.c and m.run_id = u.r and m.resent_from <> 0 and m.resent_from = u.i
+union all
+select u.i, s.message_id from $u(c bigint, i bigint, r bigint) join booking_step s on s.client_id = u.c and s.previous_id = u.i and s.previous_id <> 0`,
 		[]any{append(queue.RefColumns(refs), engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(b.found[r.ID].run) }))},
 		func(rows engine.Row) error {
 			var from, to puntuale.MessageID
@@ -282,6 +284,19 @@ func (b *resend) store(ctx context.Context) error {
 		instant(func(m *M) time.Time { return m.ValidUntil }),
 	}); err != nil {
 		return fmt.Errorf("insert re-sent messages: %w", err)
+	}
+	return b.tellBookings(ctx, ids)
+}
+
+// tellBookings lets the new messages of bookings stand for their steps. Changes of the booking do not replace them.
+func (b *resend) tellBookings(ctx context.Context, ids []int64) error {
+	if _, err := b.a.Exec(ctx, `update booking_step set message_id = u.n, fate = 2 from $u(c bigint, i bigint, n bigint)
+ where booking_step.client_id = u.c and booking_step.message_id = u.i`, engine.Columns{
+		slices.Repeat([]int64{int64(b.t.id)}, len(ids)),
+		engine.Column(b.Messages, func(m *puntuale.ResendMessage) int64 { return int64(m.ID) }),
+		ids,
+	}); err != nil {
+		return fmt.Errorf("tell bookings of re-sent messages: %w", err)
 	}
 	return nil
 }

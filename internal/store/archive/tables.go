@@ -41,10 +41,14 @@ var MovedTables = []movedTable{
 	{Name: "session", Columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
 		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way told",
 		left: "owner code code_until code_mark"},
-	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose"},
+	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose booking last_step"},
 	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{Name: "run", Columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
 		" content blanked_at campaign_id reference depth"},
+	{Name: "booking", Columns: "client_id id reference sequence_id session_id phone zone fields date_at status status_by revision as_of as_of_kind told_at moments" +
+		" created_at changed_at erased_at"},
+	{Name: "booking_step", Columns: "client_id booking_id sequence_id step occurrence phone message_id previous_id timing digest fate"},
+	{Name: "booking_change", Columns: "client_id booking_id revision at door what"},
 	{Name: "late_run", Columns: "client_id run_id since"},
 	{Name: "message", Columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
 		" step origin attempt repeats generation state outcome credit phone reason detail campaign_id priority purpose"},

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -56,6 +57,30 @@ func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRe
 		return nil, fmt.Errorf("cancel messages: %w", err)
 	}
 	return done, outbox.Emit(ctx, a, now, facts)
+}
+
+// successors finds the messages by which changes of bookings replaced others.
+const successors = `
+select s.client_id, s.message_id from $u(c bigint, i bigint) cross join booking_step s
+where s.client_id = u.c and s.previous_id = u.i and s.previous_id <> 0`
+
+// CancelMoved does the same as CancelOpen for messages that were open a moment ago. If a change of a booking replaced one
+// of them meanwhile, it cancels the message that took its place.
+func CancelMoved(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef, now time.Time) (all []puntuale.CancelledMessage, err error) {
+	for range puntuale.MaxSteps { // more changes cannot have happened in the meantime
+		done, err := CancelOpen(ctx, a, refs, now)
+		if all = append(all, done...); err != nil || len(done) == len(refs) {
+			return all, err
+		}
+		refs = slices.DeleteFunc(slices.Clone(refs), func(r puntuale.MessageRef) bool {
+			return slices.ContainsFunc(done, func(m puntuale.CancelledMessage) bool { return m.ID == r.ID })
+		})
+		if refs, err = engine.QueryAll(ctx, a, successors, []any{RefColumns(refs)}, ScanRef); err != nil {
+			return all, fmt.Errorf("look for moved messages: %w", err)
+		}
+		slices.SortFunc(refs, CompareRefs)
+	}
+	return all, nil
 }
 
 // PhoneCandidates finds the messages that a cancellation for phone numbers may cancel.

@@ -1,0 +1,308 @@
+package puntuale
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A booking is an appointment of one person. It is a state, and its sequence says which messages each state wants:
+//
+//	a change ─▶ a new state ─▶ the messages it wants ─▶ their difference from those there are
+//
+// Everything that changes a booking, such as a call, a page or a rule, stores the new state and applies the difference
+// in one transaction. The package booking computes the state and the difference, and plan the wanted messages.
+
+// BookingID names a booking. Callers know a booking by its reference.
+type BookingID int64
+
+func (id BookingID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+const (
+	// MaxBookingFields is how many bytes the fields of one booking may have, as JSON.
+	MaxBookingFields = 64 << 10
+	// NoticeDelay is how long after a change the messages about this change leave. A slip that is corrected within this
+	// time is told once, or not at all.
+	NoticeDelay = time.Minute
+	// RunReference begins the reference of a booking that was started without one. Callers may not use it.
+	RunReference = "run:"
+)
+
+// BookingStatus is the state of an appointment in the words of the API. The database contains the numbers.
+type BookingStatus int8
+
+const (
+	BookingOpen BookingStatus = iota
+	BookingConfirmed
+	BookingCancelled
+	BookingArrived
+	BookingNoShow
+)
+
+var bookingStatuses = [...]string{"open", "confirmed", "cancelled", "arrived", "no_show"}
+
+func (s BookingStatus) String() string {
+	if s < 0 || int(s) >= len(bookingStatuses) {
+		return fmt.Sprintf("BookingStatus(%d)", int8(s))
+	}
+	return bookingStatuses[s]
+}
+
+// BookingStatuses returns the words of all statuses.
+func BookingStatuses() []string { return bookingStatuses[:] }
+
+// ParseBookingStatus reads one of the five words.
+func ParseBookingStatus(word string) (BookingStatus, error) {
+	if i := slices.Index(bookingStatuses[:], word); i >= 0 {
+		return BookingStatus(i), nil
+	}
+	return 0, fmt.Errorf("%q is not one of %s", word, strings.Join(bookingStatuses[:], ", "))
+}
+
+// BookingDoor says through what a booking was changed. The database contains the numbers.
+type BookingDoor int8
+
+const (
+	DoorAPI BookingDoor = 1 + iota
+	DoorPage
+	DoorCalendar
+	DoorRule
+	DoorStop   // a stop of the booking's sequence
+	DoorPerson // the person's own answer
+	DoorErasure
+)
+
+var bookingDoors = [...]string{"", "api", "page", "calendar", "rule", "stop", "person", "erasure"}
+
+func (d BookingDoor) String() string {
+	if d < 0 || int(d) >= len(bookingDoors) {
+		return fmt.Sprintf("BookingDoor(%d)", int8(d))
+	}
+	return bookingDoors[d]
+}
+
+// Booking is the state of one appointment.
+type Booking struct {
+	ID        BookingID
+	Reference string // the caller's own name of the appointment, at most [MaxReference] characters
+	Sequence  SequenceID
+	Session   SessionID // 0: the sequence's session, or else the default one
+	Phone     string
+	Zone      string // IANA name; "": the client's zone
+	Fields    map[string]json.RawMessage
+	Date      time.Time // the main date
+	Status    BookingStatus
+	StatusBy  BookingDoor // what set the status
+	Revision  int64       // how many changes there were; 0: the booking does not exist yet
+	AsOf      AsOf
+	Told      time.Time                // the main date that the person knows, while it is another one; zero: nothing that the person knows has moved
+	Moments   map[string]BookingMoment // the latest change of each kind that messages can tell of, by anchor
+	Created   time.Time
+	Updated   time.Time
+	Erased    bool // the person was erased: phone, fields and reference are gone
+}
+
+// BookingMoment is when a booking last changed in one way.
+type BookingMoment struct {
+	Revision int64     `json:"revision"`
+	At       time.Time `json:"at"`
+}
+
+// Anchors of the steps that tell of a booking's change, besides [AnchorStart] and date fields. Their time is the change
+// plus [NoticeDelay].
+const (
+	BookingMovedAnchor     = "booking.moved" // the main date changed, compared with the date that the person knows
+	BookingConfirmedAnchor = "booking.confirmed"
+	BookingCancelledAnchor = "booking.cancelled"
+	BookingNoShowAnchor    = "booking.no_show"
+	BookingArrivedAnchor   = "booking.arrived"
+)
+
+// BookingAnchor reports whether an anchor is one of the changes of a booking.
+func BookingAnchor(anchor string) bool {
+	switch anchor {
+	case BookingMovedAnchor, BookingConfirmedAnchor, BookingCancelledAnchor, BookingNoShowAnchor, BookingArrivedAnchor:
+		return true
+	}
+	return false
+}
+
+// Version returns the version of a booking, for the header ETag.
+func (b Booking) Version() Version { return versionOf(b.ID, b.Revision, b.AsOf) }
+
+// AsOf is a caller's own order of its changes: a time, or a whole number that grows. The zero value is none.
+type AsOf struct {
+	Kind  AsOfKind
+	Value int64 // the number, or microseconds of the Unix epoch
+}
+
+// AsOfKind says what an [AsOf] is.
+type AsOfKind int8
+
+const (
+	AsOfNone AsOfKind = iota
+	AsOfNumber
+	AsOfTime
+)
+
+// BookingKey names what one step wants for one booking: the step, and which occurrence of its anchor.
+type BookingKey struct {
+	Sequence SequenceID
+	Step     string // the step's id
+	// Occurrence is the anchor's value: microseconds of the Unix epoch; for a date without a time of day, the date as a
+	// number ([Date.Int]); for the change of a booking, its revision.
+	Occurrence int64
+}
+
+// WantedMessage is a message that a state of a booking wants.
+type WantedMessage struct {
+	PlannedMessage
+	Key    BookingKey
+	Timing string     // hash of what decides when the message leaves
+	Digest string     // hash of Timing and of what the message shows
+	Past   ReasonCode // the moment is past, and if_past leaves the message out; "": it is not past
+	Moment time.Time  // the past moment
+	Reject bool       // if_past refuses the whole change instead
+}
+
+// BookingFate says what became of the message of a ledger's row, where the message's own row does not.
+type BookingFate int8
+
+const (
+	FateMessage   BookingFate = iota // as the message's row says; without such a row, the message ended long ago
+	FateWithdrawn                    // the difference cancelled it, so the same key may get a new message
+	FateByHand                       // a person moved it or sent it again
+)
+
+// BookingStep is a row of a booking's ledger: what one key got.
+type BookingStep struct {
+	Key      BookingKey
+	Phone    string // the recipient
+	Message  MessageID
+	Previous MessageID // the message that this one replaced; 0: none
+	Timing   string
+	Digest   string
+	Fate     BookingFate
+
+	// The message's row, if it still exists.
+	There      bool
+	State      State
+	Intent     int64
+	Session    SessionID
+	Attempt    int
+	Desired    time.Time
+	Due        time.Time
+	Next       time.Time
+	Left       time.Time // when it left; zero: it is not known to have left
+	ValidUntil time.Time // not positive for a message that was stopped in flight
+	Stopped    bool
+}
+
+// Planned returns when the message is, or was, expected to leave.
+func (s BookingStep) Planned() time.Time {
+	if !s.Left.IsZero() {
+		return s.Left
+	}
+	return s.Next
+}
+
+// Pending reports whether the message may still leave.
+func (s BookingStep) Pending() bool { return s.There && s.State == Pending && !s.Stopped }
+
+// BookingState is all that a change of a booking depends on.
+type BookingState struct {
+	Booking // Revision 0: there is none with the reference
+	Steps   []BookingStep
+	Names   []string // all names of the person who has the asked phone, or else the booking's phone
+}
+
+// BookingChange is what a change of a booking does.
+type BookingChange struct {
+	Booking             // the new state
+	Changed bool        // false: at most AsOf is new
+	By      BookingDoor // through what
+	What    []string    // what changed, for the history
+	Events  []EventType
+	BookingDifference
+}
+
+// BookingDifference is what makes a booking's messages those that its state wants. The numbers are places in
+// [BookingState].Steps.
+type BookingDifference struct {
+	New      []NewBookingMessage
+	Withdraw []Withdrawal // messages that leave no more
+	InFlight []int        // messages that are being sent, or may have been; those in Stop are not tried again
+	Stop     []int
+	Pending  []int // messages that stay
+	Skipped  []SkippedStep
+}
+
+// NewBookingMessage is a message that a change plans.
+type NewBookingMessage struct {
+	WantedMessage
+	Before int       // place of the row whose message this one replaces; -1: none
+	Same   bool      // the key is the same, so the former message becomes RESCHEDULED
+	Next   time.Time // when the dispatcher looks at it first; zero: when it is due
+}
+
+// Withdrawal is a message that a change takes back.
+type Withdrawal struct {
+	Step   int
+	Reason ReasonCode
+}
+
+// Reasons of messages that a booking's change took back.
+const (
+	ReasonBookingCancelled ReasonCode = "booking.cancelled"
+	ReasonBookingConfirmed ReasonCode = "booking.confirmed"
+	ReasonBookingMoved     ReasonCode = "booking.moved"
+	ReasonBookingOver      ReasonCode = "booking.over"
+	ReasonBookingPerson    ReasonCode = "booking.person"
+	ReasonBookingSequence  ReasonCode = "booking.sequence"
+)
+
+// PutBooking asks the store to change a booking in one transaction.
+type PutBooking struct {
+	Reference string // "": a new booking, whose reference is "run:" and the id of its run
+	Phone     string // the person of the new state; "": the booking's own
+	Day       Date   // today in the client's time zone; the call is counted on this day
+	Now       time.Time
+	Always    bool         // the call counts even if it changes nothing
+	Unrefused bool         // the daily cap does not refuse the call
+	Request   []byte       // the call's body, for the run
+	Run       Run          // the new run, without steps, phone and reference
+	Revision  int64        // as in [StartRun]
+	Keep      *Idempotency // nil: none; Answer gets the [PutBookingResult]
+
+	// Decide computes the change from the state that the transaction has locked. It may be called several times. An
+	// error ends the transaction.
+	Decide func(BookingState) (BookingChange, error)
+}
+
+// PutBookingResult is what a change of a booking did.
+type PutBookingResult struct {
+	BookingChange
+	Before []BookingStep // the ledger before the change
+	IDs    []MessageID   // of BookingChange.New
+	Usage  Usage
+}
+
+// BookingFilter chooses the bookings that match all its set members.
+type BookingFilter struct {
+	From, To time.Time // main dates: From inclusive, To exclusive
+	Statuses []BookingStatus
+	Names    []string // names of a person
+	Sequence SequenceID
+	Text     string // words of the reference or of the fields
+}
+
+// BookingEntry is one change in a booking's history.
+type BookingEntry struct {
+	Revision int64
+	At       time.Time
+	By       BookingDoor
+	What     []string
+}

@@ -1,0 +1,573 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/booking"
+	"puntuale/internal/control/request"
+	"puntuale/internal/plan"
+)
+
+// BookingCall is a request to make or to change a booking. A member that is nil or empty leaves the booking's value as it
+// is.
+type BookingCall struct {
+	Reference string
+	Sequence  string
+	Phone     string
+	Session   *string // "": the sequence's
+	Zone      *string // "": the client's
+	Status    string
+	AsOf      json.RawMessage
+	Fields    map[string]json.RawMessage // the body's members; those with reserved names are left out
+	Silent    bool
+	DryRun    bool
+	Known     []puntuale.Version // the stored version must be one of these; empty: any version
+	Door      puntuale.BookingDoor
+	Body      []byte // the request's body, unchanged
+	Faults    []puntuale.Fault
+
+	location string // of the reference: "path.reference" unless set
+	start    bool   // the call is the contract's start
+}
+
+// BookingAnswer is what a change of a booking did.
+type BookingAnswer struct {
+	puntuale.PutBookingResult
+	Kept []string // members that kept their value although the call gave another one
+	Zone *time.Location
+}
+
+// Pending returns the messages that are planned after the change, in the order in which they leave.
+func (a *BookingAnswer) Pending() []puntuale.MessageID {
+	type planned struct {
+		id puntuale.MessageID
+		at time.Time
+	}
+	var all []planned
+	for _, i := range a.BookingDifference.Pending {
+		all = append(all, planned{a.Before[i].Message, a.Before[i].Next})
+	}
+	for i, id := range a.IDs {
+		all = append(all, planned{id, a.New[i].Due})
+	}
+	slices.SortFunc(all, func(x, y planned) int { return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.id, y.id)) })
+	ids := make([]puntuale.MessageID, len(all))
+	for i, p := range all {
+		ids[i] = p.id
+	}
+	return ids
+}
+
+// Codes of the faults in this file.
+const (
+	faultBookingNotForBookings puntuale.ReasonCode = "booking.not_for_bookings"
+	faultBookingForBookings    puntuale.ReasonCode = "booking.for_bookings"
+	faultBookingRunReference   puntuale.ReasonCode = "booking.run_reference"
+	faultBookingOtherSequence  puntuale.ReasonCode = "booking.other_sequence"
+	faultBookingAsOf           puntuale.ReasonCode = "booking.as_of"
+	faultBookingFieldsTooLong  puntuale.ReasonCode = "booking.fields_too_long"
+	faultBookingNoReference    puntuale.ReasonCode = "missing.booking"
+	faultBookingDate           puntuale.ReasonCode = "sequence.must_be_date"
+	faultBookingIfRunning      puntuale.ReasonCode = "booking.if_running"
+)
+
+// errForBookings says that a sequence is for bookings, so a start of it is a change of a booking.
+var errForBookings = errors.New("the sequence is for bookings")
+
+func forBookings(err error) bool { return errors.Is(err, errForBookings) }
+
+// PutBooking makes or changes a booking. Its messages become those that its new state wants, in one transaction. A call
+// that changes nothing does not count. Codes: invalid, not_found (the booking's sequence was deleted, and the call plans),
+// conflict, stale, precondition_failed, cap_reached, forbidden. After an error nothing has changed.
+func (c *Client) PutBooking(ctx context.Context, call BookingCall) (BookingAnswer, error) {
+	p, err := c.newBookingPut(ctx, call)
+	if err != nil {
+		return BookingAnswer{}, err
+	}
+	change, err := p.decide(p.stored)
+	if err != nil {
+		return BookingAnswer{}, err
+	}
+	if call.DryRun || !change.Changed && change.AsOf == p.stored.AsOf && !call.start {
+		usage, err := c.tenant.Usage(ctx, p.day)
+		if err != nil {
+			return BookingAnswer{}, fmt.Errorf("read the usage: %w", err)
+		}
+		return p.answer(puntuale.PutBookingResult{BookingChange: change, Before: p.stored.Steps, Usage: usage}), nil
+	}
+	return p.store(ctx, nil)
+}
+
+// CancelBooking cancels a booking. silent plans no message that tells of it. Codes: not_found, precondition_failed.
+func (c *Client) CancelBooking(ctx context.Context, call BookingCall) (BookingAnswer, error) {
+	state, err := c.tenant.BookingState(ctx, call.Reference, "")
+	if err != nil {
+		return BookingAnswer{}, fmt.Errorf("read a booking: %w", err)
+	}
+	if state.Revision == 0 {
+		return BookingAnswer{}, puntuale.NotFound(faultBookingNoReference)
+	}
+	call.Status = puntuale.BookingCancelled.String()
+	return c.PutBooking(ctx, call)
+}
+
+// bookingPut is one change of a booking.
+type bookingPut struct {
+	client *Client
+	call   BookingCall
+	put    booking.Put
+	stored puntuale.BookingState // as it was read before the transaction
+	info   startInfo             // the sequence of the new state; without an id, if it was deleted
+	zone   *time.Location        // of the new state
+	day    puntuale.Date
+	seed   uint64
+	kept   []string
+}
+
+func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingPut, error) {
+	now := c.control.clock.Now()
+	day, err := c.today(now)
+	if err != nil {
+		return nil, err
+	}
+	p := &bookingPut{client: c, call: call, day: day, seed: rand.Uint64() | 1, //nolint:gosec // the random number only spreads load
+		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage}}
+	f := request.Faults(slices.Clone(call.Faults))
+	f.Request(call.Body)
+	if call.Phone != "" || call.start {
+		p.put.Phone = c.recipient(&f, "body.phone", call.Phone)
+	}
+	if call.Reference != "" {
+		if p.stored, err = c.tenant.BookingState(ctx, call.Reference, p.put.Phone); err != nil {
+			return nil, fmt.Errorf("read a booking: %w", err)
+		}
+		p.reference(&f)
+	} else if !call.start {
+		f.Add("path.reference", puntuale.FaultRequired, nil)
+	}
+	if err := puntuale.CheckVersion(p.stored.Version(), call.Known); err != nil {
+		return nil, err
+	}
+	p.status(&f)
+	p.asOf(&f)
+	if err := p.session(ctx, &f); err != nil {
+		return nil, err
+	}
+	if err := p.sequence(ctx, &f); err != nil {
+		return nil, err
+	}
+	if p.stored.Revision == 0 && call.Phone == "" && !call.start {
+		f.Add("body.phone", puntuale.FaultRequired, nil)
+	}
+	if err := f.Err(); err != nil {
+		if p.info.sequence.ID != 0 { // all faults at once: also those that planning finds
+			_, planning := p.decide(p.stored)
+			f = append(f, request.FaultsOf(planning)...)
+		}
+		return nil, f.Err()
+	}
+	if !p.cancels() {
+		return p, c.MayCreate()
+	}
+	return p, nil
+}
+
+// cancels reports whether the call does nothing but cancel. Such a call is never refused for the account's sake.
+func (p *bookingPut) cancels() bool {
+	return p.put.Status != nil && *p.put.Status == puntuale.BookingCancelled && p.stored.Revision != 0
+}
+
+// reference checks the name of a booking that does not exist yet.
+func (p *bookingPut) reference(f *request.Faults) {
+	location := cmp.Or(p.call.location, "path.reference")
+	f.Text(location, p.call.Reference, puntuale.MaxReference)
+	if p.stored.Revision == 0 && strings.HasPrefix(p.call.Reference, puntuale.RunReference) {
+		f.Add(location, faultBookingRunReference, nil)
+	}
+}
+
+func (p *bookingPut) status(f *request.Faults) {
+	if p.call.Status == "" {
+		return
+	}
+	status, err := puntuale.ParseBookingStatus(p.call.Status)
+	if err != nil {
+		f.Add("body.status", puntuale.FaultNotOneOf, p.call.Status, strings.Join(puntuale.BookingStatuses(), ", "))
+		return
+	}
+	p.put.Status = &status
+}
+
+// asOf reads how new the call is: a whole number, or a date with a time of day.
+func (p *bookingPut) asOf(f *request.Faults) {
+	v := plan.FromJSON(p.call.AsOf)
+	if v.Kind == plan.Absent {
+		return
+	}
+	if n, err := strconv.ParseInt(v.Text, 10, 64); err == nil {
+		p.put.AsOf = puntuale.AsOf{Kind: puntuale.AsOfNumber, Value: n}
+		return
+	}
+	m, err := plan.ParseMoment(strings.TrimSpace(v.Text))
+	loc, failed := p.client.zone()
+	if v.Kind != plan.Text || err != nil || failed != nil || !m.HasTime {
+		f.Add("body.as_of", faultBookingAsOf, nil)
+		return
+	}
+	p.put.AsOf = puntuale.AsOf{Kind: puntuale.AsOfTime, Value: m.At(0, loc).UnixMicro()}
+}
+
+// session reads the session and the zone of the new state.
+func (p *bookingPut) session(ctx context.Context, f *request.Faults) error {
+	if p.call.Session != nil {
+		id := puntuale.SessionID(0)
+		if *p.call.Session != "" {
+			s, err := p.client.sessionFor(ctx, f, *p.call.Session)
+			if err != nil {
+				return err
+			}
+			id = s.ID
+		}
+		p.put.Session = &id
+	}
+	name := p.stored.Booking.Zone
+	if p.call.Zone != nil {
+		name, p.put.Zone = *p.call.Zone, p.call.Zone
+	}
+	var err error
+	p.zone, err = p.client.zoneOf(f, "body.timezone", name)
+	return err
+}
+
+// sequence reads the sequence of the new state, and the session that sends. If the sequence was deleted, the booking can
+// only be cancelled.
+func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
+	id := p.stored.Sequence
+	if p.call.Sequence != "" {
+		given, err := puntuale.ParseID[puntuale.SequenceID](p.call.Sequence)
+		if err != nil {
+			f.Add("body.sequence", faultNotSequenceID, p.call.Sequence)
+			return nil
+		}
+		if p.call.start && p.stored.Revision != 0 && given != id {
+			return puntuale.Conflict(faultBookingOtherSequence)
+		}
+		id, p.put.Sequence = given, given
+	}
+	if id == 0 {
+		f.Add("body.sequence", puntuale.FaultRequired, nil)
+		return nil
+	}
+	var err error
+	switch p.info, err = p.client.startInfo(ctx, id, p.put.Now); {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound && p.cancels():
+		p.info = startInfo{}
+		return nil
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound && id != p.stored.Sequence && !p.call.start:
+		f.Add("body.sequence", faultNotSequenceID, p.call.Sequence)
+		return nil
+	case err != nil:
+		return err
+	case p.info.sequence.Booking == "":
+		f.Add("body.sequence", faultBookingNotForBookings, nil)
+		return nil
+	}
+	for i, step := range p.info.sequence.Steps {
+		if step.Timing.Anchor == puntuale.BookingMovedAnchor {
+			p.put.MovedSteps = append(p.put.MovedSteps, step.Name(i))
+		}
+		if unfilled(step) {
+			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
+		}
+	}
+	return p.sender(ctx)
+}
+
+// sender sets the session that sends the booking's messages, if the booking has one of its own.
+func (p *bookingPut) sender(ctx context.Context) error {
+	id := p.stored.Session
+	if p.put.Session != nil {
+		id = *p.put.Session
+	}
+	if id == 0 || id == p.info.session.ID {
+		return nil
+	}
+	s, err := p.client.tenant.Session(ctx, id)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return nil // the session was deleted, so the sequence's own sends
+	}
+	if err != nil {
+		return fmt.Errorf("read session %d: %w", id, err)
+	}
+	p.info.session = s
+	p.info.purposes, err = p.client.purposesOf(ctx, s, p.info.sequence)
+	return err
+}
+
+// decide computes what the call makes of a state.
+func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange, error) {
+	if err := puntuale.CheckVersion(state.Version(), p.call.Known); err != nil {
+		return puntuale.BookingChange{}, err
+	}
+	s := &p.info.sequence
+	given := p.fields()
+	fields, date := booking.Merged(state.Fields, given), state.Date
+	if s.ID != 0 {
+		v := plan.FromJSON(fields[s.Booking])
+		at, ok := plan.MainDate(v, p.zone)
+		switch {
+		case !ok && v.Kind == plan.Absent:
+			return puntuale.BookingChange{}, puntuale.Invalid(puntuale.Fault{Location: "body." + s.Booking, Code: puntuale.FaultRequired})
+		case !ok:
+			return puntuale.BookingChange{}, puntuale.Invalid(puntuale.Fault{Location: "body." + s.Booking, Code: faultBookingDate, Value: v.Text})
+		}
+		date = at
+	}
+	c, kept, err := p.put.Next(state, fields, date)
+	if p.kept = kept; err != nil {
+		return c, err
+	}
+	if n := sizeOf(fields); n > puntuale.MaxBookingFields {
+		return c, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultBookingFieldsTooLong, Args: []string{strconv.Itoa(puntuale.MaxBookingFields)}})
+	}
+	if !c.Changed {
+		for i, step := range state.Steps {
+			if step.Pending() && step.Intent == 0 {
+				c.Pending = append(c.Pending, i)
+			}
+		}
+		return c, nil
+	}
+	var wanted []puntuale.WantedMessage
+	var keys []puntuale.BookingKey
+	if s.ID != 0 {
+		wanted, keys, err = p.wanted(c.Booking, len(given) > 0 || state.Revision == 0 || p.put.Sequence != 0)
+		if err != nil && c.Status == puntuale.BookingCancelled && p.cancels() { // a text that lacks a field must not keep a cancellation back
+			wanted, err = nil, nil
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	c.BookingDifference, err = booking.Difference(state, c.Booking, wanted, keys)
+	return c, err
+}
+
+// wanted returns the messages that a state wants.
+func (p *bookingPut) wanted(b puntuale.Booking, all bool) ([]puntuale.WantedMessage, []puntuale.BookingKey, error) {
+	s := p.info.sequence
+	wanted, keys, err := plan.Booking(plan.BookingInput{Input: plan.Input{
+		Sequence: s, Phone: b.Phone, Fields: values(s, b.Fields), Location: p.zone, Closed: p.client.account.Closed,
+		Now: p.put.Now, Seed: p.seed, Media: p.client.control.media,
+	}, Booking: b, Session: p.info.session.ID, All: all})
+	if err != nil {
+		return nil, nil, fmt.Errorf("plan a booking: %w", err)
+	}
+	for i := range wanted {
+		wanted[i].Purpose = p.info.purposes[wanted[i].Step]
+	}
+	return wanted, keys, nil
+}
+
+// fields returns the members of the call that are fields: texts and numbers with a valid name.
+func (p *bookingPut) fields() map[string]json.RawMessage {
+	var used []string
+	for _, f := range plan.Fields(p.info.sequence) {
+		used = append(used, f.Name)
+	}
+	fields := make(map[string]json.RawMessage, len(p.call.Fields))
+	for name, raw := range p.call.Fields {
+		other := plan.FromJSON(raw).Kind == plan.Other // only a fault if the sequence names it
+		if slices.Contains(plan.ReservedInBookings, name) || !plan.IsFieldName(name) || other && !slices.Contains(used, name) {
+			continue
+		}
+		fields[name] = raw
+	}
+	return fields
+}
+
+func sizeOf(fields map[string]json.RawMessage) (n int) {
+	for name, raw := range fields {
+		n += len(name) + len(raw)
+	}
+	return n
+}
+
+// store applies the change in one transaction.
+func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (BookingAnswer, error) {
+	c := p.client
+	loc, err := c.zone()
+	if err != nil {
+		return BookingAnswer{}, err
+	}
+	result, err := c.tenant.PutBooking(ctx, puntuale.PutBooking{
+		Reference: p.call.Reference, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
+		Run: puntuale.Run{
+			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
+			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,
+		},
+		Keep: once, Decide: p.decide,
+	})
+	if err != nil {
+		return BookingAnswer{}, untilMidnight(err, request.Midnight(p.day, loc).Sub(p.put.Now))
+	}
+	if len(result.New) > 0 {
+		first := slices.MinFunc(result.New, func(a, b puntuale.NewBookingMessage) int { return a.Due.Compare(b.Due) })
+		c.control.wakeup(p.info.session.ID, first.Due)
+	}
+	return p.answer(result), nil
+}
+
+func (p *bookingPut) answer(r puntuale.PutBookingResult) BookingAnswer {
+	return BookingAnswer{PutBookingResult: r, Kept: p.kept, Zone: p.zone}
+}
+
+// bookingOf returns the contract's start as a change of a booking.
+func (c *Client) bookingOf(call StartCall) BookingCall {
+	f := request.Faults(slices.Clone(call.Faults))
+	if call.IfRunning != "" {
+		f.Add("query.if_running", faultBookingIfRunning, call.IfRunning)
+	}
+	if call.Timezone != "" && call.BodyZone != "" && call.BodyZone != call.Timezone {
+		f.Add("query.timezone", faultCallOtherTimezone, call.Timezone)
+	}
+	b := BookingCall{
+		Reference: call.Reference.text(&f, puntuale.Sequence{}), Sequence: call.Sequence, Phone: call.Phone, Fields: call.Fields, Door: puntuale.DoorAPI,
+		Status: statusIn(call.Fields), AsOf: call.Fields["as_of"], Body: call.Body, location: "body.reference", start: true,
+	}
+	if zone := cmp.Or(call.Timezone, call.BodyZone); zone != "" {
+		b.Zone = &zone
+	}
+	b.Faults = f
+	return b
+}
+
+// statusIn returns the member status of a start.
+func statusIn(fields map[string]json.RawMessage) string { return plan.FromJSON(fields["status"]).Text }
+
+// startBooking answers a start of a sequence for bookings.
+func (c *Client) startBooking(ctx context.Context, call StartCall, once *Keyed[puntuale.StartedRun], clash error) (Started, error) {
+	b := c.bookingOf(call)
+	if !sane(call.Key) {
+		b.Faults = append(b.Faults, puntuale.Fault{Location: "header.Idempotency-Key", Code: faultCallBadIdempotencyKey, Args: []string{strconv.Itoa(maxIdempotencyKey)}})
+	}
+	p, err := c.newBookingPut(ctx, b)
+	if err == nil {
+		_, err = p.decide(p.stored) // faults in the request are reported before a conflict
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	if clash != nil {
+		return Started{}, clash
+	}
+	started := func(r puntuale.PutBookingResult) puntuale.StartedRun {
+		a := p.answer(r)
+		return puntuale.StartedRun{IDs: a.Pending(), Usage: r.Usage, Skipped: r.Skipped}
+	}
+	a, err := p.store(ctx, once.Keep(func(stored any) puntuale.StartedRun {
+		r, _ := stored.(puntuale.PutBookingResult)
+		return started(r)
+	}))
+	if err != nil {
+		return startedBefore(err)
+	}
+	return Started{StartedRun: started(a.PutBookingResult)}, nil
+}
+
+// previewBooking returns the messages that a start of a sequence for bookings would plan.
+func (c *Client) previewBooking(ctx context.Context, call StartCall) (Preview, error) {
+	b := c.bookingOf(call)
+	p, err := c.newBookingPut(ctx, b)
+	if err != nil {
+		return Preview{}, err
+	}
+	p.seed = 0
+	change, err := p.decide(p.stored)
+	if err != nil {
+		return Preview{}, err
+	}
+	preview := Preview{Skipped: change.Skipped}
+	for _, n := range change.New {
+		preview.Messages = append(preview.Messages, n.PlannedMessage)
+	}
+	return preview, nil
+}
+
+// BookingView is a booking with all that happened to it.
+type BookingView struct {
+	puntuale.BookingState
+	History []puntuale.BookingEntry
+}
+
+// Booking returns a booking. Codes: not_found.
+func (c *Client) Booking(ctx context.Context, reference string) (BookingView, error) {
+	state, err := c.tenant.BookingState(ctx, reference, "")
+	if err != nil {
+		return BookingView{}, fmt.Errorf("read a booking: %w", err)
+	}
+	if state.Revision == 0 || state.Erased {
+		return BookingView{}, puntuale.NotFound(faultBookingNoReference)
+	}
+	history, err := c.tenant.BookingHistory(ctx, state.ID)
+	if err != nil {
+		return BookingView{}, fmt.Errorf("read a booking's history: %w", err)
+	}
+	return BookingView{state, history}, nil
+}
+
+// BookingQuery is a search for bookings. A member that is "" or empty excludes none.
+type BookingQuery struct {
+	Period   request.Period // of the main dates, in the client's zone
+	Statuses []string
+	Phone    string
+	Sequence string
+	Text     string
+	Page     request.Page
+}
+
+// Bookings lists bookings by their main date. Codes: invalid.
+func (c *Client) Bookings(ctx context.Context, q BookingQuery) ([]puntuale.Booking, string, error) {
+	f := request.Faults(q.Page.Unknown)
+	filter := puntuale.BookingFilter{Text: strings.TrimSpace(q.Text)}
+	f.Text("query.text", q.Text, puntuale.MaxName)
+	for _, word := range q.Statuses {
+		status, err := puntuale.ParseBookingStatus(word)
+		if err != nil {
+			f.Add("query.status", puntuale.FaultNotOneOf, word, strings.Join(puntuale.BookingStatuses(), ", "))
+		}
+		filter.Statuses = append(filter.Statuses, status)
+	}
+	var err error
+	if q.Sequence != "" {
+		if filter.Sequence, err = puntuale.ParseID[puntuale.SequenceID](q.Sequence); err != nil {
+			f.Add("query.sequence", faultNotSequenceID, q.Sequence)
+		}
+	}
+	if q.Phone != "" {
+		filter.Names = c.person(&f, "query.phone", q.Phone).Names
+	}
+	loc, err := c.zone()
+	if err != nil {
+		return nil, "", err
+	}
+	filter.From, filter.To = q.Period.Loose(&f, loc)
+	q.Page.Unknown = f
+	rows, next, err := request.List(q.Page, func(p puntuale.Page) ([]puntuale.Booking, string, error) {
+		return c.tenant.Bookings(ctx, filter, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list bookings: %w", err)
+	}
+	return rows, next, nil
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// listedBookings finds bookings by their main dates. The condition on statuses is a bit set.
+const listedBookings = ` from booking b where b.client_id = $1 and (b.date_at, b.id) > ($2, $3) and ($4::bigint = 0 or b.date_at < $4::bigint)
+ and ($5::integer = 0 or (1 << b.status) & $5::integer <> 0) and ($6::bigint = 0 or b.sequence_id = $6::bigint) and b.erased_at = 0`
+
+// searchedBookings is how many bookings one page of a search by text reads.
+const searchedBookings = 5000
+
+// Bookings lists bookings by main date. A page may be shorter than asked, even empty, if a text is searched. Codes:
+// invalid (the cursor).
+func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntuale.Page) ([]puntuale.Booking, string, error) {
+	limit := p.Limit
+	if limit <= 0 {
+		limit = engine.DefaultLimit
+	}
+	date, id, err := bookingCursor(p)
+	if err != nil {
+		return nil, "", err
+	}
+	if p.Cursor == "" {
+		date = engine.Micros(f.From) - 1
+	}
+	statuses := 0
+	for _, s := range f.Statuses {
+		statuses |= 1 << s
+	}
+	names, err := t.names(ctx, f.Names...)
+	if err != nil {
+		return nil, "", err
+	}
+	words, reads := needleOf(f.Text), limit+1
+	if f.Text != "" {
+		reads = searchedBookings
+	}
+	text, args := `select `+bookingColumns+listedBookings, []any{t.id, date, id, engine.Micros(f.To), statuses, f.Sequence}
+	if len(names) > 0 {
+		text += ` and b.phone in (select u.p from $u(p text))`
+		args = append(args, reads, engine.Columns{names})
+	} else {
+		args = append(args, reads)
+	}
+	var found []puntuale.Booking
+	read, size := 0, 0
+	var last puntuale.Booking
+	err = t.lists().Query(ctx, text+` order by b.date_at, b.id limit $7`, args, func(r engine.Row) error {
+		var b puntuale.Booking
+		if err := r.Scan(bookingFields(&b)...); err != nil {
+			return err
+		}
+		if read++; len(found) > limit || size > engine.PageBytes {
+			return nil
+		}
+		last = b
+		if f.Text == "" || words.matches(b.Reference+" "+b.Phone+" "+fieldTexts(b)) {
+			found = append(found, b)
+			for name, raw := range b.Fields {
+				size += len(name) + len(raw)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", engine.PublicError(fmt.Errorf("list bookings: %w", err))
+	}
+	if err := engine.TakeMemory(ctx, 0, size); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case len(found) > limit:
+		found = found[:limit]
+		return found, bookingCursorAt(found[limit-1]), nil
+	case read == reads || size > engine.PageBytes:
+		return found, bookingCursorAt(last), nil
+	}
+	return found, "", nil
+}
+
+// fieldTexts returns the values of a booking's fields as one text.
+func fieldTexts(b puntuale.Booking) string {
+	var all strings.Builder
+	for _, raw := range b.Fields {
+		all.Write(raw)
+		all.WriteByte(' ')
+	}
+	return all.String()
+}
+
+// bookingCursorAt returns the cursor of a page that begins after a booking.
+func bookingCursorAt(b puntuale.Booking) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("booking:" + strconv.FormatInt(engine.Micros(b.Date), 10) + ":" + b.ID.String()))
+}
+
+func bookingCursor(p puntuale.Page) (date, id int64, err error) {
+	if p.Cursor == "" {
+		return 0, 0, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	parts := strings.Split(string(text), ":")
+	if err != nil || len(parts) != 3 || parts[0] != "booking" {
+		return 0, 0, engine.BadCursor(p)
+	}
+	date, err = strconv.ParseInt(parts[1], 10, 64)
+	if err == nil {
+		id, err = strconv.ParseInt(parts[2], 10, 64)
+	}
+	if err != nil {
+		return 0, 0, engine.BadCursor(p)
+	}
+	return date, id, nil
+}

@@ -1,0 +1,66 @@
+-- +goose Up
+
+-- A node of the version before writes no bookings. It cancels and sends their messages like all others, without a change of the booking.
+set local lock_timeout = '2s';
+
+alter table sequence add column booking text not null default ''; -- name of the main date field; '': an ordinary sequence
+alter table sequence add column last_step integer not null default 0; -- the largest number that a step ever had as its id
+
+create table booking (
+    client_id bigint not null,
+    id bigint not null,
+    reference text not null, -- after an erasure: its keyed hash
+    sequence_id bigint not null,
+    session_id bigint not null default 0, -- 0: the sequence's
+    phone text not null,
+    zone text not null default '', -- '': the client's
+    fields text not null, -- a JSON object
+    date_at bigint not null, -- the main date
+    status smallint not null default 0, -- 0 open, 1 confirmed, 2 cancelled, 3 arrived, 4 no_show
+    status_by smallint not null default 1,
+    revision bigint not null,
+    as_of bigint not null default 0,
+    as_of_kind smallint not null default 0, -- 0 none, 1 number, 2 time
+    told_at bigint not null default 0, -- the main date that the person knows, while it is another one
+    moments text not null default '', -- JSON: the latest change of each kind
+    created_at bigint not null,
+    changed_at bigint not null,
+    erased_at bigint not null default 0,
+    primary key (client_id, id)
+);
+create unique index booking_reference on booking (client_id, reference);
+create index booking_date on booking (client_id, date_at, id);
+create index booking_phone on booking (client_id, phone);
+create index booking_sequence on booking (client_id, sequence_id);
+
+-- What each occurrence of a step got. It outlives the archive, so that no key gets a second message.
+create table booking_step (
+    client_id bigint not null,
+    booking_id bigint not null,
+    sequence_id bigint not null,
+    step text not null,
+    occurrence bigint not null,
+    phone text not null,
+    message_id bigint not null,
+    previous_id bigint not null default 0, -- the message that this one replaced
+    timing text not null,
+    digest text not null,
+    fate smallint not null default 0, -- 0 as the message, 1 withdrawn, 2 by hand
+    primary key (client_id, booking_id, sequence_id, step, occurrence, phone)
+);
+create index booking_step_message on booking_step (client_id, message_id);
+create index booking_step_previous on booking_step (client_id, previous_id) where previous_id <> 0;
+
+create table booking_change (
+    client_id bigint not null,
+    booking_id bigint not null,
+    revision bigint not null,
+    at bigint not null,
+    door smallint not null,
+    what text not null, -- a JSON array of words
+    primary key (client_id, booking_id, revision)
+);
+
+-- What subscribes to every event also gets the new ones.
+update webhook set types = types | 68182605824 where types & 67108862 = 67108862;
+update event_stream set wanted = wanted | 68182605824 where wanted & 67108862 = 67108862;
