@@ -121,7 +121,7 @@ type Event struct {
 	Seq     int64
 	Type    EventType
 	At      time.Time
-	Subject int64 // id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account
+	Subject int64 // id of the message, reply, consent entry, session, campaign, template, webhook or booking; 0: the account
 	// Detail is a JSON object with facts that are not in the subject's row. Its members have the names of the wire. "":
 	// no facts. If the object has a member reason, that member is the stored form of a [Reason].
 	Detail string
@@ -131,4 +131,5 @@ type Event struct {
 	Message *MessageDetail
 	Reply   *Reply
 	Consent *Consent
+	Booking *Booking // only its reference and phone; Detail contains the state
 }

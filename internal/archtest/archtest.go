@@ -42,6 +42,7 @@ type Rule struct {
 var Rules = []Rule{
 	{Package: ".", Never: []string{"net", "os", "database", "io/fs", "syscall"}},
 	{Package: "internal/plan", Module: []string{"."}, Never: []string{"net/http", "os", "database"}},
+	{Package: "internal/booking", Module: []string{"."}, Never: []string{"net", "os", "database"}},
 	{Package: "internal/clock"},
 	{Package: "internal/semaphore"},
 	{Package: "internal/batch"},
@@ -74,7 +75,7 @@ var Rules = []Rule{
 	{Package: "internal/store/archive", Module: []string{"internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/archiver", Module: []string{".", "internal/store/archive", "internal/store/engine", "internal/store/migration", "internal/store/queue", "internal/store/retention"}, Never: []string{"net/http"}},
 	{Package: "internal/store/transfer", Module: []string{".", "internal/clock", "internal/store/archive", "internal/store/engine", "internal/store/fleet", "internal/store/migration", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
-	{Package: "internal/control", Module: []string{".", "internal/automation", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/keyword", "internal/roster", "internal/price", "internal/semaphore"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/control", Module: []string{".", "internal/automation", "internal/booking", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/keyword", "internal/roster", "internal/price", "internal/semaphore"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/request", Module: []string{".", "internal/plan"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/upload", Module: []string{".", "internal/roster", "internal/semaphore"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/account", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},

@@ -35,7 +35,6 @@ type Put struct {
 const (
 	FaultStale    puntuale.ReasonCode = "booking.stale"
 	FaultAsOfKind puntuale.ReasonCode = "booking.as_of_kind"
-	faultPast     puntuale.ReasonCode = "sequence.moment_passed"
 )
 
 // Merged returns the fields after a change: an absent member stays, and null removes a field. Both arguments contain

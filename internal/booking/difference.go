@@ -54,7 +54,7 @@ func (d *comparison) want(w puntuale.WantedMessage) {
 		case w.Past == "":
 			d.New = append(d.New, puntuale.NewBookingMessage{WantedMessage: w, Before: -1})
 		case w.Reject:
-			d.faults = append(d.faults, puntuale.Because(faultPast, w.Moment.Format(time.RFC3339)).At("steps["+strconv.Itoa(w.Step)+"].timing", nil))
+			d.faults = append(d.faults, puntuale.Because(puntuale.FaultSequenceMomentPassed, w.Moment.Format(time.RFC3339)).At("steps["+strconv.Itoa(w.Step)+"].timing", nil))
 		default:
 			d.Skipped = append(d.Skipped, puntuale.SkippedStep{Step: w.Step, Moment: w.Moment, Reason: puntuale.Because(w.Past)})
 		}

@@ -71,14 +71,12 @@ func (a *BookingAnswer) Pending() []puntuale.MessageID {
 // Codes of the faults in this file.
 const (
 	faultBookingNotForBookings puntuale.ReasonCode = "booking.not_for_bookings"
-	faultBookingForBookings    puntuale.ReasonCode = "booking.for_bookings"
 	faultBookingRunReference   puntuale.ReasonCode = "booking.run_reference"
 	faultBookingOtherSequence  puntuale.ReasonCode = "booking.other_sequence"
 	faultBookingAsOf           puntuale.ReasonCode = "booking.as_of"
 	faultBookingFieldsTooLong  puntuale.ReasonCode = "booking.fields_too_long"
 	faultBookingNoReference    puntuale.ReasonCode = "missing.booking"
-	faultBookingDate           puntuale.ReasonCode = "sequence.must_be_date"
-	faultBookingIfRunning      puntuale.ReasonCode = "booking.if_running"
+	faultBookingNoIfRunning      puntuale.ReasonCode = "booking.no_if_running"
 )
 
 // errForBookings says that a sequence is for bookings, so a start of it is a change of a booking.
@@ -110,12 +108,8 @@ func (c *Client) PutBooking(ctx context.Context, call BookingCall) (BookingAnswe
 
 // CancelBooking cancels a booking. silent plans no message that tells of it. Codes: not_found, precondition_failed.
 func (c *Client) CancelBooking(ctx context.Context, call BookingCall) (BookingAnswer, error) {
-	state, err := c.tenant.BookingState(ctx, call.Reference, "")
-	if err != nil {
-		return BookingAnswer{}, fmt.Errorf("read a booking: %w", err)
-	}
-	if state.Revision == 0 {
-		return BookingAnswer{}, puntuale.NotFound(faultBookingNoReference)
+	if _, err := c.bookingState(ctx, call.Reference); err != nil {
+		return BookingAnswer{}, err
 	}
 	call.Status = puntuale.BookingCancelled.String()
 	return c.PutBooking(ctx, call)
@@ -147,13 +141,8 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 	if call.Phone != "" || call.start {
 		p.put.Phone = c.recipient(&f, "body.phone", call.Phone)
 	}
-	if call.Reference != "" {
-		if p.stored, err = c.tenant.BookingState(ctx, call.Reference, p.put.Phone); err != nil {
-			return nil, fmt.Errorf("read a booking: %w", err)
-		}
-		p.reference(&f)
-	} else if !call.start {
-		f.Add("path.reference", puntuale.FaultRequired, nil)
+	if err := p.reference(ctx, &f); err != nil {
+		return nil, err
 	}
 	if err := puntuale.CheckVersion(p.stored.Version(), call.Known); err != nil {
 		return nil, err
@@ -187,13 +176,43 @@ func (p *bookingPut) cancels() bool {
 	return p.put.Status != nil && *p.put.Status == puntuale.BookingCancelled && p.stored.Revision != 0
 }
 
-// reference checks the name of a booking that does not exist yet.
-func (p *bookingPut) reference(f *request.Faults) {
+// reference reads the booking that the call names.
+func (p *bookingPut) reference(ctx context.Context, f *request.Faults) (err error) {
 	location := cmp.Or(p.call.location, "path.reference")
-	f.Text(location, p.call.Reference, puntuale.MaxReference)
+	switch {
+	case p.call.Reference == "" && p.call.start:
+		return nil
+	case !nameable(p.call.Reference):
+		f.Required(location, p.call.Reference, puntuale.MaxReference)
+		return nil
+	}
+	if p.stored, err = p.client.tenant.BookingState(ctx, p.call.Reference, p.put.Phone); err != nil {
+		return fmt.Errorf("read a booking: %w", err)
+	}
 	if p.stored.Revision == 0 && strings.HasPrefix(p.call.Reference, puntuale.RunReference) {
 		f.Add(location, faultBookingRunReference, nil)
 	}
+	return nil
+}
+
+// nameable reports whether a booking can have a reference.
+func nameable(reference string) bool {
+	var f request.Faults
+	f.Required("", reference, puntuale.MaxReference)
+	return len(f) == 0
+}
+
+// bookingState reads a booking. Codes: not_found.
+func (c *Client) bookingState(ctx context.Context, reference string) (state puntuale.BookingState, err error) {
+	if nameable(reference) {
+		if state, err = c.tenant.BookingState(ctx, reference, ""); err != nil {
+			return state, fmt.Errorf("read a booking: %w", err)
+		}
+	}
+	if state.Revision == 0 || state.Erased {
+		return state, puntuale.NotFound(faultBookingNoReference)
+	}
+	return state, nil
 }
 
 func (p *bookingPut) status(f *request.Faults) {
@@ -329,7 +348,7 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 		case !ok && v.Kind == plan.Absent:
 			return puntuale.BookingChange{}, puntuale.Invalid(puntuale.Fault{Location: "body." + s.Booking, Code: puntuale.FaultRequired})
 		case !ok:
-			return puntuale.BookingChange{}, puntuale.Invalid(puntuale.Fault{Location: "body." + s.Booking, Code: faultBookingDate, Value: v.Text})
+			return puntuale.BookingChange{}, puntuale.Invalid(puntuale.Fault{Location: "body." + s.Booking, Code: puntuale.FaultSequenceMustBeDate, Value: v.Text})
 		}
 		date = at
 	}
@@ -436,7 +455,7 @@ func (p *bookingPut) answer(r puntuale.PutBookingResult) BookingAnswer {
 func (c *Client) bookingOf(call StartCall) BookingCall {
 	f := request.Faults(slices.Clone(call.Faults))
 	if call.IfRunning != "" {
-		f.Add("query.if_running", faultBookingIfRunning, call.IfRunning)
+		f.Add("query.if_running", faultBookingNoIfRunning, call.IfRunning)
 	}
 	if call.Timezone != "" && call.BodyZone != "" && call.BodyZone != call.Timezone {
 		f.Add("query.timezone", faultCallOtherTimezone, call.Timezone)
@@ -512,12 +531,9 @@ type BookingView struct {
 
 // Booking returns a booking. Codes: not_found.
 func (c *Client) Booking(ctx context.Context, reference string) (BookingView, error) {
-	state, err := c.tenant.BookingState(ctx, reference, "")
+	state, err := c.bookingState(ctx, reference)
 	if err != nil {
-		return BookingView{}, fmt.Errorf("read a booking: %w", err)
-	}
-	if state.Revision == 0 || state.Erased {
-		return BookingView{}, puntuale.NotFound(faultBookingNoReference)
+		return BookingView{}, err
 	}
 	history, err := c.tenant.BookingHistory(ctx, state.ID)
 	if err != nil {

@@ -218,8 +218,12 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 	default:
 		id, unknown := puntuale.ParseID[puntuale.SequenceID](r.Sequence)
 		if unknown == nil {
-			if _, unknown = c.tenant.Sequence(ctx, id); unknown != nil && puntuale.CodeOf(unknown) != puntuale.CodeNotFound {
+			var s puntuale.Sequence
+			if s, unknown = c.tenant.Sequence(ctx, id); unknown != nil && puntuale.CodeOf(unknown) != puntuale.CodeNotFound {
 				return fmt.Errorf("read sequence %d: %w", id, unknown)
+			}
+			if s.Booking != "" {
+				f.Add("body.sequence", puntuale.FaultBookingForBookings, r.Sequence)
 			}
 		}
 		if unknown != nil {

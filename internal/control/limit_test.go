@@ -3,6 +3,7 @@ package control_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -74,6 +75,7 @@ type limited struct {
 	person   *account.Person
 	id       string // the client's id
 	sequence string
+	bookings string // the id of a sequence for bookings
 	session  string // the id of a sandbox session
 	official string
 	gateway  string
@@ -113,6 +115,9 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	w.client, err = caller.Client()
 	must(err)
 	w.session = created.Session.String()
+	bookings, err := w.client.CreateSequence(ctx, control.NewSequence{Name: "Visita", Booking: "appuntamento", Steps: []puntuale.Step{{Text: "ciao"}}}, control.Once[control.Sequence]{})
+	must(err)
+	w.bookings = bookings.ID.String()
 	sandbox := false
 	official, err := w.client.CreateSession(ctx, control.NewSession{Name: "Ufficiale", Type: "Official", Sandbox: &sandbox}, control.Once[control.Session]{})
 	must(err)
@@ -212,6 +217,34 @@ var clientLimits = []limit{
 	}},
 	{"CreateCampaign", "invalid body.content.text", func(ctx context.Context, w *limited) error {
 		_, err := w.client.CreateCampaign(ctx, control.NewCampaign{Name: "x", Step: &puntuale.Step{Text: long}}, nil, control.Once[control.Campaign]{})
+		return err
+	}},
+	{"PutBooking", "invalid path.reference body.phone body.status body.as_of body.timezone body.sequence", func(ctx context.Context, w *limited) error {
+		_, err := w.client.PutBooking(ctx, control.BookingCall{Reference: long, Phone: nul, Status: long, AsOf: []byte(`[]`), Zone: new(long), Sequence: nul})
+		return err
+	}},
+	{"PutBooking", "invalid body.as_of", func(ctx context.Context, w *limited) error {
+		_, err := w.client.PutBooking(ctx, control.BookingCall{Reference: "limits", Phone: "3331234567", Sequence: w.bookings, AsOf: []byte(`"2026-01-01"`)})
+		return err
+	}},
+	{"PutBooking", "invalid body", func(ctx context.Context, w *limited) error {
+		fields := map[string]json.RawMessage{"appuntamento": []byte(`"20/01/2027 10:00"`)}
+		for i := range 20 {
+			fields[fmt.Sprintf("f%d", i)] = []byte(`"` + strings.Repeat("a", puntuale.MaxField) + `"`)
+		}
+		_, err := w.client.PutBooking(ctx, control.BookingCall{Reference: "limits", Phone: "3331234567", Sequence: w.bookings, Fields: fields})
+		return err
+	}},
+	{"CancelBooking", "not_found", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CancelBooking(ctx, control.BookingCall{Reference: long})
+		return err
+	}},
+	{"Booking", "not_found", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Booking(ctx, nul)
+		return err
+	}},
+	{"Bookings", "invalid query.text query.status query.sequence query.phone query.limit", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.Bookings(ctx, control.BookingQuery{Text: long, Statuses: []string{long}, Sequence: nul, Phone: nul, Page: request.Page{Limit: "1001"}})
 		return err
 	}},
 	{"CreateSequence", "invalid body.name body.if_running body.id_sessione", func(ctx context.Context, w *limited) error {

@@ -245,6 +245,8 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, kno
 			f.Add(side.location, faultNotOwnSequence, nil)
 		case err != nil:
 			return Session{}, err
+		case sequence.Booking != "":
+			f.Add(side.location, puntuale.FaultBookingForBookings, nil)
 		}
 		*side.set = sequence.ID
 	}

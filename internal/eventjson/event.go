@@ -50,11 +50,14 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 	}
 	switch {
 	case messageStates[e.Type] != nil:
-		return append(data, messageOf(e)...)
+		data = append(data, messageOf(e)...)
+		return append(data, detailOf(e, data)...)
 	case e.Type == puntuale.EventReplyReceived:
 		return append(data, replyOf(e)...)
 	case e.Type == puntuale.EventConsentChanged:
 		return append(data, consentOf(e)...)
+	case e.Type >= puntuale.EventBookingCreated && e.Type <= puntuale.EventBookingNoShow:
+		data = append(data, bookingOf(e)...)
 	}
 	if name := subjectNames[e.Type]; name != "" && e.Subject != 0 {
 		data = append(data, pair{name, strconv.FormatInt(e.Subject, 10)})
@@ -72,6 +75,7 @@ var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageUncertain:   new(puntuale.Pending),
 	puntuale.EventMessageCancelled:   new(puntuale.Cancelled),
 	puntuale.EventMessageBlacklisted: new(puntuale.Blacklisted),
+	puntuale.EventMessageRescheduled: new(puntuale.Rescheduled),
 }
 
 // subjectNames maps each type of event about something other than a message to the name of a member. This member
@@ -98,6 +102,9 @@ func messageOf(e *puntuale.Event) object {
 	if m == nil {
 		m = &puntuale.MessageDetail{Message: puntuale.Message{State: state}}
 	}
+	if e.Type == puntuale.EventMessageRescheduled { // its appointment may have taken it back instead
+		state = m.State
+	}
 	return object{
 		{"message_id", e.Subject},
 		{"id_sessione", idOrNull(m.Session)},
@@ -109,6 +116,15 @@ func messageOf(e *puntuale.Event) object {
 		{"reason", textOrNull(messageReason(e.Type, m))},
 		{"reference", textOrNull(m.Reference)},
 	}
+}
+
+// bookingOf returns the person of a booking. The state is in the event's detail.
+func bookingOf(e *puntuale.Event) object {
+	b := e.Booking
+	if b == nil {
+		b = &puntuale.Booking{}
+	}
+	return object{{"reference", b.Reference}, {"phone", b.Phone}}
 }
 
 // messageReason returns why a message did not arrive. It returns "" if the message's state is no longer the state that

@@ -63,6 +63,11 @@ func one(t puntuale.EventType) puntuale.Event {
 		e.Detail = `{"name":"promo","language":"it","status":"PAUSED","status_before":"APPROVED","category":"MARKETING","quality":"RED","reason":"FIRST_PAUSE"}`
 	case puntuale.EventWebhookDisabled:
 		e.Subject, e.Detail = 6, `{"reason":"[\"webhook.timeout\"]"}`
+	case puntuale.EventMessageRescheduled:
+		e.Subject, e.Message, e.Detail = 123, message(puntuale.Cancelled, puntuale.Because(puntuale.ReasonBookingMoved)), `{"new_message_id":124}`
+	case puntuale.EventBookingCreated, puntuale.EventBookingMoved, puntuale.EventBookingConfirmed, puntuale.EventBookingCancelled, puntuale.EventBookingArrived, puntuale.EventBookingNoShow:
+		e.Subject, e.Booking = 5, &puntuale.Booking{ID: 5, Reference: "pren-77/ò", Phone: "+393331234567"}
+		e.Detail = `{"sequence":"12","date":"2027-01-20T14:30:00.000000Z","status":"open","answer":null,"by":"api","revision":2}`
 	case puntuale.EventWebhookTest:
 		e.Subject, e.Seq = 6, 0
 	}
@@ -91,9 +96,9 @@ func TestBodies(t *testing.T) {
 			all.WriteString("\n")
 		}
 	}
-	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged} {
+	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventMessageRescheduled, puntuale.EventBookingMoved} {
 		e := one(kind) // an event whose subject no longer exists
-		e.Message, e.Reply, e.Consent = nil, nil, nil
+		e.Message, e.Reply, e.Consent, e.Booking = nil, nil, nil, nil
 		all.Write(eventjson.Body(&e, false))
 		all.WriteString("\n")
 	}

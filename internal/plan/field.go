@@ -132,7 +132,6 @@ func (b *builder) entry(name string) *field {
 
 // Codes of the faults in this file.
 const (
-	faultSequenceMustBeDate   puntuale.ReasonCode = "sequence.must_be_date"
 	faultSequenceTextOrNumber puntuale.ReasonCode = "sequence.text_or_number"
 )
 
@@ -159,7 +158,7 @@ func (b *builder) field(name string) *field {
 	if f.date && f.state == fieldGood {
 		moment, err := ParseMoment(strings.TrimSpace(f.text))
 		if f.moment = moment; err != nil { // a number is never a valid date
-			b.fieldFault(f, puntuale.Because(faultSequenceMustBeDate), clip(f.text))
+			b.fieldFault(f, puntuale.Because(puntuale.FaultSequenceMustBeDate), clip(f.text))
 			f.state = fieldBad
 		}
 	}

@@ -12,7 +12,6 @@ import (
 const (
 	faultQuotedNotTime         puntuale.ReasonCode = "fault.quoted_not_time"
 	faultSequenceBeyondHorizon puntuale.ReasonCode = "sequence.beyond_horizon"
-	faultSequenceMomentPassed  puntuale.ReasonCode = "sequence.moment_passed"
 	faultSequenceNeverOpen     puntuale.ReasonCode = "sequence.never_open"
 )
 
@@ -27,6 +26,7 @@ type timing struct {
 	anchor time.Time
 	at     time.Duration // value of At; set only if the step has At
 	before bool          // true: the step must leave before its anchor
+	itself bool          // true: the desired time is the anchor, so it is no breach to leave then
 	own    time.Duration // the step's own time of day: At, or the time of day of the desired time; set only if keeps is true
 	keeps  bool          // true: the step keeps its own time of day when the window moves the step back; see the method ownTime
 }
@@ -120,6 +120,7 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	}
 	desired := t.shift(t.anchor, amount, t.Offset.Unit)
 	t.own, t.keeps = t.ownTime(desired)
+	t.itself = desired.Equal(t.anchor)
 	return desired, true
 }
 
@@ -216,7 +217,7 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 		reason = ReasonAnchorPast
 	}
 	if t.IfPast == puntuale.PastReject && !b.keeps {
-		b.stepFault(i, "timing", faultSequenceMomentPassed, due.Format(time.RFC3339))
+		b.stepFault(i, "timing", puntuale.FaultSequenceMomentPassed, due.Format(time.RFC3339))
 		return due, "", false
 	}
 	return due, reason, true
@@ -229,7 +230,7 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 	if ok && t.At != "" && !fitted.Equal(m) {
 		fitted = t.atAgain(m, fitted)
 	}
-	itself := fitted.Equal(m) && m.Equal(t.anchor)
+	itself := t.itself && fitted.Equal(m) && m.Equal(t.anchor)
 	if t.before && (!ok || !fitted.Before(t.anchor) && !itself) {
 		if t.anchor.Before(m) {
 			m = t.anchor

@@ -60,6 +60,9 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 		if err := t.sameSequence(ctx, a, q.ID, known); err != nil {
 			return err
 		}
+		if err := t.mayBook(ctx, a, q); err != nil {
+			return err
+		}
 		n, err := a.Exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
  steps = $7, updated_at = $8, purpose = $9, booking = $10, last_step = $11 where client_id = $1 and id = $2 and deleted_at = 0`,
 			t.id, q.ID, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Updated), q.Purpose, q.Booking, q.LastStep)
@@ -68,6 +71,35 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 		}
 		return account.Changed(ctx, a, t.id)
 	})
+}
+
+const faultBookingInUse puntuale.ReasonCode = "booking.in_use"
+
+// mayBook refuses a sequence that becomes one for bookings although something starts it otherwise: a campaign that has not
+// ended, a rule, or a session's default pair.
+func (t tenant) mayBook(ctx context.Context, a engine.Querier, q puntuale.Sequence) error {
+	if q.Booking == "" {
+		return nil
+	}
+	var one int
+	used, err := engine.QueryOne(ctx, a, `select 1 from sequence q where q.client_id = $1 and q.id = $2 and q.booking = '' and (
+ exists (select 1 from session s where s.client_id = q.client_id and (s.start_sequence = q.id or s.stop_sequence = q.id) and s.deleted_at = 0)
+ or exists (select 1 from campaign c where c.client_id = q.client_id and c.sequence_id = q.id and c.state < 7))`, []any{t.id, q.ID}, &one)
+	if err != nil {
+		return fmt.Errorf("look what uses a sequence: %w", err)
+	}
+	actions, err := engine.QueryAll(ctx, a, `select r.actions from automation r, sequence q where r.client_id = $1 and q.client_id = $1 and q.id = $2 and q.booking = ''`,
+		[]any{t.id, q.ID}, func(r engine.Row, all *[]puntuale.Action) error { return r.Scan(engine.ScanJSON(all)) })
+	if err != nil {
+		return fmt.Errorf("look which rules use a sequence: %w", err)
+	}
+	for _, all := range actions {
+		used = used || slices.ContainsFunc(all, func(x puntuale.Action) bool { return x.Kind == puntuale.ActionStart && x.Sequence.ID() == q.ID })
+	}
+	if used {
+		return puntuale.Conflict(faultBookingInUse)
+	}
+	return nil
 }
 
 // sameSequence does nothing if the argument known is empty. Otherwise it locks the sequence's row, and returns an error

@@ -191,8 +191,10 @@ func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.
 		id puntuale.SequenceID
 	}
 	places := []place{{"body.trigger.sequence", r.Trigger.Sequence.ID()}, {"body.conditions.not_in", r.Conditions.NotIn.ID()}}
+	starts := map[string]bool{} // the places whose sequence may not be for bookings
 	for i, x := range r.Actions {
-		places = append(places, place{fmt.Sprintf("body.actions[%d].sequence", i), x.Sequence.ID()})
+		at := fmt.Sprintf("body.actions[%d].sequence", i)
+		places, starts[at] = append(places, place{at, x.Sequence.ID()}), x.Kind == puntuale.ActionStart
 	}
 	known := map[puntuale.SequenceID]bool{0: true}
 	sorted := slices.Clone(places)
@@ -210,6 +212,14 @@ func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.
 	for _, p := range places {
 		if !known[p.id] {
 			faults = append(faults, puntuale.Because(puntuale.FaultAutomationNotOwnSequence).At(p.at, nil))
+		} else if starts[p.at] && p.id != 0 {
+			booked, err := there(`select id from sequence where client_id = $1 and id = $2 and booking <> ''`, p.id)
+			if err != nil {
+				return fmt.Errorf("look for a sequence: %w", err)
+			}
+			if booked {
+				faults = append(faults, puntuale.Because(puntuale.FaultBookingForBookings).At(p.at, nil))
+			}
 		}
 	}
 	if len(faults) > 0 {

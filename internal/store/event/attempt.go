@@ -212,6 +212,7 @@ var notErased = []struct {
 	{`select u.n from $u(n bigint, c bigint, s bigint) cross join reply y where y.client_id = u.c and y.id = u.s and y.blanked_at = 0`, puntuale.EventsOf(puntuale.EventReplyReceived)},
 	{`select u.n from $u(n bigint, c bigint, s bigint) cross join consent c where c.client_id = u.c and c.id = u.s and c.phone not like '` + puntuale.MarkPrefix + `%'`,
 		puntuale.EventsOf(puntuale.EventConsentChanged)},
+	{`select u.n from $u(n bigint, c bigint, s bigint) cross join booking b where b.client_id = u.c and b.id = u.s and b.erased_at = 0`, bookingEvents},
 }
 
 // forgotten finds out which answers may be stored. An answer may repeat what the event said about a person. So it must
@@ -247,7 +248,7 @@ func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) er
 }
 
 // personal contains the types of events that are about a person.
-var personal = messageEvents | puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventAutomationFired)
+var personal = messageEvents | bookingEvents | puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventAutomationFired)
 
 func (b *endedAttempts) store(ctx context.Context, order []endedDelivery) error {
 	type D = *endedDelivery

@@ -28,6 +28,8 @@ from $u(n bigint, c bigint, s bigint) cross join reply y where y.client_id = u.c
 	subjectConsents = `
 select u.n, c.id, c.phone, c.purpose, c.change, c.source, c.words, c.message, c.by_whom, c.at, c.entered_at, c.applied
 from $u(n bigint, c bigint, s bigint) cross join consent c where c.client_id = u.c and c.id = u.s`
+	subjectBookings = `
+select u.n, b.id, b.reference, b.phone from $u(n bigint, c bigint, s bigint) cross join booking b where b.client_id = u.c and b.id = u.s and b.erased_at = 0`
 )
 
 // fill reads the events' subjects into the events.
@@ -40,6 +42,7 @@ func (s *Events) fill(ctx context.Context, q engine.Querier, all []*puntuale.Eve
 		{messageEvents, SubjectMessages, scanMessage},
 		{puntuale.EventsOf(puntuale.EventReplyReceived), subjectReplies, scanReply},
 		{puntuale.EventsOf(puntuale.EventConsentChanged), subjectConsents, scanConsent},
+		{bookingEvents, subjectBookings, scanBooking},
 	} {
 		var events []*puntuale.Event
 		for _, e := range all {
@@ -96,6 +99,15 @@ func scanConsent(r engine.Row, n *int, next func() *puntuale.Event) error {
 	}
 	if err == nil {
 		next().Consent = c
+	}
+	return err
+}
+
+func scanBooking(r engine.Row, n *int, next func() *puntuale.Event) error {
+	b := &puntuale.Booking{}
+	err := r.Scan(n, &b.ID, &b.Reference, &b.Phone)
+	if err == nil {
+		next().Booking = b
 	}
 	return err
 }
