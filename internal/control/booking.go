@@ -159,7 +159,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		f.Add("body.phone", puntuale.FaultRequired, nil)
 	}
 	if err := f.Err(); err != nil {
-		if p.info.sequence.ID != 0 { // all faults at once: also those that planning finds
+		if p.info.sequence.Booking != "" { // all faults at once: also those that planning finds
 			_, planning := p.decide(p.stored)
 			f = append(f, request.FaultsOf(planning)...)
 		}

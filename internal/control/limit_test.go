@@ -219,11 +219,11 @@ var clientLimits = []limit{
 		_, err := w.client.CreateCampaign(ctx, control.NewCampaign{Name: "x", Step: &puntuale.Step{Text: long}}, nil, control.Once[control.Campaign]{})
 		return err
 	}},
-	{"PutBooking", "invalid path.reference body.phone body.status body.as_of body.timezone body.sequence", func(ctx context.Context, w *limited) error {
+	{"PutBooking", "invalid body.phone path.reference body.status body.as_of body.timezone body.sequence", func(ctx context.Context, w *limited) error {
 		_, err := w.client.PutBooking(ctx, control.BookingCall{Reference: long, Phone: nul, Status: long, AsOf: []byte(`[]`), Zone: new(long), Sequence: nul})
 		return err
 	}},
-	{"PutBooking", "invalid body.as_of", func(ctx context.Context, w *limited) error {
+	{"PutBooking", "invalid body.as_of body.appuntamento", func(ctx context.Context, w *limited) error {
 		_, err := w.client.PutBooking(ctx, control.BookingCall{Reference: "limits", Phone: "3331234567", Sequence: w.bookings, AsOf: []byte(`"2026-01-01"`)})
 		return err
 	}},

@@ -74,8 +74,8 @@ type bookingCancelByQueryInput struct {
 	bookingQuery
 }
 
-// bookingState is what every answer about a booking begins with.
-type bookingState struct {
+// BookingState is what every answer about a booking begins with.
+type BookingState struct {
 	Reference string  `json:"reference"`
 	Revision  int64   `json:"revision" doc:"Grows with each change"`
 	Status    string  `json:"status" enum:"open,confirmed,cancelled,arrived,no_show"`
@@ -87,7 +87,7 @@ type bookingState struct {
 
 // putBookingAnswer answers a change of a booking.
 type putBookingAnswer struct {
-	bookingState
+	BookingState
 	Kept    []string `json:"kept" doc:"Members that kept their value, because another door set it"`
 	Changed bool     `json:"changed"`
 
@@ -108,7 +108,7 @@ type movedMessage struct {
 }
 
 type bookingAnswer struct {
-	bookingState
+	BookingState
 	Session  *string           `json:"id_sessione" doc:"null: the sequence's"`
 	Timezone *string           `json:"timezone" doc:"null: the client's"`
 	Fields   map[string]any    `json:"fields"`
@@ -205,7 +205,7 @@ func (c *call) bookingChanged(b control.BookingAnswer, err error) (putBookingAns
 	}
 	c.tagged(b.Version())
 	out := putBookingAnswer{
-		bookingState: bookingStateOf(b.Booking), Kept: append([]string{}, b.Kept...), Changed: b.Changed, ID: idTexts(b.Pending()), Planned: []string{},
+		BookingState: bookingStateOf(b.Booking), Kept: append([]string{}, b.Kept...), Changed: b.Changed, ID: idTexts(b.Pending()), Planned: []string{},
 		Moved: []movedMessage{}, Cancelled: []string{}, InFlight: []string{}, Skipped: append([]skippedStep{}, skippedOf(b.Skipped)...), Usage: usageOf(b.Usage),
 	}
 	replaced := map[int]bool{}
@@ -277,8 +277,8 @@ func listBookings(ctx context.Context, c *control.Client, in *call, p *bookingsI
 	return bookingsAnswer{each(rows, bookingAnswerOf), textOrNull(next)}, nil
 }
 
-func bookingStateOf(b puntuale.Booking) bookingState {
-	return bookingState{b.Reference, b.Revision, b.Status.String(), nil, stamp(b.Date), b.Phone, b.Sequence.String()}
+func bookingStateOf(b puntuale.Booking) BookingState {
+	return BookingState{b.Reference, b.Revision, b.Status.String(), nil, stamp(b.Date), b.Phone, b.Sequence.String()}
 }
 
 func bookingAnswerOf(b puntuale.Booking) bookingAnswer {
@@ -286,7 +286,7 @@ func bookingAnswerOf(b puntuale.Booking) bookingAnswer {
 	for name, raw := range b.Fields {
 		fields[name] = raw
 	}
-	out := bookingAnswer{bookingState: bookingStateOf(b), Timezone: textOrNull(b.Zone), Fields: fields, By: b.StatusBy.String(), Created: stamp(b.Created), Updated: stamp(b.Updated)}
+	out := bookingAnswer{BookingState: bookingStateOf(b), Timezone: textOrNull(b.Zone), Fields: fields, By: b.StatusBy.String(), Created: stamp(b.Created), Updated: stamp(b.Updated)}
 	if b.Session != 0 {
 		out.Session = new(b.Session.String())
 	}

@@ -21,7 +21,7 @@ func registerSequences(a *api) {
 	client(a, operation{id: "getSequence", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a sequence", refusals: []int{http.StatusNotFound}}, getSequence)
 	client(a, operation{id: "replaceSequence", method: http.MethodPut, path: one, body: sequenceBody{}, versioned: true,
-		summary: "Replace a sequence as a whole; what was started before stays as it was", refusals: changes(http.StatusNotFound)}, withBody(replaceSequence))
+		summary: "Replace a sequence as a whole; what was started before stays as it was", refusals: changes(http.StatusNotFound, http.StatusConflict)}, withBody(replaceSequence))
 	client(a, operation{id: "deleteSequence", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a sequence", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSequence)
 }

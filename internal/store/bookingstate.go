@@ -10,11 +10,11 @@ import (
 )
 
 const bookingColumns = `b.id, b.reference, b.sequence_id, b.session_id, b.phone, b.zone, b.fields, b.date_at, b.status, b.status_by, b.revision,
- b.as_of, b.as_of_kind, b.told_at, b.moments, b.created_at, b.changed_at, b.erased_at`
+ b.as_of, b.as_of_kind, b.told_at, b.moments, b.created_at, b.changed_at, b.erased_at <> 0`
 
 func bookingFields(b *puntuale.Booking) []any {
 	return []any{&b.ID, &b.Reference, &b.Sequence, &b.Session, &b.Phone, &b.Zone, engine.ScanJSON(&b.Fields), engine.ScanTime(&b.Date), &b.Status, &b.StatusBy, &b.Revision,
-		&b.AsOf.Value, &b.AsOf.Kind, engine.ScanTime(&b.Told), engine.ScanJSON(&b.Moments), engine.ScanTime(&b.Created), engine.ScanTime(&b.Updated), engine.ScanBool(&b.Erased)}
+		&b.AsOf.Value, &b.AsOf.Kind, engine.ScanTime(&b.Told), engine.ScanJSON(&b.Moments), engine.ScanTime(&b.Created), engine.ScanTime(&b.Updated), &b.Erased}
 }
 
 // bookingLedger reads what each occurrence of a booking's steps got. A message that is not in the table was archived.
@@ -26,9 +26,9 @@ from booking_step s left join message m on m.client_id = s.client_id and m.id = 
 where s.client_id = $1 and s.booking_id = $2 order by s.message_id`
 
 func scanBookingStep(r engine.Row, s *puntuale.BookingStep) error {
-	return r.Scan(&s.Key.Sequence, &s.Key.Step, &s.Key.Occurrence, &s.Phone, &s.Message, &s.Previous, &s.Timing, &s.Digest, &s.Fate, engine.ScanBool(&s.There), &s.State,
+	return r.Scan(&s.Key.Sequence, &s.Key.Step, &s.Key.Occurrence, &s.Phone, &s.Message, &s.Previous, &s.Timing, &s.Digest, &s.Fate, &s.There, &s.State,
 		&s.Intent, &s.Session, &s.Attempt, engine.ScanTime(&s.Desired), engine.ScanTime(&s.Due), engine.ScanTime(&s.Next),
-		engine.ScanTime(&s.Left), engine.ScanTime(&s.ValidUntil), engine.ScanBool(&s.Stopped))
+		engine.ScanTime(&s.Left), engine.ScanTime(&s.ValidUntil), &s.Stopped)
 }
 
 // lockBookingMessages locks the messages that a change of a booking may take back, in the order of their ids. Afterwards
