@@ -57,6 +57,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.open = limited.MustStart(patient, storetest.Begin, 2)
 	in.MustClaim(node, storetest.Begin.Add(time.Minute), limited.Items(patient, 0, in.open...)...)
 	c.MustStart(patient, storetest.Begin.Add(time.Hour), 3)
+	must(c.PutBooking(ctx, c.Booking("visita")))
 	cancelled := c.MustStart("+393337654321", storetest.Begin, 1)
 	must(storetest.CancelPending(ctx, c, []string{"+393337654321"}, false, storetest.Day, storetest.Begin))
 	must(nil, c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000001", Reason: "chiesto", Added: storetest.Begin}, storetest.Day, nil))

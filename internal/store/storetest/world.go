@@ -132,6 +132,28 @@ func (c *Client) Run(phone string, due time.Time, n int) puntuale.StartRun {
 	return r
 }
 
+// Booking returns a put that makes a booking of the client's sequence, with one message in an hour.
+func (c *Client) Booking(reference string) puntuale.PutBooking {
+	now := c.w.DB.Clock.Now()
+	run := c.Run("+393331234567", now.Add(time.Hour), 1)
+	return puntuale.PutBooking{Reference: reference, Phone: run.Run.Phone, Day: Day, Now: now, Run: run.Run, Decide: func(s puntuale.BookingState) (puntuale.BookingChange, error) {
+		b := s.Booking
+		b.Sequence, b.Phone, b.Status, b.StatusBy = c.Sequence, run.Run.Phone, puntuale.BookingOpen, puntuale.DoorAPI
+		b.Date, b.Created, b.Updated, b.Revision = now.Add(24*time.Hour), now, now, b.Revision+1
+		change := puntuale.BookingChange{Booking: b, Changed: true, By: puntuale.DoorAPI, What: []string{"created"}, Events: []puntuale.EventType{puntuale.EventBookingCreated}}
+		for i, old := range s.Steps { // each put replaces the message
+			if old.Pending() && old.Intent == 0 {
+				change.New = append(change.New, puntuale.NewBookingMessage{Before: i, Same: true, WantedMessage: puntuale.WantedMessage{PlannedMessage: run.Messages[0], Key: old.Key, Timing: "t", Digest: "d"}})
+			}
+		}
+		if s.Revision == 0 {
+			change.New = append(change.New, puntuale.NewBookingMessage{Before: -1, WantedMessage: puntuale.WantedMessage{
+				PlannedMessage: run.Messages[0], Key: puntuale.BookingKey{Sequence: c.Sequence, Step: "0", Occurrence: 1}, Timing: "t", Digest: "d"}})
+		}
+		return change, nil
+	}}
+}
+
 // MustStart starts a run and returns the ids of its messages.
 func (c *Client) MustStart(phone string, due time.Time, n int) []puntuale.MessageID {
 	c.w.t.Helper()
