@@ -192,7 +192,7 @@ type Tenant interface {
 
 	// The client's settings.
 	Settings(ctx context.Context) (ClientSettings, error)
-	UpdateSettings(ctx context.Context, p SettingsPatch) (ClientSettings, error)
+	UpdateSettings(ctx context.Context, p SettingsPatch, known ...Version) (ClientSettings, error)
 
 	// The feed of events.
 	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
