@@ -191,6 +191,7 @@ func TestCalls(t *testing.T) {
 	w.expect(path, `{"tel":"nessuno"}`, http.StatusOK, `"repeated":true`, "Idempotency-Key", "2")
 	w.expect(path, `{"tel":"333 7654321"}`, http.StatusOK, `{"accepted":true}`, "Idempotency-Key", "2")
 	w.expect(path, `{"tel":"333 7654321"}`, http.StatusOK, `"repeated":true`, "Idempotency-Key", "2")
+	w.clock.Advance(time.Second)
 	w.expect(path, json, http.StatusBadRequest, `header.Idempotency-Key`, "Idempotency-Key", strings.Repeat("k", 256))
 	w.expect(path, `{"tel":"`+strings.Repeat("x", puntuale.MaxHookBody)+`"}`, http.StatusRequestEntityTooLarge, "too_large")
 	w.clock.Advance(25 * time.Hour)
