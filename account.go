@@ -84,6 +84,10 @@ type Client struct {
 	Revision int64
 
 	Connection ConnectionType // type of the client's default session; read only
+
+	// Settings and Quotas belong to the [Client.Version]. Only the methods Client and UpdateClient of a partner set them.
+	Settings ClientSettings
+	Quotas   Quotas
 }
 
 // NewAccount returns a client with the credits, cap, expiry and profile of the account type. The argument today is the

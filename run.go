@@ -84,6 +84,7 @@ type StartRun struct {
 	Run      Run
 	Messages []PlannedMessage // in the order of the steps; if empty, nothing is stored, but the call counts
 	Skipped  []SkippedStep    // stored with the answer, so that a repeat of the call returns the same
+	Notes    StartNotes       // stored in the same way
 
 	Day Date // today in the client's time zone; the call is counted on this day
 	Now time.Time
@@ -104,6 +105,14 @@ type StartedRun struct {
 	IDs     []MessageID   `json:"ids"`
 	Usage   Usage         `json:"usage"`
 	Skipped []SkippedStep `json:"skipped,omitempty"`
+	Notes   StartNotes    `json:"notes,omitzero"`
+}
+
+// StartNotes are remarks about a start. The start happens nevertheless.
+type StartNotes struct {
+	Warnings    []SkippedStep `json:"warnings,omitempty"` // in the form of skipped steps, although these steps need not be skipped
+	Unused      []string      `json:"unused,omitempty"`   // members of the body that are probably misspelled fields
+	Blacklisted bool          `json:"blacklisted,omitempty"`
 }
 
 // StopResult is the answer to a stop: the cancelled messages, which will never be sent, and the client's usage.

@@ -3,6 +3,7 @@ package puntuale
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -103,6 +104,10 @@ type Tenant interface {
 
 	// Erasure.
 	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
+	// PersonalData reads what Erase would remove, except consent, messages and replies, which have lists of their own. It
+	// calls each with pages of rows. A row is a JSON object. Each member has at least one page, and its pages follow each
+	// other.
+	PersonalData(ctx context.Context, of Person, each func(member string, rows []json.RawMessage) error) error
 
 	// What people must decide after a restore.
 	Restored(ctx context.Context) (RestoreResult, error)
@@ -194,7 +199,7 @@ type Tenant interface {
 
 	// The client's settings.
 	Settings(ctx context.Context) (ClientSettings, error)
-	UpdateSettings(ctx context.Context, p SettingsPatch) (ClientSettings, error)
+	UpdateSettings(ctx context.Context, p SettingsPatch, known ...Version) (ClientSettings, error)
 
 	// The feed of events.
 	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
@@ -212,10 +217,6 @@ type Tenant interface {
 	// Hooks. Codes: not_found (there is no such rule, or its trigger is not a hook).
 	Hook(ctx context.Context, id AutomationID) (Hook, error)
 	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error
-
-	// What rules stored about one person, under all names of the person. An erasure removes these data.
-	FiringsOf(ctx context.Context, phone string, p Page) ([]Firing, string, error)
-	PayloadsOf(ctx context.Context, phone string) ([]Hook, error)
 
 	// Links to Chatwoot. A session has at most one link.
 	LinkChatwoot(ctx context.Context, l ChatwootLink, token []byte, now time.Time) (ChatwootLink, error)

@@ -39,12 +39,24 @@ func (s Session) Version() Version { return versionOf(s.Name, s.Pace) }
 // PairVersion returns the version of a session's default sequences.
 func (s Session) PairVersion() Version { return versionOf(s.Start, s.Stop) }
 
-// Version returns the version of what a partner sets for a client. It leaves out the credits, because every message
-// changes them.
+// Version returns the version of what a partner sets for a client, including settings and quotas. It leaves out the
+// credits, because every message changes them.
 func (c Client) Version() Version {
+	var quotas [len(AllQuotas)]int64
+	for i, q := range AllQuotas {
+		quotas[i] = c.Quotas.Get(q)
+	}
 	closed, features := append([]Date{}, c.Closed...), append([]string{}, c.Features...) // nil and empty must give the same version
 	return versionOf(c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, c.Zone, c.Region, c.Expires.String(), closed, features,
-		c.Cap, c.Credits == nil, c.Suspended)
+		c.Cap, c.Credits == nil, c.Suspended, c.Settings.Version(), quotas)
+}
+
+// Version returns the version of a client's settings.
+func (s ClientSettings) Version() Version {
+	if len(s.OptOutWords) == 0 {
+		s.OptOutWords = DefaultOptOutWords()
+	}
+	return versionOf(s)
 }
 
 // Version returns the version of a user's e-mail, name and role.

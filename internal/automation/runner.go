@@ -40,7 +40,8 @@ const (
 	pollEvery  = 100 * time.Millisecond
 	failWait   = time.Second // how long a loop waits after a failure
 	callWithin = 15 * time.Second
-	planTries  = 3 // an act is planned at most this often; it is planned again if something changed after the plan
+	workWithin = puntuale.TriggerLease - callWithin // after this time of a round, no further client's work begins
+	planTries  = 3                                  // an act is planned at most this often; it is planned again if something changed after the plan
 	// keepFor is how long an occurrence is stored after the last fact that could cause it again. This time is much longer than the time in which
 	// networks repeat replies and send late receipts.
 	keepFor = 60 * 24 * time.Hour
@@ -82,6 +83,7 @@ func (r *Runner) failed(ctx context.Context, what string, err error) {
 
 // Round takes due triggers and timers, and acts on them. It returns the number of triggers or the number of timers, the larger of the two.
 func (r *Runner) Round(ctx context.Context) (int, error) {
+	all, within := ctx, r.Clock.Now().Add(workWithin)
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	now := r.Clock.Now().Truncate(time.Microsecond)
@@ -128,10 +130,12 @@ func (r *Runner) Round(ctx context.Context) (int, error) {
 	}
 	var failures []error
 	for _, w := range works {
+		if !r.Clock.Now().Before(within) {
+			break // the triggers of the other clients come back when their lease ends
+		}
 		w.client = clients[w.id]
-		if err := w.run(ctx); err != nil {
+		if err := w.alone(all); err != nil {
 			failures = append(failures, fmt.Errorf("client %d: %w", w.id, err))
-			r.attemptFailed(ctx, err, w.triggers)
 		}
 	}
 	return max(len(triggers), len(timers)), errors.Join(failures...)
@@ -208,6 +212,17 @@ func (j *job) phone() string {
 		return j.timer.Phone
 	}
 	return j.trigger.Phone
+}
+
+// alone does the work of one client within its own time, so that a slow client does not use up the time of others.
+func (w *clientWork) alone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	err := w.run(ctx)
+	if err != nil {
+		w.attemptFailed(ctx, err, w.triggers)
+	}
+	return err
 }
 
 func (w *clientWork) run(ctx context.Context) error {

@@ -145,11 +145,14 @@ func (c *Client) reload(ctx context.Context) (*Client, error) {
 // ID returns the client's identifier.
 func (c *Client) ID() puntuale.ClientID { return c.account.ID }
 
-// MayCreate refuses an expired account. Methods that create or send call MayCreate themselves. Other packages may call
+// MayCreate refuses an expired or suspended account. Methods that create or send call MayCreate themselves. Other packages may call
 // it earlier, to refuse before they read the request. Codes: forbidden.
 func (c *Client) MayCreate() error {
 	if end := c.account.ExpiresAt; !end.IsZero() && !c.control.clock.Now().Before(end) {
 		return forbidden(faultCallerExpired)
+	}
+	if c.account.Suspended { // keys are refused before, but other doors, such as Chatwoot, have none
+		return forbidden(puntuale.FaultCallerSuspended)
 	}
 	return nil
 }

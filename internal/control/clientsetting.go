@@ -19,15 +19,16 @@ func (c *Client) Settings(ctx context.Context) (puntuale.ClientSettings, error) 
 	return s, nil
 }
 
-// UpdateSettings changes the settings that the patch contains. found contains the faults that the calling package
-// already found in the request. Codes: invalid.
-func (c *Client) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch, found ...puntuale.Fault) (puntuale.ClientSettings, error) {
+// UpdateSettings changes the settings that the patch contains. If known is not empty, it must contain the stored
+// version. found contains the faults that the calling package already found in the request. Codes: invalid,
+// precondition_failed.
+func (c *Client) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch, known []puntuale.Version, found ...puntuale.Fault) (puntuale.ClientSettings, error) {
 	f := request.Faults(found)
 	CheckSettings(&f, p)
 	if err := f.Err(); err != nil {
 		return puntuale.ClientSettings{}, err
 	}
-	s, err := c.tenant.UpdateSettings(ctx, p)
+	s, err := c.tenant.UpdateSettings(ctx, p, known...)
 	if err != nil {
 		return s, fmt.Errorf("change settings: %w", err)
 	}

@@ -343,6 +343,9 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 	if err := f.Err(); err != nil || len(reports) == 0 {
 		return results, err
 	}
+	if err := d.spendDetails(ctx, all, reports); err != nil {
+		return nil, err
+	}
 	recorded, err := d.client.tenant.Report(ctx, d.Session, d.ID, reports, now)
 	if err != nil {
 		return nil, fmt.Errorf("record reports: %w", err)
@@ -354,6 +357,26 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 	}
 	d.client.control.wakeup(d.Session, now)
 	return results, nil
+}
+
+// spendDetails counts the bytes of reports. Reports keep messages from being sent twice, so they are never refused. But
+// if the client has stored too many bytes today, the texts of reports are left out.
+func (d *Device) spendDetails(ctx context.Context, all []Reported, reports []puntuale.DeviceReport) error {
+	n := 0
+	for _, r := range all {
+		n += len(r.Detail)
+	}
+	if n == 0 {
+		return nil
+	}
+	_, err := d.client.Spend(ctx, int64(n))
+	if puntuale.CodeOf(err) != puntuale.CodeRateLimited {
+		return err
+	}
+	for i := range reports {
+		reports[i].Outcome.Detail = puntuale.Reason{}
+	}
+	return nil
 }
 
 // These reasons describe what a device declared about a message. {1} is the device's name; in reasonMaybe, {1} is the
@@ -407,7 +430,7 @@ const maxPushEndpoint = 2048
 // the address.
 func checkPush(f *request.Faults, to PushTarget) {
 	f.Text("body.endpoint", to.Endpoint, maxPushEndpoint)
-	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || !named(u.Hostname()) || u.User != nil {
 		f.Add("body.endpoint", faultDeviceNotHTTPS, nil)
 	}
 	for _, key := range []struct {
@@ -418,6 +441,15 @@ func checkPush(f *request.Faults, to PushTarget) {
 			f.Add("body."+key.name, faultDeviceNotBase64, nil, strconv.Itoa(key.size))
 		}
 	}
+}
+
+// named reports whether a host is a full name, such as push.example.com. Push services have names. An IP address in any
+// notation, or a name without a dot, such as localhost, can only mean a server inside the operator's network.
+func named(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	i := strings.LastIndexByte(host, '.')
+	last := strings.ToLower(host[i+1:])
+	return i > 0 && last != "" && last != "localhost" && (last[0] < '0' || last[0] > '9') && !strings.Contains(host, ":")
 }
 
 // PushKey is the installation's public key for Web Push, base64url; "" if the installation sends no pushes.

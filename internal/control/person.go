@@ -15,15 +15,15 @@ import (
 
 // Person gives access to the data that a client has about one person.
 type Person struct {
-	c     *Client
-	names []string // the number, and the number that an earlier version made of the same text
+	puntuale.Person // the number, and the number that an earlier version made of the same text
+	c               *Client
 }
 
 // Person returns the person with a phone number. The person need not be a contact. found contains the faults that the
 // calling package already found in the request. Codes: invalid.
 func (c *Client) Person(_ context.Context, phone string, found ...puntuale.Fault) (*Person, error) {
 	f := request.Faults(found)
-	return &Person{c, c.person(&f, "body.phone", phone).Names}, f.Err()
+	return &Person{c.person(&f, "body.phone", phone), c}, f.Err()
 }
 
 // personMessage is a message to a person, as WriteTo encodes it.
@@ -32,6 +32,8 @@ type personMessage struct {
 	State    string             `json:"state"`
 	Origin   string             `json:"origin"`
 	Sequence string             `json:"sequence,omitempty"`
+	Name     string             `json:"name,omitempty"`
+	Subject  string             `json:"reference,omitempty"`
 	Received time.Time          `json:"accepted_at"`
 	Due      time.Time          `json:"planned_at"`
 	Left     time.Time          `json:"sent_at,omitzero"`
@@ -62,21 +64,6 @@ type personConsent struct {
 	Applied bool      `json:"applied"`
 }
 
-type personFiring struct {
-	Automation puntuale.AutomationID `json:"automation"`
-	At         time.Time             `json:"at"`
-	Occurrence string                `json:"occurrence,omitempty"`
-	Acted      bool                  `json:"acted"`
-	Reason     puntuale.ReasonCode   `json:"reason,omitempty"`
-	Messages   []puntuale.MessageID  `json:"messages,omitempty"`
-}
-
-type personPayload struct {
-	Automation puntuale.AutomationID `json:"automation"`
-	At         time.Time             `json:"at"`
-	Payload    string                `json:"payload"`
-}
-
 // personPage is how many rows one query reads.
 const personPage = "200"
 
@@ -84,13 +71,16 @@ const personPage = "200"
 // reads. After an error the object is incomplete.
 func (p *Person) WriteTo(ctx context.Context, out io.Writer, alive func()) error {
 	w := &personWriter{Writer: bufio.NewWriter(out), alive: alive}
-	w.member("phone", p.names[0])
-	blocked, err := p.c.BlacklistedAmong(ctx, p.names...)
+	w.member("phone", p.Names[0])
+	blocked, err := p.c.BlacklistedAmong(ctx, p.Names...)
 	if err != nil {
 		return err
 	}
 	w.member("blacklisted", len(blocked) > 0)
 	if err := p.writeLists(ctx, w); err != nil {
+		return err
+	}
+	if err := p.writeOthers(ctx, w); err != nil {
 		return err
 	}
 	w.text("}\n")
@@ -101,7 +91,7 @@ func (p *Person) WriteTo(ctx context.Context, out io.Writer, alive func()) error
 }
 
 func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
-	if err := writePages(w, "consent", p.names, func(phone string, page request.Page) ([]personConsent, string, error) {
+	if err := writePages(w, "consent", p.Names, func(phone string, page request.Page) ([]personConsent, string, error) {
 		rows, next, err := p.c.Consents(ctx, phone, page)
 		return convert(rows, func(r puntuale.Consent) personConsent {
 			return personConsent{r.Purpose.String(), r.Change.String(), r.Source, r.Words, r.Message, r.EnteredBy, r.At, r.Applied}
@@ -109,18 +99,15 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 	}); err != nil {
 		return err
 	}
-	if err := writePages(w, "messages", p.names, func(phone string, page request.Page) ([]personMessage, string, error) {
+	if err := writePages(w, "messages", p.Names, func(phone string, page request.Page) ([]personMessage, string, error) {
 		rows, next, err := p.c.Messages(ctx, MessageQuery{Phone: phone, Page: page})
 		return convert(rows, func(m puntuale.MessageDetail) personMessage {
-			return personMessage{m.ID, m.State.String(), string(m.Origin), m.SequenceName, m.Received, m.Due, m.LeftAt(), m.Read, m.Content, string(m.Request)}
+			return personMessage{m.ID, m.State.String(), string(m.Origin), m.SequenceName, m.RunName, m.Reference, m.Received, m.Due, m.LeftAt(), m.Read, m.Content, string(m.Request)}
 		}), next, err
 	}); err != nil {
 		return err
 	}
-	if err := p.writeAutomations(ctx, w); err != nil {
-		return err
-	}
-	return writePages(w, "replies", p.names, func(phone string, page request.Page) ([]personReply, string, error) {
+	return writePages(w, "replies", p.Names, func(phone string, page request.Page) ([]personReply, string, error) {
 		rows, next, err := p.c.Thread(ctx, phone, page)
 		return convert(rows, func(y puntuale.Reply) personReply {
 			r := personReply{ID: y.ID, Session: y.Session, At: y.At, Own: y.Own, Kind: y.Kind, Text: y.Text, Effect: y.Effect}
@@ -132,25 +119,26 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 	})
 }
 
-// writeAutomations writes when automations acted for the person, and the latest data that programs posted to hooks
-// about the person.
-func (p *Person) writeAutomations(ctx context.Context, w *personWriter) error {
-	if err := writePages(w, "automations", p.names, func(phone string, page request.Page) ([]personFiring, string, error) {
-		rows, next, err := request.List(page, func(page puntuale.Page) ([]puntuale.Firing, string, error) {
-			return p.c.tenant.FiringsOf(ctx, phone, page)
-		})
-		return convert(rows, func(f puntuale.Firing) personFiring {
-			return personFiring{f.Automation, f.At, f.Occurrence, f.Acted, f.Reason, f.Messages}
-		}), next, err
-	}); err != nil {
-		return err
-	}
-	return writePages(w, "hooks", p.names, func(phone string, _ request.Page) ([]personPayload, string, error) {
-		rows, err := p.c.tenant.PayloadsOf(ctx, phone)
-		return convert(rows, func(h puntuale.Hook) personPayload {
-			return personPayload{h.Automation, h.PayloadAt, string(h.Payload)}
-		}), "", err
+// writeOthers writes all other data that an erasure would remove.
+func (p *Person) writeOthers(ctx context.Context, w *personWriter) error {
+	var open string
+	err := p.c.tenant.PersonalData(ctx, p.Person, func(member string, rows []json.RawMessage) error {
+		if member != open {
+			if open != "" {
+				w.text("]")
+			}
+			w.name(member)
+			w.text("[")
+			open, w.rows = member, 0
+		}
+		w.alive()
+		for _, row := range rows {
+			w.row(row)
+		}
+		return w.err
 	})
+	w.text("]")
+	return err
 }
 
 // personWriter writes the members of one JSON object, and stores the first error.
@@ -158,6 +146,7 @@ type personWriter struct {
 	*bufio.Writer
 	alive   func()
 	members int
+	rows    int // of the list that is being written
 	err     error
 }
 
@@ -187,21 +176,27 @@ func (w *personWriter) member(name string, v any) {
 	w.value(v)
 }
 
+// row writes a row of a list.
+func (w *personWriter) row(row any) {
+	if w.rows++; w.rows > 1 {
+		w.text(",")
+	}
+	w.value(row)
+}
+
 // writePages writes a list of rows as one member of the object. The number of rows has no limit.
 func writePages[T any](w *personWriter, name string, phones []string, read func(phone string, page request.Page) ([]T, string, error)) error {
 	w.name(name)
 	w.text("[")
-	for cursor, n := "", 0; ; {
+	w.rows = 0
+	for cursor := ""; ; {
 		rows, next, err := read(phones[0], request.Page{Limit: personPage, Cursor: cursor})
 		if err != nil {
 			return err
 		}
 		w.alive()
 		for _, row := range rows {
-			if n++; n > 1 {
-				w.text(",")
-			}
-			w.value(row)
+			w.row(row)
 		}
 		if cursor = next; next == "" {
 			phones = phones[1:]

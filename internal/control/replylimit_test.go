@@ -78,11 +78,11 @@ var replyLimits = []limit{
 	{"UpdateSettings", "invalid body.keep_replies body.consent body.opt_out_words body.opt_out_answer body.takeover_hours body.automated_most", func(ctx context.Context, w *limited) error {
 		_, err := w.client.UpdateSettings(ctx, puntuale.SettingsPatch{
 			KeepReplies: new(puntuale.KeepReplies(nul)), Consent: new(puntuale.ConsentRule(long)), OptOutWords: &many, OptOutAnswer: new(long), TakeoverHours: new(math.MaxInt), AutomatedMost: new(-1),
-		})
+		}, nil)
 		return err
 	}},
 	{"UpdateSettings", "invalid body.opt_out_words[0] body.opt_out_words[1]", func(ctx context.Context, w *limited) error {
-		_, err := w.client.UpdateSettings(ctx, puntuale.SettingsPatch{OptOutWords: &[]string{"!?", long}})
+		_, err := w.client.UpdateSettings(ctx, puntuale.SettingsPatch{OptOutWords: &[]string{"!?", long}}, nil)
 		return err
 	}},
 }

@@ -97,6 +97,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid && err != nil {
 		return planned{}, fmt.Errorf("plan a single send: %w", err)
 	}
+	p.notes.Unused = unusedMembers(sequence, call.Fields)
 	for _, fault := range request.FaultsOf(err) {
 		fault.Location = singleLocation(fault.Location)
 		if !f.At(fault.Location) {

@@ -119,7 +119,11 @@ func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started
 }
 
 // Preview contains the messages that a start would schedule.
-type Preview = plan.Plan
+type Preview struct {
+	Messages []puntuale.PlannedMessage
+	Skipped  []puntuale.SkippedStep
+	Notes    puntuale.StartNotes
+}
 
 // Preview plans a start in the same way as Start, but stores and counts nothing. Codes: not_found, invalid.
 func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
@@ -138,7 +142,11 @@ func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 	if forBookings(err) {
 		return c.previewBooking(ctx, call)
 	}
-	return p.Plan, err
+	if err != nil {
+		return Preview{}, err
+	}
+	p.notes.Blacklisted, err = c.isBlacklisted(ctx, p.phone)
+	return Preview{p.Messages, p.Skipped, p.notes}, err
 }
 
 // planned is a start that is ready to be stored.
@@ -153,6 +161,7 @@ type planned struct {
 	zone      *time.Location
 	ifRunning puntuale.IfRunning
 	purposes  []puntuale.Purpose // purpose of each step
+	notes     puntuale.StartNotes
 }
 
 // Codes of the faults that this file reports.
@@ -194,10 +203,12 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 	}
 	p.reference = call.Reference.text(&f, sequence)
-	p.Plan, err = plan.Build(plan.Input{
+	in := plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
 		Closed: c.account.Closed, Now: now, Seed: seed, Media: c.control.media,
-	})
+	}
+	p.Plan, err = plan.Build(in)
+	p.notes = puntuale.StartNotes{Warnings: passedDates(in, p.Plan), Unused: unusedMembers(sequence, call.Fields)}
 	if err := f.Take(err); err != nil {
 		return planned{}, fmt.Errorf("plan sequence %d: %w", id, err)
 	}
@@ -251,12 +262,15 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 			first = m.Due
 		}
 	}
+	if p.notes.Blacklisted, err = c.isBlacklisted(ctx, p.phone); err != nil {
+		return Started{}, err
+	}
 	revision := int64(0)
 	if c.remembered {
 		revision = c.account.Revision
 	}
 	started, err := c.tenant.Start(ctx, puntuale.StartRun{
-		Run: run, Messages: p.Messages, Skipped: p.Skipped, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once.Keep(startedRun), Revision: revision,
+		Run: run, Messages: p.Messages, Skipped: p.Skipped, Notes: p.notes, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once.Keep(startedRun), Revision: revision,
 	})
 	if errors.As(err, new(*puntuale.Replayed)) {
 		return startedBefore(err)

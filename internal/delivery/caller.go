@@ -7,10 +7,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +29,7 @@ type CallerConfig struct {
 	// Unseal decrypts a webhook's sealed secret. It returns the bytes of the signing key.
 	Unseal func(w *puntuale.Webhook, sealed []byte) ([]byte, error)
 	Clock  clock.Clock
+	Logger *slog.Logger // default: slog.Default
 	// Chatwoot sends the events of links to Chatwoot. nil: their deliveries fail.
 	Chatwoot puntuale.ChatwootCaller
 	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
@@ -44,6 +47,9 @@ type Caller struct {
 func NewCaller(cfg CallerConfig) *Caller {
 	if cfg.Within <= 0 {
 		cfg.Within = puntuale.WebhookWithin
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
 	}
 	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots)}
 }
@@ -76,6 +82,13 @@ func (a *answer) isGone() bool { return a.status == http.StatusGone }
 // [outside.Webhook] allows for the body of the answer.
 func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, repeat bool) (a answer) {
 	a.at = c.cfg.Clock.Now()
+	// A panic must end neither the server nor the other deliveries. This delivery is tried again, as after any failure.
+	defer func() {
+		if r := recover(); r != nil {
+			a.text, a.status = puntuale.Because(puntuale.ReasonWebhookGarbage).Stored(), 0
+			c.cfg.Logger.Error("an attempt to deliver an event panicked", "webhook_id", int64(t.ID), "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
 	secrets, err := c.secrets(t, a.at)
 	if err != nil {
 		a.text = puntuale.Because(puntuale.ReasonWebhookSecret).Stored()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -320,5 +321,17 @@ func TestCertificates(t *testing.T) {
 	url, _ := raw(t, func(net.Conn) {})
 	if got := newCaller(nil).Call(t.Context(), target(strings.Replace(url, "http", "https", 1)), sent); got.Status != 0 || got.State == puntuale.DeliveryDone {
 		t.Errorf("no TLS: %+v", got)
+	}
+}
+
+// TestPanicIsAFailure: if an attempt panics, it counts as failed, and the server goes on.
+func TestPanicIsAFailure(t *testing.T) {
+	t.Parallel()
+	c := newCaller(func(cfg *delivery.CallerConfig) {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+		cfg.Unseal = func(*puntuale.Webhook, []byte) ([]byte, error) { panic("broken") }
+	})
+	if r := c.Call(t.Context(), target("https://example.com/"), sent); r.State != puntuale.DeliveryFailed || r.Answer == "" {
+		t.Errorf("%+v", r)
 	}
 }

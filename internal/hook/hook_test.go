@@ -186,6 +186,12 @@ func TestCalls(t *testing.T) {
 	w.expect(path, `{"tel":"120363043211234567@g.us"}`, http.StatusOK, `{"accepted":false,"errors":[{"location":"body"`)
 	w.expect(path, ``, http.StatusBadRequest, `"location":"body"`)
 	w.expect(path, `{"tel":`, http.StatusBadRequest, `"location":"body"`)
+	// A call with faults does not use its key up: the mended call acts. The same faulty body is a repeat.
+	w.expect(path, `{"tel":"nessuno"}`, http.StatusOK, `"accepted":false`, "Idempotency-Key", "2")
+	w.expect(path, `{"tel":"nessuno"}`, http.StatusOK, `"repeated":true`, "Idempotency-Key", "2")
+	w.expect(path, `{"tel":"333 7654321"}`, http.StatusOK, `{"accepted":true}`, "Idempotency-Key", "2")
+	w.expect(path, `{"tel":"333 7654321"}`, http.StatusOK, `"repeated":true`, "Idempotency-Key", "2")
+	w.clock.Advance(time.Second)
 	w.expect(path, json, http.StatusBadRequest, `header.Idempotency-Key`, "Idempotency-Key", strings.Repeat("k", 256))
 	w.expect(path, `{"tel":"`+strings.Repeat("x", puntuale.MaxHookBody)+`"}`, http.StatusRequestEntityTooLarge, "too_large")
 	w.clock.Advance(25 * time.Hour)

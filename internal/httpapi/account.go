@@ -186,7 +186,7 @@ type changeBody struct {
 	Credits    credits     `json:"credits,omitzero" doc:"An integer, or Illimitati"`
 	Quotas     *quotasBody `json:"quotas,omitempty" doc:"How many of each the client may have; what is left out stays as it is, and a client that has more keeps them"`
 
-	settingsBody
+	SettingsBody
 	_ closedCheck
 }
 

@@ -3,20 +3,26 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"puntuale"
 	"puntuale/internal/control"
 )
 
 func registerSettings(a *api) {
-	client(a, operation{id: "getSettings", method: http.MethodGet, path: "/api/settings", strict: true,
+	client(a, operation{id: "getSettings", method: http.MethodGet, path: "/api/settings", strict: true, versioned: true,
 		summary: "Read what the client decided about the people that it writes to"}, getSettings)
-	client(a, operation{id: "changeSettings", method: http.MethodPatch, path: "/api/settings", body: settingsBody{}, strict: true,
-		summary: "Change some of these decisions"}, withBody(changeSettings))
+	client(a, operation{id: "changeSettings", method: http.MethodPatch, path: "/api/settings", body: SettingsBody{}, strict: true, versioned: true,
+		summary: "Change some of these decisions", refusals: changes()}, withBody(changeSettings))
 }
 
-// settingsBody documents the body of the call that changes settings.
-type settingsBody struct {
+type settingsInput struct {
+	Match string `header:"If-Match" doc:"Entity tags, as ETag showed them: the change is made if what is stored has one of them, else the answer is 412. * or nothing: it is made in any case"`
+}
+
+// SettingsBody documents the body of the call that changes settings. It is exported, because huma leaves out embedded
+// types that are not exported.
+type SettingsBody struct {
 	Remember      *bool                 `json:"remember,omitempty" doc:"true: everybody who is written to becomes a contact"`
 	KeepReplies   *puntuale.KeepReplies `json:"keep_replies,omitempty" enum:"known,all,none" doc:"known: of contacts, of people written to within 30 days, and replies that had an effect"`
 	Consent       *puntuale.ConsentRule `json:"consent,omitempty" enum:"free,required" doc:"required: marketing needs a person's consent"`
@@ -53,18 +59,21 @@ func getSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}) 
 	if err != nil {
 		return settingsAnswer{}, err
 	}
+	in.tagged(s.Version())
 	return settingsOf(s), nil
 }
 
-func changeSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}, body *settingsBody) (settingsAnswer, error) {
-	s, err := c.UpdateSettings(ctx, body.patch(), append(in.unknown, in.refused...)...)
+func changeSettings(ctx context.Context, c *control.Client, in *call, _ *settingsInput, body *SettingsBody) (settingsAnswer, error) {
+	known, faults := in.knownVersions()
+	s, err := c.UpdateSettings(ctx, body.patch(), known, slices.Concat(in.unknown, in.refused, faults)...)
 	if err != nil {
 		return settingsAnswer{}, err
 	}
+	in.tagged(s.Version())
 	return settingsOf(s), nil
 }
 
-func (b *settingsBody) patch() puntuale.SettingsPatch {
+func (b *SettingsBody) patch() puntuale.SettingsPatch {
 	return puntuale.SettingsPatch{
 		Remember: b.Remember, KeepReplies: b.KeepReplies, Consent: b.Consent, OptOutWords: b.OptOutWords, OptOutAnswer: b.OptOutAnswer,
 		TakeoverHours: b.TakeoverHours, AutomatedMost: b.AutomatedMost,

@@ -74,7 +74,7 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 	if sent.Replayed {
 		in.header.Set(replayedHeader, "true")
 	}
-	return startAnswer{idTexts(sent.IDs), usageOf(sent.Usage), skippedOf(sent.Skipped)}, nil
+	return startAnswer{idTexts(sent.IDs), usageOf(sent.Usage), skippedOf(sent.Skipped), notesOf(sent.Notes)}, nil
 }
 
 type messagesInput struct {

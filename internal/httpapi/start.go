@@ -71,6 +71,19 @@ type startAnswer struct {
 	ID []string `json:"id" doc:"IDs of all scheduled messages"`
 	Usage
 	Skipped []skippedStep `json:"skipped,omitempty" doc:"Steps left out, when there are some"`
+	StartNotes
+}
+
+// StartNotes are remarks about a start or a dry run. It is exported, because huma leaves out embedded types that are
+// not exported.
+type StartNotes struct {
+	Warnings    []skippedStep `json:"warnings,omitempty" doc:"What is probably wrong although the messages leave, such as a date that has passed, in the form of skipped"`
+	Unused      []string      `json:"unused,omitempty" doc:"Members of the body that no step uses, and whose name is close to a field that the body leaves out"`
+	Blacklisted bool          `json:"blacklisted,omitempty" doc:"true: the recipient is on the blacklist, and nothing leaves while it is"`
+}
+
+func notesOf(n puntuale.StartNotes) StartNotes {
+	return StartNotes{skippedOf(n.Warnings), n.Unused, n.Blacklisted}
 }
 
 type skippedStep struct {
@@ -82,6 +95,7 @@ type skippedStep struct {
 type previewAnswer struct {
 	Messages []previewMessage `json:"messages"`
 	Skipped  []skippedStep    `json:"skipped"`
+	StartNotes
 }
 
 type previewMessage struct {
@@ -149,7 +163,7 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 	if started.Replayed {
 		in.header.Set(replayedHeader, "true")
 	}
-	return startedOrPreview{started: &startAnswer{idTexts(started.IDs), usageOf(started.Usage), skippedOf(started.Skipped)}}, nil
+	return startedOrPreview{started: &startAnswer{idTexts(started.IDs), usageOf(started.Usage), skippedOf(started.Skipped), notesOf(started.Notes)}}, nil
 }
 
 // wantsPreview reports whether a start is a dry run, which neither creates nor sends.
@@ -200,7 +214,7 @@ func previewOf(p control.Preview) *previewAnswer {
 	for i, m := range p.Messages {
 		messages[i] = previewMessageOf(m)
 	}
-	return &previewAnswer{messages, append([]skippedStep{}, skippedOf(p.Skipped)...)}
+	return &previewAnswer{messages, append([]skippedStep{}, skippedOf(p.Skipped)...), notesOf(p.Notes)}
 }
 
 func previewMessageOf(m puntuale.PlannedMessage) previewMessage {

@@ -15,14 +15,18 @@ type Backlog struct {
 	Oldest   time.Time // the earliest time at which one of these messages was due; zero if Messages is 0
 }
 
+// overdueOf is true for a due message m of a session s. Messages that a campaign holds back, for example during a pause,
+// are not late.
+const overdueOf = `m.session_id = s.id and ` + queue.BothQueues + ` and m.state = 0 and m.next_at <= $1 and (m.priority = 0 or not ` + queue.HeldCampaign + `)`
+
 // overdue reads only the due messages, session by session, from the index of open messages. A session is ready if it is
 // a sandbox, or if its number is linked. A session whose messages devices take is never ready, because people may let
 // these messages wait.
 const overdue = `
 select ready, coalesce(sum(n), 0), coalesce(min(first), 0) from (
  select case when s.way = '' and s.link >= 3 or s.sandbox = 1 and s.link = 0 then 1 else 0 end as ready,
-  (select count(*) from message m where m.session_id = s.id and ` + queue.BothQueues + ` and m.state = 0 and m.next_at <= $1) as n,
-  (select min(m.next_at) from message m where m.session_id = s.id and ` + queue.BothQueues + ` and m.state = 0 and m.next_at <= $1) as first
+  (select count(*) from message m where ` + overdueOf + `) as n,
+  (select min(m.next_at) from message m where ` + overdueOf + `) as first
  from session s) as sessions
 group by ready`
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"puntuale"
 	"puntuale/internal/store/account"
@@ -14,25 +13,28 @@ func (t tenant) Settings(ctx context.Context) (puntuale.ClientSettings, error) {
 }
 
 func (s *Store) SettingsOf(ctx context.Context, client puntuale.ClientID) (puntuale.ClientSettings, error) {
-	return readSettings(ctx, s.CallReads, client)
+	c, err := account.ReadSettings(ctx, s.CallReads, client)
+	return c, engine.PublicError(err)
 }
 
-func readSettings(ctx context.Context, from engine.Querier, client puntuale.ClientID) (puntuale.ClientSettings, error) {
-	c := puntuale.DefaultSettings()
-	if err := from.Query(ctx, `select `+account.SettingColumns+` from client_setting where client_id = $1`, []any{client}, func(r engine.Row) error {
-		return account.ScanSettings(r, &client, &c)
-	}); err != nil {
-		return c, engine.PublicError(fmt.Errorf("read a client's settings: %w", err))
-	}
-	return c, nil
-}
-
-func (t tenant) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch) (c puntuale.ClientSettings, err error) {
+// UpdateSettings changes settings. It first locks the client's row, as all changes of settings do.
+func (t tenant) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch, known ...puntuale.Version) (c puntuale.ClientSettings, err error) {
 	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		var one int64
+		found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &one)
+		if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
+			return err
+		}
+		if c, err = account.ReadSettings(ctx, a, t.id); err != nil {
+			return err
+		}
+		if err := puntuale.CheckVersion(c.Version(), known); err != nil {
+			return err
+		}
 		if err := account.StoreSettings(ctx, a, t.id, p); err != nil {
 			return err
 		}
-		c, err = readSettings(ctx, a, t.id)
+		c, err = account.ReadSettings(ctx, a, t.id)
 		return err
 	})
 	return c, err

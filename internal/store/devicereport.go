@@ -95,7 +95,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var order []int
+	var order, late []int
 	reported := map[puntuale.MessageRef]bool{}
 	results := make([]puntuale.Result, len(b.reports))
 	for i := range b.reports {
@@ -103,6 +103,9 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		h, ok := found[b.ref(i)]
 		switch {
 		case !ok || h.token != r.Token:
+			if r.Outcome.Verdict == puntuale.Sent && (!ok || !h.dedupes) { // a device that deduplicates sends once, however often it takes
+				late = append(late, i)
+			}
 			continue
 		case h.done || reported[b.ref(i)]:
 			b.results[i] = puntuale.ReportKnown
@@ -119,7 +122,28 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		}
 		order = append(order, i)
 	}
+	if err := b.noteLate(ctx, late); err != nil {
+		return err
+	}
 	return b.record(ctx, results, order)
+}
+
+// noteLate adds to the histories of messages that the device says it sent them, although another attempt took their
+// place. So a person sees that the message may have arrived twice. A repeated report adds nothing, nor does a report
+// about a message that ended with the same report.
+func (b *reportTransaction) noteLate(ctx context.Context, late []int) error {
+	if len(late) == 0 {
+		return nil
+	}
+	refs := engine.Column(late, func(i *int) puntuale.MessageRef { return b.ref(*i) })
+	if _, err := b.a.Exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
+ select distinct u.c, u.i, $1::bigint, 'late sent', u.d from $u(c bigint, i bigint, d text) join message m on m.client_id = u.c and m.id = u.i
+ where m.session_id = $2 and m.attempt > 0 and m.detail <> u.d and not exists (
+ select 1 from event e where e.client_id = u.c and e.message_id = u.i and e.kind = 'late sent' and e.detail = u.d)`,
+		engine.Micros(b.now), b.session, append(queue.RefColumns(refs), engine.Column(late, func(i *int) string { return b.reports[*i].Outcome.Detail.Stored() }))); err != nil {
+		return fmt.Errorf("note late reports: %w", err)
+	}
+	return nil
 }
 
 // read finds the device's attempts at the given messages, including attempts that were already reported.

@@ -340,7 +340,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 		if !st.passed || st.answer.IDs != nil { // skip refused calls, and calls whose answer lists running messages instead of new messages
 			continue
 		}
-		st.answer.Skipped = st.Skipped
+		st.answer.Skipped, st.answer.Notes = st.Skipped, st.Notes
 		st.answer.IDs = make([]puntuale.MessageID, len(st.Messages))
 		if len(st.Messages) == 0 {
 			continue

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 )
@@ -74,8 +75,11 @@ func (b *templateList) writeEvents(ctx context.Context, a engine.Querier, at tim
 		before[key{t.Name, t.Language}] = t
 	}
 	var facts []outbox.Fact
+	recategorised := false // starts must plan the purposes of messages again
 	for _, t := range after {
-		switch former, known := before[key{t.Name, t.Language}]; {
+		former, known := before[key{t.Name, t.Language}]
+		recategorised = recategorised || former.Category != t.Category
+		switch {
 		case !known && !b.listed:
 			continue
 		case known:
@@ -90,7 +94,10 @@ func (b *templateList) writeEvents(ctx context.Context, a engine.Querier, at tim
 		}
 		facts = append(facts, outbox.Fact{Client: b.client, Type: puntuale.EventTemplateChanged, Detail: detail})
 	}
-	return outbox.Tell(ctx, a, at, facts...)
+	if err := outbox.Tell(ctx, a, at, facts...); err != nil || !recategorised {
+		return err
+	}
+	return account.Changed(ctx, a, b.client)
 }
 
 // tellTemplate writes the event that somebody made, changed or deleted one of the client's own templates.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 
 	"puntuale"
 	"puntuale/internal/store/account"
@@ -100,6 +101,11 @@ func (t tenant) KeptAnswer(ctx context.Context, o puntuale.Idempotency) ([]byte,
 // then no call is counted, but the rest is done.
 func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.ErasureResult, error) {
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
+}
+
+// PersonalData reads a person's data; see [retention.Retention.PersonalData].
+func (t tenant) PersonalData(ctx context.Context, of puntuale.Person, each func(member string, rows []json.RawMessage) error) error {
+	return t.s.Retention.PersonalData(ctx, t.id, of, each)
 }
 
 // checkQuota locks the client's row and checks the quota. Call it last in a transaction, because the client's row is

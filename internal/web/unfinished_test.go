@@ -288,3 +288,20 @@ func TestPairingEnds(t *testing.T) {
 		t.Errorf("after it: %v, %v", s.State, s.Code)
 	}
 }
+
+// TestNewPasswordBeginsNewCounts: somebody who was locked out after wrong passwords can sign in with the password that
+// the operator set, without waiting.
+func TestNewPasswordBeginsNewCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 12 {
+		w.visitor(0).post("/login", login("studio@example.com", "sbagliata"))
+	}
+	if r := w.visitor(0).post("/login", login("studio@example.com", password)); r.status == http.StatusSeeOther {
+		t.Fatal("wrong passwords lock nobody out")
+	}
+	w.newPassword(w.clients[puntuale.Owner])
+	if r := w.visitor(0).post("/login", login("studio@example.com", "tramonto sul lago")); r.status != http.StatusSeeOther {
+		t.Errorf("after the operator's password: %d %s", r.status, r.body)
+	}
+}

@@ -7,6 +7,15 @@ import (
 	"puntuale/internal/catalogue"
 )
 
+// TestPanickingPicture: if the library panics at a gateway's picture, the gateway only has no code.
+func TestPanickingPicture(t *testing.T) {
+	t.Parallel()
+	code, err := guarded(func(string) (string, error) { panic("index out of range") }, "data:image/png;base64,")
+	if code != "" || err == nil {
+		t.Errorf("%q, %v", code, err)
+	}
+}
+
 // TestWords: each reason for a gateway's text has an Italian and an English sentence.
 func TestWords(t *testing.T) {
 	t.Parallel()

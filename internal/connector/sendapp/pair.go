@@ -227,7 +227,19 @@ func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text strin
 }
 
 // readCode returns the text of a QR code. The code's picture is in a data URL.
-func readCode(address string) (string, error) {
+func readCode(address string) (string, error) { return guarded(decodeCode, address) }
+
+// guarded reads a picture that a gateway drew. A picture at which the library panics must not end the server.
+func guarded(read func(string) (string, error), address string) (code string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			code, err = "", fmt.Errorf("read the picture: the library panics: %v", r)
+		}
+	}()
+	return read(address)
+}
+
+func decodeCode(address string) (string, error) {
 	_, data, ok := strings.Cut(address, "base64,")
 	if !ok {
 		return "", errors.New("it is no data address")

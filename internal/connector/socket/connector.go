@@ -326,12 +326,31 @@ func (c *Connector) sweep() {
 	}
 }
 
-func (c *Connector) sweepOnce(ctx context.Context) error {
+// keptBefore returns the keys of linked numbers, or nil if there never were any. Since the start of this server, perhaps
+// no session needed them, for example because the last linked session was deleted before.
+func (c *Connector) keptBefore(ctx context.Context) (*devices, error) {
 	c.opening.Lock()
-	devices := c.kept
+	kept := c.kept
 	c.opening.Unlock()
-	if devices == nil {
-		return nil // no session has needed the database so far
+	if kept != nil {
+		return kept, nil
+	}
+	within, cancel := context.WithTimeout(ctx, databaseWait)
+	defer cancel()
+	d, err := c.cfg.Database(within)
+	if err != nil {
+		return nil, fmt.Errorf("open the keys of linked numbers: %w", err)
+	}
+	if there, err := d.used(within); err != nil || !there {
+		return nil, err
+	}
+	return c.devices(ctx)
+}
+
+func (c *Connector) sweepOnce(ctx context.Context) error {
+	devices, err := c.keptBefore(ctx)
+	if err != nil || devices == nil {
+		return err
 	}
 	kept, err := devices.sessions(ctx)
 	if err != nil || len(kept) == 0 {

@@ -37,6 +37,19 @@ create table if not exists socket_device (
  session_id bigint not null primary key, jid text not null unique, keys bytea not null);
 create table if not exists socket_note (name text not null primary key, value text not null)`
 
+// used reports whether the tables of linked numbers exist.
+func (d Database) used(ctx context.Context) (bool, error) {
+	text := `select count(*) from sqlite_schema where type = 'table' and name = 'socket_device'`
+	if d.Postgres {
+		text = `select count(*) from information_schema.tables where table_schema = current_schema() and table_name = 'socket_device'`
+	}
+	var n int
+	if err := d.DB.QueryRowContext(ctx, text).Scan(&n); err != nil {
+		return false, fmt.Errorf("look for the tables of linked numbers: %w", err)
+	}
+	return n > 0, nil
+}
+
 // upgradeTries is how often this node tries to migrate the tables. A try can fail because another node migrates the
 // tables at the same time.
 const upgradeTries = 5

@@ -143,7 +143,7 @@ const (
 
 // confirm checks the current password again before a protected change.
 func (p *Person) confirm(ctx context.Context, location, password string) error {
-	mark := p.accounts.mark("confirm", p.user.ID.String())
+	mark := p.accounts.mark("confirm", p.user.ID.String(), strconv.FormatInt(p.user.Stamp, 10))
 	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfPair}); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"puntuale"
 	"puntuale/internal/auth"
@@ -58,7 +59,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	if p.user.Second.Enabled() {
 		return nil, errSecondIsOn
 	}
-	mark := p.accounts.mark("second", p.user.ID.String())
+	mark := p.accounts.mark("second", p.user.ID.String(), strconv.FormatInt(p.user.Stamp, 10))
 	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfCode}); err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (p *Person) recoveryHash(code string) string {
 
 // CheckSecond checks a code of the second factor, or a recovery code. Each code works once. Codes: invalid, rate_limited.
 func (p *Person) CheckSecond(ctx context.Context, code string) error {
-	mark := p.accounts.mark("second", p.user.ID.String())
+	mark := p.accounts.mark("second", p.user.ID.String(), strconv.FormatInt(p.user.Stamp, 10))
 	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfCode}); err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr)
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
 		return err
 	}
-	mark := p.accounts.mark("second", p.user.ID.String())
+	mark := p.accounts.mark("second", p.user.ID.String(), strconv.FormatInt(p.user.Stamp, 10))
 	if err := p.accounts.fail(ctx, mark, []puntuale.User{p.user}, "code", from); err != nil {
 		return err
 	}

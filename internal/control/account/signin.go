@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -61,6 +62,9 @@ func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 		return attempt{auth.KnownAs("user " + d.User.String()), []puntuale.SignInAttempt{{Mark: mark, Free: triesOfPair}}, []string{mark}, nil}
 	}
 	account, from := strings.ToLower(r.Email)+"/"+idText(r.Partner), auth.Network(r.Address)
+	for _, u := range users { // a new password, such as one from the operator, begins new counts
+		account += "/" + strconv.FormatInt(u.Stamp, 10)
+	}
 	ofAccount, ofAddress, ofPair := c.mark("account", account), c.mark("address", from), c.mark("pair", account, from)
 	return attempt{auth.UnknownCallerAt(r.Address), []puntuale.SignInAttempt{{Mark: ofAccount, Free: triesOfAccount}, {Mark: ofAddress, Free: triesOfAddress},
 		{Mark: ofPair, Free: triesOfPair}}, []string{ofAccount, ofPair}, []string{ofAddress}}

@@ -172,6 +172,10 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 	if !h.Active {
 		faults = append(faults, puntuale.Because(faultHookOff).At("automation", nil))
 	}
+	if len(faults) > 0 { // the caller may send a mended body with the same key; only the same body is a repeat
+		sum := sha256.Sum256(r.Body)
+		call.Key += " faulty " + hex.EncodeToString(sum[:])
+	}
 	refund, err := client.Spend(ctx, int64(len(r.Body)))
 	if err != nil {
 		return HookResult{}, err

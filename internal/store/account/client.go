@@ -15,8 +15,21 @@ func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(Cl
 
 // Client reads a client. Codes: not_found.
 func (p Partner) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
-	c, found, err := p.ClientIn(ctx, p.s.CallReads, id)
+	c, found, err := p.editable(ctx, p.s.CallReads, id)
 	return c, engine.FoundOr(found, err, puntuale.NoClient)
+}
+
+// editable reads a client with its settings and quotas.
+func (p Partner) editable(ctx context.Context, a engine.Querier, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
+	if c, found, err = p.ClientIn(ctx, a, id); err != nil || !found {
+		return c, found, err
+	}
+	if c.Settings, err = ReadSettings(ctx, a, id); err != nil {
+		return c, found, err
+	}
+	all, err := p.quotas(ctx, a, []puntuale.ClientID{id})
+	c.Quotas = all[id]
+	return c, found, err
 }
 
 func (p Partner) ClientIn(ctx context.Context, a engine.Querier, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
@@ -80,7 +93,10 @@ func (p Partner) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[
 func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
 	var c puntuale.Client
 	err := p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		old, found, err := p.lockedClient(ctx, a, id)
+		if err := p.LockClient(ctx, a, id); err != nil {
+			return err
+		}
+		old, found, err := p.editable(ctx, a, id)
 		if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 			return err
 		}
@@ -99,7 +115,15 @@ func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch p
 				return err
 			}
 		}
-		return storeClient(ctx, a, old, c, now)
+		if err := storeClient(ctx, a, old, c, now); err != nil {
+			return err
+		}
+		if c.Settings, err = ReadSettings(ctx, a, id); err != nil {
+			return err
+		}
+		all, err := p.quotas(ctx, a, []puntuale.ClientID{id})
+		c.Quotas = all[id]
+		return err
 	})
 	if err != nil {
 		return puntuale.Client{}, err

@@ -62,6 +62,11 @@ func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID
 // has the defaults. A method that creates a limited thing returns quota_reached beyond the limit. The limits are
 // exact under any concurrency.
 func (p Partner) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Quotas, error) {
+	all, err := p.quotas(ctx, p.s.CallReads, ids)
+	return all, engine.PublicError(err)
+}
+
+func (p Partner) quotas(ctx context.Context, a engine.Querier, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Quotas, error) {
 	all := make(map[puntuale.ClientID]puntuale.Quotas, len(ids))
 	if len(ids) == 0 {
 		return all, nil
@@ -71,11 +76,11 @@ func (p Partner) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntu
 		noun   string
 		limit  int64
 	}
-	rows, err := engine.QueryAll(ctx, p.s.CallReads, `select q.client_id, q.noun, q.most from $u(i bigint) join quota q on q.client_id = u.i
+	rows, err := engine.QueryAll(ctx, a, `select q.client_id, q.noun, q.most from $u(i bigint) join quota q on q.client_id = u.i
  join client c on c.id = q.client_id and c.partner_id = $1`, []any{p.id, engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}},
 		func(r engine.Row, q *quotaRow) error { return r.Scan(&q.client, &q.noun, &q.limit) })
 	if err != nil {
-		return nil, engine.PublicError(fmt.Errorf("read quotas: %w", err))
+		return nil, fmt.Errorf("read quotas: %w", err)
 	}
 	for _, r := range rows {
 		if all[r.client] == nil {

@@ -65,3 +65,14 @@ func ScanSettings(r engine.Row, client *puntuale.ClientID, c *puntuale.ClientSet
 	}
 	return nil
 }
+
+// ReadSettings reads a client's settings.
+func ReadSettings(ctx context.Context, a engine.Querier, client puntuale.ClientID) (puntuale.ClientSettings, error) {
+	c := puntuale.DefaultSettings()
+	if err := a.Query(ctx, `select `+SettingColumns+` from client_setting where client_id = $1`, []any{client}, func(r engine.Row) error {
+		return ScanSettings(r, &client, &c)
+	}); err != nil {
+		return c, fmt.Errorf("read a client's settings: %w", err)
+	}
+	return c, nil
+}

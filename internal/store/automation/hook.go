@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"puntuale"
-	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
@@ -23,25 +22,6 @@ func readHook(ctx context.Context, from engine.Querier, condition string, args .
 
 func (s RuleStore) Hook(ctx context.Context, id puntuale.AutomationID) (puntuale.Hook, error) {
 	return readHook(ctx, s.db.CallReads, `a.client_id = $1 and a.id = $2 and a.secret <> ''`, s.client, id)
-}
-
-// PayloadsOf returns the hooks whose last payload is about the person, at most MaxAutomations.
-//
-// PayloadsOf needs no index on the payload's phone: it looks at all automations of the client, at most
-// [puntuale.MaxAutomations].
-func (s RuleStore) PayloadsOf(ctx context.Context, phone string) ([]puntuale.Hook, error) {
-	names, err := alias.Names(ctx, s.db.CallReads, s.client, phone)
-	if err != nil {
-		return nil, engine.PublicError(err)
-	}
-	all, err := engine.QueryAll(ctx, s.db.Lists(int64(s.client)), `select a.client_id, a.id, a.active, a.payload, a.payload_form, a.payload_at from automation a
- where a.client_id = $1 and a.payload is not null and a.payload_phone in (`+namesOf+`) order by a.id`, []any{s.client, engine.Columns{names}}, func(r engine.Row, h *puntuale.Hook) error {
-		return r.Scan(&h.Client, &h.Automation, engine.ScanBool(&h.Active), &h.Payload, engine.ScanBool(&h.Form), engine.ScanTime(&h.PayloadAt))
-	})
-	if err != nil {
-		return nil, engine.PublicError(fmt.Errorf("look for payloads of a person: %w", err))
-	}
-	return all, nil
 }
 
 // SetHookSecret changes a hook's secret. The old address stops working immediately.

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"puntuale"
-	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 )
 
@@ -305,22 +304,6 @@ func (s RuleStore) DeleteAutomation(ctx context.Context, id puntuale.AutomationI
 
 // Firings lists the log of a rule, newest first. Codes: invalid (the cursor).
 func (s RuleStore) Firings(ctx context.Context, id puntuale.AutomationID, p puntuale.Page) ([]puntuale.Firing, string, error) {
-	return s.firings(ctx, `f.rule_id = $4 and f.id < $2 order by f.id desc limit $3`, id, p)
-}
-
-// FiringsOf returns the lines about the person in the logs of all rules, newest first. Codes: invalid (the cursor).
-//
-// FiringsOf sorts by the expression "f.id + 0". So the databases cannot use the order of the ids, and use the index of phones.
-func (s RuleStore) FiringsOf(ctx context.Context, phone string, p puntuale.Page) ([]puntuale.Firing, string, error) {
-	names, err := alias.Names(ctx, s.db.CallReads, s.client, phone)
-	if err != nil {
-		return nil, "", engine.PublicError(err)
-	}
-	return s.firings(ctx, `f.phone in (`+namesOf+`) and f.id < $2 order by f.id + 0 desc limit $3`, engine.Columns{names}, p)
-}
-
-// firings reads a page of the log. In where, $2 is the cursor, $3 the limit, and $4 the key, or the key is a batch.
-func (s RuleStore) firings(ctx context.Context, where string, key any, p puntuale.Page) ([]puntuale.Firing, string, error) {
 	last, limit, err := engine.ReadCursor(p, "firing")
 	if err != nil {
 		return nil, "", err
@@ -329,7 +312,7 @@ func (s RuleStore) firings(ctx context.Context, where string, key any, p puntual
 		last = puntuale.MaxID + 1
 	}
 	all, err := engine.QueryAll(ctx, s.db.Lists(int64(s.client)), `select f.id, f.rule_id, f.at, f.phone, f.occurrence, f.acted, f.reason, f.detail, f.depth, f.messages
- from automation_firing f where f.client_id = $1 and `+where, []any{s.client, last, limit + 1, key},
+ from automation_firing f where f.client_id = $1 and f.rule_id = $4 and f.id < $2 order by f.id desc limit $3`, []any{s.client, last, limit + 1, id},
 		func(r engine.Row, f *puntuale.Firing) error {
 			var messages string
 			err := r.Scan(&f.ID, &f.Automation, engine.ScanTime(&f.At), &f.Phone, &f.Occurrence, engine.ScanBool(&f.Acted), &f.Reason, &f.Detail, &f.Depth, &messages)

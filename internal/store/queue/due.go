@@ -51,8 +51,8 @@ func (d *dueRow) Scan(rows engine.Row, m *puntuale.DueMessage) error {
 // ranges of the index.
 const BothQueues = `m.priority in (0, 1)`
 
-// heldCampaign is true for a message m whose campaign may not send now.
-const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
+// HeldCampaign is true for a message m whose campaign may not send now.
+const HeldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
 
 // These statements read the open messages of queues in the order of the index, and stop at the limit. PostgreSQL reads
 // all queues with one statement, in one round trip. SQLite has no lateral join, so each queue is read with its own
@@ -61,14 +61,14 @@ const (
 	DueOfSessions = `
 select ` + DueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
  select * from message m where m.session_id = u.s and m.priority = u.k and m.state = 0 and m.next_at <= $1 and (m.next_at, m.id) > (u.n, u.i)
- and (u.k = 0 or not ` + heldCampaign + `)
+ and (u.k = 0 or not ` + HeldCampaign + `)
  order by m.next_at, m.id limit $2) m`
 	DueOfSession = `
 select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority = 0 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) order by m.next_at, m.id limit $2`
 	CampaignsOfSession = `
 select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority = 1 and m.state = 0 and m.next_at between $4 and $1
- and (m.next_at > $4 or m.id > $5) and not ` + heldCampaign + ` order by m.next_at, m.id limit $2`
+ and (m.next_at > $4 or m.id > $5) and not ` + HeldCampaign + ` order by m.next_at, m.id limit $2`
 
 	// A message in retry has a next_at after its attempt. If the attempt was after $1, next_at is also after $1. So the
 	// condition next_at > $1, which uses the index, loses no such message.
@@ -85,7 +85,7 @@ where m.intent = 0 and m.intent_at > $1 or m.place = $3`
 
 	ExpiringOfSession = `
 select ` + DueColumns + ` from message m where m.session_id = $1 and ` + BothQueues + ` and m.state = 0 and m.next_at <= $2
- and m.valid_until <= $2 and m.intent = 0 and (m.priority = 0 or not ` + heldCampaign + `) order by m.valid_until, m.id limit $3`
+ and m.valid_until <= $2 and m.intent = 0 and (m.priority = 0 or not ` + HeldCampaign + `) order by m.valid_until, m.id limit $3`
 )
 
 // Queue is the store's part for the dispatcher. It implements puntuale.Queue, and keeps the simulated

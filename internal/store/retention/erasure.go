@@ -61,11 +61,10 @@ var errNamesLearnt = errors.New("further names of the person are known")
 
 const maxRounds = 5 // how often an erasure begins again because of further names
 
-// round erases the names that are known so far. A rule for dates may start runs as long as the contact exists. So the
-// runs are erased once more after the contact is deleted.
+// round erases the names that are known so far.
 func (x *erasureTransaction) round(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{x.recipients, x.automations, x.bookings, x.cancel, x.runs, x.answers, x.archived, x.contact, x.cancel, x.runs, x.replies, x.mark, x.finish} {
-		if err := step(ctx); err != nil {
+	for _, step := range personal {
+		if err := step.erase(x, ctx); err != nil {
 			return err
 		}
 	}

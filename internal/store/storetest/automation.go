@@ -170,15 +170,6 @@ var ofRules = map[string]foreign{
 		f, err := tenant.AutomationFacts(context.Background(), wrote, puntuale.WantedFacts{Sequences: []puntuale.SequenceID{other.Sequence}, Takeover: true, Cooldown: true, Limit: true, First: true}, Begin)
 		return f.Contact, errors.Join(err, notZero(f.First))
 	},
-	"FiringsOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		other.w.Exec("insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted) values ($1, $2, '+39333', 4, 'x', 1)", other.ID, other.theirRule().ID)
-		all, _, err := tenant.FiringsOf(context.Background(), "+39333", puntuale.Page{})
-		return all, err
-	},
-	"PayloadsOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		other.w.Exec("update automation set payload = $3, payload_phone = '+39333' where client_id = $1 and id = $2", other.ID, other.theirRule().ID, []byte("{}"))
-		return tenant.PayloadsOf(context.Background(), "+39333")
-	},
 	"Hook": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return tenant.Hook(context.Background(), other.theirRule().ID)
 	},

@@ -357,11 +357,25 @@ func testHolds(t *testing.T, w *World) {
 	a, b := p.link(false), p.link(false)
 	id := p.start(number(1), Begin)
 	held := p.take(a, Begin)
+	first := held[0]
 	p.wantReport("returned", p.report(a, Begin, held[0], puntuale.Retry), puntuale.ReportRecorded)
 	p.wantReport("an old attempt", p.report(a, Begin, held[0], puntuale.Sent), puntuale.ReportLate)
 	held = p.take(b, Begin)
 	p.wantTaken("due at once", held, id)
 	p.wantReport("another device's", p.report(a, Begin, held[0], puntuale.Sent), puntuale.ReportLate)
+	// The first device sent nevertheless, and says so late. The message's history then shows it once.
+	for range 2 {
+		late := []puntuale.DeviceReport{{HeldRef: refOf(first), Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("by phone A")}}}
+		if got, err := p.Report(ctx, p.session, a.ID, late, Begin); err != nil || got[0] != puntuale.ReportLate {
+			t.Errorf("sent late: %v, %v", got, err)
+		}
+	}
+	events, err := p.MessageEvents(ctx, id)
+	if n := len(slices.DeleteFunc(events, func(e puntuale.MessageEvent) bool {
+		return e.Kind != "late sent" || e.Detail.Stored() != puntuale.Quoted("by phone A").Stored()
+	})); err != nil || n != 1 {
+		t.Errorf("%d late reports in the history, %v", n, err)
+	}
 	renew := func(at time.Time) int {
 		t.Helper()
 		still, err := p.Renew(ctx, p.session, b.ID, []puntuale.HeldRef{refOf(held[0])}, at.Add(lease), at)

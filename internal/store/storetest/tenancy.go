@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"reflect"
@@ -257,6 +258,17 @@ var foreignCalls = map[string]foreign{
 	"UpdateContact": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := tenant.UpdateContact(context.Background(), other.contacted(), puntuale.ContactPatch{Name: new("x")}, Day, Begin)
 		return nil, err
+	},
+	"PersonalData": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (found any, err error) {
+		other.contacted()
+		other.w.Exec("insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted) values ($1, $2, $3, 4, 'x', 1)", other.ID, other.theirRule().ID, phone)
+		other.w.Exec("update automation set payload = $3, payload_phone = $4 where client_id = $1 and id = $2", other.ID, other.theirRule().ID, []byte("{}"), phone)
+		all := []json.RawMessage{}
+		err = tenant.PersonalData(context.Background(), other.person(phone), func(_ string, rows []json.RawMessage) error {
+			all = append(all, rows...)
+			return nil
+		})
+		return all, err
 	},
 	"DeleteContact": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, tenant.DeleteContact(context.Background(), other.contacted(), Day)

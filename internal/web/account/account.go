@@ -191,8 +191,8 @@ func changeAccount(v *page.Request) error {
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
 
-// unversioned returns the fields that are not part of a client's version. Credits change with every message, even while
-// somebody looks at the form. Quotas are stored separately.
+// unversioned returns the fields of which the form also has the values that it showed first. Credits are not part of a
+// client's version: they change with every message, even while somebody looks at the form.
 func unversioned() []page.Label {
 	all := []page.Label{{Name: "credits", Key: "clients.credits"}}
 	for _, q := range puntuale.AllQuotas {

@@ -77,7 +77,7 @@ func changeSettings(v *page.Request) error {
 		return err
 	}
 	patch, faults := readSettings(f)
-	if _, err := c.UpdateSettings(v.Ctx(), patch, faults...); err != nil {
+	if _, err := c.UpdateSettings(v.Ctx(), patch, nil, faults...); err != nil {
 		p.Form = f
 		return v.ShowRefused(err, f, SettingForm(p), Settings(p), settingFields...)
 	}

@@ -136,6 +136,8 @@ func eventChapter(ctx context.Context, e puntuale.MessageEvent) Chapter {
 		c.Icon, c.Tone, c.What = "circle-check", "ok", view.T(ctx, "story.merge")
 	case "late refused":
 		c.Icon, c.Tone, c.What = "circle-x", "bad", view.T(ctx, "story.late_refused")
+	case "late sent":
+		c.Icon, c.Tone, c.What = "alert-circle", "wait", view.T(ctx, "story.late_sent")
 	default:
 		c.What = view.T(ctx, "story.note")
 	}

@@ -63,6 +63,9 @@ func startByHand(v *page.Request) error {
 		return err
 	}
 	page.Try = &Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.Now()}
+	for _, w := range planned.Notes.Warnings {
+		page.Try.Warnings = append(page.Try.Warnings, StepWarning{w.Step, v.Frame.Language.Fault(w.Reason)})
+	}
 	page.Blacklisted, page.Running = status.Blacklisted, status.Running
 	now := tokenOf(call, planned, status, v.Now())
 	page.Seen = now.String()

@@ -61,5 +61,5 @@ create table booking_change (
 ) strict;
 
 -- What subscribes to every event also gets the new ones.
-update webhook set types = types | 68182605824 where types & 67108862 = 67108862;
-update event_stream set wanted = wanted | 68182605824 where wanted & 67108862 = 67108862;
+update webhook set types = types | 17045651456 where types & 67108862 = 67108862;
+update event_stream set wanted = wanted | 17045651456 where wanted & 67108862 = 67108862;

@@ -1,0 +1,101 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale/internal/store/retention"
+)
+
+// TestEverythingIsWhatErasureRemoves: wherever the database has a person's number, name or another text about the
+// person, the document about the person has the row. After an erasure, no table has such a text.
+func TestEverythingIsWhatErasureRemoves(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("all@x", "full")
+		const phone, other = "+393331234567", "IT.anonima77"
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"keep_replies":"all","remember":true}`)
+		runner := s.runner()
+		rule := func(trigger, actions string) (m madeAutomation) {
+			t.Helper()
+			s.must(&m, "POST", "/api/automations", a.Key, `{"name":"Regola","trigger":`+trigger+`,"actions":[`+actions+`]}`)
+			return m
+		}
+		const send = `{"kind":"send","text":"Ciao {{nome|}}"}`
+		step := s.newSequence(a.Key, stepNow)
+		greeting := s.newSequence(a.Key, `{"text":"Auguri {{nome}}","timing":{"anchor":"nascita","offset":{"amount":0,"unit":"days","direction":"after"},"at":"20:00"}}`)
+		form := rule(`{"kind":"hook","map":{"phone":"tel","nome":"nome"}}`, send)
+		rule(`{"kind":"date","field":"nascita","repeat":"yearly"}`, `{"kind":"start","sequence":"`+greeting+`"}`)
+		rule(`{"kind":"no_reply","sequence":"`+step+`","hours":24}`, send)
+
+		s.must(nil, "POST", "/api/contacts", a.Key, `{"phone":"3331234567","name":"Beatrice","tags":["rossa"],"language":"de","source":"fiera","fields":{"nascita":"1990-11-21","targa":"ZZ999ZZ"}}`)
+		list := s.sendingCampaign(a, `[{"phone":"3331234567","nome":"Beatrice","colore":"amaranto"}]`)
+		var run started
+		s.must(&run, "POST", "/api/start/"+step, a.Key, `{"phone":"3331234567","nome":"Beatrice","testo":"segreto","reference":"pratica-77"}`)
+		s.end(a, run.ID[0], phone, sent)
+		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"3331234567","text":"eccomi"}`)
+		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-9")
+		s.act(runner)
+		s.must(nil, "POST", "/api/contacts/consent", a.Key, `{"phone":"3331234567","purpose":"marketing","change":"grant","source":"form","words":"accetto tutto"}`)
+		s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567","reason":"litigio"}`, "Idempotency-Key", "k")
+		s.sql("insert into alias (client_id, session_id, alias, phone) select client_id, id, '" + other + "', '" + phone + "' from session where client_id = " + a.ID)
+		s.sql("insert into chatwoot_conversation (client_id, phone, webhook_id, contact_id, conversation_id) values (" + a.ID + ", '" + phone + "', 1, 4711, 4712)")
+		s.clock.Advance(time.Minute)
+		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-10") // this trigger waits
+
+		texts := []string{phone[3:], "Beatrice", "rossa", "fiera", "ZZ999ZZ", "amaranto", "segreto", "pratica-77", "eccomi", "ordine-9", "diario", "accetto tutto", "litigio", other}
+		var document map[string]json.RawMessage
+		told := s.must(nil, "POST", "/api/contacts/everything", a.Key, `{"phone":"3331234567"}`).body
+		if err := json.Unmarshal([]byte(told), &document); err != nil {
+			t.Fatalf("%v: %s", err, told)
+		}
+		personal, filled := retention.PersonalTables(), map[string]bool{}
+		for _, place := range s.found(texts...) {
+			table, row, _ := strings.Cut(place, " : ")
+			filled[table] = true
+			switch member, known := personal[table]; {
+			case !known:
+				t.Errorf("table %s has data about the person, but neither the erasure nor the document knows it: %s", table, row)
+			case len(document[member]) < 4:
+				t.Errorf("member %q of the document has nothing of table %s: %s", member, table, row)
+			}
+		}
+		for _, text := range append(texts, "1990-11-21", `"campaign":`+list, "4711") {
+			if !strings.Contains(told, text) {
+				t.Errorf("the document lacks %q: %s", text, told)
+			}
+		}
+		for table := range personal {
+			// These tables name the person only by ids, or have tests of their own (storetest/erase.go).
+			if !filled[table] && !strings.Contains(" message sandbox_message automation_date event consent_state campaign delivery conversation contact automation_firing ", " "+table+" ") {
+				t.Errorf("the test stores nothing in %s", table)
+			}
+		}
+		b := s.newAccount("other@x", "full")
+		if none := s.must(nil, "POST", "/api/contacts/everything", b.Key, `{"phone":"3331234567"}`).body; strings.Contains(none, "Beatrice") || strings.Contains(none, "diario") {
+			t.Errorf("of another client: %s", none)
+		}
+
+		s.must(nil, "POST", eraseCall, a.Key, `{"phone":"3331234567"}`)
+		if places := s.found(texts...); len(places) > 0 {
+			t.Errorf("after the erasure:\n%s", strings.Join(places, "\n"))
+		}
+		after := s.must(nil, "POST", "/api/contacts/everything", a.Key, `{"phone":"3331234567"}`).body
+		for _, member := range []string{"contacts", "recipients", "replies", "messages", "names", "hooks", "automations"} {
+			if !strings.Contains(after, strconv.Quote(member)+":[]") {
+				t.Errorf("after the erasure, %s is not empty: %s", member, after)
+			}
+		}
+	})
+}
+
+// sendingCampaign starts a campaign with recipients, and returns its id.
+func (s *service) sendingCampaign(a clientAccount, recipients string) string {
+	s.t.Helper()
+	var made struct{ ID string }
+	s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"Saldi","content":{"text":"Ciao {{nome}} {{colore}}"},"purpose":"service","recipients":`+recipients+`,"start":true}`)
+	return made.ID
+}
