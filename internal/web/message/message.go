@@ -73,6 +73,9 @@ func messageList(v *page.Request) (MessageList, error) {
 	if err != nil {
 		return l, err
 	}
+	if err := v.NameRecipients(l.Rows); err != nil {
+		return l, err
+	}
 	l.Short = l.Search.Text != "" && l.Next != "" && len(l.Rows) > 0 && strconv.Itoa(len(l.Rows)) != messageRows
 	if l.Unwanted, err = v.Client.Unwanted(v.Ctx(), l.Rows); err != nil {
 		return l, err
@@ -134,6 +137,9 @@ func messagePage(v *page.Request) (MessagePage, error) {
 	}
 	unwanted, err := v.Client.Unwanted(v.Ctx(), []puntuale.MessageDetail{story.MessageDetail})
 	if err != nil {
+		return MessagePage{}, err
+	}
+	if err := v.NamePeople(story.Phone); err != nil {
 		return MessagePage{}, err
 	}
 	planned := story.Planned().In(v.Frame.Zone)
@@ -281,6 +287,9 @@ func exportMessages(v *page.Request) error {
 	return v.SendCSV(v.T("message.file")+"-"+v.Today(), strings.Split(v.T("message.columns"), "|"), func(cursor string) (rows [][]string, next string, err error) {
 		search.Cursor = cursor
 		all, next, err := v.Client.Messages(v.Ctx(), queryOf(search, exportRows))
+		if err == nil {
+			err = v.NameRecipients(all)
+		}
 		for i := range all {
 			rows = append(rows, exportedMessage(v, &all[i]))
 		}
@@ -297,7 +306,7 @@ func exportedMessage(v *page.Request, m *puntuale.MessageDetail) []string {
 		return t.In(v.Frame.Zone).Format("2006-01-02 15:04:05")
 	}
 	c, ctx := m.Content, view.With(v.Ctx(), v.Frame)
-	name := view.CalledName(*m)
+	name := view.CalledName(ctx, *m)
 	if name == "" {
 		name = m.RunName
 	}

@@ -1694,7 +1694,7 @@ func Message(p MessagePage) templ.Component {
 
 // numberBelow returns the phone number if the heading is a name, and otherwise "".
 func (p MessagePage) numberBelow(ctx context.Context) string {
-	if view.CalledName(p.MessageDetail) == "" {
+	if view.CalledName(ctx, p.MessageDetail) == "" {
 		return ""
 	}
 	return view.ShownPhone(ctx, p.Phone)
