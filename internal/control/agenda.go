@@ -17,7 +17,7 @@ const (
 	todayRows   = 12
 	todayFailed = 200
 
-	failedOf     = 5_000   // of so many latest outcomes, failures are read first
+	failedOf     = 5_000  // of so many latest outcomes, failures are read first
 	failedOfMost = 50_000 // and at most of so many
 )
 

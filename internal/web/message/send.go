@@ -66,7 +66,11 @@ func sendMessage(v *page.Request) error {
 		return v.ShowRefused(err, f, SendForm(p), SendOne(p), sendFields...)
 	}
 	v.SetAuditTarget(started.IDs[0].String())
-	v.Say("send.done", "")
+	if f.Value("when") == "now" {
+		v.Say("send.done_now", "")
+	} else {
+		v.Say("send.done", "")
+	}
 	return v.Redirect(messageAddress(v, started.IDs[0]))
 }
 

@@ -88,18 +88,13 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	if p.Consent, err = consentPage(v, phone); err != nil {
 		return p, err
 	}
-	rows, next, err := v.Client.Messages(v.Ctx(), control.MessageQuery{Phone: phone, Page: request.Page{Limit: personRows, Cursor: p.Cursor}})
-	if err != nil {
+	if err := readRuns(v, &p); err != nil {
 		return p, err
 	}
-	p.Runs, p.Next = runsOf(rows), next
 	if err := v.NamePeople(phone); err != nil {
 		return p, err
 	}
 	p.Name = view.NameOf(view.With(v.Ctx(), v.Frame), phone)
-	if p.Unwanted, err = v.Client.Unwanted(v.Ctx(), rows); err != nil {
-		return p, err
-	}
 	known, err := v.Client.ContactsOf(v.Ctx(), phone)
 	if err != nil {
 		return p, err
@@ -107,11 +102,9 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	if c, ok := known[phone]; ok {
 		p.Contact = &c
 	}
-	listed, err := v.Client.Blacklisted(v.Ctx(), phone)
-	if err != nil || !listed {
-		return p, err
+	if !p.Listed {
+		return p, nil
 	}
-	p.Listed = true
 	found, _, err := v.Client.FindBlacklisted(v.Ctx(), phone, request.Page{Limit: "10"})
 	for i := range found {
 		if found[i].Phone == phone || found[i].Erased {
@@ -120,6 +113,20 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 		}
 	}
 	return p, err
+}
+
+// readRuns reads the runs of the page, and whether the person is on the blacklist.
+func readRuns(v *page.Request, p *PersonPage) error {
+	rows, next, err := v.Client.Messages(v.Ctx(), control.MessageQuery{Phone: p.Phone, Page: request.Page{Limit: personRows, Cursor: p.Cursor}})
+	if err != nil {
+		return err
+	}
+	p.Runs, p.Next = runsOf(rows), next
+	if p.Unwanted, err = v.Client.Unwanted(v.Ctx(), rows); err != nil {
+		return err
+	}
+	p.Listed, err = v.Client.Blacklisted(v.Ctx(), p.Phone)
+	return err
 }
 
 // runsOf groups messages by run, with the newest run first.

@@ -25,9 +25,9 @@ type Frame struct {
 	Back     []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
 	Toasts   []Toast
 	Names    map[string]string // names of people on the page, by phone; see page.Request.NamePeople
-	Unread   int    // how many people have unread replies, at most [MaxUnread]
-	Notices  int    // how many notices the reader has not read, at most [MaxUnread]
-	Request  string // the request's id, which a reader can report when asking for help
+	Unread   int               // how many people have unread replies, at most [MaxUnread]
+	Notices  int               // how many notices the reader has not read, at most [MaxUnread]
+	Request  string            // the request's id, which a reader can report when asking for help
 }
 
 // MaxUnread is the number at which counting people with unread replies stops.
