@@ -350,8 +350,9 @@ type CheckPage struct {
 	Campaign      puntuale.Campaign
 	Check         puntuale.CampaignCheck
 	What, Session string
-	Left          *int64     // the client's remaining credits; nil: unlimited
-	Form          *view.Form // the form of the button that starts the campaign
+	Left          *int64               // the client's remaining credits; nil: unlimited
+	Form          *view.Form           // the form of the button that starts the campaign
+	Excluded      []puntuale.Recipient // the first refused rows
 }
 
 func (p CheckPage) short() bool { return p.Left != nil && *p.Left < int64(p.Check.Messages) }

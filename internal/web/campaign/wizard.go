@@ -428,12 +428,18 @@ func checkedPage(v *page.Request, step string, show func(CheckPage) templ.Compon
 	return v.Show(show(p))
 }
 
+// excludedRowsShown is how many of the refused rows the page of the check shows.
+const excludedRowsShown = 20
+
 func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, err error) {
 	p = CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.Client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
 	p.Check.Samples = slices.Clone(p.Check.Samples)
 	for i := range p.Check.Samples {
 		s := &p.Check.Samples[i]
 		s.Phone = v.ReadAs(s.Written, s.Phone)
+	}
+	if p.Excluded, err = v.Client.ListRecipients(v.Ctx(), found.ID.String(), control.RecipientQuery{State: puntuale.RecipientRefused.String(), Limit: excludedRowsShown}); err != nil {
+		return p, err
 	}
 	p.What, p.Session, err = campaignNames(v, found.Campaign)
 	return p, err
