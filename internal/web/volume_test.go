@@ -82,7 +82,7 @@ func TestOneNamePerPerson(t *testing.T) {
 	if r := v.get(w.pages + "/messages/export"); strings.Count(r.body, "Giulia Verdi") != 2 {
 		t.Errorf("the export: %s", r.body)
 	}
-	if r := v.post(w.pages+"/contacts/new", map[string][]string{"phone": {phone}, "name": {"Giulia Verdi Rossi"}}); r.status != http.StatusSeeOther {
+	if r := v.post(w.pages+"/contacts", map[string][]string{"phone": {phone}, "name": {"Giulia Verdi Rossi"}}); r.status != http.StatusSeeOther {
 		t.Fatalf("a contact: %d %s", r.status, mainOf(r.body))
 	}
 	for _, page := range pages {

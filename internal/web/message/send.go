@@ -53,6 +53,10 @@ func sendMessage(v *page.Request) error {
 	if err != nil {
 		return err
 	}
+	if f.Value("do") == "look" && v.Partial() {
+		v.Quiet = true
+		return v.Show(SendPreview(f.Value("text")))
+	}
 	call, err := singleCall(f)
 	if err != nil {
 		return err

@@ -187,28 +187,5 @@
       note.scrollIntoView({ block: "center" });
     }
   };
-  // A person who goes back finds the form filled by the browser. Sent as it is, it must not be executed a second time, so
-  // it gets its former key. With the first edit it becomes a form of its own.
-  const returned = () => {
-    const back = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
-    const keys = {};
-    for (const form of document.forms) {
-      if (!posts(form)) continue;
-      if (back) {
-        for (const field of form.elements) {
-          if (field.matches("input:not([type=hidden]), textarea") && field.value !== field.defaultValue) field.dispatchEvent(new Event("input", { bubbles: true }));
-        }
-      }
-      const key = form.elements.namedItem("key"), former = history.state?.keys?.[action(form)];
-      if (!(key instanceof HTMLInputElement)) continue;
-      keys[action(form)] = former ?? key.value;
-      if (!back || !former || former === key.value) continue;
-      const fresh = key.value;
-      key.value = former;
-      form.addEventListener("input", () => { key.value = fresh; }, { once: true });
-    }
-    if (Object.keys(keys).length > 0) history.replaceState({ ...history.state, keys }, "");
-  };
-  addEventListener("load", () => setTimeout(returned));
   addEventListener("load", () => setTimeout(refill)); // htmx begins in the same way, and earlier
 })();
