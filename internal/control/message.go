@@ -79,7 +79,7 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 				return nil, "", err
 			}
 			rows, next = append(rows, found...), after
-			if p.Limit, p.Cursor = limit-len(rows), next; !q.Brief || next == "" || p.Limit <= 0 {
+			if p.Limit, p.Cursor = limit-len(rows), next; !q.Brief || filter.Text != "" || next == "" || p.Limit <= 0 {
 				break
 			}
 		}

@@ -441,6 +441,9 @@ func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, 
 	if p.Excluded, err = v.Client.ListRecipients(v.Ctx(), found.ID.String(), control.RecipientQuery{State: puntuale.RecipientRefused.String(), Limit: excludedRowsShown}); err != nil {
 		return p, err
 	}
+	if p.Trial, p.TrialSessions, err = trialForm(v, found.Campaign); err != nil {
+		return p, err
+	}
 	p.What, p.Session, err = campaignNames(v, found.Campaign)
 	return p, err
 }
