@@ -12,6 +12,7 @@
     const words = known ? box.dataset.known : form.elements.namedItem("key") ? box.dataset.once : box.dataset.unknown;
     const again = () => form.isConnected && form.requestSubmit(submitter?.isConnected ? submitter : undefined);
     found(form);
+    delete form.dataset.sent;
     if (!form.checkVisibility() || !form.closest("dialog") && !form.matches(".form")) { // a form of one button has no room
       globalThis.puntuale.say(words, "bad", box.querySelector("button"), again);
       return;
