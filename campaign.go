@@ -194,7 +194,14 @@ type CampaignSample struct {
 	Phone   string    `json:"phone"`
 	At      time.Time `json:"at"`
 	Text    string    `json:"text"`
+	Kind    string    `json:"kind,omitempty"` // shortest or longest: of all texts; "": one of the first
 }
+
+// Kinds of [CampaignSample].
+const (
+	SampleShortest = "shortest"
+	SampleLongest  = "longest"
+)
 
 // CampaignWarning is a possible problem with a step. It does not prevent the start.
 type CampaignWarning struct {

@@ -4,7 +4,7 @@ package puntuale
 type KeepReplies string
 
 const (
-	KeepKnownReplies KeepReplies = "known" // replies of contacts, replies of people who got a message within [RunAnswerTime], replies with an effect, and words for which an active rule waits
+	KeepKnownReplies KeepReplies = "known" // replies of contacts, replies of people who got a message within [RunAnswerTime] or have a planned one, replies with an effect, and words for which an active rule waits
 	KeepAllReplies   KeepReplies = "all"
 	KeepNoReplies    KeepReplies = "none"
 )

@@ -36,7 +36,7 @@ const (
 	EventAccountExpired
 	EventTemplateChanged
 	EventWebhookDisabled
-	EventWebhookTest // goes only to the webhook that is tested
+	EventWebhookTest        // goes only to the webhook that is tested
 	EventMessageRescheduled // a booking's change replaced the message
 	EventBookingCreated     // also when it is open again after a cancellation
 	EventBookingMoved

@@ -113,6 +113,7 @@ type NoticeDetail struct {
 	State   string    `json:"state,omitempty"`   // the campaign's state
 	Event   EventType `json:"event,omitempty"`   // the last event of the session, or of the account that expires
 	Days    int       `json:"days,omitempty"`    // days until the account's last day
+	Clients int       `json:"clients,omitempty"` // only with NoticeClientExpiring: how many clients the notice is about; 0: one, which is the subject
 	Address string    `json:"address,omitempty"` // only with NoticeSignIn: IP address of the browser; "": unknown
 }
 
@@ -202,6 +203,11 @@ const (
 	noticeClientSoon      ReasonCode = "notice.client_expiring_soon" // {2}: today or tomorrow
 	noticeClientExpired   ReasonCode = "notice.client_expired"
 	noticeClientWhy       ReasonCode = "notice.client_expiring_why"
+
+	noticeClientsExpiring ReasonCode = "notice.clients_expiring"      // {1}: number of clients, {2}: number of days
+	noticeClientsSoon     ReasonCode = "notice.clients_expiring_soon" // {2}: today or tomorrow
+	noticeClientsExpired  ReasonCode = "notice.clients_expired"
+	noticeClientsWhy      ReasonCode = "notice.clients_expiring_why"
 )
 
 // pausedWhy has the sentence for each code with which the server pauses a campaign.
@@ -250,7 +256,14 @@ func (n Notice) Title() Reason {
 	case NoticeSignIn:
 		return Because(noticeSignIn)
 	case NoticeClientExpiring:
+		many := strconv.Itoa(n.Detail.Clients)
 		switch {
+		case n.Detail.Clients > 0 && n.Detail.Event == EventAccountExpired:
+			return Because(noticeClientsExpired, many)
+		case n.Detail.Clients > 0 && n.Detail.Days <= 1:
+			return Because(noticeClientsSoon, many, when[max(n.Detail.Days, 0)].Stored())
+		case n.Detail.Clients > 0:
+			return Because(noticeClientsExpiring, many, days)
 		case n.Detail.Event == EventAccountExpired:
 			return Because(noticeClientExpired, name)
 		case n.Detail.Days <= 1:
@@ -299,6 +312,9 @@ func (n Notice) Text() Reason {
 		}
 		return Because(noticeSignInWhy)
 	case NoticeClientExpiring:
+		if n.Detail.Clients > 0 {
+			return Because(noticeClientsWhy)
+		}
 		return Because(noticeClientWhy)
 	}
 	return Reason{}

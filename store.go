@@ -44,7 +44,7 @@ type Tenant interface {
 	CancelMessages(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]CancelledMessage, error)
 
 	// The agenda: messages that left, and messages that are to leave.
-	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
+	Ended(ctx context.Context, from, to time.Time, failedOf, limit int) ([]MessageDetail, error)
 	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 	CountMessages(ctx context.Context, f MessageFilter, maximum int) (n int, all bool, err error)
@@ -177,6 +177,7 @@ type Tenant interface {
 	Contact(ctx context.Context, id ContactID) (Contact, error)
 	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error)
 	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)
+	NamesOf(ctx context.Context, phones []string) (map[string]string, error)
 	CountContacts(ctx context.Context, f ContactFilter, limit int) (int, error)
 	ContactTags(ctx context.Context) (map[string]int, error)
 

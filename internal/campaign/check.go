@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -40,6 +41,8 @@ type Check struct {
 	first    int                          // recipients outside their 24-hour window; the network counts them as first contacts
 	cold     int                          // recipients that are cold contacts of the session
 	seen     *SeenPhones
+	shortest *puntuale.CampaignSample
+	longest  *puntuale.CampaignSample
 	alive    time.Time
 	reported time.Time
 }
@@ -59,6 +62,7 @@ var reasons = []string{
 // Run runs the check and stores its result. Codes: conflict if another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
 	c.found, c.first, c.cold, c.kinds = puntuale.CampaignCheck{}, 0, 0, map[puntuale.MessageKind]int{}
+	c.shortest, c.longest = nil, nil
 	c.refused, c.seen, c.alive, c.reported = map[string]int{}, NewSeenPhones(), c.Begun, c.Now()
 	p := c.Plan
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
@@ -171,12 +175,39 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 		for i := range built.Messages {
 			c.count(&built.Messages[i])
 		}
-		if len(c.found.Samples) < samples {
-			first := firstOf(built)
-			c.found.Samples = append(c.found.Samples, puntuale.CampaignSample{
-				Line: r.Line, Written: shortened(c.Plan.cell(before, "phone")), Phone: r.Phone, At: first.Due, Text: first.Content.Text,
-			})
+		first := firstOf(built)
+		c.show(puntuale.CampaignSample{Line: r.Line, Written: shortened(c.Plan.cell(before, "phone")), Phone: r.Phone, At: first.Due, Text: first.Content.Text})
+	}
+}
+
+// show keeps the first messages, and the shortest and the longest: a value that is missing, or written in another form, is
+// most often seen there.
+func (c *Check) show(s puntuale.CampaignSample) {
+	length := utf8.RuneCountInString(s.Text)
+	if len(c.found.Samples) < samples {
+		c.found.Samples = append(c.found.Samples, s)
+	}
+	if c.shortest == nil || length < utf8.RuneCountInString(c.shortest.Text) {
+		c.shortest = &s
+	}
+	if c.longest == nil || length > utf8.RuneCountInString(c.longest.Text) {
+		c.longest = &s
+	}
+}
+
+// extremes adds the shortest and the longest message, unless they are among the first.
+func (c *Check) extremes() {
+	first := c.found.Samples
+	for _, x := range []struct {
+		kind   string
+		sample *puntuale.CampaignSample
+	}{{puntuale.SampleShortest, c.shortest}, {puntuale.SampleLongest, c.longest}} {
+		if x.sample == nil || slices.ContainsFunc(first, func(s puntuale.CampaignSample) bool { return s.Line == x.sample.Line }) {
+			continue
 		}
+		shown := *x.sample
+		shown.Kind = x.kind
+		c.found.Samples = append(c.found.Samples, shown)
 	}
 }
 
@@ -200,6 +231,7 @@ func (c *Check) end(ctx context.Context) error {
 			f.Refused = append(f.Refused, puntuale.RefusedGroup{Reason: reason, Count: n})
 		}
 	}
+	c.extremes()
 	c.limit()
 	if c.Prices != nil {
 		f.Cost = c.Prices.Cost(c.kinds)

@@ -16,6 +16,9 @@ import (
 const (
 	todayRows   = 12
 	todayFailed = 200
+
+	failedOf     = 5_000  // of so many latest outcomes, failures are read first
+	failedOfMost = 50_000 // and at most of so many
 )
 
 // Today is what the dashboard's first page shows about the client's current day.
@@ -29,6 +32,8 @@ type Today struct {
 	Upcoming  []puntuale.MessageDetail // messages due before midnight, and late messages, soonest first
 	Next      *puntuale.MessageDetail  // the first message of a later day; set only if Upcoming is empty
 	Failures  []Failure                // the most frequent reason first
+	Settled   int64                    // failed messages that somebody has already sent again
+	Unlisted  int64                    // failed messages that are neither in Failures nor settled, because there are too many
 	Sessions  []Session
 }
 
@@ -49,8 +54,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	begin, end := t.Day.At(0, loc), request.Midnight(t.Day, loc)
 	var failed []puntuale.MessageDetail
 	for _, read := range []func() error{
-		func() (err error) { t.Ended, err = c.tenant.Ended(ctx, begin, end, false, todayRows); return },
-		func() (err error) { failed, err = c.tenant.Ended(ctx, begin, end, true, todayFailed); return },
+		func() (err error) { t.Ended, err = c.tenant.Ended(ctx, begin, end, 0, todayRows); return },
 		func() error { return c.open(ctx, &t, end) },
 		func() (err error) { t.Pulse, err = c.Pulse(ctx); return },
 		func() (err error) { t.Sessions, err = c.everySession(ctx); return },
@@ -61,6 +65,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 			}
 			return err
 		},
+		func() (err error) { failed, err = c.failedToday(ctx, begin, end, t.Total.Failed); return },
 	} {
 		if err := read(); err != nil {
 			return Today{}, fmt.Errorf("read today's messages: %w", err)
@@ -72,7 +77,26 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 		}
 	}
 	t.Failures = failures(failed)
+	t.Settled = int64(len(failed))
+	for _, f := range t.Failures {
+		t.Settled -= int64(len(f.Messages))
+	}
+	t.Unlisted = max(0, t.Total.Failed-int64(len(failed)))
 	return t, nil
+}
+
+// failedToday returns the latest messages that did not leave, if the day has some. Usually they are among the latest
+// outcomes. Only if some are missing, failedToday reads more of the day.
+func (c *Client) failedToday(ctx context.Context, begin, end time.Time, total int64) (failed []puntuale.MessageDetail, err error) {
+	for _, of := range []int{failedOf, failedOfMost} {
+		if int64(len(failed)) >= min(total, todayFailed) {
+			break
+		}
+		if failed, err = c.tenant.Ended(ctx, begin, end, of, todayFailed); err != nil {
+			return nil, err
+		}
+	}
+	return failed, nil
 }
 
 // open reads the latest attempts whose outcome is uncertain, and the messages that are due before the argument end.

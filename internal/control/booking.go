@@ -76,7 +76,7 @@ const (
 	faultBookingAsOf           puntuale.ReasonCode = "booking.as_of"
 	faultBookingFieldsTooLong  puntuale.ReasonCode = "booking.fields_too_long"
 	faultBookingNoReference    puntuale.ReasonCode = "missing.booking"
-	faultBookingNoIfRunning      puntuale.ReasonCode = "booking.no_if_running"
+	faultBookingNoIfRunning    puntuale.ReasonCode = "booking.no_if_running"
 )
 
 // errForBookings says that a sequence is for bookings, so a start of it is a change of a booking.

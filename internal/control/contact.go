@@ -274,6 +274,17 @@ func (c *Client) ContactsOf(ctx context.Context, phones ...string) (map[string]p
 	return found, nil
 }
 
+// NamesOf returns the names of people by number: the contact's name, or the name in the latest call that named the person.
+// The numbers must have the form that messages use. NamesOf looks for at most 1,000 numbers.
+func (c *Client) NamesOf(ctx context.Context, phones ...string) (map[string]string, error) {
+	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
+	found, err := c.tenant.NamesOf(ctx, phones[:min(len(phones), contactPage)])
+	if err != nil {
+		return nil, fmt.Errorf("read names by numbers: %w", err)
+	}
+	return found, nil
+}
+
 // UpdateContact changes a contact. The call counts in the client's usage. Codes: not_found, invalid.
 func (c *Client) UpdateContact(ctx context.Context, id string, change ContactChange) (puntuale.Contact, error) {
 	found, err := c.Contact(ctx, id)

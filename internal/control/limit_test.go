@@ -496,6 +496,10 @@ var messageLimits = []limit{
 		_, err := w.client.ContactsOf(ctx, nul, long)
 		return err
 	}},
+	{"NamesOf", "", func(ctx context.Context, w *limited) error {
+		_, err := w.client.NamesOf(ctx, nul, long)
+		return err
+	}},
 	{"Recipient", "invalid query.phone", func(_ context.Context, w *limited) error {
 		_, err := w.client.Recipient(nul + long)
 		return err

@@ -60,6 +60,9 @@ type MessageQuery struct {
 // BriefCalls is how many calls the search for one page reads. This takes about 20 ms.
 const BriefCalls = 10_000
 
+// briefLooks is how often a page of the dashboard searches, until it is full.
+const briefLooks = 10
+
 // Messages lists the client's messages, newest first. Codes: invalid.
 func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.MessageDetail, string, error) {
 	f := request.Faults(q.Page.Unknown)
@@ -68,8 +71,19 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 		return nil, "", err
 	}
 	q.Page.Unknown = f
-	rows, next, err := request.List(q.Page, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
-		return c.tenant.Messages(ctx, filter, p)
+	rows, next, err := request.List(q.Page, func(p puntuale.Page) (rows []puntuale.MessageDetail, next string, err error) {
+		limit := p.Limit
+		for range briefLooks { // of a rare state, one search finds only few messages
+			found, after, err := c.tenant.Messages(ctx, filter, p)
+			if err != nil {
+				return nil, "", err
+			}
+			rows, next = append(rows, found...), after
+			if p.Limit, p.Cursor = limit-len(rows), next; !q.Brief || filter.Text != "" || next == "" || p.Limit <= 0 {
+				break
+			}
+		}
+		return rows, next, nil
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list messages: %w", err)

@@ -40,23 +40,23 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 	return stopped, nil
 }
 
-// StopRun cancels the unsent messages of one run to a recipient, and returns their number. The daily cap never refuses
-// the call. Codes: invalid.
-func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err error) {
+// StopRun cancels the unsent messages of one run to a recipient, and returns them. The daily cap never refuses the call.
+// Codes: invalid.
+func (c *Client) StopRun(ctx context.Context, phone, run string) (stopped []puntuale.CancelledMessage, err error) {
 	var f request.Faults
 	phone = c.person(&f, "body.phone", phone).Names[0]
 	if err := f.Err(); err != nil {
-		return 0, err
+		return nil, err
 	}
 	id, err := puntuale.ParseID[puntuale.RunID](run)
 	if err != nil {
-		return 0, nil // a text that is not an id finds no run, so nothing is pending
+		return nil, nil // a text that is not an id finds no run, so nothing is pending
 	}
 	var ids []string
 	for cursor := ""; ; {
 		rows, next, err := c.Messages(ctx, MessageQuery{State: puntuale.Pending.String(), Phone: phone, Page: request.Page{Limit: strconv.Itoa(request.MaxPageRows), Cursor: cursor}})
 		if err != nil {
-			return n, err
+			return nil, err
 		}
 		for i := range rows {
 			if rows[i].Run == id {
@@ -69,11 +69,11 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 	}
 	for some := range slices.Chunk(ids, puntuale.MaxRequestIDs) {
 		cancelled, err := c.CancelMessages(ctx, some)
-		if n += len(cancelled); err != nil {
-			return n, err
+		if stopped = append(stopped, cancelled...); err != nil {
+			return stopped, err
 		}
 	}
-	return n, nil
+	return stopped, nil
 }
 
 // CancelCall is a request to cancel messages: those to some recipients, those with a reference, or all of the client's

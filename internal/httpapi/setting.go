@@ -24,7 +24,7 @@ type settingsInput struct {
 // types that are not exported.
 type SettingsBody struct {
 	Remember      *bool                 `json:"remember,omitempty" doc:"true: everybody who is written to becomes a contact"`
-	KeepReplies   *puntuale.KeepReplies `json:"keep_replies,omitempty" enum:"known,all,none" doc:"known: of contacts, of people written to within 30 days, and replies that had an effect"`
+	KeepReplies   *puntuale.KeepReplies `json:"keep_replies,omitempty" enum:"known,all,none" doc:"known: of contacts, of people written to within 30 days or with a planned message, and replies that had an effect"`
 	Consent       *puntuale.ConsentRule `json:"consent,omitempty" enum:"free,required" doc:"required: marketing needs a person's consent"`
 	OptOutWords   *[]string             `json:"opt_out_words,omitempty" maxItems:"50" doc:"A message that is one of them, as a whole, is an opt-out. Empty: the usual words"`
 	OptOutAnswer  *string               `json:"opt_out_answer,omitempty" maxLength:"4096" doc:"Confirms an opt-out, once; empty: nothing does"`

@@ -12,14 +12,12 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Limits for reads of the agenda. failedWithin is how many of the latest outcomes are searched for failures. chatWithin
-// is how many entries of the simulated network's ledger are searched for one session. openWithin is how many open
-// messages are read to calculate a version.
+// Limits for reads of the agenda. chatWithin is how many entries of the simulated network's ledger are searched for one
+// session. openWithin is how many open messages are read to calculate a version.
 const (
-	failedWithin = "5000"
-	chatWithin   = "2000"
-	openWithin   = "20000"
-	maxEvents    = "200"
+	chatWithin = "2000"
+	openWithin = "20000"
+	maxEvents  = "200"
 )
 
 // agendaDetails ends a statement: it reads the details of the messages whose ids are in the with-clause f.
@@ -31,19 +29,18 @@ const endedIDs = `select m.id as i, m.done_at as d, m.outcome as o from message 
 
 const (
 	endedMessages  = `with f as (` + endedIDs + `$4)` + agendaDetails + ` order by f.d desc, m.id desc`
-	failedMessages = `with f as (select x.i, x.d from (` + endedIDs + failedWithin + `) as x where x.o = 2 order by x.d desc, x.i desc limit $4)` +
+	failedMessages = `with f as (select x.i, x.d from (` + endedIDs + `$5) as x where x.o = 2 order by x.d desc, x.i desc limit $4)` +
 		agendaDetails + ` order by f.d desc, m.id desc`
 )
 
 // Ended lists at most limit messages, newest first. Their outcome was recorded between the arguments from
-// (inclusive) and to (exclusive). If the argument failed is true, Ended lists only messages that did not leave,
-// and searches only the latest 5,000 outcomes.
-func (t tenant) Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]puntuale.MessageDetail, error) {
-	text := endedMessages
-	if failed {
-		text = failedMessages
+// (inclusive) and to (exclusive). If failedOf is larger than 0, Ended lists only messages that did not leave, and
+// searches only the latest failedOf outcomes.
+func (t tenant) Ended(ctx context.Context, from, to time.Time, failedOf, limit int) ([]puntuale.MessageDetail, error) {
+	if failedOf > 0 {
+		return t.agenda(ctx, failedMessages, from, to, limit, failedOf)
 	}
-	return t.agenda(ctx, text, from, to, limit)
+	return t.agenda(ctx, endedMessages, from, to, limit)
 }
 
 // openIn uses only columns of the index of open messages. So the database reads only the index, even on a day with many
@@ -59,9 +56,9 @@ func (t tenant) Upcoming(ctx context.Context, from, to time.Time, limit int) ([]
 	return t.agenda(ctx, upcomingMessages, from, to, limit)
 }
 
-func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
+func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, limit int, more ...any) ([]puntuale.MessageDetail, error) {
 	var d details
-	if err := t.lists().Query(ctx, text, []any{t.id, engine.Micros(from), engine.Micros(to), limit}, d.scan); err != nil {
+	if err := t.lists().Query(ctx, text, append([]any{t.id, engine.Micros(from), engine.Micros(to), limit}, more...), d.scan); err != nil {
 		return nil, engine.PublicError(fmt.Errorf("list messages of a day: %w", err))
 	}
 	n, bytes := d.fit()

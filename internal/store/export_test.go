@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/outbox"
+	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/reply"
 	"puntuale/internal/store/retention"
@@ -73,7 +74,7 @@ var Statements = map[string]Statement{
 	"former dates":    {automation.MessagesOfRuns, []any{int64(1), engine.Columns{one1}}},
 
 	"done":             {endedMessages, []any{int64(1), int64(1), int64(9), 10}},
-	"failed":           {failedMessages, []any{int64(1), int64(1), int64(9), 10}},
+	"failed":           {failedMessages, []any{int64(1), int64(1), int64(9), 10, 5000}},
 	"upcoming":         {upcomingMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"quarters":         {upcomingCounts, []any{int64(1), int64(1), int64(9), account.Quarter}},
 	"overdue":          {overdue, []any{int64(9)}},
@@ -112,6 +113,7 @@ var Statements = map[string]Statement{
 	"replies":          {`select y.id, ` + reply.ReplyBytes + reply.RepliesOf + ` order by y.id desc limit $3`, []any{int64(1), int64(9), 10, engine.Columns{oneText}}},
 	"consents":         {`select c.id, c.words` + consentsOf + ` order by c.id limit $3`, []any{int64(1), int64(1), 10, engine.Columns{oneText}}},
 	"replied":          {reply.ReplyCandidates, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
+	"names of runs":    {person.NamesOfRuns, []any{int64(1), engine.Columns{oneText, oneText}}},
 	"who wrote":        {reply.WhoWrote, []any{engine.Columns{one1, one1, oneText, one1, one1}}},
 	"all":              {openCandidates, []any{int64(1)}},
 	"sequence":         {sequencePending, []any{int64(1), int64(1)}},

@@ -163,6 +163,7 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 				if m.Step < 0 || m.Step >= len(steps) {
 					return queue.ErrStep(m, len(steps))
 				}
+				m.OfSequence = steps[m.Step].Step
 				m.Content, m.Window, m.Validity, m.Request = steps[m.Step].Content, steps[m.Step].Window, steps[m.Step].Validity, request
 			}
 			return nil

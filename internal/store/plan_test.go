@@ -70,6 +70,7 @@ var access = map[string]struct {
 	"replies":          {reads: true, wants: []string{"reply_phone"}},
 	"consents":         {reads: true, wants: []string{"consent_phone"}},
 	"replied":          {wants: []string{"run_recipient", "key", "message_resent"}},
+	"names of runs":    {wants: []string{"run_recipient"}},
 	"who wrote":        {wants: []string{"run_recipient", "key", "message_resent", "person_phone"}, avoids: "run_client"},
 	"all":              {reads: true, wants: []string{"message_open"}},
 	"reference":        {reads: true, wants: []string{"run_reference", "key", "message_resent"}},

@@ -58,6 +58,9 @@ func TestCampaignWizard(t *testing.T) {
 		b.click(`form[action$="/columns"] [value=next]`)
 		b.until(`location.pathname.endsWith("/check") && document.querySelector(".samples")`)
 		b.reads("Auguri, Anna! Scrivi STOP per non riceverne più.")
+		if got := b.text(".excluded"); !strings.Contains(got, "123") {
+			t.Errorf("the excluded rows: %q", got)
+		}
 		b.check("campaign_check")
 		b.click(`main a.btn-primary[href$="/when"]`)
 		b.until(`document.querySelector("#f-per_minute")`)
@@ -115,7 +118,19 @@ func TestCampaignFromContacts(t *testing.T) {
 		b.click(`form[action$="/columns"] [value=next]`)
 		b.reads("Auguri, Anna! Taglia M.")
 		b.reads("Auguri, Ugo! Taglia unica.")
+		b.check("trial")
+		b.fill("phone", "333 999 0000")
+		b.click(`form[action$="/trial"] [type=submit]`)
+		b.until(`document.querySelector("[data-toast]") && location.pathname.endsWith("/check")`)
+		sent, _, err := w.Client().Messages(context.Background(), control.MessageQuery{})
+		w.must(err)
+		if len(sent) != 1 || sent[0].Phone != "+393339990000" || sent[0].Content.Text != "Auguri, Anna! Taglia M." || sent[0].Campaign != 0 {
+			w.t.Errorf("the trial: %+v", sent)
+		}
 		stranger := w.visitor(w.foreignOwner)
+		if r := stranger.post(at+"/trial", url.Values{"phone": {"3339990000"}, "key": {"x"}}); r.status != http.StatusNotFound {
+			w.t.Errorf("a stranger's trial: %d", r.status)
+		}
 		if r := stranger.post(at+"/tags", url.Values{"from.tags": {"amici"}}); r.status != http.StatusNotFound {
 			w.t.Errorf("a stranger: %d", r.status)
 		}

@@ -27,6 +27,9 @@ func TestMovedTwiceIsOneRow(t *testing.T) {
 		}
 		m = r.to()[strings.LastIndex(r.to(), "/")+1:]
 	}
+	if r := v.get(w.pages + "/messages/" + m); !strings.Contains(between(r.body, `id="toasts"`, "</form>"), "Il testo dice «domani»") || !strings.Contains(between(r.body, `<dialog id="move"`, "</dialog>"), "Il testo dice «domani»") {
+		t.Error("nobody says that the text names its day")
+	}
 	list := inMain(v.get(w.pages + "/messages").body)
 	if n := strings.Count(list, "<tr data-row"); n != 1 || !strings.Contains(list, "/messages/"+m+`"`) || !strings.Contains(list, "Spostato da ven 4 dic, 10:00") {
 		t.Errorf("the list has %d rows: %s", n, list)

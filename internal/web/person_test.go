@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"strings"
@@ -42,6 +43,11 @@ func TestPersonStory(t *testing.T) {
 				t.Errorf("%q is %v, want %v", got.Content.Text, got.State, want)
 			}
 		}
+		b.leaves(func() { b.click("[data-toast] form button") }) // undo
+		b.until(`document.querySelector("[data-toast]") && document.querySelectorAll(".run form").length === 3`)
+		b.check("resumed")
+		b.click(".run:last-child form button")
+		b.until(`document.querySelector("[data-toast]") && document.querySelectorAll(".run form").length === 2`)
 		b.fill("reason", "lo ha chiesto al telefono")
 		b.click(`form[action$="/person/block"] button`)
 		b.reads("lo ha chiesto al telefono")
@@ -91,6 +97,25 @@ func TestPersonRuns(t *testing.T) {
 			}
 			if r := staff.post(w.pages+"/person/stop", url.Values{"phone": {"+393401234500"}, "run": {run}}); r.status != http.StatusSeeOther || detail(t, w, pending).State != puntuale.Cancelled {
 				t.Errorf("stop: %d, %v", r.status, detail(t, w, pending).State)
+			}
+			undo := html.UnescapeString(between(staff.get(w.personURL("+393401234500")).body, `action="`+w.pages+`/person/resume`, `"`))
+			if undo == "" {
+				t.Fatal("no undo after a stop")
+			}
+			if r := w.visitor(w.foreignOwner).post(w.pages+"/person/resume"+undo, nil); r.status != http.StatusNotFound {
+				t.Errorf("a stranger: %d", r.status)
+			}
+			if r := v.post(w.pages+"/person/resume"+undo, nil); r.status != http.StatusForbidden {
+				t.Errorf("a reader: %d", r.status)
+			}
+			if r := staff.post(w.pages+"/person/resume"+undo, nil); r.status != http.StatusSeeOther {
+				t.Errorf("undo: %d", r.status)
+			}
+			if all, _, err := w.Client().Messages(context.Background(), control.MessageQuery{Phone: "+393401234500", State: "PENDING"}); err != nil || len(all) != 1 {
+				t.Errorf("after the undo, %d messages are planned, %v", len(all), err)
+			}
+			if r := staff.post(w.pages+"/person/resume"+undo, nil); r.status != http.StatusConflict {
+				t.Errorf("undo twice: %d", r.status)
 			}
 			for _, phone := range []string{"", "nessuno", "+39"} {
 				if r := v.get(w.personURL(phone)); r.status != http.StatusNotFound {

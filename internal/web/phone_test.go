@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -100,5 +101,35 @@ func TestPhoneInMenu(t *testing.T) {
 	}
 	if r := v.get(w.pages + "/phone"); r.status != http.StatusSeeOther || r.to() != w.pages+"/sessions" {
 		t.Errorf("without a phone: %d %s", r.status, r.to())
+	}
+}
+
+// TestPhoneTellsTheTruth: the page says whether the person's answer is kept among the replies. A planned message is enough
+// to know the person.
+func TestPhoneTellsTheTruth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	page := w.pages + "/sessions/" + f.session.String() + "/phone"
+	v := w.visitor(w.clients[puntuale.Staff])
+	says := func(phone string) string {
+		t.Helper()
+		r := v.post(page, url.Values{"phone": {phone}, "text": {"Va bene " + phone}, "key": {phone}})
+		if r.status != http.StatusSeeOther {
+			t.Fatalf("%d %s", r.status, mainOf(r.body))
+		}
+		return between(v.get(r.to()).body, `id="toasts"`, "</form>")
+	}
+	if got := says("+393339998877"); !strings.Contains(got, "non conservata") {
+		t.Errorf("of a stranger: %s", got)
+	}
+	_, err := w.Client().Send(t.Context(), control.SingleCall{Phone: "+393339998866", Purpose: "service", Body: []byte(`{}`),
+		Fields: map[string]json.RawMessage{"text": json.RawMessage(`"A domani"`), "date": json.RawMessage(`"2026-12-01T10:00"`)}})
+	w.must(err)
+	if got := says("+393339998866"); !strings.Contains(got, "la trovi fra le Risposte") {
+		t.Errorf("of a person with a planned message: %s", got)
+	}
+	if found := v.get(w.pages + "/replies").body; !strings.Contains(found, "393339998866") || strings.Contains(found, "393339998877") {
+		t.Error("the list of replies says something else")
 	}
 }

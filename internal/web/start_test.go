@@ -221,3 +221,24 @@ func TestStartFollowsTheForm(t *testing.T) {
 		stays("with a warning")
 	})
 }
+
+// TestStartedNumbersTheSequence: the second of three steps is skipped. The page numbers the steps as the sequence does, in
+// its order, and leads to this person's messages.
+func TestStartedNumbersTheSequence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.sequence(appointment())
+	at := w.pages + "/sequences/" + id
+	v := w.visitor(w.clients[puntuale.Staff])
+	got := v.post(at+"/start", v.startForm(at, url.Values{"phone": {"3337654321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"2026-11-21T10:00"}}))
+	page := mainOf(v.get(got.to()).body)
+	list := between(page, `<ol class="started">`, "</ol>")
+	first, second, third := strings.Index(list, "Passo 1<"), strings.Index(list, "Passo 2<"), strings.Index(list, "Passo 3<")
+	skipped := strings.Index(list, "Saltato")
+	if first < 0 || second < first || skipped < second || third < skipped {
+		t.Errorf("the steps: %s", list)
+	}
+	if !strings.Contains(page, "/messages?phone=%2B393337654321&amp;sequence="+id+`"`) {
+		t.Errorf("the messages of everybody: %s", page)
+	}
+}

@@ -83,6 +83,9 @@ func NoticePath(n puntuale.Notice) string {
 	case puntuale.NoticeWebhookDisabled:
 		return base + "/webhooks/" + subject
 	case puntuale.NoticeClientExpiring:
+		if n.Detail.Clients > 0 {
+			return "/partner/expiries"
+		}
 		return "/partner/clients/" + subject
 	}
 	return "/me"

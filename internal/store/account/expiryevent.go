@@ -13,7 +13,7 @@ import (
 const oneDay = 24 * time.Hour
 
 // eventDays lists on which days a client gets an event. Each value is a number of days before the last day of service.
-var eventDays = [...]int{14, 3, 0}
+var eventDays = [...]int{7, 3, 0}
 
 // afterEndEvent is the number of the event after the end of service. The events of eventDays have the numbers 1 to 3.
 const afterEndEvent = len(eventDays) + 1
@@ -21,11 +21,11 @@ const afterEndEvent = len(eventDays) + 1
 // DueExpiries finds the clients that must get an event about the end of their service. $1 is the present time. An end
 // before $2 causes no event any more.
 const DueExpiries = `
-select k.id from client k where k.expires_at > $2 and k.expires_at <= $1::bigint + 1296000000000 and k.deleted_at = 0 and ` + dueExpiryEvent + ` > ` + lastExpiryEvent + `
+select k.id from client k where k.expires_at > $2 and k.expires_at <= $1::bigint + 691200000000 and k.deleted_at = 0 and ` + dueExpiryEvent + ` > ` + lastExpiryEvent + `
 order by k.id limit $3`
 
 const (
-	// expires_at is the end of the last day. So each limit is a value of eventDays plus one day: 1, 4 and 15 days.
+	// expires_at is the end of the last day. So each limit is a value of eventDays plus one day: 1, 4 and 8 days.
 	dueExpiryEvent = `case when k.expires_at <= $1::bigint then 4 when k.expires_at <= $1::bigint + 86400000000 then 3 when k.expires_at <= $1::bigint + 345600000000 then 2 else 1 end`
 
 	lastExpiryEvent = `case when k.expiry_told_at = k.expires_at then k.expiry_told else 0 end`

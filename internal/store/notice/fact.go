@@ -145,6 +145,35 @@ func expiring(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 		return err
 	}
 	n.Kind, n.Subject, n.Client = puntuale.NoticeClientExpiring, int64(n.Client), 0
+	return gathered(ctx, a, n)
+}
+
+// gathered writes a notice about a client that expires. The notice joins the one about other clients of the partner that
+// was written at the same time for the same reason, so that many trials of one day are one notice.
+func gathered(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
+	type written struct {
+		id     int64
+		detail puntuale.NoticeDetail
+	}
+	all, err := engine.QueryAll(ctx, a, `select x.id, x.detail from notice x where x.client_id = 0 and x.partner_id = $1 and x.kind = $2 and x.due_at = $3`,
+		[]any{n.Partner, int64(n.Kind), engine.Micros(n.At)}, func(r engine.Row, w *written) error { return r.Scan(&w.id, engine.ScanJSON(&w.detail)) })
+	if err != nil {
+		return fmt.Errorf("look for notices of the same time: %w", err)
+	}
+	for _, w := range all {
+		if w.detail.Event != n.Detail.Event || w.detail.Days != n.Detail.Days {
+			continue
+		}
+		w.detail.Clients = max(w.detail.Clients, 1) + 1
+		detail, err := engine.ToJSON(w.detail)
+		if err != nil {
+			return err
+		}
+		if _, err := a.Exec(ctx, `update notice set detail = $2, subject = 0 where id = $1`, w.id, detail); err != nil {
+			return fmt.Errorf("join a notice: %w", err)
+		}
+		return nil
+	}
 	return insertOfPartner(ctx, a, n)
 }
 

@@ -35,8 +35,8 @@ type inbound struct {
 	stopped int // number of messages that this message stopped
 	effect  puntuale.ReplyEffect
 	run     puntuale.RunID // latest run that sent a message to the person; 0: none
-	// known is true if the person is a contact or got a message before. It is also true if this message had an effect, or
-	// if a rule waits for a word of this message.
+	// known is true if the person is a contact, got a message before, or has a planned message. It is also true if this
+	// message had an effect, or if a rule waits for a word of this message.
 	known bool
 }
 
@@ -454,17 +454,19 @@ func (b *inboundBatch) openWindows(ctx context.Context) error {
 	return openWindows(ctx, b.a, b.rows)
 }
 
-// WhoWrote finds the last run that sent a message to a name between two times. If the name only belongs to a contact,
-// the statement returns 0.
+// WhoWrote finds the last run that sent a message to a name between two times. If the client only plans messages to the
+// name, or the name only belongs to a contact, the statement returns 0.
 const WhoWrote = `
-select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
+select u.n, max(case when m.state <> 0 or m.intent > 0 then r.id + 0 else 0 end)
+from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
- and m.intent_at between u.f and u.t and (m.outcome = 1 or m.intent > 0)
+ and (m.state = 0 and m.intent = 0 or m.intent_at between u.f and u.t and (m.outcome = 1 or m.intent > 0))
 group by u.n
 union all
-select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
+select u.n, max(case when m.state <> 0 or m.intent > 0 then r.id + 0 else 0 end)
+from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0
- and m.intent_at between u.f and u.t and (m.outcome = 1 or m.intent > 0)
+ and (m.state = 0 and m.intent = 0 or m.intent_at between u.f and u.t and (m.outcome = 1 or m.intent > 0))
 group by u.n
 union all
 select u.n, 0 from $u(n bigint, c bigint, p text, f bigint, t bigint) join person c on c.client_id = u.c and c.phone = u.p`

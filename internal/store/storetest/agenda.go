@@ -27,22 +27,22 @@ func testEnded(t *testing.T, w *World) {
 	strange := other.MustStart(phone, Begin, 1)
 	other.MustSend(node, Begin.Add(time.Second), strange[0])
 
-	got, err := c.Ended(ctx, Begin, Begin.Add(time.Hour), false, 10)
+	got, err := c.Ended(ctx, Begin, Begin.Add(time.Hour), 0, 10)
 	if err != nil || !slices.Equal(idsOf(got), []puntuale.MessageID{first[1], first[0]}) {
 		t.Fatalf("ended = %v, %v", idsOf(got), err)
 	}
 	if got[0].Content.Text != "testo 1" || got[0].Reason.String() != "no" {
 		t.Errorf("the newest = %+v", got[0])
 	}
-	got, err = c.Ended(ctx, Begin, Begin.Add(time.Hour), true, 10)
+	got, err = c.Ended(ctx, Begin, Begin.Add(time.Hour), 5000, 10)
 	if err != nil || !slices.Equal(idsOf(got), first[1:2]) {
 		t.Errorf("failed = %v, %v", idsOf(got), err)
 	}
-	got, err = c.Ended(ctx, Begin, Begin.Add(time.Hour), false, 1)
+	got, err = c.Ended(ctx, Begin, Begin.Add(time.Hour), 0, 1)
 	if err != nil || !slices.Equal(idsOf(got), first[1:2]) {
 		t.Errorf("one of them = %v, %v", idsOf(got), err)
 	}
-	if got, err = c.Ended(ctx, Begin.Add(time.Minute), Begin.Add(time.Hour), false, 10); err != nil || len(got) > 0 {
+	if got, err = c.Ended(ctx, Begin.Add(time.Minute), Begin.Add(time.Hour), 0, 10); err != nil || len(got) > 0 {
 		t.Errorf("later = %v, %v", idsOf(got), err)
 	}
 }

@@ -320,6 +320,19 @@ func testKeepReplies(t *testing.T, w *World) {
 			t.Errorf("message %d is kept: %v", i, got)
 		}
 	}
+	planned := c.MustStart("+393330000010", at.Add(48*time.Hour), 1)
+	if !keep(message("+393330000010", time.Hour, false)) {
+		t.Error("the reply of a person with a planned message is not kept")
+	}
+	if run := c.mustReplies(puntuale.ReplyFilter{Phone: "+393330000010"})[0].Run; run != 0 {
+		t.Errorf("a reply answers run %d, which sent nothing", run)
+	}
+	if _, err := c.CancelMessages(ctx, planned, Day, at); err != nil {
+		t.Fatal(err)
+	}
+	if keep(message("+393330000010", 2*time.Hour, false)) {
+		t.Error("the reply of a person whose planned message was cancelled is kept")
+	}
 	effect := message(cold, 0, false)
 	effect.Effect = puntuale.ReplyOptOut
 	if !keep(effect) {

@@ -290,6 +290,11 @@ var foreignCalls = map[string]foreign{
 		found, err := tenant.ContactsOf(context.Background(), []string{phone})
 		return slices.Collect(maps.Keys(found)), err
 	},
+	"NamesOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.contacted()
+		found, err := tenant.NamesOf(context.Background(), []string{phone})
+		return slices.Collect(maps.Keys(found)), err
+	},
 	"Contacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.contacted()
 		var found []puntuale.Contact
@@ -434,11 +439,11 @@ var foreignCalls = map[string]foreign{
 		return nil, tenant.RemoveBlacklistEntry(context.Background(), id)
 	},
 	"Ended": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, err := tenant.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), false, 10)
+		all, err := tenant.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), 0, 10)
 		if err != nil {
 			return all, err
 		}
-		failed, err := tenant.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), true, 10)
+		failed, err := tenant.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), 5000, 10)
 		return append(all, failed...), err
 	},
 	"Upcoming": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {

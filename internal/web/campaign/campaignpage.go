@@ -350,8 +350,11 @@ type CheckPage struct {
 	Campaign      puntuale.Campaign
 	Check         puntuale.CampaignCheck
 	What, Session string
-	Left          *int64     // the client's remaining credits; nil: unlimited
-	Form          *view.Form // the form of the button that starts the campaign
+	Left          *int64               // the client's remaining credits; nil: unlimited
+	Form          *view.Form           // the form of the button that starts the campaign
+	Excluded      []puntuale.Recipient // the first refused rows
+	Trial         *view.Form           // nil: the campaign uses a sequence
+	TrialSessions []view.Option        // the sessions that can send a trial
 }
 
 func (p CheckPage) short() bool { return p.Left != nil && *p.Left < int64(p.Check.Messages) }

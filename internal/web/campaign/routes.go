@@ -2,5 +2,7 @@
 // a campaign.
 package campaign
 
+import "slices"
+
 // Routes are all pages of the package.
-var Routes = campaignRoutes
+var Routes = slices.Concat(campaignRoutes, trialRoutes)

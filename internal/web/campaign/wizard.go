@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/a-h/templ"
-
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
@@ -75,7 +73,7 @@ func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
 }
 
 // whatFields are the fields of the first wizard step.
-var whatFields = []string{"name", "purpose", "what", "text", "template", "sequence", "id_sessione"}
+var whatFields = []string{"name", "purpose", "what", "text", "media", "media_name", "template", "sequence", "id_sessione"}
 
 // readWhat returns the argument call, changed to the values in the form of the first wizard step.
 func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
@@ -98,12 +96,15 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 		need("template")
 		call.Step = &puntuale.Step{Template: f.Value("template")}
 	default:
-		need("text")
+		if f.Value("media") == "" { // a file may have no words
+			need("text")
+		}
 		call.Step = &puntuale.Step{}
 		if before != nil && before.Template == "" { // the stored draft may have media and a location, which only a program can set
 			*call.Step = *before
 		}
 		call.Step.Text = f.Value("text")
+		call.Step.Media, call.Step.MediaName = strings.TrimSpace(f.Value("media")), strings.TrimSpace(f.Value("media_name"))
 	}
 	if call.Sequence == "" && call.Step == nil {
 		call.Step = &puntuale.Step{}
@@ -162,6 +163,10 @@ func createCampaign(v *page.Request) error {
 	if err != nil {
 		return err
 	}
+	if f.Value("do") == "look" && v.Partial() {
+		v.Quiet = true
+		return v.Show(WhatPreview(f))
+	}
 	made, err := v.Client.CreateCampaign(v.Ctx(), readWhat(f, control.NewCampaign{CreatedBy: v.Person.User().ID}), nil, control.Once[control.Campaign]{})
 	if err != nil {
 		return whatAgain(v, err, Wizard{Step: "what"}, f)
@@ -193,6 +198,8 @@ func campaignWhat(v *page.Request) error {
 		f.Values.Set("template", call.Step.Template)
 	default:
 		f.Values.Set("text", call.Step.Text)
+		f.Values.Set("media", call.Step.Media)
+		f.Values.Set("media_name", call.Step.MediaName)
 	}
 	p, err := whatPage(v, wizard(found, "what"), f)
 	if err != nil {
@@ -405,67 +412,6 @@ func mapPeople(v *page.Request) error {
 		next = "/people"
 	}
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + next)
-}
-
-// The third wizard step: the check.
-
-func campaignCheck(v *page.Request) error { return checkedPage(v, "check", CampaignChecked) }
-func campaignStart(v *page.Request) error { return checkedPage(v, "start", CampaignStart) }
-
-func checkedPage(v *page.Request, step string, show func(CheckPage) templ.Component) error {
-	found, answered, err := campaignDraft(v)
-	if err != nil || answered {
-		return err
-	}
-	w := wizard(found, step)
-	if !w.List {
-		return v.Redirect(campaignAddress(v, found.ID, "/people"))
-	}
-	p, err := checkPage(v, found, w)
-	if err != nil {
-		return err
-	}
-	return v.Show(show(p))
-}
-
-func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, err error) {
-	p = CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.Client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
-	p.Check.Samples = slices.Clone(p.Check.Samples)
-	for i := range p.Check.Samples {
-		s := &p.Check.Samples[i]
-		s.Phone = v.ReadAs(s.Written, s.Phone)
-	}
-	p.What, p.Session, err = campaignNames(v, found.Campaign)
-	return p, err
-}
-
-// checkCampaign checks the list, and redirects to the page that requested the check. If the check takes long, that page
-// reloads itself.
-func checkCampaign(v *page.Request) error {
-	f, err := v.Form()
-	if err != nil {
-		return err
-	}
-	v.Quiet = true // package control writes the entry in the audit log
-	step := "check"
-	if f.Value("step") == "start" {
-		step = "start"
-	}
-	v.Pass.LeaveSeat()
-	check, err := v.Client.CheckCampaign(v.Ctx(), v.Path("id"))
-	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
-		err = returnErr
-	}
-	if e, status := page.Refusal(err); e != nil {
-		return v.ShowAs(status, CheckFailed(v.Path("id"), v.Frame.Language.Fault(page.FirstFault(e))))
-	}
-	if err != nil {
-		return err
-	}
-	if check.Digest == "" && v.Partial() {
-		return v.Show(CheckGoesOn(v.Path("id"), step, check.Done))
-	}
-	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/" + step)
 }
 
 // The fourth wizard step: the time of the start.

@@ -46,6 +46,9 @@ func calendar(v *page.Request) error {
 	if c.Unwanted, err = v.Client.Unwanted(v.Ctx(), shown...); err != nil {
 		return err
 	}
+	if err := v.NameRecipients(shown...); err != nil {
+		return err
+	}
 	return v.Show(Calendar(c))
 }
 

@@ -21,12 +21,19 @@ func home(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	page := HomePage{Restored: restored, Account: v.Client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Partly: today.Partly, Upcoming: today.Upcoming, Next: today.Next}
+	page := HomePage{Restored: restored, Account: v.Client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Partly: today.Partly, Upcoming: today.Upcoming, Next: today.Next, Settled: today.Settled, Unlisted: today.Unlisted}
 	if page.Unwanted, err = v.Client.Unwanted(v.Ctx(), today.Upcoming); err != nil {
 		return err
 	}
 	for _, f := range today.Failures {
 		page.Failures = append(page.Failures, Failure(f))
+	}
+	shown := [][]puntuale.MessageDetail{today.Ended, today.Uncertain, today.Upcoming}
+	for _, f := range today.Failures {
+		shown = append(shown, f.Messages)
+	}
+	if err := v.NameRecipients(shown...); err != nil {
+		return err
 	}
 	for _, x := range today.Sessions {
 		page.Sessions = append(page.Sessions, sessionView(x))

@@ -22,6 +22,7 @@ var messageRoutes = []page.Route{
 	page.Get("/c/{client}/messages/live", page.ClientSide, puntuale.Reader, liveMessages),
 	page.Get("/c/{client}/messages/export", page.ClientSide, puntuale.Reader, exportMessages),
 	page.Get("/c/{client}/messages/{id}", page.ClientSide, puntuale.Reader, message),
+	page.Get("/c/{client}/messages/{id}/live", page.ClientSide, puntuale.Reader, liveMessage),
 	page.Post("/c/{client}/messages/{id}/cancel", page.ClientSide, puntuale.Staff, "message.cancel", cancelMessage),
 	page.Post("/c/{client}/messages/{id}/restore", page.ClientSide, puntuale.Staff, "message.restore", restoreMessage),
 	page.Post("/c/{client}/messages/{id}/again", page.ClientSide, puntuale.Staff, "message.again", sendAgain),
@@ -71,6 +72,9 @@ func messageList(v *page.Request) (MessageList, error) {
 		return l, nil
 	}
 	if err != nil {
+		return l, err
+	}
+	if err := v.NameRecipients(l.Rows); err != nil {
 		return l, err
 	}
 	l.Short = l.Search.Text != "" && l.Next != "" && len(l.Rows) > 0 && strconv.Itoa(len(l.Rows)) != messageRows
@@ -126,8 +130,26 @@ func message(v *page.Request) error {
 	return v.Show(Message(p))
 }
 
+// liveMessage sends the message's part of the page again each time that something has changed.
+func liveMessage(v *page.Request) error {
+	if _, err := v.Client.Story(v.Ctx(), v.Path("id")); err != nil {
+		return err
+	}
+	return v.Stream(func() (string, error) {
+		p, err := messagePage(v)
+		if err != nil {
+			return "", err
+		}
+		return v.Rendered(MessageNow(p))
+	})
+}
+
 // messagePage reads the data of a message's page. The message's id is in the address.
 func messagePage(v *page.Request) (MessagePage, error) {
+	version, err := v.Client.Version(v.Ctx()) // read before the message, so that no change between the two reads is missed
+	if err != nil {
+		return MessagePage{}, err
+	}
 	story, err := v.Client.Story(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return MessagePage{}, err
@@ -136,12 +158,15 @@ func messagePage(v *page.Request) (MessagePage, error) {
 	if err != nil {
 		return MessagePage{}, err
 	}
+	if err := v.NamePeople(story.Phone); err != nil {
+		return MessagePage{}, err
+	}
 	planned := story.Planned().In(v.Frame.Zone)
 	if planned.Before(v.Now()) {
 		planned = v.Now().In(v.Frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
 	}
 	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
-	return MessagePage{Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: sessionView(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
+	return MessagePage{Version: version, Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: sessionView(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
 }
 
 // messageAddress returns the address of a message's page.
@@ -237,7 +262,15 @@ func moveMessage(v *page.Request) error {
 		next = returnTo
 		undo.Set("next", returnTo)
 	}
-	v.Say("message.moved", messageAddress(v, moved.ID)+"/back?"+undo.Encode(), "When", v.Frame.Language.Moment(moved.Due.In(v.Frame.Zone), v.Now()))
+	told, tone := v.T("message.moved", "When", v.Frame.Language.Moment(moved.Due.In(v.Frame.Zone), v.Now())), "ok"
+	found, err := v.Client.Details(v.Ctx(), []string{moved.ID.String()})
+	if err != nil {
+		return err
+	}
+	if words := view.DateWords(found[0].Content.Text); len(words) > 0 {
+		told, tone = told+". "+v.T("message.dated", "Words", strings.Join(words, ", ")), "warn"
+	}
+	v.Toast(tone, told, messageAddress(v, moved.ID)+"/back?"+undo.Encode())
 	return v.Redirect(next)
 }
 
@@ -281,6 +314,9 @@ func exportMessages(v *page.Request) error {
 	return v.SendCSV(v.T("message.file")+"-"+v.Today(), strings.Split(v.T("message.columns"), "|"), func(cursor string) (rows [][]string, next string, err error) {
 		search.Cursor = cursor
 		all, next, err := v.Client.Messages(v.Ctx(), queryOf(search, exportRows))
+		if err == nil {
+			err = v.NameRecipients(all)
+		}
 		for i := range all {
 			rows = append(rows, exportedMessage(v, &all[i]))
 		}
@@ -297,7 +333,7 @@ func exportedMessage(v *page.Request, m *puntuale.MessageDetail) []string {
 		return t.In(v.Frame.Zone).Format("2006-01-02 15:04:05")
 	}
 	c, ctx := m.Content, view.With(v.Ctx(), v.Frame)
-	name := view.CalledName(*m)
+	name := view.CalledName(ctx, *m)
 	if name == "" {
 		name = m.RunName
 	}

@@ -69,8 +69,11 @@ func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	if p.Answers, err = chatAnswers(v, p); err != nil {
 		return p, err
 	}
-	p.Names, err = chatNames(v, p)
-	return p, err
+	phones := []string{p.Phone}
+	for _, c := range p.Chats {
+		phones = append(phones, c.Phone)
+	}
+	return p, v.NamePeople(phones...)
 }
 
 // chatAnswers returns what the person of the chat wrote to the session, since the oldest of the shown messages.
@@ -83,30 +86,6 @@ func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
 	return slices.DeleteFunc(all, func(y puntuale.Reply) bool {
 		return y.Session != p.Session.ID || y.Own || len(p.Messages) == chatRows && y.At.Before(since)
 	}), err
-}
-
-// chatNames returns a name for each phone number on the page. The name comes from the API call that created a message
-// to the phone number. If the call is too long to be read here, the phone number has no name.
-func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
-	var ids []string
-	for _, c := range p.Chats {
-		ids = append(ids, c.Message.String())
-	}
-	if len(p.Messages) > 0 {
-		ids = append(ids, p.Messages[0].Message.String())
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	found, err := v.Client.Details(v.Ctx(), ids)
-	if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {
-		return nil, err
-	}
-	names := make(map[string]string, len(found))
-	for i := range found {
-		names[found[i].Phone] = view.CalledName(found[i])
-	}
-	return names, nil
 }
 
 func phone(v *page.Request) error { return showPhone(v, v.Path("id")) }
@@ -160,7 +139,15 @@ func answerFromPhone(v *page.Request) error {
 		return v.ShowRefused(err, f, PhoneAnswer(p), Phone(p), "text")
 	}
 	v.SetAuditTarget(v.Path("id"))
-	v.Say("phone.answered", "")
+	kept, _, err := v.Client.Replies(v.Ctx(), taken.Phone, false, request.Page{Limit: strconv.Itoa(chatRows)})
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(kept, func(y puntuale.Reply) bool { return y.Session.String() == taken.Session && y.Text == taken.Text }) {
+		v.Say("phone.answered", "")
+	} else {
+		v.Toast("warn", v.T("phone.answered_only"), "")
+	}
 	return v.Redirect(v.Frame.Place.Base + "/sessions/" + v.Path("id") + "/phone?" + url.Values{"phone": {taken.Phone}}.Encode())
 }
 

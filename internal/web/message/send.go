@@ -53,6 +53,10 @@ func sendMessage(v *page.Request) error {
 	if err != nil {
 		return err
 	}
+	if f.Value("do") == "look" && v.Partial() {
+		v.Quiet = true
+		return v.Show(SendPreview(f.Value("text")))
+	}
 	call, err := singleCall(f)
 	if err != nil {
 		return err
@@ -66,9 +70,12 @@ func sendMessage(v *page.Request) error {
 		return v.ShowRefused(err, f, SendForm(p), SendOne(p), sendFields...)
 	}
 	v.SetAuditTarget(started.IDs[0].String())
-	if started.Notes.Blacklisted {
+	switch {
+	case started.Notes.Blacklisted:
 		v.Say("send.blacklisted", "")
-	} else {
+	case f.Value("when") == "now":
+		v.Say("send.done_now", "")
+	default:
 		v.Say("send.done", "")
 	}
 	return v.Redirect(messageAddress(v, started.IDs[0]))

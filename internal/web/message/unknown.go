@@ -25,6 +25,9 @@ func unknown(v *page.Request) (err error) {
 	if p.Rows, p.Next, err = v.Client.UnknownMessages(v.Ctx(), request.Page{Limit: "50", Cursor: p.Cursor}); err != nil {
 		return err
 	}
+	if err := v.NameRecipients(p.Rows); err != nil {
+		return err
+	}
 	return v.Show(Unknown(p))
 }
 

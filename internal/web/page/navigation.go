@@ -32,11 +32,11 @@ var items = []item{
 	{group: "nav.group.partner", title: "nav.audit", icon: "history", path: "/partner/audit"},
 
 	{title: "nav.home", icon: "home", path: "/c/{client}", first: true},
-	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", first: true, also: "/c/{client}/start"},
+	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", also: "/c/{client}/start"},
 	{title: "nav.campaigns", icon: "users", path: "/c/{client}/campaigns"},
 	{title: "nav.automations", icon: "sparkles", path: "/c/{client}/automations"},
 	{title: "nav.messages", icon: "messages", path: "/c/{client}/messages", first: true},
-	{title: "nav.replies", icon: "inbox", path: "/c/{client}/replies", counts: true},
+	{title: "nav.replies", icon: "inbox", path: "/c/{client}/replies", first: true, counts: true},
 	{title: "nav.contacts", icon: "user", path: "/c/{client}/contacts", also: "/c/{client}/person"},
 	{title: "nav.calendar", icon: "calendar", path: "/c/{client}/calendar", first: true},
 	{group: "nav.group.content", title: "nav.templates", icon: "template", path: "/c/{client}/templates"},

@@ -397,6 +397,14 @@ func (v *Request) settle() {
 			f.Zone = zone
 		}
 	}
+	if v.Client == nil && v.Person != nil && !v.Partial() { // the menu of a client's user is the same on the person's own pages
+		if own := v.Person.User().Client; own != 0 {
+			if c, err := v.Person.Client(v.Ctx(), own.String()); err == nil { // a suspended client has no pages
+				f.Own = c.Account().Name
+				f.Unread, _ = c.UnreadReplies(v.Ctx()) // if the number cannot be read, the menu shows no number
+			}
+		}
+	}
 	if v.Client != nil && !v.Partial() { // a part of a page has no menu
 		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if the number cannot be read, the menu shows no number
 	}

@@ -115,7 +115,16 @@ func liveConversation(v *page.Request) error {
 		if err != nil {
 			return "", err
 		}
-		return v.Rendered(ConversationItems(p))
+		turns, err := v.Rendered(ConversationItems(p))
+		if err != nil || v.Query("runs") == "" {
+			return turns, err
+		}
+		sent := PersonPage{Phone: phone}
+		if err := readRuns(v, &sent); err != nil {
+			return "", err
+		}
+		runs, err := v.Rendered(PersonRunsAgain(sent))
+		return turns + runs, err
 	})
 }
 

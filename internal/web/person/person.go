@@ -22,6 +22,7 @@ var personRoutes = []page.Route{
 	page.Get("/c/{client}/person", page.ClientSide, puntuale.Reader, person),
 	page.Post("/c/{client}/person/stop", page.ClientSide, puntuale.Staff, "person.stop", stopRun),
 	page.Post("/c/{client}/person/stop-all", page.ClientSide, puntuale.Staff, "person.stop_all", stopAll),
+	page.Post("/c/{client}/person/resume", page.ClientSide, puntuale.Staff, "person.resume", resume),
 	page.Post("/c/{client}/person/block", page.ClientSide, puntuale.Staff, "blacklist.add", block),
 	page.Get("/c/{client}/person/everything", page.ClientSide, puntuale.Owner, exportEverything),
 	page.Get("/c/{client}/person/erase", page.ClientSide, puntuale.Owner, askToErase),
@@ -87,31 +88,23 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	if p.Consent, err = consentPage(v, phone); err != nil {
 		return p, err
 	}
-	rows, next, err := v.Client.Messages(v.Ctx(), control.MessageQuery{Phone: phone, Page: request.Page{Limit: personRows, Cursor: p.Cursor}})
-	if err != nil {
+	if err := readRuns(v, &p); err != nil {
 		return p, err
 	}
-	p.Runs, p.Next = runsOf(rows), next
-	for i := range rows {
-		if p.Name = view.CalledName(rows[i]); p.Name != "" {
-			break
-		}
-	}
-	if p.Unwanted, err = v.Client.Unwanted(v.Ctx(), rows); err != nil {
+	if err := v.NamePeople(phone); err != nil {
 		return p, err
 	}
+	p.Name = view.NameOf(view.With(v.Ctx(), v.Frame), phone)
 	known, err := v.Client.ContactsOf(v.Ctx(), phone)
 	if err != nil {
 		return p, err
 	}
 	if c, ok := known[phone]; ok {
-		p.Contact, p.Name = &c, view.Or(c.Name, p.Name)
+		p.Contact = &c
 	}
-	listed, err := v.Client.Blacklisted(v.Ctx(), phone)
-	if err != nil || !listed {
-		return p, err
+	if !p.Listed {
+		return p, nil
 	}
-	p.Listed = true
 	found, _, err := v.Client.FindBlacklisted(v.Ctx(), phone, request.Page{Limit: "10"})
 	for i := range found {
 		if found[i].Phone == phone || found[i].Erased {
@@ -120,6 +113,20 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 		}
 	}
 	return p, err
+}
+
+// readRuns reads the runs of the page, and whether the person is on the blacklist.
+func readRuns(v *page.Request, p *PersonPage) error {
+	rows, next, err := v.Client.Messages(v.Ctx(), control.MessageQuery{Phone: p.Phone, Page: request.Page{Limit: personRows, Cursor: p.Cursor}})
+	if err != nil {
+		return err
+	}
+	p.Runs, p.Next = runsOf(rows), next
+	if p.Unwanted, err = v.Client.Unwanted(v.Ctx(), rows); err != nil {
+		return err
+	}
+	p.Listed, err = v.Client.Blacklisted(v.Ctx(), p.Phone)
+	return err
 }
 
 // runsOf groups messages by run, with the newest run first.
@@ -156,12 +163,12 @@ func stopRun(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := v.Client.StopRun(v.Ctx(), f.Value("phone"), f.Value("run"))
+	cancelled, err := v.Client.StopRun(v.Ctx(), f.Value("phone"), f.Value("run"))
 	if err != nil {
 		return err
 	}
 	v.SetAuditTarget(f.Value("run"))
-	return stopped(v, f.Value("phone"), n)
+	return stopped(v, f.Value("phone"), cancelled)
 }
 
 func stopAll(v *page.Request) error {
@@ -169,22 +176,64 @@ func stopAll(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := v.Client.CancelPending(v.Ctx(), control.CancelCall{Phones: f.Values["phone"], Location: "body.phone"}, func([]puntuale.CancelledMessage) error { return nil })
+	var cancelled []puntuale.CancelledMessage
+	n, err := v.Client.CancelPending(v.Ctx(), control.CancelCall{Phones: f.Values["phone"], Location: "body.phone"}, func(some []puntuale.CancelledMessage) error {
+		cancelled = append(cancelled, some...)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	v.SetAuditTarget(strconv.Itoa(n))
-	return stopped(v, f.Value("phone"), n)
+	return stopped(v, f.Value("phone"), cancelled)
 }
 
-// stopped shows how many messages were cancelled.
-func stopped(v *page.Request, phone string, n int) error {
-	if n == 0 {
+// maxUndone is how many messages one request restores at most. If more were cancelled, there is no undo.
+const maxUndone = 200
+
+// stopped shows how many messages were cancelled. The undo restores exactly these.
+func stopped(v *page.Request, phone string, cancelled []puntuale.CancelledMessage) error {
+	undo := ""
+	if len(cancelled) <= maxUndone {
+		ids := url.Values{"phone": {phone}}
+		for _, m := range cancelled {
+			ids.Add("id", m.ID.String())
+		}
+		undo = v.Frame.Place.Base + "/person/resume?" + ids.Encode()
+	}
+	if len(cancelled) == 0 {
 		v.Quiet = true
 		v.Toast("bad", v.T("person.nothing_stopped"), "")
 	} else {
-		v.Say("person.stopped", "", "N", n)
+		v.Say("person.stopped", undo, "N", len(cancelled))
 	}
+	return v.Redirect(personAddress(v, phone))
+}
+
+// resume restores messages that a stop cancelled. A message that cannot be restored any more does not keep the others from
+// it.
+func resume(v *page.Request) error {
+	phone, err := asked(v)
+	if err != nil {
+		return err
+	}
+	ids := v.HTTP.URL.Query()["id"]
+	var last error
+	n := 0
+	for _, id := range ids[:min(len(ids), maxUndone)] {
+		if _, err := v.Client.Restore(v.Ctx(), id); err == nil {
+			n++
+		} else if refused, _ := page.Refusal(err); refused == nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			return err
+		} else {
+			last = err
+		}
+	}
+	if n == 0 && last != nil {
+		return last
+	}
+	v.SetAuditTarget(strconv.Itoa(n))
+	v.Say("person.resumed", "", "N", n)
 	return v.Redirect(personAddress(v, phone))
 }
 

@@ -2,6 +2,7 @@ package person
 
 import (
 	"context"
+	"net/url"
 	"strings"
 	"time"
 
@@ -94,4 +95,13 @@ func (p PersonPage) below(ctx context.Context) string {
 		return ""
 	}
 	return view.ShownPhone(ctx, p.Phone)
+}
+
+// live returns the query of the stream that changes the open page. A later page of the runs does not change.
+func (p PersonPage) live() string {
+	query := url.Values{"phone": {p.Phone}, "version": {p.Version}}
+	if p.Cursor == "" {
+		query.Set("runs", "first")
+	}
+	return query.Encode()
 }

@@ -1,7 +1,9 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
+	"net/url"
 	"puntuale/internal/web/view"
 	"slices"
 	"strings"
@@ -100,4 +102,32 @@ func outcome(m puntuale.MessageDetail) puntuale.Reason {
 		return m.Reason
 	}
 	return puntuale.Reason{}
+}
+
+// startedStep is one step of a start: its message, or nil if the step was skipped.
+type startedStep struct {
+	number  int // in the sequence, from 1
+	message *puntuale.MessageDetail
+}
+
+// steps returns the steps of a start in the order of the sequence.
+func (s Started) steps() []startedStep {
+	var all []startedStep
+	for i := range s.Messages {
+		all = append(all, startedStep{s.Messages[i].OfSequence + 1, &s.Messages[i]})
+	}
+	for _, n := range s.Skipped {
+		all = append(all, startedStep{number: n})
+	}
+	slices.SortStableFunc(all, func(a, b startedStep) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
+
+// listQuery returns the query of the list of this person's messages.
+func (s Started) listQuery() string {
+	query := url.Values{"sequence": {s.ID.String()}}
+	if len(s.Messages) > 0 && s.Messages[0].Phone != "" {
+		query.Set("phone", s.Messages[0].Phone)
+	}
+	return "/messages?" + query.Encode()
 }

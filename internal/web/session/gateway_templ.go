@@ -214,7 +214,7 @@ func gatewayField(f *view.Form, in view.Input) templ.Component {
 			templ_7745c5c3_Var7 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		in.Label, in.Auto, in.More = view.T(ctx, "gateway."+in.Name), "off", templ.Attributes{"spellcheck": "false"}
+		in.Label, in.Auto, in.More = view.T(ctx, "gateway."+in.Name), "off", templ.Attributes{"spellcheck": "false", "data-secret": in.Kind != "url"}
 		templ_7745c5c3_Err = view.Field(f, in).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -886,12 +886,12 @@ func keyField(f *view.Form, name string, replaces bool) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if replaces {
-			templ_7745c5c3_Err = view.Field(f, view.Input{Name: name, Label: view.T(ctx, "official."+name), Hint: view.T(ctx, "official.kept"), Auto: "off", More: templ.Attributes{"spellcheck": "false"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.Field(f, view.Input{Name: name, Label: view.T(ctx, "official."+name), Hint: view.T(ctx, "official.kept"), Auto: "off", More: templ.Attributes{"spellcheck": "false", "data-secret": ""}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = view.Field(f, view.Input{Name: name, Label: view.T(ctx, "official."+name), Auto: "off", Need: true, More: templ.Attributes{"spellcheck": "false"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.Field(f, view.Input{Name: name, Label: view.T(ctx, "official."+name), Auto: "off", Need: true, More: templ.Attributes{"spellcheck": "false", "data-secret": ""}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

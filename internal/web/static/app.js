@@ -1,12 +1,19 @@
 // What every page does in the browser: dialogs, copying, toasts, and the focus after a refused form. All listeners are
 // on the document, so they also serve parts that htmx adds later.
 (() => {
-  const say = (text, tone = "ok") => {
+  // A toast with a button stays until somebody dismisses it.
+  const say = (text, tone = "ok", button, act) => {
+    if ([...document.querySelectorAll("#toasts [data-toast] > span")].some((shown) => shown.textContent === text)) return;
     const made = document.getElementById("toast")?.content.cloneNode(true);
     const box = made?.querySelector("[data-toast]");
     if (!box) return;
     box.className = `toast-box toast-${tone}`;
     box.querySelector("span").textContent = text;
+    if (button) {
+      button.addEventListener("click", () => { box.remove(); act(); });
+      box.querySelector("span").after(button);
+      box.dataset.stays = "";
+    }
     document.getElementById("toasts")?.append(made);
     seen(box);
   };
@@ -40,6 +47,7 @@
   // A toast disappears after 6 seconds, or after 12 if it has an undo button. While it is under the pointer or has the
   // focus, it stays.
   const later = (box) => {
+    if ("stays" in box.dataset) return;
     const life = box.querySelector("form") ? 12000 : 6000;
     let timer = setTimeout(() => box.remove(), life);
     for (const [event, stays] of [["pointerenter", true], ["focusin", true], ["pointerleave", false], ["focusout", false]]) {
@@ -145,15 +153,6 @@
     odd.reportValidity();
   }, true);
 
-  // A form cannot be sent again while it is being sent.
-  document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (!(form instanceof HTMLFormElement) || form.hasAttribute("hx-post") || form.method === "get" || form.method === "dialog") return;
-    if (form.dataset.sent) event.preventDefault();
-    form.dataset.sent = "1";
-    setTimeout(() => delete form.dataset.sent, 4000);
-  });
-
   // Parts that reload themselves contain two numbers: of people whose replies nobody has read, and of unread notices. The
   // menu and the bell show these numbers.
   const countUnread = () => {
@@ -167,7 +166,7 @@
     }
   };
 
-  // htmx: sets the focus after a refused form, and shows a text if no answer came.
+  // htmx: sets the focus after a refused form.
   document.addEventListener("htmx:after:swap", (event) => {
     focusFault(document.querySelector("dialog[open]") || document);
     if (event.target instanceof Element && event.target.id === "main") { // another page has replaced the present one
@@ -177,14 +176,8 @@
     for (const box of document.querySelectorAll("[data-toast]:not([data-seen])")) seen(box);
     countUnread();
   });
-  document.addEventListener("htmx:error", (event) => {
-    const words = document.documentElement.dataset.lost;
-    if (words) say(words, "bad");
-    void event;
-  });
   document.addEventListener("toast", (event) => say(event.detail?.text ?? event.detail?.value ?? "", event.detail?.tone));
 
-  addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
   const begin = () => {
     focusFault(document);
     for (const box of document.querySelectorAll("[data-toast]")) seen(box);
@@ -194,5 +187,5 @@
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
 
-  globalThis.puntuale = { say, open };
+  globalThis.puntuale = { say, open, another };
 })();

@@ -122,6 +122,25 @@ func testNotices(t *testing.T, w *storetest.World) {
 
 	wantDetails(t, w, c, owner, staff, partner, at)
 	wantMarks(t, w, owner, staff, theirs, partner, at)
+	wantGathered(t, w, []*storetest.Client{c, other}, partner, at)
+}
+
+// wantGathered checks that clients of a partner that expire at the same time are one notice.
+func wantGathered(t *testing.T, w *storetest.World, clients []*storetest.Client, partner puntuale.User, at func(int) time.Time) {
+	before, err := w.LatestNotices(context.Background(), partner, at(40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range clients {
+		told(w, c, at(35), outbox.Fact{Type: puntuale.EventAccountExpiring, Detail: `{"days":7}`})
+	}
+	after, err := w.LatestNotices(context.Background(), partner, at(40))
+	if err != nil || len(after) != len(before)+1 {
+		t.Fatalf("%d notices, %d before, %v", len(after), len(before), err)
+	}
+	if n := after[0]; n.Detail.Clients != len(clients) || n.Subject != 0 || n.Detail.Days != 7 {
+		t.Errorf("gathered: %+v", n)
+	}
 }
 
 // wantDetails checks the details of the notices that testNotices wrote.

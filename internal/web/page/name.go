@@ -1,0 +1,32 @@
+package page
+
+import (
+	"slices"
+
+	"puntuale"
+)
+
+// NamePeople reads by which names the client knows people, for all parts of the page.
+func (v *Request) NamePeople(phones ...string) error {
+	slices.Sort(phones)
+	phones = slices.DeleteFunc(slices.Compact(phones), func(phone string) bool { return phone == "" })
+	if len(phones) == 0 {
+		return nil
+	}
+	names, err := v.Client.NamesOf(v.Ctx(), phones...)
+	if err == nil {
+		v.Frame.Names = names
+	}
+	return err
+}
+
+// NameRecipients is NamePeople for the recipients of messages.
+func (v *Request) NameRecipients(lists ...[]puntuale.MessageDetail) error {
+	var phones []string
+	for _, rows := range lists {
+		for i := range rows {
+			phones = append(phones, rows[i].Phone)
+		}
+	}
+	return v.NamePeople(phones...)
+}
