@@ -19,9 +19,11 @@ func registerBlacklist(a *api) {
 	client(a, operation{id: "listBlacklist", method: http.MethodGet, path: "/api/blacklist", strict: true,
 		summary: "List the blacklist, by the order of addition"}, listBlacklist)
 	clientOnce(a, operation{id: "addToBlacklist", method: http.MethodPost, path: "/api/blacklist", prevents: true, body: blacklistBody{},
-		summary: "Add a number to the blacklist; adding twice changes nothing", refusals: []int{http.StatusConflict}}, withBody(addBlacklisted))
+		summary:     "Add a number to the blacklist",
+		description: "Adding twice changes nothing.", refusals: []int{http.StatusConflict}}, withBody(addBlacklisted))
 	client(a, operation{id: "removeFromBlacklist", method: http.MethodDelete, path: "/api/blacklist/remove", body: unlistBody{},
-		summary: "Remove a number from the blacklist; what it kept back is not sent"}, withBody(removeBlacklisted))
+		summary:     "Remove a number from the blacklist",
+		description: "What it kept back is not sent."}, withBody(removeBlacklisted))
 }
 
 // blacklistBody documents the body of the call that adds to the blacklist.

@@ -21,16 +21,21 @@ import (
 func registerContactList(a *api) {
 	const all, one = "/api/contacts", "/api/contacts/{id}"
 	client(a, operation{id: "listContacts", method: http.MethodGet, path: all, strict: true,
-		summary: "List contacts, by their order of addition; with name by the name, and with the beginning of a number by the number. A page may be shorter than asked"}, listContacts)
+		summary:     "List contacts, by their order of addition",
+		description: "With name by the name, and with the beginning of a number by the number. A page may be shorter than asked."}, listContacts)
 	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: createsAlways, body: contactBody{},
-		summary: "Add a contact, or merge it into the one of its number: given members and fields replace, tags are added", refusals: []int{http.StatusConflict}}, withBody(addContact))
+		summary:     "Add a contact, or merge it into the one of its number",
+		description: "Given members and fields replace, tags are added.", refusals: []int{http.StatusConflict}}, withBody(addContact))
 	client(a, operation{id: "getContact", method: http.MethodGet, path: one, summary: "Get a contact", refusals: []int{http.StatusNotFound}}, getContact)
 	client(a, operation{id: "changeContact", method: http.MethodPatch, path: one, body: contactChangeBody{},
-		summary: "Change what the body names of a contact; a field that is null or empty is removed", refusals: []int{http.StatusNotFound}}, withBody(changeContact))
+		summary:     "Change what the body names of a contact",
+		description: "A field that is null or empty is removed.", refusals: []int{http.StatusNotFound}}, withBody(changeContact))
 	client(a, operation{id: "deleteContact", method: http.MethodDelete, path: one,
-		summary: "Take a contact off the list; messages and consent stay", refusals: []int{http.StatusNotFound}}, deleteContact)
+		summary:     "Take a contact off the list",
+		description: "Messages and consent stay.", refusals: []int{http.StatusNotFound}}, deleteContact)
 	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: createsAlways,
-		summary: "Merge the contacts of a file: CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A refused row changes nothing, and no other row"}, importContacts)
+		summary:     "Merge the contacts of a file",
+		description: "CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A refused row changes nothing, and no other row."}, importContacts)
 	documentUpload(a, all+"/import")
 	export := operation{id: "exportContacts", method: http.MethodGet, path: all + "/export", strict: true,
 		summary: "Download contacts as CSV, with a column for each field"}
