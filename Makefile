@@ -40,6 +40,7 @@ pages: ## run browser tests on the screens that "make test" leaves out, or on al
 
 e2e: ## test the built binary from outside
 	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' 'iproute2=ip -V' \
+		'nginx-light=PATH=$$PATH:/usr/sbin nginx -v' 'caddy=caddy version' \
 		'php-cli php-curl=php -r "curl_init();"' -- scripts/with-chromium scripts/with-postgres \
 		go run ./scripts/gotest -tags e2e -count=1 -timeout 35m ./internal/e2e
 

@@ -238,7 +238,7 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	defer u.End()
 	spent := &spentUpload{ctx: ctx, client: c, from: file}
 	defer func() { spent.ended(err == nil) }()
-	reader, err := roster.Open(ctx, u.Reader(ctx, spent), contentType, c.control.lists.scratch)
+	reader, err := roster.Open(ctx, u.Reader(ctx, spent), contentType, c.control.lists.scratch, 0)
 	if err != nil {
 		return Recipients{}, upload.FileFault(err)
 	}

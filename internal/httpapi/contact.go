@@ -95,6 +95,8 @@ type contactsInput struct {
 type contactImportInput struct {
 	Columns string `query:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome. Besides fields: phone, nome, tags, consent, language, source. Without it they are guessed by the header"`
 	Source  string `query:"source" doc:"Where the contacts come from; needed with a column consent"`
+	Dates   string `query:"dates" doc:"Fields that are dates, with the order of their numbers: nascita:dmy,scade:mdy. none: no field is. Without it, each column decides as a whole"`
+	Header  string `query:"header" doc:"The line of the header row. Without it the server looks for it, also below a title"`
 	Check   string `query:"check" enum:"true,false" doc:"true: store nothing, and answer what would be stored"`
 }
 
@@ -125,10 +127,35 @@ type importedAnswer struct {
 	Added    int              `json:"added"`
 	Changed  int              `json:"changed" doc:"Contacts that were there, and are different now"`
 	Consents int              `json:"consents" doc:"Rows whose consent was entered"`
+	Header   int              `json:"header" doc:"The line of the header row"`
+	Hidden   int              `json:"hidden" doc:"Rows that the spreadsheet hides, for example by a filter. They are read like the others"`
 	Columns  []columnAnswer   `json:"columns" doc:"The header, with the field that each column fills"`
+	Dates    []datesAnswer    `json:"dates" doc:"The fields that are dates, or may be"`
 	Numbers  []numberAnswer   `json:"numbers" doc:"The first numbers of the file"`
 	Refused  []refusedAnswer  `json:"refused"`
 	Lines    []refusedContact `json:"lines" doc:"The first 1,000 refused rows"`
+}
+
+type datesAnswer struct {
+	Field    string       `json:"field"`
+	Order    *string      `json:"order" doc:"dmy: the day is first; mdy: the month. null: you must say it with dates"`
+	Certain  bool         `json:"certain" doc:"false: the dates fit the other order, too"`
+	Question *string      `json:"question" doc:"Why you must say it: the column has dates of both orders, or cells that are no dates"`
+	Examples []dateAnswer `json:"examples" doc:"The first dates of the file"`
+}
+
+type dateAnswer struct {
+	Written string  `json:"written" doc:"As the list has it"`
+	Stored  *string `json:"stored" doc:"As the server stores it; null: it is no date"`
+}
+
+func datesOf(d control.ImportedDates) datesAnswer {
+	out := datesAnswer{Field: d.Field, Order: textOrNull(string(d.Order)), Certain: d.Certain}
+	if !d.Question.IsZero() {
+		out.Question = textOrNull(catalogue.Message(d.Question))
+	}
+	out.Examples = each(d.Examples, func(r control.ReadDate) dateAnswer { return dateAnswer{r.Written, textOrNull(r.Stored)} })
+	return out
 }
 
 type refusedContact struct {
@@ -185,7 +212,13 @@ func deleteContact(ctx context.Context, c *control.Client, _ *call, p *oneInput)
 }
 
 func importContacts(ctx context.Context, c *control.Client, in *call, p *contactImportInput) (importedAnswer, error) {
-	requested := control.ContactImport{Columns: p.Columns, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
+	requested := control.ContactImport{Columns: p.Columns, Dates: p.Dates, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
+	if p.Header != "" {
+		var err error
+		if requested.Header, err = strconv.Atoi(p.Header); err != nil || requested.Header < 1 {
+			requested.Faults = append(requested.Faults, puntuale.Fault{Location: "query.header", Code: faultContactHeader, Value: p.Header})
+		}
+	}
 	if !slices.Contains([]string{"", "true", "false"}, p.Check) {
 		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
 	}
@@ -194,7 +227,8 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 		return importedAnswer{}, err
 	}
 	return importedAnswer{
-		Rows: done.Rows, Added: done.Added, Changed: done.Changed, Consents: done.Consents, Columns: columnsOf(done.Columns, done.Mapping), Numbers: numbersOf(done.Numbers),
+		Rows: done.Rows, Added: done.Added, Changed: done.Changed, Consents: done.Consents,
+		Header: done.Header, Hidden: done.Hidden, Dates: each(done.Dates, datesOf), Columns: columnsOf(done.Columns, done.Mapping), Numbers: numbersOf(done.Numbers),
 		Refused: each(done.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
 		Lines: each(done.Lines, func(l control.RefusedContact) refusedContact {
 			return refusedContact{l.Line, textOrNull(l.Phone), l.Reason, catalogue.Message(l.Value)}
@@ -204,6 +238,8 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 
 // maxExportFields is the largest number of columns for fields in an exported table.
 const maxExportFields = 1000
+
+const faultContactHeader puntuale.ReasonCode = "contact.header"
 
 const faultContactTooManyColumns puntuale.ReasonCode = "contact.too_many_columns"
 
