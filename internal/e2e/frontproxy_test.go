@@ -310,7 +310,7 @@ func testBareProxy(t *testing.T) {
 	if err := os.WriteFile(list, []byte("phone,nota\n"+strings.Repeat("3331234567,"+strings.Repeat("x", 900)+"\n", 2000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(binary, "campaign", "--server", "http://127.0.0.1:"+port, "--text", "Ciao", "--yes", list)
+	command := exec.Command(binary, "campaign", "--server", "http://127.0.0.1:"+port, "--text", "Ciao", "--yes", "--file", list)
 	command.Env = append(os.Environ(), "PUNTUALE_API_KEY="+who.key)
 	out, err := command.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "client_max_body_size") {
