@@ -68,6 +68,8 @@ func expirations(ctx context.Context, p *account.Partner, in *call, _ *expiratio
 	}), nil
 }
 
+const faultCallNoClientIDs puntuale.ReasonCode = "call.no_client_ids"
+
 // clientIDs reads the list of client ids from the body or from the query. location says which of the two contained the
 // list.
 func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fault, err error) {
@@ -80,6 +82,9 @@ func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fau
 			}
 		}
 		return "query.client_ids", kept, nil, nil
+	}
+	if len(c.body) == 0 {
+		return "", nil, nil, unreadable(puntuale.Fault{Location: "query.client_ids[]", Code: faultCallNoClientIDs})
 	}
 	body, err := c.object()
 	if err != nil {

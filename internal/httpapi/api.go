@@ -117,7 +117,7 @@ func settings() huma.Config {
 	config.CreateHooks = nil
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.Info.Description = docs.Introduction
-	config.Info.License = &huma.License{Name: "GPL-3.0", URL: "https://www.gnu.org/licenses/gpl-3.0.html"}
+	config.Info.License = &huma.License{Name: "GPL-3.0-or-later", URL: "https://www.gnu.org/licenses/gpl-3.0.html"}
 	config.Info.Contact = &huma.Contact{Name: "The operator of this server"}
 	config.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
 	for _, s := range docs.Subjects {

@@ -156,7 +156,7 @@ func (p *ContactImportPage) showDates(v *page.Request, d control.ImportedDates, 
 	for _, cells := range p.Found.Preview {
 		if at < len(cells) && cells[at] != "" && next < len(d.Examples) {
 			if read := d.Examples[next]; read.Stored != "" && read.Stored != read.Written {
-				cells[at] = read.Written + " → " + dateWords(v.Frame.Language, read.Stored)
+				cells[at] = read.Written + " → " + dateWords(v.Frame.Language.Day, read.Stored)
 			}
 			next++
 		}

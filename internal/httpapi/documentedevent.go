@@ -72,8 +72,8 @@ type (
 	}
 	automationEvent struct {
 		EventOwner
-		Automation string  `json:"automation"`
-		Messages   []int64 `json:"messages,omitempty" doc:"The first message of each start and send"`
+		Automation string   `json:"automation"`
+		Messages   []string `json:"messages,omitempty" doc:"The first message of each start and send"`
 	}
 	capEvent struct {
 		EventOwner
@@ -158,7 +158,7 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventCampaignStarted:    {"A campaign started, or went on after a pause", campaignEvent{}, 9, `{"name":"Natale","state":"running","resumed":true}`},
 	puntuale.EventCampaignPaused:     {"A campaign paused", campaignEvent{}, 9, `{"name":"Natale","state":"paused","reason":"no_credit"}`},
 	puntuale.EventCampaignDone:       {"A campaign ended", campaignEvent{}, 9, `{"name":"Natale","state":"done","counts":{"pending":0,"completed":95,"failed":3,"cancelled":0,"blacklisted":2}}`},
-	puntuale.EventAutomationFired:    {"A rule acted", automationEvent{}, 2, `{"messages":[27933694591001]}`},
+	puntuale.EventAutomationFired:    {"A rule acted", automationEvent{}, 2, `{"messages":["27933694591001"]}`},
 	puntuale.EventCap80:              {"80 percent of the daily cap is used", capEvent{}, 0, `{"daily_api_cap":1000,"daily_api_used":800}`},
 	puntuale.EventCapReached:         {"The whole daily cap is used", capEvent{}, 0, `{"daily_api_cap":1000,"daily_api_used":1000}`},
 	puntuale.EventCreditLow:          {"Few credits are left", creditEvent{}, 0, `{"credits":12}`},
