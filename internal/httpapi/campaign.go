@@ -185,6 +185,7 @@ type campaignInput struct {
 type uploadInput struct {
 	ID      string `path:"id" doc:"ID"`
 	Columns string `query:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome; without it they are guessed by the header"`
+	Header  string `query:"header" doc:"The line of the header row. Without it the server looks for it, also below a title"`
 }
 
 type recipientsInput struct {
@@ -245,6 +246,8 @@ type listAnswer struct {
 	Missing    []string       `json:"missing" doc:"Required fields that neither the list nor the campaign fills"`
 	Preview    [][]string     `json:"preview" doc:"The first rows"`
 	Numbers    []numberAnswer `json:"numbers" doc:"The numbers of these rows"`
+	Header     int            `json:"header,omitempty" doc:"After an upload: the line of the header row"`
+	Hidden     int            `json:"hidden,omitempty" doc:"After an upload: rows that the spreadsheet hides, for example by a filter. They are recipients like the others"`
 }
 
 type numberAnswer struct {
@@ -384,7 +387,11 @@ func (f *fromBody) tags() []string {
 }
 
 func uploadRecipients(ctx context.Context, c *control.Client, in *call, p *uploadInput) (listAnswer, error) {
-	put, err := c.PutRecipients(ctx, p.ID, in.file, in.kind, p.Columns)
+	header, fault := headerLine(p.Header)
+	if len(fault) > 0 {
+		return listAnswer{}, puntuale.Invalid(fault...)
+	}
+	put, err := c.PutRecipients(ctx, p.ID, in.file, in.kind, p.Columns, header)
 	return listOf(put), err
 }
 
@@ -516,7 +523,7 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 }
 
 func listOf(r control.Recipients) listAnswer {
-	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping), Numbers: numbersOf(r.Numbers)}
+	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping), Numbers: numbersOf(r.Numbers), Header: r.Header, Hidden: r.Hidden}
 }
 
 // columnsOf returns the columns of a list. Each column names the field that it fills.

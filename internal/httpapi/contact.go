@@ -213,12 +213,8 @@ func deleteContact(ctx context.Context, c *control.Client, _ *call, p *oneInput)
 
 func importContacts(ctx context.Context, c *control.Client, in *call, p *contactImportInput) (importedAnswer, error) {
 	requested := control.ContactImport{Columns: p.Columns, Dates: p.Dates, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
-	if p.Header != "" {
-		var err error
-		if requested.Header, err = strconv.Atoi(p.Header); err != nil || requested.Header < 1 {
-			requested.Faults = append(requested.Faults, puntuale.Fault{Location: "query.header", Code: faultContactHeader, Value: p.Header})
-		}
-	}
+	header, faults := headerLine(p.Header)
+	requested.Header, requested.Faults = header, append(requested.Faults, faults...)
 	if !slices.Contains([]string{"", "true", "false"}, p.Check) {
 		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
 	}
@@ -239,7 +235,19 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 // maxExportFields is the largest number of columns for fields in an exported table.
 const maxExportFields = 1000
 
-const faultContactHeader puntuale.ReasonCode = "contact.header"
+const faultListHeader puntuale.ReasonCode = "list.header"
+
+// headerLine reads the line of a list's header. "" is 0: the server looks for the header.
+func headerLine(text string) (line int, faults []puntuale.Fault) {
+	if text == "" {
+		return 0, nil
+	}
+	line, err := strconv.Atoi(text)
+	if err != nil || line < 1 {
+		return 0, []puntuale.Fault{{Location: "query.header", Code: faultListHeader, Value: text}}
+	}
+	return line, nil
+}
 
 const faultContactTooManyColumns puntuale.ReasonCode = "contact.too_many_columns"
 
