@@ -4,7 +4,7 @@
 # Without paths in what it compiles, Go compiles nothing again for a copy of the tree. Some tests build such copies.
 export GOFLAGS := -trimpath $(GOFLAGS)
 
-.PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-automations bench fuzz generate assets
+.PHONY: help run serve build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-automations bench fuzz generate assets
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,10 +26,13 @@ nosocket: ## vet and build without linked numbers, and check that their librarie
 	go build -tags nosocket -o /dev/null ./cmd/puntuale
 	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
-check: lint pages e2e mutations allocations ## run everything that "make test" leaves out: linters, pages on more screens, crashes and many nodes of the built binary, mutations, allocations
+check: lint openapi pages e2e mutations allocations ## run everything that "make test" leaves out: linters, the API's documents, pages on more screens, crashes and many nodes of the built binary, mutations, allocations
 
 lint: ## run gofmt and the linters
 	scripts/lint
+
+openapi: ## check the OpenAPI documents with redocly and spectral, and compile a generated TypeScript client
+	scripts/with-programs 'nodejs npm=npm --version' -- scripts/openapi
 
 pages: ## run browser tests on the screens that "make test" leaves out, or on all eight screens with SCREENS=all
 	PUNTUALE_SCREENS=$(or $(SCREENS),other) scripts/with-chromium scripts/with-postgres \
@@ -37,6 +40,7 @@ pages: ## run browser tests on the screens that "make test" leaves out, or on al
 
 e2e: ## test the built binary from outside
 	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' 'iproute2=ip -V' \
+		'nginx-light=PATH=$$PATH:/usr/sbin nginx -v' 'caddy=caddy version' \
 		'php-cli php-curl=php -r "curl_init();"' -- scripts/with-chromium scripts/with-postgres \
 		go run ./scripts/gotest -tags e2e -count=1 -timeout 35m ./internal/e2e
 

@@ -148,6 +148,7 @@ var Owners = map[string][]string{
 	"github.com/makiuchi-d/gozxing":     {"internal/connector/sendapp"},
 	"github.com/SherClockHolmes":        {"internal/push"},
 	"github.com/wneessen/go-mail":       {"internal/mail"},
+	"github.com/yuin/goldmark":          {"internal/chatwoot"},
 	"github.com/chromedp":               {}, // only tests use it
 	"github.com/coder/websocket":        {},
 	"github.com/getkin/kin-openapi":     {},

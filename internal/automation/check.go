@@ -86,7 +86,7 @@ func (c *checker) text(at, text string, most int) {
 }
 
 func (c *checker) required(at, text string, most int) {
-	if strings.TrimSpace(text) == "" {
+	if puntuale.Trimmed(text) == "" {
 		c.add(at, puntuale.FaultRequired, nil)
 		return
 	}
@@ -295,7 +295,7 @@ func (c *checker) field(at string, f puntuale.FieldCondition) {
 			c.add(at+".value", puntuale.FaultGoesWithout, nil, "op")
 		}
 	case puntuale.FieldLess, puntuale.FieldMore, puntuale.FieldContains:
-		if strings.TrimSpace(f.Value) == "" {
+		if puntuale.Trimmed(f.Value) == "" {
 			c.add(at+".value", puntuale.FaultRequired, nil)
 		}
 	}

@@ -46,7 +46,7 @@ func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
 		if at, ok := p.frozen.Columns[f.Name]; ok && at < len(r.Cells) {
 			text = r.Cells[at]
 		}
-		if strings.TrimSpace(text) == "" {
+		if puntuale.Trimmed(text) == "" {
 			text = p.campaign.Draft.Fields[f.Name]
 		}
 		if text != "" {

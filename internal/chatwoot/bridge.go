@@ -165,7 +165,7 @@ func (w *eventAttempt) note(ctx context.Context, m *puntuale.MessageDetail) erro
 
 // noteOf returns the text of a note.
 func noteOf(m *puntuale.MessageDetail) string {
-	lines := []string{m.Content.Text}
+	lines := []string{markdownOf(m.Content.Text)}
 	if m.Content.MediaURL != "" {
 		lines = append(lines, m.Content.MediaURL)
 	}
@@ -185,7 +185,7 @@ func (w *eventAttempt) reply(ctx context.Context, y *puntuale.Reply) error {
 	if err != nil {
 		return err
 	}
-	p := chatMessage{text: y.Text, kind: "incoming"}
+	p := chatMessage{text: markdownOf(y.Text), kind: "incoming"}
 	if y.Media != nil {
 		p.file, err = w.open(ctx, y)
 		if err != nil {

@@ -253,7 +253,7 @@ func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text [
 	}
 	a := AgentMessage{Link: l.ID, Client: l.Client, Session: l.Session, Phone: cmp.Or(phone, c.sender()), Reference: puntuale.ChatwootReference(c.Number, r.ID)}
 	if r.Content != nil {
-		a.Text = *r.Content
+		a.Text = whatsAppOf(*r.Content)
 	}
 	files := r.Attachments[:min(len(r.Attachments), maxAttached)]
 	for a.Part = 0; a.Part < max(1, len(files)); a.Part++ {

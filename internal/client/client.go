@@ -203,6 +203,10 @@ func (c *Client) refused(ctx context.Context, response *http.Response) error {
 		Errors []Fault `json:"errors"`
 	}
 	_ = outside.Command.Decode(ctx, response.Body, &problem) // if there is no body, the status is enough
+	if response.StatusCode == http.StatusRequestEntityTooLarge && problem.Code == "" {
+		problem.Detail = fmt.Sprintf("a proxy before %s refuses bodies of this size (413); it must take 101 MB, in nginx with "+
+			"client_max_body_size 101m (docs/operate.md has complete blocks)", c.server)
+	}
 	return &Refusal{
 		Status: response.StatusCode, Code: problem.Code, Faults: problem.Errors, after: c.retryAfter(response.Header.Get("Retry-After")),
 		Detail: cmp.Or(problem.Detail, problem.Title, "the server answered "+response.Status),

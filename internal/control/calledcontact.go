@@ -50,7 +50,7 @@ func (c *Control) calledContact(r puntuale.CalledRun) (puntuale.Contact, bool) {
 	k := contactCheck{zone: zone}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		value := plan.FromJSON(members[name])
-		text := strings.TrimSpace(value.Text)
+		text := puntuale.Trimmed(value.Text)
 		switch {
 		case value.Kind != plan.Text && value.Kind != plan.Number || text == "" || strings.ContainsRune(text, 0),
 			slices.Contains(callMembers, name), r.Origin == puntuale.OriginSingle && slices.Contains(singleMembers, name):
@@ -62,7 +62,9 @@ func (c *Control) calledContact(r puntuale.CalledRun) (puntuale.Contact, bool) {
 			if made.Fields == nil {
 				made.Fields = map[string]puntuale.ContactField{}
 			}
-			made.Fields[name] = *k.field(ContactValue{Text: text, Number: value.Kind == plan.Number, Cell: true})
+			called := TypedValue(text, "")
+			called.Number = value.Kind == plan.Number
+			made.Fields[name] = *k.field(called)
 		}
 	}
 	return made, true

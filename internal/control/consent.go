@@ -65,7 +65,7 @@ func (c *Client) enterConsent(ctx context.Context, call ConsentCall, o Once[punt
 	once, clash, begun := o.Begin(ctx, c.tenant, &f)
 	now := c.control.clock.Now()
 	e = puntuale.ConsentEntry{Consent: puntuale.Consent{
-		Phone: c.recipient(&f, "body.phone", call.Phone), Source: strings.TrimSpace(call.Source), Words: call.Words, EnteredBy: c.actor.Who, At: now, Entered: now,
+		Phone: c.recipient(&f, "body.phone", call.Phone), Source: puntuale.Trimmed(call.Source), Words: call.Words, EnteredBy: c.actor.Who, At: now, Entered: now,
 	}}
 	e.Purpose = purposeIn(&f, call.Purpose)
 	var ok bool

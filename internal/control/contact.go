@@ -24,7 +24,22 @@ import (
 type ContactValue struct {
 	Text   string // the text, or a number as written; blank: there is no value, and a change removes the stored value
 	Number bool
-	Cell   bool // true: the value is a table cell, in which a date may also begin with the day, as in 28/02/1990
+	Cell   bool             // true: the value is a date only if Order is set
+	Order  roster.DateOrder // the order of the dates in the cell's column; "": the column has no dates
+}
+
+// TypedValue returns the value of a field that a person or a program wrote without saying its kind. was is the field's
+// kind before; "": there was no value. A text field stays one. In a new field, 28/02/1990 is a date, but 10.5.2026 is
+// not, because codes and versions have this form, too.
+func TypedValue(text string, was puntuale.FieldKind) ContactValue {
+	v := ContactValue{Text: text, Cell: true}
+	dotted := was == "" && strings.Contains(text, ".")
+	if trimmed := puntuale.Trimmed(text); roster.IsDate(trimmed) && was != puntuale.FieldText && !dotted {
+		if _, err := plan.ParseMoment(trimmed); err == nil {
+			v.Order = roster.DayFirst
+		}
+	}
+	return v
 }
 
 // NewContact is a request to add a contact. If a contact with the number exists, the new values are merged into this
@@ -73,7 +88,6 @@ var (
 	contactFieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 	contactLanguage  = regexp.MustCompile(`^[a-z]{2}$`)
 	contactDate      = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.,]+(Z|[+-][0-9:]+)?)?$`)
-	cellDate         = regexp.MustCompile(`^[0-9]{1,2}[/.-][0-9]{1,2}[/.-][0-9]{4}( [0-9:]+)?$`)
 	reservedFields   = []string{columnPhone, "timezone", columnName}
 )
 
@@ -105,7 +119,7 @@ func isPerson(recipient string) bool {
 }
 
 func (k *contactCheck) text(location, text string) string {
-	text = norm.NFC.String(strings.TrimSpace(text))
+	text = norm.NFC.String(puntuale.Trimmed(text))
 	k.faults.Text(location, text, puntuale.MaxName)
 	return text
 }
@@ -126,7 +140,7 @@ func (k *contactCheck) tags(location string, texts []string) []string {
 	}
 	tags := make([]string, len(texts))
 	for i, text := range texts {
-		tags[i] = norm.NFC.String(strings.TrimSpace(text))
+		tags[i] = norm.NFC.String(puntuale.Trimmed(text))
 		at := request.At(location, i)
 		k.faults.Required(at, tags[i], puntuale.MaxTag)
 		if strings.ContainsAny(tags[i], ",;") {
@@ -147,6 +161,9 @@ func (k *contactCheck) fields(location string, values map[string]ContactValue) m
 		}
 		k.faults.Text(location+"."+name, values[name].Text, puntuale.MaxField)
 		fields[name] = k.field(values[name])
+		if f := fields[name]; values[name].Order != "" && f != nil && f.Kind != puntuale.FieldDate {
+			k.faults.Add(location+"."+name, faultContactDate, values[name].Text)
+		}
 	}
 	return fields
 }
@@ -163,13 +180,14 @@ func fieldNameFault(name string) puntuale.ReasonCode {
 
 // field converts a value into its stored form. It returns nil for a blank value.
 func (k *contactCheck) field(v ContactValue) *puntuale.ContactField {
-	text := strings.TrimSpace(v.Text)
+	text := puntuale.Trimmed(v.Text)
 	switch {
 	case text == "":
 		return nil
 	case v.Number:
 		return &puntuale.ContactField{Kind: puntuale.FieldNumber, Value: text}
-	case contactDate.MatchString(text), v.Cell && cellDate.MatchString(text):
+	case v.Cell && v.Order != "", !v.Cell && contactDate.MatchString(text):
+		text = roster.DayFirstOf(text, v.Order)
 		if moment, err := plan.ParseMoment(text); err == nil {
 			return &puntuale.ContactField{Kind: puntuale.FieldDate, Value: k.date(moment)}
 		}

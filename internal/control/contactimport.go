@@ -27,6 +27,8 @@ import (
 type ContactImport struct {
 	Columns string // which column is which field, in the form of PutRecipients; "": the import guesses
 	Source  string // the source of contacts and consents in rows that have none
+	Dates   string // the fields that are dates, such as "nascita:dmy,scade"; "none": none is; "": the columns decide
+	Header  int    // the line of the header; 0: the import looks for it
 	Check   bool   // true: only report what an import would store, and store nothing
 	Faults  []puntuale.Fault
 }
@@ -35,6 +37,8 @@ type ContactImport struct {
 type ImportedContacts struct {
 	Rows, Added, Changed int
 	Consents             int // the number of rows whose consent was recorded
+	Header, Hidden       int // the line of the header, and the number of rows that the spreadsheet hides
+	Dates                []ImportedDates
 	Columns              []string
 	Mapping              map[string]int // the column of phone, nome, tags, consent, language, source and each field, counted from 0
 	Preview              [][]string     // the first rows of the file
@@ -150,17 +154,33 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 	defer u.End()
 	spent := &spentUpload{ctx: ctx, client: c, from: file}
 	defer func() { spent.ended(err == nil && !ask.Check) }()
-	reader, err := roster.Open(ctx, u.Reader(ctx, spent), contentType, c.control.lists.scratch)
+	// All rows are judged before the first one is stored, so the file is read twice.
+	spool, err := roster.Spool(c.control.lists.scratch)
 	if err != nil {
-		return ImportedContacts{}, upload.FileFault(err)
+		return ImportedContacts{}, fmt.Errorf("keep an import on disk: %w", err)
 	}
-	defer func() { _ = reader.Close() }()
+	defer func() { _ = spool.Close() }()
 	now := c.control.clock.Now().Truncate(time.Microsecond)
-	x := &contactReading{client: c, check: k, ask: ask, from: reader, now: now, seen: campaign.NewSeenPhones(), refused: map[string]int{}}
-	x.out.Columns = reader.Columns()
+	x := &contactReading{client: c, check: k, ask: ask, now: now, seen: campaign.NewSeenPhones(), refused: map[string]int{}}
+	if err := x.open(ctx, io.TeeReader(u.Reader(ctx, spent), spool), contentType); err != nil {
+		return ImportedContacts{}, err
+	}
+	err = x.prepare(ctx)
+	_ = x.reader.Close()
+	if err != nil {
+		return ImportedContacts{}, err
+	}
+	if _, err := spool.Seek(0, io.SeekStart); err != nil {
+		return ImportedContacts{}, fmt.Errorf("read an import from disk: %w", err)
+	}
+	if err := x.open(ctx, spool, contentType); err != nil {
+		return ImportedContacts{}, err
+	}
+	defer func() { _ = x.reader.Close() }()
 	if err := x.read(ctx); err != nil {
 		return ImportedContacts{}, err
 	}
+	x.out.Hidden = x.reader.Hidden()
 	if !ask.Check {
 		day, err := c.today(now)
 		if err != nil {
@@ -178,8 +198,10 @@ type contactReading struct {
 	client *Client
 	check  *contactCheck
 	ask    ContactImport
-	from   rowSource
+	reader *roster.Reader
+	from   rowSource // the rows of the reader
 	now    time.Time
+	orders map[string]roster.DateOrder // the fields that are dates
 
 	seen    *campaign.SeenPhones
 	fields  []string // the mapped columns that are ordinary fields, sorted by name
@@ -197,18 +219,30 @@ type contactRow struct {
 	consent string // the text of the consent cell; "": the cell is empty
 }
 
-func (x *contactReading) read(ctx context.Context) (err error) {
-	first, err := x.begin()
-	if err != nil {
-		return err
+// open opens the file, from its beginning.
+func (x *contactReading) open(ctx context.Context, file io.Reader, contentType string) (err error) {
+	if x.reader, err = roster.Open(ctx, file, contentType, x.client.control.lists.scratch, x.ask.Header); err != nil {
+		return upload.FileFault(err)
 	}
+	x.from, x.out.Columns, x.out.Header = x.reader, x.reader.Columns(), x.reader.Header()
+	return nil
+}
+
+// prepare reads the whole file, and stores nothing. It finds out which column is which field, and which are dates.
+func (x *contactReading) prepare(ctx context.Context) error {
+	first, err := x.begin()
+	if err == nil {
+		err = x.judge(ctx, first)
+	}
+	x.out.Rows, x.refused, x.out.Lines = 0, map[string]int{}, nil // the second reading counts
+	return err
+}
+
+func (x *contactReading) read(ctx context.Context) (err error) {
 	if x.ask.Check {
 		if x.people, err = x.client.tenant.CountContacts(ctx, puntuale.ContactFilter{}, puntuale.MaxContacts); err != nil {
 			return fmt.Errorf("count contacts: %w", err)
 		}
-	}
-	for _, row := range first {
-		x.add(row)
 	}
 	for {
 		row, err := x.from.Next()
@@ -399,7 +433,7 @@ func (x *contactReading) add(row roster.Row) {
 	n.Tags = x.tags(cell(columnTags))
 	for _, name := range x.fields {
 		text := cell(name)
-		n.Fields[name] = ContactValue{Text: text, Number: contactNumber.MatchString(text), Cell: true}
+		n.Fields[name] = ContactValue{Text: text, Number: contactNumber.MatchString(text), Cell: true, Order: x.orders[name]}
 		x.bytes += len(text)
 	}
 	x.check.faults = nil

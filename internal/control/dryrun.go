@@ -67,7 +67,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	}
 	r.Fields = plan.Fields(expanded[0])
 	phone := rehearsedPhone
-	if strings.TrimSpace(call.Phone) != "" {
+	if puntuale.Trimmed(call.Phone) != "" {
 		phone = c.recipient((*request.Faults)(&r.Faults), "body.phone", call.Phone)
 	}
 	passed := c.examples(&r, call.Fields, zone)
@@ -80,7 +80,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Location) map[string]plan.Value {
 	passed := map[string]plan.Value{}
 	for _, f := range r.Fields {
-		if text := given[f.Name]; strings.TrimSpace(text) != "" {
+		if text := given[f.Name]; puntuale.Trimmed(text) != "" {
 			raw, _ := json.Marshal(text) // encoding a string cannot fail
 			passed[f.Name] = plan.FromJSON(raw)
 			continue

@@ -26,8 +26,17 @@ type rowSource interface {
 // guess the mapping.
 func (c *Client) readList(ctx context.Context, of puntuale.Campaign, from rowSource, mapping string) (puntuale.RecipientList, error) {
 	x := &newList{client: c, campaign: of, from: from, l: puntuale.RecipientList{Columns: from.Columns()}}
-	err := x.read(ctx, mapping)
-	return x.l, err
+	if err := x.read(ctx, mapping); err != nil {
+		return x.l, err
+	}
+	columns := x.monthFirst()
+	if err := x.faults.Err(); err != nil || len(columns) == 0 {
+		return x.l, err
+	}
+	// The whole column shows that the month is first, so only now the rows can be stored as they are meant.
+	again := &newList{client: c, campaign: of, from: &datedRows{&storedRows{ctx: ctx, tenant: c.tenant, list: x.l}, columns}, l: puntuale.RecipientList{Columns: x.l.Columns}}
+	err := again.read(ctx, mapping)
+	return again.l, err
 }
 
 // newList is the state while a list is written.
@@ -38,6 +47,7 @@ type newList struct {
 	l        puntuale.RecipientList
 
 	columns map[string]int
+	dates   map[string]*roster.DateColumn // the columns of fields that are dates
 	rows    []puntuale.Recipient
 	faults  request.Faults
 	more    int // the number of further faults, which are not listed
@@ -116,6 +126,12 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 	} else if x.columns, err = roster.ParseMapping(mapping, x.l.Columns); err != nil {
 		return nil, upload.MappingFault(err, mapping)
 	}
+	x.dates = map[string]*roster.DateColumn{}
+	for _, f := range fields {
+		if _, filled := x.columns[f.Name]; filled && f.Kind == puntuale.FieldDate {
+			x.dates[f.Name] = &roster.DateColumn{}
+		}
+	}
 	if _, ok := x.columns[columnPhone]; !ok {
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: faultListNoPhoneColumn, Args: []string{roster.Named(x.l.Columns)}})
 	}
@@ -150,6 +166,11 @@ func (x *newList) add(row roster.Row) {
 	}
 	if len(x.faults) > 0 {
 		return // a file with faults changes nothing in the store
+	}
+	for name, column := range x.dates {
+		if at := x.columns[name]; at < len(row.Cells) {
+			column.Add(row.Line, row.Cells[at])
+		}
 	}
 	r := puntuale.Recipient{Line: row.Line, Cells: row.Cells}
 	if at := x.columns[columnPhone]; at < len(row.Cells) {

@@ -25,6 +25,8 @@ const previewRows = 5
 // Recipients describes a campaign's list of recipients.
 type Recipients struct {
 	Size    int
+	Header  int // after an upload: the line of the header
+	Hidden  int // after an upload: how many rows the spreadsheet hides
 	Columns []string
 	Mapping map[string]int // the column of each field that the list fills, counted from 0
 	Preview [][]string
@@ -221,9 +223,10 @@ func (c *Client) listed(text string) string {
 
 // PutRecipients reads a list from a CSV or XLSX file, and replaces the campaign's list by it. The mapping says which
 // column of the file fills which field, such as "phone:Telefono,nome:Nome". If it is "", PutRecipients guesses the
-// mapping. A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started),
-// overloaded (the server already reads too many lists), rate_limited (see [Client.Spend]).
-func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string) (out Recipients, err error) {
+// mapping. header is the line of the header row; 0: PutRecipients looks for it. A file with a fault changes nothing.
+// Codes: not_found, invalid, too_large, conflict (the campaign started), overloaded (the server already reads too many
+// lists), rate_limited (see [Client.Spend]).
+func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string, header int) (out Recipients, err error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
 		return Recipients{}, err
@@ -238,12 +241,14 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	defer u.End()
 	spent := &spentUpload{ctx: ctx, client: c, from: file}
 	defer func() { spent.ended(err == nil) }()
-	reader, err := roster.Open(ctx, u.Reader(ctx, spent), contentType, c.control.lists.scratch)
+	reader, err := roster.Open(ctx, u.Reader(ctx, spent), contentType, c.control.lists.scratch, header)
 	if err != nil {
 		return Recipients{}, upload.FileFault(err)
 	}
 	defer func() { _ = reader.Close() }()
-	return c.replaceRecipients(ctx, stored, reader, mapping)
+	out, err = c.replaceRecipients(ctx, stored, reader, mapping)
+	out.Header, out.Hidden = reader.Header(), reader.Hidden()
+	return out, err
 }
 
 // replaceRecipients replaces a campaign's list by the rows of a source.

@@ -22,10 +22,11 @@ func TestDocsPage(t *testing.T) {
 	s := serve(t, database)
 	who := createTenant(t, s.base, createPartner(t, database), "full", step("Ciao", 0, ""))
 	var document struct {
-		Paths map[string]map[string]any `json:"paths"`
+		Paths    map[string]map[string]any `json:"paths"`
+		Webhooks map[string]any            `json:"webhooks"`
 	}
 	must(t, "GET", s.base+"/openapi.json", "", nil).into(t, &document)
-	operations := 0
+	operations := len(document.Webhooks)
 	for _, methods := range document.Paths {
 		operations += len(methods)
 	}
@@ -46,6 +47,7 @@ func TestDocsPage(t *testing.T) {
 			t.Errorf("%s: %d operations are shown, the document has %d", screen.name, shown, operations)
 		}
 		b.screenshot("docs-" + screen.name)
+		b.finds(screen.name)
 		b.tryCall(who.key, screen.name)
 		if wide := evaluate[int64](b, "document.documentElement.scrollWidth"); wide > screen.width {
 			t.Errorf("%s: the page is %d wide", screen.name, wide)
@@ -74,10 +76,34 @@ func TestDocsPage(t *testing.T) {
 	}
 }
 
+// finds checks the page's introduction, the order of its subjects, and its search.
+func (b *browser) finds(screen string) {
+	b.t.Helper()
+	if text := evaluate[string](b, `document.querySelector(".info .description").innerText`); !strings.Contains(text, "Idempotency-Key") {
+		b.t.Errorf("%s: the introduction is %q", screen, text)
+	}
+	const subjects = `[...document.querySelectorAll(".opblock-tag")].map(e => e.dataset.tag)`
+	if shown := evaluate[[]string](b, subjects); len(shown) < 15 || shown[0] != "Start and stop" || shown[len(shown)-1] != "After a restore" {
+		b.t.Errorf("%s: the subjects are %q", screen, shown)
+	}
+	b.do(chromedp.SendKeys(chromedp.CSS(".search input"), "rotate secret"),
+		chromedp.WaitNotPresent(chromedp.CSS("#operations-Messages-sendMessage")))
+	if shown := evaluate[[]string](b, `[...document.querySelectorAll(".opblock:not([hidden])")].map(e => e.id)`); len(shown) != 1 || shown[0] != "operations-Webhooks-rotateWebhook" {
+		b.t.Errorf("%s: the search finds %q", screen, shown)
+	}
+	b.screenshot("docs-search-" + screen)
+	b.do(chromedp.SendKeys(chromedp.CSS(".search input"), strings.Repeat("\b", 13)+"message.sent"))
+	if shown := evaluate[int](b, `document.querySelectorAll(".webhooks .opblock:not([hidden])").length`); shown != 1 {
+		b.t.Errorf("%s: the search finds %d webhooks", screen, shown)
+	}
+	b.do(chromedp.SendKeys(chromedp.CSS(".search input"), strings.Repeat("\b", 12)),
+		chromedp.WaitVisible(chromedp.CSS("#operations-Messages-sendMessage")))
+}
+
 // openEach opens the description of one call of each kind, and checks that none is wider than the page.
 func (b *browser) openEach(screen string) {
 	b.t.Helper()
-	for _, id := range []string{"client-sendMessage", "client-pairSession", "client-getMessageDetails", "partner-changeClient"} {
+	for _, id := range []string{"Messages-sendMessage", "Sessions-pairSession", "Messages-getMessageDetails", "Clients-changeClient"} {
 		operation := "#operations-" + id
 		b.do(chromedp.Click(chromedp.CSS(operation+" .opblock-summary-control")),
 			chromedp.WaitVisible(chromedp.CSS(operation+" .responses-inner .model-example")))
@@ -99,11 +125,14 @@ const beyond = `(() => {
 // tryCall gives the page a key, and makes the page call the list of sequences.
 func (b *browser) tryCall(key, screen string) {
 	b.t.Helper()
-	const operation = `#operations-client-listSequences`
+	const operation = `#operations-Sequences-listSequences`
 	b.do(
 		chromedp.Click(chromedp.CSS(".btn.authorize")),
 		chromedp.WaitVisible(chromedp.CSS("#auth-bearer-value")),
 	)
+	if ways := evaluate[int](b, `document.querySelectorAll(".auth-container").length`); ways != 1 {
+		b.t.Errorf("%s: the page offers %d ways to give a key", screen, ways)
+	}
 	b.screenshot("docs-authorize-" + screen)
 	b.do(
 		chromedp.SendKeys(chromedp.CSS("#auth-bearer-value"), key+"\r"),
@@ -116,6 +145,9 @@ func (b *browser) tryCall(key, screen string) {
 	answer := evaluate[string](b, `document.querySelector("`+operation+` .live-responses-table").innerText`)
 	if !strings.Contains(answer, "200") || !strings.Contains(answer, "Promemoria") {
 		b.t.Errorf("%s: the call was answered %q", screen, answer)
+	}
+	if sample := evaluate[string](b, `document.querySelector("`+operation+` .curl").innerText`); strings.Contains(sample, key) || !strings.Contains(sample, "Authorization") {
+		b.t.Errorf("%s: the sample line is %q", screen, sample)
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("` + operation + `").scrollIntoView()`))
 	b.screenshot("docs-tried-" + screen)

@@ -52,7 +52,7 @@ func one(t puntuale.EventType) puntuale.Event {
 	case puntuale.EventCampaignPaused:
 		e.Subject, e.Detail = 9, `{"name":"Natale","state":"paused","reason":"no_credit"}`
 	case puntuale.EventAutomationFired:
-		e.Subject, e.Detail = 2, `{"message_id":140,"phone":"+393331234567"}`
+		e.Subject, e.Detail = 2, `{"messages":["140"]}`
 	case puntuale.EventCap80, puntuale.EventCapReached:
 		e.Detail = `{"daily_api_cap":1000,"daily_api_used":800}`
 	case puntuale.EventCreditLow, puntuale.EventCreditOut:

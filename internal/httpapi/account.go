@@ -23,15 +23,18 @@ func registerAccounts(a *api) {
 	const one = "/api/client/{id}"
 	missing := []int{http.StatusNotFound}
 	partner(a, operation{id: "getClientExpirations", method: http.MethodGet, path: "/api/clients/expiration", body: expirationBody{},
-		optional: true, summary: "Get clients' expiration dates; all ids must be of the partner's clients", refusals: missing}, expirations)
+		optional: true, summary: "Get clients' expiration dates",
+		description: "All ids must be of the partner's clients.", refusals: missing}, expirations)
 	partner(a, operation{id: "getClientSnapshot", method: http.MethodGet, path: "/api/client/{id_client}/snapshot", versioned: true,
 		summary: "Get a client's snapshot", refusals: missing}, clientSnapshot)
 	partner(a, operation{id: "listClients", method: http.MethodGet, path: "/api/clients", strict: true,
 		summary: "List the clients, by id"}, listClients)
 	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, prevents: true, body: changeBody{}, versioned: true,
-		summary: "Change a client; what is absent stays", refusals: changes(http.StatusNotFound)}, withBody(changeClient))
+		summary:     "Change a client",
+		description: "What is absent stays.", refusals: changes(http.StatusNotFound)}, withBody(changeClient))
 	partner(a, operation{id: "deleteClient", method: http.MethodDelete, path: one, prevents: true,
-		summary: "Delete a client for good: pending messages are cancelled, keys are revoked", refusals: missing}, deleteClient)
+		summary:     "Delete a client for good",
+		description: "Pending messages are cancelled, keys are revoked.", refusals: missing}, deleteClient)
 }
 
 // expirationBody documents the body of the call that asks for clients' expiration dates.
@@ -65,6 +68,8 @@ func expirations(ctx context.Context, p *account.Partner, in *call, _ *expiratio
 	}), nil
 }
 
+const faultCallNoClientIDs puntuale.ReasonCode = "call.no_client_ids"
+
 // clientIDs reads the list of client ids from the body or from the query. location says which of the two contained the
 // list.
 func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fault, err error) {
@@ -77,6 +82,9 @@ func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fau
 			}
 		}
 		return "query.client_ids", kept, nil, nil
+	}
+	if len(c.body) == 0 {
+		return "", nil, nil, unreadable(puntuale.Fault{Location: "query.client_ids[]", Code: faultCallNoClientIDs})
 	}
 	body, err := c.object()
 	if err != nil {

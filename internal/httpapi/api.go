@@ -102,6 +102,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerDevices(a)
 	registerCampaigns(a)
 	registerAutomations(a)
+	documentEvents(a.OpenAPI())
 	a.open()
 	if err := docs.Serve(mux, docs.Config{Document: a.OpenAPI(), Accounts: cfg.Accounts, Logger: cfg.Logger}); err != nil {
 		return nil, err
@@ -116,10 +117,16 @@ func settings() huma.Config {
 	config := huma.DefaultConfig(docs.ProductName, "1.0.0")
 	config.CreateHooks = nil
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
-	config.Info.Description = "Schedules and sends messages, and manages the accounts of those who do."
+	config.Info.Description = docs.Introduction
+	config.Info.License = &huma.License{Name: "GPL-3.0-or-later", URL: "https://www.gnu.org/licenses/gpl-3.0.html"}
+	config.Info.Contact = &huma.Contact{Name: "The operator of this server"}
+	config.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
+	for _, s := range docs.Subjects {
+		config.Tags = append(config.Tags, &huma.Tag{Name: s.Name, Description: s.Description})
+	}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearer":  {Type: "http", Scheme: "bearer", Description: "The API key."},
-		"api_key": {Type: "apiKey", In: "query", Name: "api_key", Description: "The API key; a header is preferred, for addresses end up in logs."},
+		"bearer": {Type: "http", Scheme: "bearer", Description: "The key: `Authorization: Bearer ck_…`"},
+		"query":  {Type: "apiKey", In: "query", Name: "api_key", Description: "The key in the address, for programs that cannot set a header. Addresses end up in logs."},
 	}
 	return config
 }

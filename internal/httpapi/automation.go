@@ -14,20 +14,26 @@ func registerAutomations(a *api) {
 	const all, one = "/api/automations", "/api/automations/{id}"
 	missing := []int{http.StatusNotFound}
 	client(a, operation{id: "listAutomations", method: http.MethodGet, path: all, strict: true,
-		summary: "List the automations, by id. The path of a hook is only in the answer for one automation"}, a.listAutomations)
+		summary:     "List the automations, by id",
+		description: "The path of a hook is only in the answer for one automation."}, a.listAutomations)
 	client(a, operation{id: "createAutomation", method: http.MethodPost, path: all, creates: createsAlways, body: automationBody{}, idempotent: true,
-		summary: "Create an automation: when something happens, and conditions hold, it acts", refusals: []int{http.StatusConflict}}, withBody(a.createAutomation))
+		summary:     "Create an automation",
+		description: "When something happens, and conditions hold, it acts.", refusals: []int{http.StatusConflict}}, withBody(a.createAutomation))
 	client(a, operation{id: "getAutomation", method: http.MethodGet, path: one, versioned: true, summary: "Get an automation", refusals: missing}, a.getAutomation)
 	client(a, operation{id: "replaceAutomation", method: http.MethodPut, path: one, body: automationBody{}, versioned: true,
-		summary: "Replace an automation as a whole; what it started before stays as it was", refusals: changes(http.StatusNotFound)}, withBody(a.replaceAutomation))
+		summary:     "Replace an automation as a whole",
+		description: "What it started before stays as it was.", refusals: changes(http.StatusNotFound)}, withBody(a.replaceAutomation))
 	client(a, operation{id: "switchAutomation", method: http.MethodPatch, path: one, body: automationSwitchBody{}, versioned: true,
 		summary: "Turn an automation on or off", refusals: changes(http.StatusNotFound)}, withBody(a.switchAutomation))
 	client(a, operation{id: "deleteAutomation", method: http.MethodDelete, path: one, prevents: true,
-		summary: "Delete an automation and its log; what it started goes on", refusals: missing}, a.deleteAutomation)
+		summary:     "Delete an automation and its log",
+		description: "What it started goes on.", refusals: missing}, a.deleteAutomation)
 	client(a, operation{id: "tryAutomation", method: http.MethodPost, path: one + "/try", body: tryBody{},
-		summary: "See what an automation would do for a person now, and why. Nothing is stored or sent", refusals: missing}, withBody(a.tryAutomation))
+		summary:     "See what an automation would do for a person now, and why",
+		description: "Nothing is stored or sent.", refusals: missing}, withBody(a.tryAutomation))
 	client(a, operation{id: "rotateHook", method: http.MethodPost, path: one + "/rotate",
-		summary: "Give the hook of an automation a new path; the former one is unknown at once", refusals: missing}, a.rotateHook)
+		summary:     "Give the hook of an automation a new path",
+		description: "The former one is unknown at once.", refusals: missing}, a.rotateHook)
 	client(a, operation{id: "listFirings", method: http.MethodGet, path: one + "/firings", strict: true,
 		summary: "List when an automation acted in the last 30 days, and when it did not and why, newest first", refusals: missing}, a.listFirings)
 }

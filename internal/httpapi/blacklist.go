@@ -6,6 +6,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
 )
 
 // The sentences in the answers about the blacklist. The contract defines saysRemoved and saysAbsent; saysAdded is ours.
@@ -19,9 +20,11 @@ func registerBlacklist(a *api) {
 	client(a, operation{id: "listBlacklist", method: http.MethodGet, path: "/api/blacklist", strict: true,
 		summary: "List the blacklist, by the order of addition"}, listBlacklist)
 	clientOnce(a, operation{id: "addToBlacklist", method: http.MethodPost, path: "/api/blacklist", prevents: true, body: blacklistBody{},
-		summary: "Add a number to the blacklist; adding twice changes nothing", refusals: []int{http.StatusConflict}}, withBody(addBlacklisted))
-	client(a, operation{id: "removeFromBlacklist", method: http.MethodDelete, path: "/api/blacklist/remove", body: unlistBody{},
-		summary: "Remove a number from the blacklist; what it kept back is not sent"}, withBody(removeBlacklisted))
+		summary:     "Add a number to the blacklist",
+		description: "Adding twice changes nothing.", refusals: []int{http.StatusConflict}}, withBody(addBlacklisted))
+	client(a, operation{id: "removeFromBlacklist", method: http.MethodDelete, path: "/api/blacklist/remove", body: unlistBody{}, optional: true,
+		summary:     "Remove a number from the blacklist",
+		description: "What it kept back is not sent. The number may stand in the query, because some proxies drop the body of a DELETE."}, removeBlacklisted)
 }
 
 // blacklistBody documents the body of the call that adds to the blacklist.
@@ -75,8 +78,20 @@ func blacklistedOf(e puntuale.BlacklistEntry) blacklistedAnswer {
 	return blacklistedAnswer{saysAdded, e.Phone}
 }
 
-func removeBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{}, body *unlistBody) (messageAnswer, error) {
-	found, err := c.RemoveBlacklisted(ctx, body.Phone, in.refused...)
+type unlistInput struct {
+	Phone string `query:"phone" doc:"The same as the body's phone, if there is no body"`
+}
+
+func removeBlacklisted(ctx context.Context, c *control.Client, in *call, p *unlistInput) (messageAnswer, error) {
+	phone, faults := p.Phone, in.repeated("phone")
+	if in.body != nil || phone == "" {
+		body, err := decode[unlistBody](in, httpkit.MaxValues)
+		if err != nil {
+			return messageAnswer{}, err
+		}
+		phone, faults = body.Phone, in.refused
+	}
+	found, err := c.RemoveBlacklisted(ctx, phone, faults...)
 	if err != nil {
 		return messageAnswer{}, err
 	}

@@ -29,16 +29,20 @@ func registerCampaigns(a *api) {
 	const all, one = "/api/campaigns", "/api/campaigns/{id}"
 	known := []int{http.StatusNotFound, http.StatusConflict}
 	client(a, operation{id: "listCampaigns", method: http.MethodGet, path: all, strict: true,
-		summary: "List the campaigns, newest first; without the counts of their messages"}, listCampaigns)
+		summary:     "List the campaigns, newest first",
+		description: "Without the counts of their messages."}, listCampaigns)
 	clientOnce(a, operation{id: "createCampaign", method: http.MethodPost, path: all, creates: createsAlways, body: campaignBody{}, bodyBytes: maxInline, strict: true,
-		summary: "Make a campaign: a draft, or with start=true one that runs", refusals: []int{http.StatusConflict}}, createCampaign)
+		summary:     "Make a campaign",
+		description: "A draft, or with start=true one that runs.", refusals: []int{http.StatusConflict}}, createCampaign)
 	client(a, operation{id: "getCampaign", method: http.MethodGet, path: one,
 		summary: "Get a campaign, with how far it is", refusals: []int{http.StatusNotFound}}, getCampaign)
 	client(a, operation{id: "replaceCampaign", method: http.MethodPut, path: one, body: campaignBody{},
-		summary: "Change a campaign that has not started; its recipients stay", refusals: known}, replaceCampaign)
+		summary:     "Change a campaign that has not started",
+		description: "Its recipients stay.", refusals: known}, replaceCampaign)
 	client(a, operation{id: "uploadRecipients", method: http.MethodPut, path: one + "/recipients", upload: maxList, strict: true,
-		summary:  "Put the recipients of a file in the place of the campaign's: CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A file with a fault changes nothing",
-		refusals: known}, uploadRecipients)
+		summary:     "Put the recipients of a file in the place of the campaign's",
+		description: "CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A file with a fault changes nothing.",
+		refusals:    known}, uploadRecipients)
 	documentUpload(a, one+"/recipients")
 	client(a, operation{id: "addRecipients", method: http.MethodPost, path: one + "/recipients", body: recipientsBody{}, bodyBytes: maxInline,
 		summary: "Append recipients to the campaign's, or put contacts in their place", refusals: known}, addRecipients)
@@ -47,13 +51,15 @@ func registerCampaigns(a *api) {
 	client(a, operation{id: "mapRecipients", method: http.MethodPost, path: one + "/columns", body: columnsBody{},
 		summary: "Change which column of the list is which field", refusals: known}, withBody(mapRecipients))
 	client(a, operation{id: "checkCampaign", method: http.MethodPost, path: one + "/check",
-		summary: "Look at every recipient, and show what a start would send. Without a digest the check goes on: ask again", refusals: known}, checkCampaign)
+		summary:     "Look at every recipient, and show what a start would send",
+		description: "Without a digest the check goes on: ask again.", refusals: known}, checkCampaign)
 	refused := operation{id: "listRefused", method: http.MethodGet, path: one + "/refused", strict: true,
 		summary: "Download the refused recipients as CSV", refusals: []int{http.StatusNotFound}}
 	client(a, refused, a.listRefused)
 	documentCSV(a, refused)
 	client(a, operation{id: "startCampaign", method: http.MethodPost, path: one + "/start", creates: createsAlways, body: digestBody{},
-		summary: "Start what the check with this digest showed, and count one call. Anything changed since is a conflict, which shows the new check; a repeat counts nothing", refusals: known}, withBody(startCampaign))
+		summary:     "Start what the check with this digest showed, and count one call",
+		description: "Anything changed since is a conflict, which shows the new check; a repeat counts nothing.", refusals: known}, withBody(startCampaign))
 	for _, verb := range []struct {
 		id, path, summary string
 		prevents          bool
@@ -179,6 +185,7 @@ type campaignInput struct {
 type uploadInput struct {
 	ID      string `path:"id" doc:"ID"`
 	Columns string `query:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome; without it they are guessed by the header"`
+	Header  string `query:"header" doc:"The line of the header row. Without it the server looks for it, also below a title"`
 }
 
 type recipientsInput struct {
@@ -239,6 +246,8 @@ type listAnswer struct {
 	Missing    []string       `json:"missing" doc:"Required fields that neither the list nor the campaign fills"`
 	Preview    [][]string     `json:"preview" doc:"The first rows"`
 	Numbers    []numberAnswer `json:"numbers" doc:"The numbers of these rows"`
+	Header     int            `json:"header,omitempty" doc:"After an upload: the line of the header row"`
+	Hidden     int            `json:"hidden,omitempty" doc:"After an upload: rows that the spreadsheet hides, for example by a filter. They are recipients like the others"`
 }
 
 type numberAnswer struct {
@@ -378,7 +387,11 @@ func (f *fromBody) tags() []string {
 }
 
 func uploadRecipients(ctx context.Context, c *control.Client, in *call, p *uploadInput) (listAnswer, error) {
-	put, err := c.PutRecipients(ctx, p.ID, in.file, in.kind, p.Columns)
+	header, fault := headerLine(p.Header)
+	if len(fault) > 0 {
+		return listAnswer{}, puntuale.Invalid(fault...)
+	}
+	put, err := c.PutRecipients(ctx, p.ID, in.file, in.kind, p.Columns, header)
 	return listOf(put), err
 }
 
@@ -510,7 +523,7 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 }
 
 func listOf(r control.Recipients) listAnswer {
-	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping), Numbers: numbersOf(r.Numbers)}
+	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping), Numbers: numbersOf(r.Numbers), Header: r.Header, Hidden: r.Hidden}
 }
 
 // columnsOf returns the columns of a list. Each column names the field that it fills.

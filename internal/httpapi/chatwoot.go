@@ -26,7 +26,8 @@ func registerChatwoot(a *api) {
 			return chatwootOf(l), err
 		})
 	client(a, operation{id: "unlinkChatwoot", method: http.MethodDelete, path: one, prevents: true,
-		summary: "End the session's link; the inbox stays in Chatwoot", refusals: missing},
+		summary:     "End the session's link",
+		description: "The inbox stays in Chatwoot.", refusals: missing},
 		func(ctx context.Context, c *control.Client, _ *call, p *oneInput) (messageAnswer, error) {
 			if err := links(c).Unlink(ctx, p.ID); err != nil {
 				return messageAnswer{}, err

@@ -21,16 +21,21 @@ import (
 func registerContactList(a *api) {
 	const all, one = "/api/contacts", "/api/contacts/{id}"
 	client(a, operation{id: "listContacts", method: http.MethodGet, path: all, strict: true,
-		summary: "List contacts, by their order of addition; with name by the name, and with the beginning of a number by the number. A page may be shorter than asked"}, listContacts)
+		summary:     "List contacts, by their order of addition",
+		description: "With name by the name, and with the beginning of a number by the number. A page may be shorter than asked."}, listContacts)
 	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: createsAlways, body: contactBody{},
-		summary: "Add a contact, or merge it into the one of its number: given members and fields replace, tags are added", refusals: []int{http.StatusConflict}}, withBody(addContact))
+		summary:     "Add a contact, or merge it into the one of its number",
+		description: "Given members and fields replace, tags are added.", refusals: []int{http.StatusConflict}}, withBody(addContact))
 	client(a, operation{id: "getContact", method: http.MethodGet, path: one, summary: "Get a contact", refusals: []int{http.StatusNotFound}}, getContact)
 	client(a, operation{id: "changeContact", method: http.MethodPatch, path: one, body: contactChangeBody{},
-		summary: "Change what the body names of a contact; a field that is null or empty is removed", refusals: []int{http.StatusNotFound}}, withBody(changeContact))
+		summary:     "Change what the body names of a contact",
+		description: "A field that is null or empty is removed.", refusals: []int{http.StatusNotFound}}, withBody(changeContact))
 	client(a, operation{id: "deleteContact", method: http.MethodDelete, path: one,
-		summary: "Take a contact off the list; messages and consent stay", refusals: []int{http.StatusNotFound}}, deleteContact)
+		summary:     "Take a contact off the list",
+		description: "Messages and consent stay.", refusals: []int{http.StatusNotFound}}, deleteContact)
 	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: createsAlways,
-		summary: "Merge the contacts of a file: CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A refused row changes nothing, and no other row"}, importContacts)
+		summary:     "Merge the contacts of a file",
+		description: "CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A refused row changes nothing, and no other row."}, importContacts)
 	documentUpload(a, all+"/import")
 	export := operation{id: "exportContacts", method: http.MethodGet, path: all + "/export", strict: true,
 		summary: "Download contacts as CSV, with a column for each field"}
@@ -90,6 +95,8 @@ type contactsInput struct {
 type contactImportInput struct {
 	Columns string `query:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome. Besides fields: phone, nome, tags, consent, language, source. Without it they are guessed by the header"`
 	Source  string `query:"source" doc:"Where the contacts come from; needed with a column consent"`
+	Dates   string `query:"dates" doc:"Fields that are dates, with the order of their numbers: nascita:dmy,scade:mdy. none: no field is. Without it, each column decides as a whole"`
+	Header  string `query:"header" doc:"The line of the header row. Without it the server looks for it, also below a title"`
 	Check   string `query:"check" enum:"true,false" doc:"true: store nothing, and answer what would be stored"`
 }
 
@@ -120,10 +127,35 @@ type importedAnswer struct {
 	Added    int              `json:"added"`
 	Changed  int              `json:"changed" doc:"Contacts that were there, and are different now"`
 	Consents int              `json:"consents" doc:"Rows whose consent was entered"`
+	Header   int              `json:"header" doc:"The line of the header row"`
+	Hidden   int              `json:"hidden" doc:"Rows that the spreadsheet hides, for example by a filter. They are read like the others"`
 	Columns  []columnAnswer   `json:"columns" doc:"The header, with the field that each column fills"`
+	Dates    []datesAnswer    `json:"dates" doc:"The fields that are dates, or may be"`
 	Numbers  []numberAnswer   `json:"numbers" doc:"The first numbers of the file"`
 	Refused  []refusedAnswer  `json:"refused"`
 	Lines    []refusedContact `json:"lines" doc:"The first 1,000 refused rows"`
+}
+
+type datesAnswer struct {
+	Field    string       `json:"field"`
+	Order    *string      `json:"order" doc:"dmy: the day is first; mdy: the month. null: you must say it with dates"`
+	Certain  bool         `json:"certain" doc:"false: the dates fit the other order, too"`
+	Question *string      `json:"question" doc:"Why you must say it: the column has dates of both orders, or cells that are no dates"`
+	Examples []dateAnswer `json:"examples" doc:"The first dates of the file"`
+}
+
+type dateAnswer struct {
+	Written string  `json:"written" doc:"As the list has it"`
+	Stored  *string `json:"stored" doc:"As the server stores it; null: it is no date"`
+}
+
+func datesOf(d control.ImportedDates) datesAnswer {
+	out := datesAnswer{Field: d.Field, Order: textOrNull(string(d.Order)), Certain: d.Certain}
+	if !d.Question.IsZero() {
+		out.Question = textOrNull(catalogue.Message(d.Question))
+	}
+	out.Examples = each(d.Examples, func(r control.ReadDate) dateAnswer { return dateAnswer{r.Written, textOrNull(r.Stored)} })
+	return out
 }
 
 type refusedContact struct {
@@ -180,7 +212,9 @@ func deleteContact(ctx context.Context, c *control.Client, _ *call, p *oneInput)
 }
 
 func importContacts(ctx context.Context, c *control.Client, in *call, p *contactImportInput) (importedAnswer, error) {
-	requested := control.ContactImport{Columns: p.Columns, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
+	requested := control.ContactImport{Columns: p.Columns, Dates: p.Dates, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
+	header, faults := headerLine(p.Header)
+	requested.Header, requested.Faults = header, append(requested.Faults, faults...)
 	if !slices.Contains([]string{"", "true", "false"}, p.Check) {
 		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
 	}
@@ -189,7 +223,8 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 		return importedAnswer{}, err
 	}
 	return importedAnswer{
-		Rows: done.Rows, Added: done.Added, Changed: done.Changed, Consents: done.Consents, Columns: columnsOf(done.Columns, done.Mapping), Numbers: numbersOf(done.Numbers),
+		Rows: done.Rows, Added: done.Added, Changed: done.Changed, Consents: done.Consents,
+		Header: done.Header, Hidden: done.Hidden, Dates: each(done.Dates, datesOf), Columns: columnsOf(done.Columns, done.Mapping), Numbers: numbersOf(done.Numbers),
 		Refused: each(done.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
 		Lines: each(done.Lines, func(l control.RefusedContact) refusedContact {
 			return refusedContact{l.Line, textOrNull(l.Phone), l.Reason, catalogue.Message(l.Value)}
@@ -199,6 +234,20 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 
 // maxExportFields is the largest number of columns for fields in an exported table.
 const maxExportFields = 1000
+
+const faultListHeader puntuale.ReasonCode = "list.header"
+
+// headerLine reads the line of a list's header. "" is 0: the server looks for the header.
+func headerLine(text string) (line int, faults []puntuale.Fault) {
+	if text == "" {
+		return 0, nil
+	}
+	line, err := strconv.Atoi(text)
+	if err != nil || line < 1 {
+		return 0, []puntuale.Fault{{Location: "query.header", Code: faultListHeader, Value: text}}
+	}
+	return line, nil
+}
 
 const faultContactTooManyColumns puntuale.ReasonCode = "contact.too_many_columns"
 

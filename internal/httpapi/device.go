@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/httpapi/docs"
 	"puntuale/internal/httpkit"
 )
 
@@ -20,7 +21,8 @@ func registerDevices(a *api) {
 	client(a, operation{id: "listDevices", method: http.MethodGet, path: all, strict: true,
 		summary: "List the devices that take a session's messages", refusals: []int{http.StatusNotFound, http.StatusConflict}}, listDevices)
 	client(a, operation{id: "unlinkDevice", method: http.MethodDelete, path: all + "/{device}", prevents: true,
-		summary: "Unlink a device, such as a lost phone; what it holds becomes uncertain", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkDevice)
+		summary:     "Unlink a device, such as a lost phone",
+		description: "What it holds becomes uncertain.", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkDevice)
 
 	registerLink(a)
 	device(a, operation{id: "getDevice", method: http.MethodGet, path: "/device", strict: true, summary: "Get the device itself"}, getDevice)
@@ -29,9 +31,11 @@ func registerDevices(a *api) {
 	device(a, operation{id: "heartbeat", method: http.MethodPost, path: "/device/heartbeat",
 		summary: "Say that the device is there"}, getDevice)
 	device(a, operation{id: "dueForDevice", method: http.MethodGet, path: "/device/due", strict: true,
-		summary: "List what the device could take now, and what it holds; claims nothing"}, dueForDevice)
+		summary:     "List what the device could take now, and what it holds",
+		description: "Claims nothing."}, dueForDevice)
 	device(a, operation{id: "take", method: http.MethodPost, path: "/device/take", body: takeBody{},
-		summary: "Take messages that are due: the claim", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(take))
+		summary:     "Take messages that are due",
+		description: "The device holds them until it reports what became of them.", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(take))
 	device(a, operation{id: "renew", method: http.MethodPost, path: "/device/renew", body: renewBody{},
 		summary: "Hold messages for longer", refusals: []int{http.StatusNotFound}}, withBody(renew))
 	device(a, operation{id: "report", method: http.MethodPost, path: "/device/report", body: reportBody{},
@@ -113,9 +117,10 @@ type linkAnswer struct {
 // an unknown caller.
 func registerLink(a *api) {
 	op := operation{id: "linkDevice", method: http.MethodPost, path: "/device/link", body: linkBody{}, summary: "Link a device by a one-time code",
-		refusals: []int{http.StatusNotFound, http.StatusConflict}}
+		description: "Needs no key: the code stands for it. The answer shows the device's token, once.",
+		refusals:    []int{http.StatusNotFound, http.StatusConflict}}
 	huma.Register(a.API, huma.Operation{
-		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{string(puntuale.DeviceSide)},
+		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Description: op.description, Tags: []string{docs.SubjectOf(op.path)},
 		Security: []map[string][]string{}, Responses: a.responses(op), Middlewares: huma.Middlewares{a.enterUnknownCaller(op)},
 	}, func(ctx context.Context, _ *struct{}) (*answer[linkAnswer], error) {
 		c := callOf(ctx)
@@ -127,6 +132,7 @@ func registerLink(a *api) {
 		return &answer[linkAnswer]{body}, nil
 	})
 	a.documentBody(a.documented(op), op)
+	documentExample(a.documented(op))
 }
 
 // enterUnknownCaller admits a call without a key.

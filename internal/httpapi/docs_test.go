@@ -41,7 +41,7 @@ func TestOlderDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := older.Validate(t.Context()); err != nil {
+	if err := older.Validate(t.Context(), openapi3.DisableExamplesValidation()); err != nil {
 		t.Error(err)
 	}
 	if !strings.HasPrefix(older.OpenAPI, "3.0.") || older.Info.Version != "1.0.0" {
@@ -56,6 +56,13 @@ func TestOlderDocument(t *testing.T) {
 	decode(t, a, &old)
 	if newer["openapi"] != "3.1.0" || newer["info"].(map[string]any)["version"] != "1.0.0" {
 		t.Errorf("the 3.1 document: openapi %v, info %v", newer["openapi"], newer["info"])
+	}
+	delete(newer, "webhooks") // OpenAPI 3.0 has none, and so none of the schemas that only webhooks name
+	schemas := newer["components"].(map[string]any)["schemas"].(map[string]any)
+	for name := range schemas {
+		if strings.HasSuffix(name, "Event") {
+			delete(schemas, name)
+		}
 	}
 	compareDocuments(t, "", newer, old)
 }
@@ -86,10 +93,14 @@ func compareDocuments(t *testing.T, at string, newer, old any) {
 			if name == "openapi" {
 				continue
 			}
+			if enclosed, ok := old["allOf"].([]any); ok && name == "$ref" && len(enclosed) == 1 { // 3.0 ignores members beside $ref
+				compareDocuments(t, at, map[string]any{name: value}, enclosed[0])
+				continue
+			}
 			compareDocuments(t, at+"/"+name, value, old[name])
 		}
 		for name := range old {
-			if _, ok := newer[name]; !ok && name != "nullable" {
+			if _, ok := newer[name]; !ok && name != "nullable" && name != "allOf" {
 				t.Errorf("%s: %s is new", at, name)
 			}
 		}

@@ -11,8 +11,9 @@ import (
 func registerContacts(a *api) {
 	client(a, operation{
 		id: "eraseContact", method: http.MethodPost, path: "/api/contacts/erase", prevents: true, body: eraseBody{}, strict: true,
-		summary:  "Forget the person behind a number: cancel what is pending, remove the number and all texts; strict: what it does not know it refuses",
-		refusals: []int{http.StatusConflict},
+		summary:     "Forget the person behind a number",
+		description: "Cancel what is pending, remove the number and all texts; strict: what it does not know it refuses.",
+		refusals:    []int{http.StatusConflict},
 	}, withBody(eraseContact))
 }
 

@@ -12,7 +12,8 @@ func registerKeys(a *api) {
 	const all, one = "/api/client/{id}/keys", "/api/client/{id}/keys/{key}"
 	missing := []int{http.StatusNotFound}
 	partner(a, operation{id: "listKeys", method: http.MethodGet, path: all,
-		summary: "List a client's valid keys, by id; the keys themselves are shown only when they are made", refusals: missing}, listKeys)
+		summary:     "List a client's valid keys, by id",
+		description: "The keys themselves are shown only when they are made.", refusals: missing}, listKeys)
 	partnerOnce(a, operation{id: "createKey", method: http.MethodPost, path: all, body: keyBody{},
 		summary: "Make another key for a client", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(createKey))
 	partnerOnce(a, operation{id: "rotateKey", method: http.MethodPost, path: one + "/rotate", body: rotateBody{}, optional: true,

@@ -18,14 +18,16 @@ import (
 func registerMessages(a *api) {
 	cancel := operation{
 		id: "cancelPendingMessages", method: http.MethodPost, path: "/api/messages/cancel/pending", prevents: true,
-		summary: "Cancel pending messages, all or those to some recipients; strict: what it does not know it refuses",
-		body:    cancelBody{}, optional: true, strict: true,
+		summary:     "Cancel pending messages, all or those to some recipients",
+		description: "Strict: what it does not know it refuses.",
+		body:        cancelBody{}, optional: true, strict: true,
 	}
 	client(a, cancel, a.cancelPending)
 	documentAnswer[cancelAnswer](a, cancel)
 	client(a, operation{
 		id: "getMessageDetails", method: http.MethodGet, path: "/api/messages/details",
-		summary: "Get message details, in the order asked; unknown ids are left out",
+		summary:     "Get message details, in the order asked",
+		description: "Unknown ids are left out.",
 	}, details)
 }
 

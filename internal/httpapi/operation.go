@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -22,6 +23,7 @@ import (
 // operation describes a call, for its registration.
 type operation struct {
 	id, method, path, summary string
+	description               string // what the summary leaves out, in whole sentences
 
 	body       any                      // a zero value of the type that documents the body; nil: the call accepts no body
 	optional   bool                     // the body may be absent
@@ -111,8 +113,9 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 	known := map[string]bool{}
 	described := huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary,
-		Tags:               []string{string(side)},
-		Security:           []map[string][]string{{"bearer": {}}, {"api_key": {}}},
+		Description:        op.describe(side),
+		Tags:               []string{docs.SubjectOf(op.path)},
+		Security:           []map[string][]string{{"bearer": {}}, {"query": {}}},
 		Responses:          a.responses(op),
 		Middlewares:        huma.Middlewares{a.enter(side, op, known)},
 		SkipValidateParams: true, // a refusal with not_found must come before the refusal of a parameter
@@ -140,6 +143,7 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 	if op.body != nil {
 		a.documentBody(documented, op)
 	}
+	documentExample(documented)
 	if op.versioned {
 		documentTag(documented)
 	}
@@ -158,6 +162,35 @@ func (a *api) documented(op operation) *huma.Operation {
 		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
 		http.MethodPatch: item.Patch,
 	}[op.method]
+}
+
+// describe returns the description of an operation: its own sentences, and what follows from its registration.
+func (op operation) describe(side puntuale.Side) string {
+	sentences := []string{op.description}
+	switch side {
+	case puntuale.ClientSide:
+		sentences = append(sentences, "Takes a client's key.")
+	case puntuale.PartnerSide:
+		sentences = append(sentences, "Takes a partner's key.")
+	case puntuale.DeviceSide:
+		sentences = append(sentences, "Takes a device's token.")
+	case eitherSide:
+		sentences = append(sentences, "Takes a client's or a partner's key.")
+	}
+	if op.idempotent {
+		sentences = append(sentences, "A repeat with the same `Idempotency-Key` gets the first answer, and has no further effect.")
+	}
+	if op.versioned {
+		sentences = append(sentences, "The answer has an `ETag`. A change with `If-Match` is refused with 412 if there is a newer version.")
+	}
+	return strings.TrimSpace(strings.Join(sentences, " "))
+}
+
+// documentExample adds the example of an answer, if there is one.
+func documentExample(documented *huma.Operation) {
+	for _, content := range documented.Responses["200"].Content {
+		content.Example = docs.AnswerOf(documented.OperationID)
+	}
 }
 
 // documentBody describes the body in the document. It must run after the registration: if huma knew the body then, huma

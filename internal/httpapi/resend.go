@@ -17,8 +17,9 @@ func registerResend(a *api) {
 	}, withBody(resend))
 	cancel := operation{
 		id: "cancelMessages", method: http.MethodPost, path: "/api/messages/cancel", prevents: true, body: cancelIDsBody{},
-		summary:  "Cancel messages by their ids, or by their reference; those that are sent already are not in the answer",
-		refusals: []int{http.StatusNotFound},
+		summary:     "Cancel messages by their ids, or by their reference",
+		description: "Those that are sent already are not in the answer.",
+		refusals:    []int{http.StatusNotFound},
 	}
 	client(a, cancel, a.cancelMessages)
 	documentAnswer[cancelAnswer](a, cancel)

@@ -11,21 +11,25 @@ import (
 func registerRestore(a *api) {
 	client(a, operation{
 		id: "listUnknownMessages", method: http.MethodGet, path: "/api/messages/unknown", strict: true,
-		summary: "After a restore from a backup: list the messages that may have left already, by id, until you send them again or close them",
+		summary:     "List the messages that may have left before a restore",
+		description: "After a restore from a backup. The list is by id, and has a message until you send it again or close it.",
 	}, listUnknown)
 	client(a, operation{
 		id: "resendUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/resend", creates: createsAlways, body: unknownBody{}, strict: true,
-		summary:  "Send messages of that list again, now; they may arrive twice. Repeated, the call sends nothing more",
-		refusals: []int{http.StatusNotFound, http.StatusConflict},
+		summary:     "Send messages of that list again, now",
+		description: "They may arrive twice. Repeated, the call sends nothing more.",
+		refusals:    []int{http.StatusNotFound, http.StatusConflict},
 	}, resendUnknown)
 	client(a, operation{
 		id: "closeUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/close", prevents: true, body: unknownBody{}, strict: true,
-		summary:  "Close messages of that list without sending them: they are FAILED with an uncertain outcome",
-		refusals: []int{http.StatusNotFound},
+		summary:     "Close messages of that list without sending them",
+		description: "They are FAILED with an uncertain outcome.",
+		refusals:    []int{http.StatusNotFound},
 	}, closeUnknown)
 	client(a, operation{
 		id: "releaseHeldMessages", method: http.MethodPost, path: "/api/messages/held/release",
-		summary: "After a restore with --hold: let the account's messages leave again",
+		summary:     "Let the messages that a restore held leave again",
+		description: "After a restore with --hold.",
 	}, releaseHeld)
 }
 

@@ -15,13 +15,15 @@ import (
 func registerSequences(a *api) {
 	const all, one = "/api/sequences", "/api/sequences/{id}"
 	client(a, operation{id: "listSequences", method: http.MethodGet, path: all, strict: true,
-		summary: "List the sequences, by id; those with a name, or all"}, listSequences)
+		summary:     "List the sequences, by id",
+		description: "Those with a name, or all."}, listSequences)
 	clientOnce(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: createsAlways, body: sequenceBody{},
 		summary: "Create a sequence", refusals: []int{http.StatusConflict}}, withBody(createSequence))
 	client(a, operation{id: "getSequence", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a sequence", refusals: []int{http.StatusNotFound}}, getSequence)
 	client(a, operation{id: "replaceSequence", method: http.MethodPut, path: one, body: sequenceBody{}, versioned: true,
-		summary: "Replace a sequence as a whole; what was started before stays as it was", refusals: changes(http.StatusNotFound, http.StatusConflict)}, withBody(replaceSequence))
+		summary:     "Replace a sequence as a whole",
+		description: "What was started before stays as it was.", refusals: changes(http.StatusNotFound, http.StatusConflict)}, withBody(replaceSequence))
 	client(a, operation{id: "deleteSequence", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a sequence", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSequence)
 }

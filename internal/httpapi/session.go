@@ -22,7 +22,8 @@ func registerSessions(a *api) {
 	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: createsAlways, body: pairingBody{},
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(pairSession))
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair", prevents: true,
-		summary: "Unlink a session; what is pending waits", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
+		summary:     "Unlink a session",
+		description: "What is pending waits.", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
 	client(a, operation{id: "reconnectSession", method: http.MethodPost, path: one + "/reconnect", creates: createsAlways,
 		summary: "Connect a linked number at once, as after another program took its place", refusals: []int{http.StatusNotFound, http.StatusConflict}}, reconnectSession)
 	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: createsAlways, body: keysBody{},
@@ -30,7 +31,8 @@ func registerSessions(a *api) {
 	client(a, operation{id: "setGateway", method: http.MethodPut, path: one + "/gateway", creates: createsAlways, body: gatewayKeysBody{},
 		summary: "Replace what a Send_app session needs to reach its gateway, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(setGateway))
 	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
-		summary: "Look whether an Official session, or one with a gateway, can send, and say what is wrong. Of Official ones this reads the templates, too", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
+		summary:     "Look whether an Official session, or one with a gateway, can send, and say what is wrong",
+		description: "Of Official ones this reads the templates, too.", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
 	client(a, operation{id: "listNetworkTemplates", method: http.MethodGet, path: one + "/templates", strict: true,
 		summary: "List the templates of an Official session's business as Meta has them, by name and language", refusals: []int{http.StatusNotFound, http.StatusConflict}}, listNetworkTemplates)
 	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one, prevents: true,

@@ -47,15 +47,15 @@ type singleInput struct {
 	Reference string `query:"reference" maxLength:"255" doc:"The same as the body's reference, also where the template names a field reference"`
 }
 
-func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput) (startAnswer, error) {
+func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput) (startedAnswer, error) {
 	o, err := in.object()
 	if err != nil {
-		return startAnswer{}, err
+		return startedAnswer{}, err
 	}
 	var body singleBody
 	o.into(&body)
 	if err := o.err(); err != nil {
-		return startAnswer{}, err
+		return startedAnswer{}, err
 	}
 	requested := control.SingleCall{
 		Phone: body.Phone, Fields: o.members, Latitude: body.Latitude, Longitude: body.Longitude,
@@ -69,12 +69,12 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 	requested.Faults = append(requested.Faults, *o.refused...)
 	sent, err := c.Send(ctx, requested)
 	if err != nil {
-		return startAnswer{}, err
+		return startedAnswer{}, err
 	}
 	if sent.Replayed {
 		in.header.Set(replayedHeader, "true")
 	}
-	return startAnswer{idTexts(sent.IDs), usageOf(sent.Usage), skippedOf(sent.Skipped), notesOf(sent.Notes)}, nil
+	return startedAnswer{idTexts(sent.IDs), usageOf(sent.Usage), skippedOf(sent.Skipped), notesOf(sent.Notes)}, nil
 }
 
 type messagesInput struct {

@@ -67,7 +67,19 @@ type Usage struct {
 
 func usageOf(u puntuale.Usage) Usage { return Usage{u.Cap, u.Used, u.Remaining()} }
 
+// startAnswer documents both forms of a start's answer as one object. Clients that are generated from the document could
+// not tell the forms of a union apart.
 type startAnswer struct {
+	ID        []string         `json:"id,omitempty" doc:"IDs of all scheduled messages. Absent in a dry run"`
+	Cap       int64            `json:"daily_api_cap,omitempty" doc:"Calls allowed a day. Absent in a dry run"`
+	Used      int64            `json:"daily_api_used,omitempty" doc:"Calls used today, this one included. Absent in a dry run"`
+	Remaining int64            `json:"daily_api_remaining,omitempty" doc:"Calls remaining today. Absent in a dry run"`
+	Messages  []previewMessage `json:"messages,omitempty" doc:"Only in a dry run: what would be scheduled"`
+	Skipped   []skippedStep    `json:"skipped,omitempty" doc:"Steps left out. In a dry run always present, also if it is empty"`
+	StartNotes
+}
+
+type startedAnswer struct {
 	ID []string `json:"id" doc:"IDs of all scheduled messages"`
 	Usage
 	Skipped []skippedStep `json:"skipped,omitempty" doc:"Steps left out, when there are some"`
@@ -112,7 +124,7 @@ type previewMessage struct {
 
 // startedOrPreview is the answer to a start, in one of two forms. The member dry_run shows which form it is.
 type startedOrPreview struct {
-	started *startAnswer
+	started *startedAnswer
 	preview *previewAnswer
 }
 
@@ -130,10 +142,7 @@ func (s startedOrPreview) MarshalJSON() ([]byte, error) {
 
 // Schema describes both forms to huma.
 func (startedOrPreview) Schema(r huma.Registry) *huma.Schema {
-	return &huma.Schema{OneOf: []*huma.Schema{
-		r.Schema(reflect.TypeFor[startAnswer](), true, ""),
-		r.Schema(reflect.TypeFor[previewAnswer](), true, ""),
-	}}
+	return r.Schema(reflect.TypeFor[startAnswer](), true, "")
 }
 
 func start(ctx context.Context, c *control.Client, in *call, p *startInput) (startedOrPreview, error) {
@@ -163,7 +172,7 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 	if started.Replayed {
 		in.header.Set(replayedHeader, "true")
 	}
-	return startedOrPreview{started: &startAnswer{idTexts(started.IDs), usageOf(started.Usage), skippedOf(started.Skipped), notesOf(started.Notes)}}, nil
+	return startedOrPreview{started: &startedAnswer{idTexts(started.IDs), usageOf(started.Usage), skippedOf(started.Skipped), notesOf(started.Notes)}}, nil
 }
 
 // wantsPreview reports whether a start is a dry run, which neither creates nor sends.

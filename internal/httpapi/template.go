@@ -14,11 +14,13 @@ func registerTemplates(a *api) {
 	client(a, operation{id: "listTemplates", method: http.MethodGet, path: all, strict: true,
 		summary: "List the templates, by id"}, listTemplates)
 	clientOnce(a, operation{id: "createTemplate", method: http.MethodPost, path: all, creates: createsAlways, body: templateBody{},
-		summary: "Create a template: content that steps and single sends may name", refusals: []int{clash}}, withBody(createTemplate))
+		summary:     "Create a template",
+		description: "Content that steps and single sends may name.", refusals: []int{clash}}, withBody(createTemplate))
 	client(a, operation{id: "getTemplate", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a template", refusals: []int{missing}}, getTemplate)
 	client(a, operation{id: "replaceTemplate", method: http.MethodPut, path: one, body: templateBody{}, versioned: true,
-		summary: "Replace a template as a whole; what was started before stays as it was", refusals: changes(missing, clash)}, withBody(replaceTemplate))
+		summary:     "Replace a template as a whole",
+		description: "What was started before stays as it was.", refusals: changes(missing, clash)}, withBody(replaceTemplate))
 	client(a, operation{id: "deleteTemplate", method: http.MethodDelete, path: one,
 		summary: "Delete a template that no sequence names", refusals: []int{missing, clash}}, deleteTemplate)
 }

@@ -16,24 +16,30 @@ func registerWebhooks(a *api) {
 	const all, one = "/api/webhooks", "/api/webhooks/{id}"
 	missing := []int{http.StatusNotFound}
 	registerOwned(a, operation{id: "listWebhooks", method: http.MethodGet, path: all,
-		summary: "List webhooks, by id; a client's key lists the client's, a partner's key those for all its clients"}, listWebhooks)
+		summary:     "List webhooks, by id",
+		description: "A client's key lists the client's, a partner's key those for all its clients."}, listWebhooks)
 	registerOwned(a, operation{id: "createWebhook", method: http.MethodPost, path: all, body: webhookBody{}, idempotent: true,
-		summary: "Make a webhook; its secret is shown only now", refusals: []int{http.StatusConflict}}, withBody(createWebhook))
+		summary:     "Make a webhook",
+		description: "Its secret is shown only now.", refusals: []int{http.StatusConflict}}, withBody(createWebhook))
 	registerOwned(a, operation{id: "getWebhook", method: http.MethodGet, path: one, summary: "Read a webhook", refusals: missing}, getWebhook)
 	registerOwned(a, operation{id: "changeWebhook", method: http.MethodPatch, path: one, body: webhookPatchBody{},
-		summary: "Change some members of a webhook; active true also enables a disabled one", refusals: missing}, withBody(changeWebhook))
+		summary:     "Change some members of a webhook",
+		description: "Active true also enables a disabled one.", refusals: missing}, withBody(changeWebhook))
 	registerOwned(a, operation{id: "deleteWebhook", method: http.MethodDelete, path: one, prevents: true,
-		summary: "Delete a webhook; what waits for it is not delivered any more", refusals: missing}, deleteWebhook)
+		summary:     "Delete a webhook",
+		description: "What waits for it is not delivered any more.", refusals: missing}, deleteWebhook)
 	registerOwned(a, operation{id: "testWebhook", method: http.MethodPost, path: one + "/test",
 		summary: "Send a test event now, and see the answer", refusals: missing}, testWebhook)
 	registerOwned(a, operation{id: "rotateWebhook", method: http.MethodPost, path: one + "/rotate",
-		summary: "Replace the secret; the one before signs too, for 24 hours", refusals: missing}, rotateWebhook)
+		summary:     "Replace the secret",
+		description: "The one before signs too, for 24 hours.", refusals: missing}, rotateWebhook)
 	registerOwned(a, operation{id: "listDeliveries", method: http.MethodGet, path: one + "/deliveries", strict: true,
 		summary: "List the deliveries of the last 30 days, newest first", refusals: missing}, listDeliveries)
 	registerOwned(a, operation{id: "getDelivery", method: http.MethodGet, path: one + "/deliveries/{seq}", strict: true,
 		summary: "Read the body of a delivery, as it would be sent now", refusals: missing}, getDelivery)
 	registerOwned(a, operation{id: "replayDeliveries", method: http.MethodPost, path: one + "/replay", body: replayBody{}, optional: true,
-		summary: "Deliver again: some events, those of a time, or all that failed", refusals: missing}, withOptionalBody(replayDeliveries))
+		summary:     "Deliver again",
+		description: "Some events, those of a time, or all that failed.", refusals: missing}, withOptionalBody(replayDeliveries))
 }
 
 // webhookBody documents the body of the call that makes a webhook.

@@ -62,7 +62,7 @@ func (v Value) blank() bool {
 	return v.Kind == Absent || v.Kind != Other && isBlank(v.Text)
 }
 
-func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+func isBlank(text string) bool { return puntuale.Trimmed(text) == "" }
 
 const faultMustNotHoldNUL puntuale.ReasonCode = "fault.must_not_hold_nul"
 

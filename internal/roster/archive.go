@@ -47,6 +47,9 @@ func openTemporary(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// Spool creates a file for a list that is read twice. The file has no name, and disappears when it is closed.
+func Spool(dir string) (*os.File, error) { return openTemporary(dir) }
+
 // archive is a workbook, which is a zip archive of XML parts.
 type archive struct {
 	file  *os.File

@@ -14,7 +14,7 @@ import (
 // fuzzed reads a list in the same way as drain, and checks that all limits hold.
 func fuzzed(t *testing.T, data []byte, f string) {
 	t.Helper()
-	list, err := roster.Open(t.Context(), bytes.NewReader(data), f, t.TempDir())
+	list, err := roster.Open(t.Context(), bytes.NewReader(data), f, t.TempDir(), 0)
 	if err != nil {
 		if _, ok := errors.AsType[*roster.FileError](err); !ok || err.Error() == "" {
 			t.Fatalf("opening gave %v", err)
@@ -114,7 +114,7 @@ func BenchmarkWorkbook(b *testing.B) {
 func read(b *testing.B, r io.Reader, f string, rows int) {
 	b.Helper()
 	b.ReportAllocs()
-	list, err := roster.Open(b.Context(), r, f, b.TempDir())
+	list, err := roster.Open(b.Context(), r, f, b.TempDir(), 0)
 	n := -1
 	for err == nil {
 		_, err = list.Next()

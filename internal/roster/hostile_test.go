@@ -35,7 +35,7 @@ func heap(read func(look func())) int64 {
 func TestMillionRows(t *testing.T) {
 	same := func(b []byte, _ int) []byte { return append(b, "x333;Anna;\"1,50\"\r\n"...) }
 	highest := heap(func(look func()) {
-		list, err := roster.Open(t.Context(), &generated{row: same, rows: roster.MaxRows + 2}, csvType, "")
+		list, err := roster.Open(t.Context(), &generated{row: same, rows: roster.MaxRows + 2}, csvType, "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestLargeWorkbook(t *testing.T) {
 	const rows = 2_000
 	packed := largeWorkbook(t, rows, 1_000)
 	highest := heap(func(look func()) {
-		list, err := roster.Open(t.Context(), bytes.NewReader(packed), xlsxType, t.TempDir())
+		list, err := roster.Open(t.Context(), bytes.NewReader(packed), xlsxType, t.TempDir(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestHostileXML(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := roster.Open(t.Context(), bytes.NewReader(data), xlsxType, t.TempDir())
+			_, err := roster.Open(t.Context(), bytes.NewReader(data), xlsxType, t.TempDir(), 0)
 			runtime.ReadMemStats(&after)
 			expectProblem(t, err, test.want)
 			if took := after.TotalAlloc - before.TotalAlloc; took > test.most {
@@ -331,7 +331,7 @@ func TestCancelled(t *testing.T) {
 		"workbook": {bytes.NewReader(data), xlsxType},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		list, err := roster.Open(ctx, test.list, test.format, t.TempDir())
+		list, err := roster.Open(ctx, test.list, test.format, t.TempDir(), 0)
 		cancel()
 		if err != nil {
 			t.Fatal(err)
@@ -343,7 +343,7 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("%s ended with %v", name, err)
 		}
 		list.Close()
-		if _, err := roster.Open(ctx, bytes.NewReader(data), test.format, t.TempDir()); !errors.Is(err, context.Canceled) {
+		if _, err := roster.Open(ctx, bytes.NewReader(data), test.format, t.TempDir(), 0); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s opened with %v", name, err)
 		}
 	}
@@ -372,11 +372,11 @@ func TestNoWorkbook(t *testing.T) {
 
 func TestDiskThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	_, err := roster.Open(t.Context(), bytes.NewReader(oneSheet(cells("phone")).bytes(t)), xlsxType, "/dev/null/nowhere")
+	_, err := roster.Open(t.Context(), bytes.NewReader(oneSheet(cells("phone")).bytes(t)), xlsxType, "/dev/null/nowhere", 0)
 	if _, ok := errors.AsType[*roster.FileError](err); err == nil || ok {
 		t.Errorf("error %v", err)
 	}
-	if _, err := roster.Open(t.Context(), strings.NewReader("phone\n"), csvType, "/dev/null/nowhere"); err != nil {
+	if _, err := roster.Open(t.Context(), strings.NewReader("phone\n"), csvType, "/dev/null/nowhere", 0); err != nil {
 		t.Errorf("CSV needs no disk: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ var (
 
 	// nameWords are the usual names of a column with persons' names, in folded form. Google, Outlook and Apple export
 	// the first name alone.
-	nameWords = []string{"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname", "firstname", "givenname"}
+	nameWords = []string{"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "cognomeenome", "cognomenome", "fullname", "firstname", "givenname"}
 
 	// ownExport is how each export of the product's contacts begins. Any of its other columns is a field.
 	ownExport = []string{"phone", "nome", "language", "source", "tags"}
@@ -117,6 +117,16 @@ func likeness(name string, at int, first [][]string) int {
 		score += weak
 	}
 	return score
+}
+
+// namesColumn reports whether a text is the usual name of a column of phone numbers or of names.
+func namesColumn(text string) bool {
+	words := []string{folded(text)}
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		words = append(words, folded(part))
+	}
+	return slices.ContainsFunc(phoneWords, func(w string) bool { return slices.Contains(words, w) }) ||
+		slices.Contains(nameWords, words[0]) || slices.Contains(weakWords, words[0])
 }
 
 func looksLikePhone(cell string) bool {

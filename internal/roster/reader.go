@@ -9,7 +9,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
+
+	"puntuale"
 )
 
 // Limits of one list.
@@ -33,8 +34,13 @@ type Row struct {
 type Reader struct {
 	source  source
 	columns []string
+	line    int // the line of the header
 	rows    int
+	hidden  int
 	err     error // the error that ended the list; nil: the list has not ended
+
+	ahead []record // rows that were read before the header was chosen
+	ended error    // the error that ended these rows; nil: there are more
 }
 
 // source reads the rows of one file format. It depends neither on the columns nor on the limits of lists.
@@ -46,9 +52,10 @@ type source interface {
 
 // record is a row from a source. The next call of the source overwrites it.
 type record struct {
-	line int
-	text []byte // the texts of all cells, without anything between them
-	ends []int  // where each cell ends in text
+	line   int
+	hidden bool   // a spreadsheet does not show the row
+	text   []byte // the texts of all cells, without anything between them
+	ends   []int  // where each cell ends in text
 
 	fault *RowError   // nil: the row has no fault
 	cells []cellFault // cells that were not read, from left to right
@@ -65,7 +72,9 @@ type cellFault struct {
 // from r until the end. It reads at most MaxBytes and one more byte. If it succeeds, the caller must call Close.
 //
 // When ctx ends, Open and every later Next end, because a workbook can take minutes to read.
-func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, error) {
+//
+// header is the line of the header row; 0 means that Open looks for it. It may stand below a title.
+func Open(ctx context.Context, r io.Reader, contentType, dir string, header int) (*Reader, error) {
 	in := bufio.NewReader(&upload{ctx, r, MaxBytes})
 	first, err := in.Peek(len(magicOLE))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -85,7 +94,7 @@ func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, e
 		return nil, err
 	}
 	l := &Reader{source: from}
-	if err := l.header(); err != nil {
+	if err := l.header(header); err != nil {
 		_ = from.Close()
 		return nil, err
 	}
@@ -94,6 +103,12 @@ func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, e
 
 // Columns returns the cells of the header without surrounding space. It omits columns without a name at the right end.
 func (l *Reader) Columns() []string { return l.columns }
+
+// Header returns the line of the header.
+func (l *Reader) Header() int { return l.line }
+
+// Hidden returns how many of the rows that were read are hidden in the spreadsheet, for example by a filter.
+func (l *Reader) Hidden() int { return l.hidden }
 
 // Close removes the files that Open wrote. It does not close the reader that Open got.
 func (l *Reader) Close() error { return l.source.Close() }
@@ -113,6 +128,9 @@ func (l *Reader) Next() (Row, error) {
 		l.err = &FileError{Problem: TooManyRows}
 		return Row{}, l.err
 	}
+	if r.hidden {
+		l.hidden++
+	}
 	if r.fault != nil {
 		return Row{}, r.fault
 	}
@@ -122,7 +140,7 @@ func (l *Reader) Next() (Row, error) {
 // content returns the next row that is not blank. It ignores faults in cells to the right of the header's columns.
 func (l *Reader) content() (record, error) {
 	for {
-		r, err := l.source.next()
+		r, err := l.read()
 		if l.columns != nil {
 			r.cells = slices.DeleteFunc(r.cells, func(f cellFault) bool { return f.column > len(l.columns) })
 		}
@@ -157,15 +175,97 @@ func (l *Reader) row(r record) (Row, error) {
 	return Row{r.line, cells}, nil
 }
 
-// header reads the names of the columns from the first row that is not blank.
-func (l *Reader) header() error {
-	r, err := l.content()
-	if errors.Is(err, io.EOF) {
+// read returns the next row of the source, or one that was read before.
+func (l *Reader) read() (record, error) {
+	if len(l.ahead) > 0 {
+		r := l.ahead[0]
+		l.ahead = l.ahead[1:]
+		return r, nil
+	}
+	if l.ended != nil {
+		return record{}, l.ended
+	}
+	return l.source.next()
+}
+
+// titleRows is how many rows may stand above the header.
+const titleRows = 10
+
+// header reads the names of the columns. They are in the row on the given line. If this line is 0, they are in the first
+// of the first rows that looks like a header, or else in the first row.
+func (l *Reader) header(line int) error {
+	first, err := l.content()
+	for line > 0 && err == nil && first.line < line {
+		first, err = l.content()
+	}
+	if errors.Is(err, io.EOF) || line > 0 && err == nil && first.line > line {
 		return &FileError{Problem: NoHeader}
 	}
 	if err != nil {
 		return err
 	}
+	chosen := first
+	if line == 0 && titleOf(first) {
+		first = first.copied()
+		chosen = first
+		for len(l.ahead) < titleRows {
+			r, err := l.source.next()
+			if err != nil {
+				l.ended = err
+				break
+			}
+			if r.blank() {
+				continue
+			}
+			if headerOf(r) {
+				chosen, l.ahead = r, nil
+				break
+			}
+			if l.ahead = append(l.ahead, r.copied()); !titleOf(r) {
+				break
+			}
+		}
+	}
+	return l.name(chosen)
+}
+
+// copied returns a record that the source does not overwrite.
+func (r record) copied() record {
+	r.text, r.ends, r.cells = slices.Clone(r.text), slices.Clone(r.ends), slices.Clone(r.cells)
+	return r
+}
+
+// texts returns the cells of a row that are not blank.
+func (r record) texts() (all []string) {
+	from := 0
+	for _, to := range r.ends {
+		if text := strings.TrimFunc(string(r.text[from:to]), isSpace); text != "" {
+			all = append(all, text)
+		}
+		from = to
+	}
+	return all
+}
+
+// titleOf reports whether a row may be a title: it has one or two cells, and none of them is the name of a usual column
+// or a phone number.
+func titleOf(r record) bool {
+	texts := r.texts()
+	if r.fault != nil || len(r.cells) > 0 || r.problem() != "" || len(texts) == 0 || len(texts) > 2 {
+		return false
+	}
+	return !slices.ContainsFunc(texts, func(text string) bool { return namesColumn(text) || looksLikePhone(text) })
+}
+
+// headerOf reports whether a row below a title looks like a header: a cell names a usual column, and none is a phone
+// number.
+func headerOf(r record) bool {
+	texts := r.texts()
+	return r.fault == nil && len(r.cells) == 0 && r.problem() == "" && slices.ContainsFunc(texts, namesColumn) && !slices.ContainsFunc(texts, looksLikePhone)
+}
+
+// name reads the names of the columns from a row.
+func (l *Reader) name(r record) error {
 	if r.fault != nil {
 		return &FileError{Problem: r.fault.Problem, Line: r.fault.Line}
 	}
@@ -199,12 +299,13 @@ func (l *Reader) header() error {
 			return &FileError{Problem: PhoneHeader, Line: r.line} // without this error, the first recipient would count as the header and get no message
 		}
 	}
+	l.line = r.line
 	return nil
 }
 
-// isSpace reports whether r is white space or a byte order mark. Some tools leave these marks in the middle of a list
-// when they join files.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
+// isSpace reports whether r shows nothing. Some tools leave byte order marks in the middle of a list when they join
+// files, and some pages copy spaces without width.
+func isSpace(r rune) bool { return puntuale.IsBlank(r) }
 
 func (r record) blank() bool {
 	return r.fault == nil && len(r.cells) == 0 && len(bytes.TrimFunc(r.text, isSpace)) == 0

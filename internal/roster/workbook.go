@@ -18,7 +18,8 @@ const (
 	sheetColumns = 1 << 14
 )
 
-// workbook reads the first visible sheet with content of an XLSX workbook. It also reads hidden rows and columns.
+// workbook reads the first visible sheet with content of an XLSX workbook. It also reads hidden rows and
+// columns, and counts the hidden rows.
 //
 // There is no Go library that reads a sheet in limited memory, returns the kind of each cell, and also reports damage.
 // Excelize returns the rows before a cut without an error, and reads 100,000 rows with a date each in 11.8 s instead of
@@ -269,7 +270,7 @@ func (w *workbook) readRow(start xml.StartElement) error {
 	if w.row > sheetRows {
 		return &FileError{Problem: TooManyRows}
 	}
-	w.record = record{line: w.row, text: w.record.text[:0], ends: w.record.ends[:0], cells: w.record.cells[:0]}
+	w.record = record{line: w.row, hidden: isTrue(attribute(start, "hidden")), text: w.record.text[:0], ends: w.record.ends[:0], cells: w.record.cells[:0]}
 	column := 0
 	for {
 		t, err := w.sheet.token()

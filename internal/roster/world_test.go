@@ -32,7 +32,7 @@ const (
 func drain(t testing.TB, r io.Reader, contentType string) outcome {
 	t.Helper()
 	dir := t.TempDir()
-	list, err := roster.Open(t.Context(), r, contentType, dir)
+	list, err := roster.Open(t.Context(), r, contentType, dir, 0)
 	if err != nil {
 		nothingLeft(t, dir)
 		return outcome{end: err}

@@ -335,7 +335,7 @@ func TestCampaignCells(t *testing.T) {
 				t.Errorf("the refused change left %+v, %v", after, err)
 			}
 			for _, columns := range []string{toNote, "phone:telefono,nome:nome,altro:nota"} {
-				if _, err := c.PutRecipients(t.Context(), id, bytes.NewReader(list.file), "", columns); !strings.HasPrefix(said(err), list.want) {
+				if _, err := c.PutRecipients(t.Context(), id, bytes.NewReader(list.file), "", columns, 0); !strings.HasPrefix(said(err), list.want) {
 					t.Errorf("%s: %v", columns, err)
 				}
 			}

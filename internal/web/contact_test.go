@@ -78,6 +78,18 @@ func TestContactsStory(t *testing.T) {
 		if holds[puntuale.PurposeMarketing].Change != puntuale.ConsentGrant {
 			t.Errorf("her consent: %+v", holds)
 		}
+
+		mixed, err := filepath.Abs(filepath.Join("..", "roster", "testdata", "exports", "mixed.csv"))
+		w.must(err)
+		b.open(w.pages + "/contacts/import") // some dates have the day first and others the month, so the page asks
+		b.do(chromedp.SetUploadFiles("#f-file", []string{mixed}))
+		b.click(`.import-file [type=submit]`)
+		b.until(`document.querySelector(".mapping [aria-invalid]") && !document.querySelector("#import-result [formaction]")`)
+		b.check("import-dates")
+		_ = evaluate[string](b, `document.querySelector("[name='column.2']").value = "nascita=mdy"`)
+		b.click(`.import-file [type=submit]`)
+		b.until(`document.querySelector("#import-result [formaction]") && document.querySelector(".mapping").innerText.includes("02/28/1990 →")`)
+		b.check("import-month-first")
 		b.open(w.pages + "/contacts?q=340999&tag=prova")
 		b.click(".list-name")
 		b.until(`location.pathname.endsWith("/person")`)

@@ -98,7 +98,7 @@ func (f *Faults) NoNUL(location, text string) {
 
 // Required adds a fault if a text is blank, or has more characters than the limit.
 func (f *Faults) Required(location, text string, limit int) {
-	if strings.TrimSpace(text) == "" {
+	if puntuale.Trimmed(text) == "" {
 		f.Add(location, puntuale.FaultRequired, nil)
 		return
 	}

@@ -65,7 +65,7 @@ type Config struct {
 // missing.
 func Serve(mux *http.ServeMux, a Config) error {
 	// Each document is made at its first request, because making it would slow the server's start.
-	older := sync.OnceValues(a.Document.Downgrade)
+	older := sync.OnceValues(func() ([]byte, error) { return olderDocument(a.Document) })
 	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.Document) })
 	for where, content := range map[string]func() ([]byte, error){DocumentPath: document, OlderDocumentPath: older} {
 		mux.HandleFunc("GET "+where, func(w http.ResponseWriter, r *http.Request) {
@@ -94,6 +94,40 @@ func Serve(mux *http.ServeMux, a Config) error {
 		})
 	}
 	return nil
+}
+
+// olderDocument returns the document in the form of OpenAPI 3.0. There are no webhooks in 3.0, and no member beside
+// "$ref", so a reference with a description becomes part of "allOf".
+func olderDocument(document *huma.OpenAPI) ([]byte, error) {
+	without := *document
+	without.Webhooks = nil
+	older, err := without.Downgrade()
+	if err != nil {
+		return nil, err
+	}
+	var tree any
+	if err := json.Unmarshal(older, &tree); err != nil {
+		return nil, err
+	}
+	enclose(tree)
+	return json.Marshal(tree)
+}
+
+func enclose(tree any) {
+	switch tree := tree.(type) {
+	case map[string]any:
+		if ref, ok := tree["$ref"].(string); ok && len(tree) > 1 {
+			delete(tree, "$ref")
+			tree["allOf"] = []any{map[string]any{"$ref": ref}}
+		}
+		for _, value := range tree {
+			enclose(value)
+		}
+	case []any:
+		for _, value := range tree {
+			enclose(value)
+		}
+	}
 }
 
 // asset is one file of the page. The file is read at its first request, so it needs no memory if nobody opens the page.

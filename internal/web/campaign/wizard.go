@@ -337,7 +337,7 @@ func uploadPeople(v *page.Request) error {
 			continue
 		}
 		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
-		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
+		put, err := v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "", 0)
 		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 			err = returnErr
 		}
@@ -345,6 +345,9 @@ func uploadPeople(v *page.Request) error {
 			return listRefused(v, err)
 		}
 		v.SetAuditTarget(v.Path("id"))
+		if put.Hidden > 0 {
+			v.Say("contact.import_hidden", "", "N", put.Hidden)
+		}
 		return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
 	}
 }

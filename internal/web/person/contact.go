@@ -175,7 +175,9 @@ func readFields(f *view.Form, stored map[string]puntuale.ContactField) (map[stri
 		if known && before.Value == value || !known && value == "" && stored != nil {
 			continue
 		}
-		fields[name] = control.ContactValue{Text: value, Cell: true, Number: before.Kind == puntuale.FieldNumber && plainNumber.MatchString(value)}
+		typed := control.TypedValue(value, before.Kind)
+		typed.Number = before.Kind == puntuale.FieldNumber && plainNumber.MatchString(value)
+		fields[name] = typed
 	}
 	for name := range stored {
 		if !seen[name] {

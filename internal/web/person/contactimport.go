@@ -1,6 +1,7 @@
 package person
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"maps"
@@ -75,7 +76,7 @@ func importContacts(v *page.Request) error {
 			continue
 		}
 		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
-		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
+		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), importAsked(p))
 		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 			err = returnErr
 		}
@@ -86,10 +87,22 @@ func importContacts(v *page.Request) error {
 	}
 }
 
+// importAsked returns what the form asks for. If the person chose another row for the header, the columns are guessed
+// again.
+func importAsked(p ContactImportPage) control.ContactImport {
+	ask := control.ContactImport{Source: p.Form.Value("source"), Check: !p.Done}
+	ask.Header, _ = strconv.Atoi(p.Form.Value("header")) // without a number, the import looks for the header
+	ask.Header = max(0, ask.Header)
+	if p.Form.Value("header") == p.Form.Value("header_before") {
+		ask.Columns, ask.Dates = columnsOf(p.Form)
+	}
+	return ask
+}
+
 // imported shows the result of an import or of a check.
 func imported(v *page.Request, p ContactImportPage, found control.ImportedContacts) error {
 	p.Checked = true
-	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
+	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, Header: found.Header, Hidden: found.Hidden, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
 	for i, n := range found.Numbers {
 		if at := found.Mapping["phone"]; at < len(p.Found.Preview[i]) {
 			p.Found.Preview[i][at] = v.ReadAs(n.Written, n.Phone)
@@ -100,6 +113,18 @@ func imported(v *page.Request, p ContactImportPage, found control.ImportedContac
 	}
 	for name, at := range found.Mapping {
 		p.Form.Values.Set(columnName(at), name)
+	}
+	p.Form.Values.Set("header", strconv.Itoa(found.Header))
+	for _, d := range found.Dates {
+		at := found.Mapping[d.Field]
+		p.Dated = append(p.Dated, at)
+		p.showDates(v, d, at)
+		if !d.Question.IsZero() {
+			p.Open = true
+			p.Form.Refuse(columnName(at), v.Frame.Language.Reason(d.Question))
+		} else {
+			p.Form.Values.Set(columnName(at), d.Field+dateMark+string(d.Order))
+		}
 	}
 	if p.Done {
 		v.SetAuditTarget(strconv.Itoa(p.Found.Added) + "+" + strconv.Itoa(p.Found.Changed))
@@ -125,19 +150,43 @@ func importRefused(v *page.Request, p ContactImportPage, err error) error {
 	return v.ShowRefused(err, p.Form, ContactImportResult(p), ImportContacts(p), "source", "file")
 }
 
-func columnName(at int) string { return "column." + strconv.Itoa(at) }
-
-// columnsOf returns the columns that the person chose, written as in the API's parameter columns. "" means that the
-// server guesses the columns.
-func columnsOf(f *view.Form) string {
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
-		at, err := strconv.Atoi(strings.TrimPrefix(name, "column."))
-		if to := f.Value(name); err == nil && to != "" {
-			pairs = append(pairs, to+":"+strconv.Itoa(at+1))
+// showDates puts the stored form of a column's first dates beside what the file has.
+func (p *ContactImportPage) showDates(v *page.Request, d control.ImportedDates, at int) {
+	next := 0
+	for _, cells := range p.Found.Preview {
+		if at < len(cells) && cells[at] != "" && next < len(d.Examples) {
+			if read := d.Examples[next]; read.Stored != "" && read.Stored != read.Written {
+				cells[at] = read.Written + " → " + dateWords(v.Frame.Language.Day, read.Stored)
+			}
+			next++
 		}
 	}
-	return strings.Join(pairs, ",")
+}
+
+// dateMark is between a field and the order of its dates, in the value of a column's choice.
+const dateMark = "="
+
+func columnName(at int) string { return "column." + strconv.Itoa(at) }
+
+// columnsOf returns the columns and the dates that the person chose, written as in the API's parameters. "" means that the
+// server guesses them.
+func columnsOf(f *view.Form) (columns, dates string) {
+	var pairs, dated []string
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		at, err := strconv.Atoi(strings.TrimPrefix(name, "column."))
+		to, order, isDate := strings.Cut(f.Value(name), dateMark)
+		if err != nil || to == "" {
+			continue
+		}
+		pairs = append(pairs, to+":"+strconv.Itoa(at+1))
+		if isDate {
+			dated = append(dated, to+":"+order)
+		}
+	}
+	if len(pairs) == 0 {
+		return "", ""
+	}
+	return strings.Join(pairs, ","), cmp.Or(strings.Join(dated, ","), "none")
 }
 
 // refusedFile returns a data URL with the refused rows as CSV, or "" if no row was refused.

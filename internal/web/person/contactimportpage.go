@@ -5,6 +5,7 @@ import "puntuale"
 // ImportedContacts says what an import did, or would do.
 type ImportedContacts struct {
 	Rows, Added, Changed, Consents int
+	Header, Hidden                 int // the line of the header, and how many rows the spreadsheet hides
 	Columns                        []string
 	Preview                        [][]string
 	Refused                        []puntuale.RefusedGroup

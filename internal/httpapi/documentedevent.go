@@ -1,0 +1,241 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"puntuale"
+	"puntuale/internal/eventjson"
+)
+
+// The types below document the member data of events, which package eventjson writes. A test compares them.
+type (
+	messageEvent struct {
+		EventOwner
+		Message   int64   `json:"message_id"`
+		Session   *string `json:"id_sessione" doc:"null: the message is gone"`
+		Phone     string  `json:"phone"`
+		Sequence  *string `json:"sequence"`
+		Campaign  *string `json:"campaign"`
+		Origin    *string `json:"tipologia" doc:"SEQUENCE, SINGLE, MASSIVE …"`
+		State     string  `json:"stato" enum:"PENDING,COMPLETED,FAILED,CANCELLED,BLACKLISTED" doc:"The state that the event reports; the message may have a later one now"`
+		Reason    *string `json:"reason" doc:"Why it did not arrive, for people"`
+		Reference *string `json:"reference" doc:"Your own name of what the message is about"`
+	}
+	replyEvent struct {
+		EventOwner
+		Reply    string    `json:"reply"`
+		Session  *string   `json:"id_sessione"`
+		Phone    string    `json:"phone"`
+		Kind     *string   `json:"kind" doc:"text, image, audio …"`
+		Text     string    `json:"text"`
+		Media    eventFile `json:"media" doc:"The file that came with the reply"`
+		Received *string   `json:"received_at" format:"date-time"`
+		Run      *int64    `json:"run" doc:"The run that the reply belongs to: the id of its first message"`
+		Effect   *string   `json:"effect" doc:"stopped, opt_out or opt_in; null: none"`
+	}
+	consentEvent struct {
+		EventOwner
+		Phone   string  `json:"phone"`
+		Purpose *string `json:"purpose"`
+		Change  *string `json:"change" doc:"grant or withdraw"`
+		Source  *string `json:"source"`
+		Words   string  `json:"words" doc:"What the person read or wrote"`
+		At      *string `json:"at" format:"date-time"`
+		Applied *bool   `json:"applied" doc:"false: an older entry, which changed nothing"`
+	}
+	sessionEvent struct {
+		EventOwner
+		Session string  `json:"id_sessione"`
+		Name    string  `json:"name"`
+		Type    string  `json:"connection_type"`
+		Sandbox bool    `json:"sandbox"`
+		State   string  `json:"state"`
+		Limited string  `json:"limited_until,omitempty" format:"date-time"`
+		Reason  *string `json:"reason,omitempty" doc:"For people"`
+		Until   string  `json:"until,omitempty" format:"date-time" doc:"The end of a ban"`
+	}
+	campaignEvent struct {
+		EventOwner
+		Campaign  string           `json:"campaign"`
+		Name      string           `json:"name"`
+		Reference string           `json:"reference,omitempty"`
+		State     string           `json:"state" enum:"running,paused,done,cancelled,failed"`
+		Resumed   bool             `json:"resumed,omitempty" doc:"It went on after a pause"`
+		Reason    *string          `json:"reason,omitempty"`
+		Counts    map[string]int64 `json:"counts,omitempty" doc:"After the end: messages by state"`
+	}
+	automationEvent struct {
+		EventOwner
+		Automation string   `json:"automation"`
+		Messages   []string `json:"messages,omitempty" doc:"The first message of each start and send"`
+	}
+	capEvent struct {
+		EventOwner
+		Cap  int64 `json:"daily_api_cap"`
+		Used int64 `json:"daily_api_used"`
+	}
+	creditEvent struct {
+		EventOwner
+		Credits int64 `json:"credits" doc:"How many are left"`
+	}
+	expiryEvent struct {
+		EventOwner
+		Date string `json:"expiration_date" format:"date"`
+		Days *int64 `json:"days,omitempty" doc:"Until this date; only in account.expiring"`
+	}
+	templateEvent struct {
+		EventOwner
+		Template string  `json:"template,omitempty" doc:"A template of the client's own"`
+		Name     string  `json:"name"`
+		Change   string  `json:"change,omitempty" enum:"created,updated,deleted" doc:"A template of the client's own"`
+		Language string  `json:"language,omitempty"`
+		Status   string  `json:"status,omitempty" doc:"Meta's"`
+		Before   string  `json:"status_before,omitempty"`
+		Category string  `json:"category,omitempty"`
+		Quality  string  `json:"quality,omitempty"`
+		Reason   *string `json:"reason,omitempty"`
+	}
+	webhookEvent struct {
+		EventOwner
+		Webhook string  `json:"webhook"`
+		Reason  *string `json:"reason,omitempty" doc:"Why it was disabled, for people"`
+	}
+)
+
+// EventOwner is part of every event's data.
+type EventOwner struct {
+	Client    string `json:"id_client,omitempty" doc:"Only for a partner's webhook"`
+	Seq       int64  `json:"seq,omitempty" doc:"The event's number, which grows; a test has none"`
+	Truncated bool   `json:"text_truncated,omitempty" doc:"true: the longest texts were cut"`
+}
+
+// eventFile documents the file of a reply: an object, or null.
+type eventFile struct{}
+
+// Schema describes the file to huma.
+func (eventFile) Schema(r huma.Registry) *huma.Schema {
+	type members struct {
+		Type  string  `json:"type"`
+		Name  string  `json:"name"`
+		Size  int64   `json:"size" doc:"In bytes"`
+		Until *string `json:"until" format:"date-time" doc:"How long it can be downloaded"`
+	}
+	s := *r.Schema(reflect.TypeFor[members](), false, "")
+	s.Nullable, s.AdditionalProperties = true, nil
+	return &s
+}
+
+// documentedEvent says when an event happens, which data it has, and what an example has.
+type documentedEvent struct {
+	summary string
+	data    any
+	subject int64
+	detail  string
+}
+
+const sessionDetail = `{"name":"Negozio","connection_type":"Socket","sandbox":false,"state":`
+
+var documentedEvents = map[puntuale.EventType]documentedEvent{
+	puntuale.EventMessageSent:        {"A message left", messageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageDelivered:   {"A message reached the person's phone", messageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageRead:        {"A person read a message", messageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageFailed:      {"A message failed", messageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageUncertain:   {"Nobody knows whether a message left", messageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageCancelled:   {"A message was cancelled", messageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageBlacklisted: {"The blacklist kept a message back", messageEvent{}, 27933694591001, ""},
+	puntuale.EventReplyReceived:      {"A person wrote", replyEvent{}, 130, ""},
+	puntuale.EventConsentChanged:     {"A person's consent changed", consentEvent{}, 3, ""},
+	puntuale.EventSessionOnline:      {"A session can send", sessionEvent{}, 4, sessionDetail + `"online"}`},
+	puntuale.EventSessionOffline:     {"A session cannot send at present", sessionEvent{}, 4, sessionDetail + `"connecting"}`},
+	puntuale.EventSessionUnlinked:    {"A session has no number, so a person must link it", sessionEvent{}, 4, sessionDetail + `"unlinked"}`},
+	puntuale.EventSessionRestricted:  {"The network restricts a session", sessionEvent{}, 4, sessionDetail + `"banned","until":"2026-11-26T00:00:00.000000Z"}`},
+	puntuale.EventCampaignStarted:    {"A campaign started, or went on after a pause", campaignEvent{}, 9, `{"name":"Natale","state":"running","resumed":true}`},
+	puntuale.EventCampaignPaused:     {"A campaign paused", campaignEvent{}, 9, `{"name":"Natale","state":"paused","reason":"no_credit"}`},
+	puntuale.EventCampaignDone:       {"A campaign ended", campaignEvent{}, 9, `{"name":"Natale","state":"done","counts":{"pending":0,"completed":95,"failed":3,"cancelled":0,"blacklisted":2}}`},
+	puntuale.EventAutomationFired:    {"A rule acted", automationEvent{}, 2, `{"messages":["27933694591001"]}`},
+	puntuale.EventCap80:              {"80 percent of the daily cap is used", capEvent{}, 0, `{"daily_api_cap":1000,"daily_api_used":800}`},
+	puntuale.EventCapReached:         {"The whole daily cap is used", capEvent{}, 0, `{"daily_api_cap":1000,"daily_api_used":1000}`},
+	puntuale.EventCreditLow:          {"Few credits are left", creditEvent{}, 0, `{"credits":12}`},
+	puntuale.EventCreditOut:          {"No credit is left", creditEvent{}, 0, `{"credits":0}`},
+	puntuale.EventAccountExpiring:    {"The last day of service is in 14, 3 or 0 days", expiryEvent{}, 0, `{"expiration_date":"2026-12-09","days":14}`},
+	puntuale.EventAccountExpired:     {"The service has ended", expiryEvent{}, 0, `{"expiration_date":"2026-12-09"}`},
+	puntuale.EventTemplateChanged:    {"Meta changed a template, or somebody changed one of the client's own", templateEvent{}, 0, `{"name":"promo","language":"it","status":"PAUSED","status_before":"APPROVED","category":"MARKETING","quality":"RED"}`},
+	puntuale.EventWebhookDisabled:    {"The server disabled a webhook", webhookEvent{}, 6, `{"reason":"[\"webhook.timeout\"]"}`},
+	puntuale.EventWebhookTest:        {"Somebody tests the webhook", webhookEvent{}, 6, ""},
+}
+
+// example returns an event of the type, as the store would return it.
+func (d documentedEvent) example(t puntuale.EventType) puntuale.Event {
+	at := time.Date(2026, 11, 25, 9, 30, 0, 123456000, time.UTC)
+	e := puntuale.Event{Client: 7, Seq: 41, Type: t, At: at, Subject: d.subject, Detail: d.detail}
+	switch d.data.(type) {
+	case messageEvent:
+		states := map[puntuale.EventType]puntuale.State{
+			puntuale.EventMessageFailed: puntuale.Failed, puntuale.EventMessageUncertain: puntuale.Pending,
+			puntuale.EventMessageCancelled: puntuale.Cancelled, puntuale.EventMessageBlacklisted: puntuale.Blacklisted,
+		}
+		m := puntuale.Message{ID: puntuale.MessageID(d.subject), Session: 4, Origin: puntuale.OriginSequence, Phone: "+393331234567", State: states[t]}
+		switch {
+		case t == puntuale.EventMessageFailed:
+			m.Reason = puntuale.Because(puntuale.ReasonNotLinked)
+		case states[t] == 0:
+			m.State = puntuale.Completed
+		}
+		e.Message = &puntuale.MessageDetail{Message: m, Sequence: 12, Reference: "booking-4711"}
+	case replyEvent:
+		e.Reply = &puntuale.Reply{ID: 130, Session: 4, Phone: "+393331234567", At: at, Kind: puntuale.ReplyText, Text: "Sì, confermo", Run: 27933694591001}
+	case consentEvent:
+		e.Consent = &puntuale.Consent{ID: 3, Phone: "+393331234567", Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentWithdraw, Source: "reply", Words: "Basta", At: at, Applied: true}
+	}
+	return e
+}
+
+// documentEvents describes the body of each type of event that a webhook gets.
+func documentEvents(o *huma.OpenAPI) {
+	o.Webhooks = map[string]*huma.PathItem{}
+	schemas := o.Components.Schemas
+	for _, t := range append(puntuale.AllEvents.Types(), puntuale.EventWebhookTest) {
+		d, ok := documentedEvents[t]
+		if !ok {
+			continue // a test says so
+		}
+		e := d.example(t)
+		data := schemas.Schema(reflect.TypeOf(d.data), true, "")
+		body := &huma.Schema{
+			Type: "object", Required: []string{"type", "timestamp", "data"},
+			Properties: map[string]*huma.Schema{
+				"type":      {Type: "string", Enum: []any{t.String()}},
+				"timestamp": {Type: "string", Format: "date-time", Description: "When it happened"},
+				"data":      data,
+			},
+		}
+		header := func(name, description string) *huma.Param {
+			return &huma.Param{Name: name, In: "header", Required: true, Description: description, Schema: &huma.Schema{Type: "string"}}
+		}
+		o.Webhooks[t.String()] = &huma.PathItem{Post: &huma.Operation{
+			OperationID: "on" + strings.ReplaceAll(strings.ReplaceAll(t.String(), ".", "_"), "_", ""),
+			Summary:     d.summary,
+			Description: "The signature follows Standard Webhooks 1.0.0. An answer with 2xx within 15 seconds takes the event; else it comes again, for three days.",
+			Tags:        []string{"Webhooks"},
+			Security:    []map[string][]string{},
+			Parameters: []*huma.Param{
+				header("webhook-id", "The event's id: the same in every attempt"),
+				header("webhook-timestamp", "When this attempt was signed, in seconds since 1970"),
+				header("webhook-signature", "One signature or several, such as v1,…"),
+			},
+			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+				"application/json": {Schema: body, Example: json.RawMessage(eventjson.Body(&e, false))},
+			}},
+			Responses: map[string]*huma.Response{
+				"2XX": {Description: "Taken"},
+				"410": {Description: http.StatusText(http.StatusGone) + ": the server disables the webhook"},
+			},
+		}}
+	}
+}
