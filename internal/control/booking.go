@@ -275,7 +275,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 	if p.call.Sequence != "" {
 		given, err := puntuale.ParseID[puntuale.SequenceID](p.call.Sequence)
 		if err != nil {
-			f.Add("body.sequence", faultNotSequenceID, p.call.Sequence)
+			f.Add("body.sequence", faultNotOwnSequence, nil)
 			return nil
 		}
 		if p.call.start && p.stored.Revision != 0 && given != id {
@@ -293,7 +293,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		p.info = startInfo{}
 		return nil
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && id != p.stored.Sequence && !p.call.start:
-		f.Add("body.sequence", faultNotSequenceID, p.call.Sequence)
+		f.Add("body.sequence", faultNotOwnSequence, nil)
 		return nil
 	case err != nil:
 		return err

@@ -15,7 +15,8 @@ import (
 
 // The types below document the member data of events, which package eventjson writes. A test compares them.
 type (
-	messageEvent struct {
+	// MessageEvent is exported, because huma leaves out embedded types that are not exported.
+	MessageEvent struct {
 		EventOwner
 		Message   int64   `json:"message_id"`
 		Session   *string `json:"id_sessione" doc:"null: the message is gone"`
@@ -23,9 +24,24 @@ type (
 		Sequence  *string `json:"sequence"`
 		Campaign  *string `json:"campaign"`
 		Origin    *string `json:"tipologia" doc:"SEQUENCE, SINGLE, MASSIVE …"`
-		State     string  `json:"stato" enum:"PENDING,COMPLETED,FAILED,CANCELLED,BLACKLISTED" doc:"The state that the event reports; the message may have a later one now"`
+		State     string  `json:"stato" enum:"PENDING,COMPLETED,FAILED,CANCELLED,RESCHEDULED,BLACKLISTED" doc:"The state that the event reports; the message may have a later one now"`
 		Reason    *string `json:"reason" doc:"Why it did not arrive, for people"`
 		Reference *string `json:"reference" doc:"Your own name of what the message is about"`
+	}
+	rescheduledEvent struct {
+		MessageEvent
+		New int64 `json:"new_message_id" doc:"The message that took its place"`
+	}
+	bookingEvent struct {
+		EventOwner
+		Reference string  `json:"reference" doc:"Your own name of the appointment; empty after an erasure"`
+		Phone     string  `json:"phone"`
+		Sequence  string  `json:"sequence"`
+		Date      string  `json:"date" format:"date-time" doc:"Of the appointment"`
+		Status    string  `json:"status" enum:"open,confirmed,cancelled,arrived,no_show"`
+		Answer    *string `json:"answer" doc:"What the person answered; null: nothing"`
+		By        string  `json:"by" doc:"Through what it changed: api, page, calendar, rule, stop, person"`
+		Revision  int64   `json:"revision"`
 	}
 	replyEvent struct {
 		EventOwner
@@ -139,16 +155,25 @@ type documentedEvent struct {
 	detail  string
 }
 
+const bookingDetail = `{"sequence":"12","date":"2027-01-20T14:30:00.000000Z","status":`
+
 const sessionDetail = `{"name":"Negozio","connection_type":"Socket","sandbox":false,"state":`
 
 var documentedEvents = map[puntuale.EventType]documentedEvent{
-	puntuale.EventMessageSent:        {"A message left", messageEvent{}, 27933694591001, ""},
-	puntuale.EventMessageDelivered:   {"A message reached the person's phone", messageEvent{}, 27933694591001, ""},
-	puntuale.EventMessageRead:        {"A person read a message", messageEvent{}, 27933694591001, ""},
-	puntuale.EventMessageFailed:      {"A message failed", messageEvent{}, 27933694591001, ""},
-	puntuale.EventMessageUncertain:   {"Nobody knows whether a message left", messageEvent{}, 27933694591001, ""},
-	puntuale.EventMessageCancelled:   {"A message was cancelled", messageEvent{}, 27933694591001, ""},
-	puntuale.EventMessageBlacklisted: {"The blacklist kept a message back", messageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageSent:        {"A message left", MessageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageDelivered:   {"A message reached the person's phone", MessageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageRead:        {"A person read a message", MessageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageFailed:      {"A message failed", MessageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageUncertain:   {"Nobody knows whether a message left", MessageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageCancelled:   {"A message was cancelled", MessageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageBlacklisted: {"The blacklist kept a message back", MessageEvent{}, 27933694591001, ""},
+	puntuale.EventMessageRescheduled: {"A booking changed, and another message took this one's place", rescheduledEvent{}, 27933694591001, `{"new_message_id":27933694591002}`},
+	puntuale.EventBookingCreated:     {"A booking was made, or is open again", bookingEvent{}, 5, bookingDetail + `"open","answer":null,"by":"api","revision":1}`},
+	puntuale.EventBookingMoved:       {"A booking has another date", bookingEvent{}, 5, bookingDetail + `"open","answer":null,"by":"api","revision":2}`},
+	puntuale.EventBookingConfirmed:   {"A booking was confirmed", bookingEvent{}, 5, bookingDetail + `"confirmed","answer":null,"by":"api","revision":3}`},
+	puntuale.EventBookingCancelled:   {"A booking was cancelled", bookingEvent{}, 5, bookingDetail + `"cancelled","answer":null,"by":"api","revision":4}`},
+	puntuale.EventBookingArrived:     {"The person arrived", bookingEvent{}, 5, bookingDetail + `"arrived","answer":null,"by":"api","revision":4}`},
+	puntuale.EventBookingNoShow:      {"The person did not come", bookingEvent{}, 5, bookingDetail + `"no_show","answer":null,"by":"api","revision":4}`},
 	puntuale.EventReplyReceived:      {"A person wrote", replyEvent{}, 130, ""},
 	puntuale.EventConsentChanged:     {"A person's consent changed", consentEvent{}, 3, ""},
 	puntuale.EventSessionOnline:      {"A session can send", sessionEvent{}, 4, sessionDetail + `"online"}`},
@@ -175,10 +200,10 @@ func (d documentedEvent) example(t puntuale.EventType) puntuale.Event {
 	at := time.Date(2026, 11, 25, 9, 30, 0, 123456000, time.UTC)
 	e := puntuale.Event{Client: 7, Seq: 41, Type: t, At: at, Subject: d.subject, Detail: d.detail}
 	switch d.data.(type) {
-	case messageEvent:
+	case MessageEvent, rescheduledEvent:
 		states := map[puntuale.EventType]puntuale.State{
 			puntuale.EventMessageFailed: puntuale.Failed, puntuale.EventMessageUncertain: puntuale.Pending,
-			puntuale.EventMessageCancelled: puntuale.Cancelled, puntuale.EventMessageBlacklisted: puntuale.Blacklisted,
+			puntuale.EventMessageCancelled: puntuale.Cancelled, puntuale.EventMessageBlacklisted: puntuale.Blacklisted, puntuale.EventMessageRescheduled: puntuale.Rescheduled,
 		}
 		m := puntuale.Message{ID: puntuale.MessageID(d.subject), Session: 4, Origin: puntuale.OriginSequence, Phone: "+393331234567", State: states[t]}
 		switch {
@@ -188,6 +213,8 @@ func (d documentedEvent) example(t puntuale.EventType) puntuale.Event {
 			m.State = puntuale.Completed
 		}
 		e.Message = &puntuale.MessageDetail{Message: m, Sequence: 12, Reference: "booking-4711"}
+	case bookingEvent:
+		e.Booking = &puntuale.Booking{ID: 5, Reference: "booking-4711", Phone: "+393331234567"}
 	case replyEvent:
 		e.Reply = &puntuale.Reply{ID: 130, Session: 4, Phone: "+393331234567", At: at, Kind: puntuale.ReplyText, Text: "Sì, confermo", Run: 27933694591001}
 	case consentEvent:

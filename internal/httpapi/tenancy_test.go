@@ -17,6 +17,7 @@ import (
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // these belong to the session with devices
+	booking, visits                                                                                             string // a booking's reference, and its sequence
 	contact, webhook, automation                                                                                string
 	campaign, ready, digest, running                                                                            string // campaigns: one draft, one with a check, and one that is started
 }
@@ -62,6 +63,9 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	var run started
 	s.must(&run, "POST", "/api/start/"+c.sequence, c.key, `{"phone":"`+phone+`","testo":"secret of `+email+`"}`)
 	c.message = run.ID[0]
+	s.must(&made, "POST", "/api/sequences", c.key, `{"name":"Visita di `+email+`","booking":{"date":"appuntamento"},"steps":[`+stepLater+`]}`)
+	c.visits, c.booking = made.ID, "b-"+c.client
+	s.must(nil, "PUT", "/api/bookings/"+c.booking, c.key, `{"sequence":"`+c.visits+`","phone":"`+phone+`","testo":"visit of `+email+`","appuntamento":"2027-01-20 10:00"}`)
 	c.contact = s.newContact(c.key, `{"phone":"`+phone+`","name":"`+email+`","tags":["cliente"]}`)
 	s.must(&made, "POST", "/api/webhooks", c.key, `{"url":"https://127.0.0.1/hook","description":"`+email+`"}`)
 	c.webhook = made.ID
@@ -154,6 +158,12 @@ var operations = map[string]struct {
 	"getSequence":           {"GET", "/api/sequences/{sequence}", "", false, "404", false},
 	"replaceSequence":       {"PUT", "/api/sequences/{sequence}", `{"name":"x","id_sessione":"{session}","steps":[` + stepLater + `]}`, false, "404", false},
 	"deleteSequence":        {"DELETE", "/api/sequences/{sequence}?pending=cancel", "", false, "404", true},
+	"putBooking":            {"PUT", "/api/bookings/{booking}", `{"sequence":"{visits}","phone":"+393330000001","testo":"t","appuntamento":"2027-01-21 10:00"}`, false, "422", false},
+	"putBookingByQuery":     {"PUT", "/api/bookings?reference={booking}", `{"sequence":"{visits}","phone":"+393330000001","testo":"t","appuntamento":"2027-01-22 10:00"}`, false, "422", false},
+	"getBooking":            {"GET", "/api/bookings/{booking}", "", false, "404", false},
+	"listBookings":          {"GET", "/api/bookings?limit=10", "", false, "", false},
+	"cancelBooking":         {"DELETE", "/api/bookings/{booking}", "", false, "404", false},
+	"cancelBookingByQuery":  {"DELETE", "/api/bookings?reference={booking}", "", false, "404", false},
 	"startSequence":         {"POST", "/api/start/{sequence}", `{"phone":"+393331234567","testo":"t"}`, false, "404", false},
 	"stopSequence":          {"POST", "/api/stop/{sequence}", `{"phone":"+393331234567"}`, false, "404", false},
 	"getMessageDetails":     {"GET", "/api/messages/details?message_ids[]={message}", "", false, "200", false},
@@ -263,7 +273,7 @@ var operations = map[string]struct {
 const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM","auth":"tBHItJI5svbpez7KI4CCXg"}`
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{automation}", c.automation, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{booking}", c.booking, "{visits}", c.visits, "{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{automation}", c.automation, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
@@ -363,7 +373,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{booking: nobody, visits: nobody, posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]
