@@ -23,11 +23,11 @@ import (
 var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template",
 	".timing", ".timing.offset.direction", ".timing.offset.amount", ".timing.offset.unit", ".timing.anchor", ".timing.anchor_new", ".timing.at",
 	".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.jitter_unit",
-	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain"}
+	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain", ".id", ".only_if"}
 
 // draftFields returns the names of all fields in a sequence's form.
 func draftFields(f *view.Form) []string {
-	all := []string{"name", "purpose", "id_sessione", "if_running", "stop_on_reply", "steps"}
+	all := []string{"name", "purpose", "id_sessione", "if_running", "stop_on_reply", "booking", "steps"}
 	for i := range stepCount(f) {
 		for _, part := range stepParts {
 			all = append(all, stepName(i)+part)
@@ -54,7 +54,7 @@ func stepCount(f *view.Form) int {
 
 // draftForm returns a form that is filled with a sequence.
 func draftForm(s puntuale.Sequence) *view.Form {
-	f := view.NewForm("name", s.Name, "purpose", s.Purpose.String(), "if_running", string(s.IfRunning), "count", strconv.Itoa(len(s.Steps)))
+	f := view.NewForm("name", s.Name, "purpose", s.Purpose.String(), "if_running", string(s.IfRunning), "count", strconv.Itoa(len(s.Steps)), "booking", s.Booking)
 	if s.Session != 0 {
 		f.Values.Set("id_sessione", s.Session.String())
 	}
@@ -81,6 +81,8 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	set(".longitude", degrees(s.Longitude))
 	set(".template", s.Template)
 	set(".on_uncertain", string(s.OnUncertain))
+	set(".id", s.ID)
+	set(".only_if", strings.Join(s.OnlyIf, " "))
 	t := s.Timing
 	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
 	if t.Offset.Amount == 0 {
@@ -154,7 +156,7 @@ func degrees(x *float64) string {
 
 // readDraft reads a sequence from its form. A field that cannot be read is a fault.
 func readDraft(f *view.Form) control.NewSequence {
-	r := control.NewSequence{Name: strings.TrimSpace(f.Value("name")), Purpose: f.Value("purpose"), Session: f.Value("id_sessione"), IfRunning: f.Value("if_running"), StopOnReply: f.Is("stop_on_reply", "on")}
+	r := control.NewSequence{Name: strings.TrimSpace(f.Value("name")), Purpose: f.Value("purpose"), Session: f.Value("id_sessione"), IfRunning: f.Value("if_running"), StopOnReply: f.Is("stop_on_reply", "on"), Booking: strings.TrimSpace(f.Value("booking"))}
 	for i := range stepCount(f) {
 		s := stepReader{f: f, at: stepName(i), faults: &r.Faults}
 		r.Steps = append(r.Steps, s.step())
@@ -204,7 +206,10 @@ func (s stepReader) degrees(part string) *float64 {
 var bothDegrees = regexp.MustCompile(`^\s*(-?\d+\.\d+)\s*[,;]\s*(-?\d+\.\d+)\s*$`)
 
 func (s stepReader) step() puntuale.Step {
-	step := puntuale.Step{OnUncertain: puntuale.OnUncertain(s.word(".on_uncertain"))}
+	step := puntuale.Step{ID: s.word(".id"), OnUncertain: puntuale.OnUncertain(s.word(".on_uncertain")), OnlyIf: strings.Fields(s.text(".only_if"))}
+	if len(step.OnlyIf) == 0 {
+		step.OnlyIf = nil
+	}
 	kind := s.word(".kind")
 	if kind != "template" {
 		step.Text = s.text(".text")
@@ -360,6 +365,7 @@ func arrange(f *view.Form, order []int) {
 		}
 	}
 	f.Values.Set("count", strconv.Itoa(len(order)))
+	named := map[string]bool{}
 	for i, from := range order {
 		if from == fresh {
 			fillStep(f, i, puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}}})
@@ -373,6 +379,11 @@ func arrange(f *view.Form, order []int) {
 			if values := old[source+part]; len(values) > 0 {
 				f.Values[stepName(i)+part] = slices.Clone(values)
 			}
+		}
+		if id := f.Value(stepName(i) + ".id"); id != "" && named[id] { // a copy is another step
+			f.Values.Del(stepName(i) + ".id")
+		} else {
+			named[id] = true
 		}
 	}
 }

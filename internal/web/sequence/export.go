@@ -25,12 +25,23 @@ var exportRoutes = []page.Route{
 
 // exported is a sequence in a file. The file has the form of the body of POST /api/sequences.
 type exported struct {
-	Name        string          `json:"name"`
-	Session     string          `json:"id_sessione,omitempty"` // read, but never written, because the session's id is wrong in another account
-	IfRunning   string          `json:"if_running,omitempty"`
-	StopOnReply bool            `json:"stop_on_reply,omitempty"`
-	Purpose     string          `json:"purpose,omitempty"` // "": service
-	Steps       []puntuale.Step `json:"steps"`
+	Name        string `json:"name"`
+	Session     string `json:"id_sessione,omitempty"` // read, but never written, because the session's id is wrong in another account
+	IfRunning   string `json:"if_running,omitempty"`
+	StopOnReply bool   `json:"stop_on_reply,omitempty"`
+	Purpose     string `json:"purpose,omitempty"` // "": service
+	Booking     *struct {
+		Date string `json:"date"`
+	} `json:"booking,omitempty"` // only of a sequence for bookings
+	Steps []puntuale.Step `json:"steps"`
+}
+
+// date returns the name of the main date field; "": the sequence is not for bookings.
+func (x exported) date() string {
+	if x.Booking == nil {
+		return ""
+	}
+	return x.Booking.Date
 }
 
 func exportSequence(v *page.Request) error {
@@ -41,6 +52,11 @@ func exportSequence(v *page.Request) error {
 	file := exported{Name: found.Name, IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}
 	if found.Purpose != puntuale.PurposeService {
 		file.Purpose = found.Purpose.String()
+	}
+	if found.Booking != "" {
+		file.Booking = &struct {
+			Date string `json:"date"`
+		}{found.Booking}
 	}
 	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
@@ -122,7 +138,7 @@ func takeIn(ctx context.Context, c *control.Client, text string) (control.Sequen
 	if err != nil {
 		return control.Sequence{}, err
 	}
-	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Purpose: in.Purpose, Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
+	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Purpose: in.Purpose, Booking: in.date(), Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
 }
 
 // editImported opens the editor with an imported sequence that has faults.

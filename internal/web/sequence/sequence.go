@@ -334,7 +334,7 @@ func copySequence(v *page.Request) error {
 	}
 	name := []rune(v.T("sequence.copy_name", "Name", found.Name))
 	made, err := v.Client.CreateSequence(v.Ctx(), control.NewSequence{Name: string(name[:min(len(name), puntuale.MaxName)]), Session: sessionText(found.Session),
-		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Purpose: found.Purpose.String(), Steps: found.Steps}, control.Once[control.Sequence]{})
+		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Purpose: found.Purpose.String(), Booking: found.Booking, Steps: found.Steps}, control.Once[control.Sequence]{})
 	if err != nil {
 		return err
 	}

@@ -197,6 +197,11 @@ func (e Editor) anchors(own, usual string) []string {
 	if len(names) == 0 {
 		add(usual)
 	}
+	if e.Form.Value("booking") != "" {
+		for _, anchor := range []string{puntuale.BookingMovedAnchor, puntuale.BookingConfirmedAnchor, puntuale.BookingCancelledAnchor, puntuale.BookingArrivedAnchor, puntuale.BookingNoShowAnchor} {
+			add(anchor)
+		}
+	}
 	add(own)
 	return names
 }
