@@ -235,7 +235,7 @@ func (p *practice) found() {
 	p.must(err, "create a client")
 	p.client, p.session = made.Client, made.Session
 	keep := puntuale.KeepAllReplies
-	_, err = p.caller().UpdateSettings(ctx, puntuale.SettingsPatch{KeepReplies: &keep})
+	_, err = p.caller().UpdateSettings(ctx, puntuale.SettingsPatch{KeepReplies: &keep}, nil)
 	p.must(err, "keep replies")
 	p.writeRules()
 }
