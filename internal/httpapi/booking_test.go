@@ -112,7 +112,7 @@ func TestBookings(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *booked){
 		"Moves": bookingMoves, "Statuses": bookingStatuses, "NothingTwice": bookingNothingTwice, "Overdue": bookingOverdue, "InFlight": bookingInFlight,
 		"ByHand": bookingByHand, "OtherPerson": bookingOtherPerson, "Doors": bookingDoors, "AsOf": bookingAsOf, "Refusals": bookingRefusals,
-		"DryRun": bookingDryRun, "Lists": bookingLists, "Erased": bookingErased, "DeletedSequence": bookingDeletedSequence, "StepIDs": bookingStepIDs, "Cap": bookingCap,
+		"DryRun": bookingDryRun, "Lists": bookingLists, "Erased": bookingErased, "Blanked": bookingBlanked, "DeletedSequence": bookingDeletedSequence, "StepIDs": bookingStepIDs, "Cap": bookingCap,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -408,6 +408,20 @@ func bookingErased(_ *testing.T, b *booked) {
 	b.want("its messages", b.details(b.Key, first.ID[1])[0].Stato, "CANCELLED")
 	b.want("what is left of the person", b.found("3331234567", "Ada"), "[]")
 	b.want("a new one", len(b.book("p1").ID), 2)
+}
+
+// After the time for which contents are kept, nothing that the caller wrote about the person is left.
+func bookingBlanked(_ *testing.T, b *booked) {
+	first := b.book("p1")
+	b.sendNow(first.ID[0])
+	b.must(nil, "DELETE", "/api/bookings/p1?silent=true", b.Key, "")
+	b.clock.Set(time.Date(2028, 12, 1, 0, 0, 0, 0, time.UTC))
+	b.maintain()
+	b.want("kept", len(b.found("Ada")) > 0, true)
+	b.clock.Set(time.Date(2029, 2, 1, 0, 0, 0, 0, time.UTC))
+	b.maintain()
+	b.want("what is left", b.found("Ada"), "[]")
+	b.want("the booking", say(b.view("p1").Status, b.view("p1").Revision), "cancelled 2")
 }
 
 // A booking of a deleted sequence can only be cancelled.

@@ -55,7 +55,7 @@ func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 		return nil
 	}
 	b := &blanking{s: s, now: now, before: before, runsLeft: blankBound}
-	return errors.Join(b.lookAgain(ctx), b.due(ctx))
+	return errors.Join(b.lookAgain(ctx), b.due(ctx), b.bookings(ctx))
 }
 
 // blanking is the work of one call of Blank.
@@ -63,6 +63,25 @@ type blanking struct {
 	s           *Retention
 	now, before time.Time
 	runsLeft    int // how many more runs this call may read
+}
+
+// blankBookings empties the fields of bookings. Its condition is that of a partial index.
+const blankBookings = `
+update booking set fields = '{}' where (client_id, id) in (select b.client_id, b.id from booking b
+ where b.date_at < $1 and b.changed_at < $1 and b.fields <> '{}' order by b.date_at limit $2)`
+
+// bookings removes the fields of bookings whose main date and last change are old enough. Reference, date, status and
+// history stay.
+func (b *blanking) bookings(ctx context.Context) error {
+	for n, most := int64(blankBatch), blankBound; n == blankBatch && most > 0; most -= blankBatch {
+		if err := b.s.Write(ctx, 0, func(ctx context.Context, a engine.Querier) (err error) {
+			n, err = a.Exec(ctx, blankBookings, engine.Micros(b.before), blankBatch)
+			return err
+		}); err != nil {
+			return fmt.Errorf("blank bookings: %w", err)
+		}
+	}
+	return nil
 }
 
 // lookAgain reads late runs again. When the cursor passed these runs, they were still open or had ended too recently.
