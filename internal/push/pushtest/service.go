@@ -80,7 +80,7 @@ func (s *Service) Subscribe(application string) *Browser {
 	b := &Browser{key: key, auth: []byte(rand.Text())[:16], application: application}
 	b.P256dh, b.Auth = encode(key.PublicKey().Bytes()), encode(b.auth)
 	path := "/send/" + rand.Text()
-	b.Endpoint = s.URL + path
+	b.Endpoint = "https://example.com" + path // the transport sends it to the service; an address needs a name
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.browsers[path] = b
