@@ -37,6 +37,9 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.must(&run, "POST", "/api/start/"+step, a.Key, `{"phone":"3331234567","nome":"Beatrice","testo":"segreto","reference":"pratica-77"}`)
 		s.end(a, run.ID[0], phone, sent)
 		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"3331234567","text":"eccomi"}`)
+		var visits struct{ ID string }
+		s.must(&visits, "POST", "/api/sequences", a.Key, `{"name":"Visita","booking":{"date":"quando"},"steps":[`+stepLater+`]}`)
+		s.must(nil, "PUT", "/api/bookings/pratica-78", a.Key, `{"sequence":"`+visits.ID+`","phone":"3331234567","testo":"otturazione","quando":"2027-01-20 10:00"}`)
 		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-9")
 		s.act(runner)
 		s.must(nil, "POST", "/api/contacts/consent", a.Key, `{"phone":"3331234567","purpose":"marketing","change":"grant","source":"form","words":"accetto tutto"}`)
@@ -46,7 +49,7 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.clock.Advance(time.Minute)
 		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-10") // this trigger waits
 
-		texts := []string{phone[3:], "Beatrice", "rossa", "fiera", "ZZ999ZZ", "amaranto", "segreto", "pratica-77", "eccomi", "ordine-9", "diario", "accetto tutto", "litigio", other}
+		texts := []string{phone[3:], "Beatrice", "rossa", "fiera", "ZZ999ZZ", "amaranto", "segreto", "pratica-77", "pratica-78", "otturazione", "eccomi", "ordine-9", "diario", "accetto tutto", "litigio", other}
 		var document map[string]json.RawMessage
 		told := s.must(nil, "POST", "/api/contacts/everything", a.Key, `{"phone":"3331234567"}`).body
 		if err := json.Unmarshal([]byte(told), &document); err != nil {

@@ -304,12 +304,13 @@ func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	default:
 		own = slowAt(timing, own)
 	}
-	due := slowFit(in, timing, wish, anchor, own)
+	itself := wish.Equal(anchor)
+	due := slowFit(in, timing, wish, anchor, own, itself)
 	if due.Before(in.Now.Add(-puntuale.PastGrace)) {
 		return time.Time{}
 	}
 	if due.Before(in.Now) {
-		if due = slowFit(in, timing, in.Now, anchor, own); due.Before(in.Now) {
+		if due = slowFit(in, timing, in.Now, anchor, own, itself); due.Before(in.Now) {
 			return time.Time{}
 		}
 	}
@@ -360,7 +361,7 @@ func slowShows(wall time.Time, loc *time.Location) time.Time {
 	return at
 }
 
-func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own time.Duration) time.Time {
+func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own time.Duration, itself bool) time.Time {
 	w := timing.Window
 	if w != nil && w.Holidays == "avoid" {
 		frozen := *w
@@ -377,7 +378,7 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own tim
 			due = again
 		}
 	}
-	if isBefore(*timing) && !due.Before(anchor) && (!due.Equal(wish) || !wish.Equal(anchor)) {
+	if isBefore(*timing) && !due.Before(anchor) && (!itself || !due.Equal(wish) || !wish.Equal(anchor)) {
 		if due = wish; anchor.Before(due) {
 			due = anchor
 		}

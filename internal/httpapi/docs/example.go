@@ -48,6 +48,8 @@ var bodyExamples = map[string]json.RawMessage{
 	"updateSession":         []byte(`{"pace": {"per_minute": 10, "cold_per_day": 20}}`),
 	"removeFromBlacklist":   personExample,
 	"replaceSequence":       sequenceExample,
+	"putBooking":            []byte(`{"appuntamento":"20/02/2027 15:30","as_of":7}`),
+	"putBookingByQuery":     []byte(`{"appuntamento":"20/02/2027 15:30","as_of":7}`),
 	"replaceTemplate":       templateExample,
 	"rotateKey":             []byte(`{"grace": 3600}`),
 	"sendMessage":           []byte(`{"phone": "+39 333 123 4567", "text": "La fattura 118 è pronta."}`),
