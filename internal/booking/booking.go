@@ -175,7 +175,7 @@ func (c *change) heard() bool {
 // status sets the status, if this door may.
 func (c *change) status() (kept []string) {
 	n := &c.next.Booking
-	if c.Reopen && n.Status == puntuale.BookingCancelled {
+	if c.Reopen && n.Status == puntuale.BookingCancelled && (c.Status == nil || *c.Status != puntuale.BookingCancelled) {
 		n.Status, n.StatusBy = puntuale.BookingOpen, c.Door
 		c.note("reopened", "", puntuale.EventBookingCreated)
 	}

@@ -48,8 +48,8 @@ func (d *comparison) same(s *puntuale.BookingStep) bool {
 
 // want decides about one wanted message.
 func (d *comparison) want(w puntuale.WantedMessage) {
-	i := slices.IndexFunc(d.old.Steps, func(s puntuale.BookingStep) bool { return s.Key == w.Key && d.same(&s) })
-	if i < 0 || d.old.Steps[i].Fate == puntuale.FateWithdrawn {
+	i := d.row(w.Key)
+	if i < 0 {
 		switch {
 		case w.Past == "":
 			d.New = append(d.New, puntuale.NewBookingMessage{WantedMessage: w, Before: -1})
@@ -75,6 +75,15 @@ func (d *comparison) want(w puntuale.WantedMessage) {
 		}
 		d.New = append(d.New, n)
 	}
+}
+
+// row returns the place of the row that fills a key, or -1. A key whose message was taken back is free, unless the message
+// left nevertheless.
+func (d *comparison) row(k puntuale.BookingKey) int {
+	return slices.IndexFunc(d.old.Steps, func(s puntuale.BookingStep) bool {
+		free := s.Fate == puntuale.FateWithdrawn && (!s.There || s.State == puntuale.Cancelled)
+		return s.Key == k && d.same(&s) && !free
+	})
 }
 
 // leave decides about a pending message that is not wanted.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"puntuale"
 	"puntuale/internal/booking"
@@ -73,11 +74,19 @@ const (
 	faultBookingNotForBookings puntuale.ReasonCode = "booking.not_for_bookings"
 	faultBookingRunReference   puntuale.ReasonCode = "booking.run_reference"
 	faultBookingOtherSequence  puntuale.ReasonCode = "booking.other_sequence"
+	faultBookingNotUTF8        puntuale.ReasonCode = "booking.not_utf8"
 	faultBookingAsOf           puntuale.ReasonCode = "booking.as_of"
 	faultBookingFieldsTooLong  puntuale.ReasonCode = "booking.fields_too_long"
 	faultBookingNoReference    puntuale.ReasonCode = "missing.booking"
 	faultBookingNoIfRunning    puntuale.ReasonCode = "booking.no_if_running"
 )
+
+// errBookingChanged says that a booking was changed between the read and the transaction, so that the call must be
+// planned again.
+var errBookingChanged = errors.New("the booking changed since it was read")
+
+// putAttempts is how often a call is planned again because the booking changed meanwhile.
+const putAttempts = 5
 
 // errForBookings says that a sequence is for bookings, so a start of it is a change of a booking.
 var errForBookings = errors.New("the sequence is for bookings")
@@ -87,7 +96,16 @@ func forBookings(err error) bool { return errors.Is(err, errForBookings) }
 // PutBooking makes or changes a booking. Its messages become those that its new state wants, in one transaction. A call
 // that changes nothing does not count. Codes: invalid, not_found (the booking's sequence was deleted, and the call plans),
 // conflict, stale, precondition_failed, cap_reached, forbidden. After an error nothing has changed.
-func (c *Client) PutBooking(ctx context.Context, call BookingCall) (BookingAnswer, error) {
+func (c *Client) PutBooking(ctx context.Context, call BookingCall) (a BookingAnswer, err error) {
+	for range putAttempts {
+		if a, err = c.putBooking(ctx, call); !errors.Is(err, errBookingChanged) {
+			return a, err
+		}
+	}
+	return a, err
+}
+
+func (c *Client) putBooking(ctx context.Context, call BookingCall) (BookingAnswer, error) {
 	p, err := c.newBookingPut(ctx, call)
 	if err != nil {
 		return BookingAnswer{}, err
@@ -183,7 +201,9 @@ func (p *bookingPut) reference(ctx context.Context, f *request.Faults) (err erro
 	case p.call.Reference == "" && p.call.start:
 		return nil
 	case !nameable(p.call.Reference):
-		f.Required(location, p.call.Reference, puntuale.MaxReference)
+		if f.Required(location, p.call.Reference, puntuale.MaxReference); !utf8.ValidString(p.call.Reference) {
+			f.Add(location, faultBookingNotUTF8, nil)
+		}
 		return nil
 	}
 	if p.stored, err = p.client.tenant.BookingState(ctx, p.call.Reference, p.put.Phone); err != nil {
@@ -199,7 +219,7 @@ func (p *bookingPut) reference(ctx context.Context, f *request.Faults) (err erro
 func nameable(reference string) bool {
 	var f request.Faults
 	f.Required("", reference, puntuale.MaxReference)
-	return len(f) == 0
+	return len(f) == 0 && utf8.ValidString(reference)
 }
 
 // bookingState reads a booking. Codes: not_found.
@@ -289,7 +309,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 	}
 	var err error
 	switch p.info, err = p.client.startInfo(ctx, id, p.put.Now); {
-	case puntuale.CodeOf(err) == puntuale.CodeNotFound && p.cancels():
+	case p.cancels() && id == p.stored.Sequence && (puntuale.CodeOf(err) == puntuale.CodeNotFound || err == nil && p.info.sequence.Booking == ""):
 		p.info = startInfo{}
 		return nil
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && id != p.stored.Sequence && !p.call.start:
@@ -305,7 +325,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		if step.Timing.Anchor == puntuale.BookingMovedAnchor {
 			p.put.MovedSteps = append(p.put.MovedSteps, step.Name(i))
 		}
-		if unfilled(step) {
+		if unfilled(step) && !p.cancels() {
 			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}
@@ -338,13 +358,19 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	if err := puntuale.CheckVersion(state.Version(), p.call.Known); err != nil {
 		return puntuale.BookingChange{}, err
 	}
+	if old := p.stored.Booking; state.ID != old.ID || state.Sequence != old.Sequence || state.Session != old.Session || state.Zone != old.Zone {
+		return puntuale.BookingChange{}, errBookingChanged
+	}
 	s := &p.info.sequence
 	given := p.fields()
 	fields, date := booking.Merged(state.Fields, given), state.Date
 	if s.ID != 0 {
 		v := plan.FromJSON(fields[s.Booking])
 		at, ok := plan.MainDate(v, p.zone)
+		_, named := given[s.Booking]
 		switch {
+		case !ok && state.Revision != 0 && (p.cancels() || !named && v.Kind == plan.Absent): // the field has another name now, or it was blanked
+			at = state.Date
 		case !ok && v.Kind == plan.Absent:
 			return puntuale.BookingChange{}, puntuale.Invalid(puntuale.Fault{Location: "body." + s.Booking, Code: puntuale.FaultRequired})
 		case !ok:
@@ -378,7 +404,9 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 			return c, err
 		}
 	}
-	c.BookingDifference, err = booking.Difference(state, c.Booking, wanted, keys)
+	if c.BookingDifference, err = booking.Difference(state, c.Booking, wanted, keys); err != nil && p.cancels() {
+		c.BookingDifference, err = booking.Difference(state, c.Booking, nil, keys)
+	}
 	return c, err
 }
 
@@ -475,7 +503,16 @@ func (c *Client) bookingOf(call StartCall) BookingCall {
 func statusIn(fields map[string]json.RawMessage) string { return plan.FromJSON(fields["status"]).Text }
 
 // startBooking answers a start of a sequence for bookings.
-func (c *Client) startBooking(ctx context.Context, call StartCall, once *Keyed[puntuale.StartedRun], clash error) (Started, error) {
+func (c *Client) startBooking(ctx context.Context, call StartCall, once *Keyed[puntuale.StartedRun], clash error) (started Started, err error) {
+	for range putAttempts {
+		if started, err = c.tryStartBooking(ctx, call, once, clash); !errors.Is(err, errBookingChanged) {
+			break
+		}
+	}
+	return started, err
+}
+
+func (c *Client) tryStartBooking(ctx context.Context, call StartCall, once *Keyed[puntuale.StartedRun], clash error) (Started, error) {
 	b := c.bookingOf(call)
 	if !sane(call.Key) {
 		b.Faults = append(b.Faults, puntuale.Fault{Location: "header.Idempotency-Key", Code: faultCallBadIdempotencyKey, Args: []string{strconv.Itoa(maxIdempotencyKey)}})

@@ -171,7 +171,7 @@ func (c *call) putBooking(ctx context.Context, client *control.Client, reference
 	}
 	known, faults := c.knownVersions()
 	dry, more := wantsDry(c.query)
-	return c.bookingChanged(client.PutBooking(ctx, control.BookingCall{
+	return c.bookingChanged(dry)(client.PutBooking(ctx, control.BookingCall{
 		Reference: reference, Sequence: body.Sequence, Phone: body.Phone, Status: body.Status, AsOf: o.members["as_of"], Fields: o.members,
 		Session: body.Session.orEmpty(), Zone: body.Timezone.orEmpty(), DryRun: dry, Known: known, Door: puntuale.DoorAPI, Body: c.body,
 		Faults: slices.Concat(*o.refused, faults, more, c.repeated("reference")),
@@ -193,17 +193,25 @@ func (c *call) cancelBooking(ctx context.Context, client *control.Client, refere
 	if silent != "" && err != nil {
 		faults = append(faults, puntuale.Fault{Location: "query.silent", Code: faultCallNotBool, Value: silent})
 	}
-	return c.bookingChanged(client.CancelBooking(ctx, control.BookingCall{
+	return c.bookingChanged(dry)(client.CancelBooking(ctx, control.BookingCall{
 		Reference: reference, Silent: quiet, DryRun: dry, Known: known, Door: puntuale.DoorAPI, Faults: slices.Concat(faults, more, c.repeated("reference", "silent")),
 	}))
 }
 
-// bookingChanged returns the answer to a change of a booking.
-func (c *call) bookingChanged(b control.BookingAnswer, err error) (putBookingAnswer, error) {
-	if err != nil {
-		return putBookingAnswer{}, err
+// bookingChanged returns a function that makes the answer to a change of a booking. A dry run has no version.
+func (c *call) bookingChanged(dry bool) func(b control.BookingAnswer, err error) (putBookingAnswer, error) {
+	return func(b control.BookingAnswer, err error) (putBookingAnswer, error) {
+		if err != nil {
+			return putBookingAnswer{}, err
+		}
+		if !dry {
+			c.tagged(b.Version())
+		}
+		return bookingChangeOf(b), nil
 	}
-	c.tagged(b.Version())
+}
+
+func bookingChangeOf(b control.BookingAnswer) putBookingAnswer {
 	out := putBookingAnswer{
 		BookingState: bookingStateOf(b.Booking), Kept: append([]string{}, b.Kept...), Changed: b.Changed, ID: idTexts(b.Pending()), Planned: []string{},
 		Moved: []movedMessage{}, Cancelled: []string{}, InFlight: []string{}, Skipped: append([]skippedStep{}, skippedOf(b.Skipped)...), Usage: usageOf(b.Usage),
@@ -230,7 +238,7 @@ func (c *call) bookingChanged(b control.BookingAnswer, err error) (putBookingAns
 	for _, i := range b.InFlight {
 		out.InFlight = append(out.InFlight, b.Before[i].Message.String())
 	}
-	return out, nil
+	return out
 }
 
 func getBooking(ctx context.Context, c *control.Client, in *call, p *bookingOneInput) (bookingAnswer, error) {

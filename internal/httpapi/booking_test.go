@@ -224,6 +224,7 @@ func bookingInFlight(_ *testing.T, b *booked) {
 	b.want("not wanted any more", gone.InFlight, []string{welcome})
 	b.record(puntuale.Outcome{Verdict: puntuale.Retry, Reason: puntuale.Because(puntuale.ReasonUnreachable), Next: b.clock.Now().Add(time.Minute)}, item)
 	b.want("it is not tried again", b.details(b.Key, welcome)[0].Stato, "CANCELLED")
+	b.want("reopened", len(b.put("p1", `{"status":"open"}`).Planned), 2)
 }
 
 // What a person moved by hand is never replaced, and only a cancellation, another date or another person ends it.
@@ -284,6 +285,13 @@ func bookingDoors(_ *testing.T, b *booked) {
 	if first, again := once(), once(); first.body != again.body || again.header.Get("Idempotent-Replayed") != "true" {
 		b.t.Errorf("a repeat: %s, then %s", first.body, again.body)
 	}
+	ended := func() (run started) {
+		b.must(&run, "POST", "/api/start/"+b.sequence, b.Key, `{"phone":"3335550001","nome":"Dea","appuntamento":"20/01/2027 15:30","reference":"p9","status":"cancelled"}`)
+		return run
+	}
+	ended()
+	b.want("a start that cancels does so once", say(ended().ID, b.view("p9").Revision), say(ended().ID, b.view("p9").Revision))
+	b.want("and changes nothing more", b.view("p9").Status, "cancelled")
 	b.refusedAt(422, "POST", "/api/start/"+b.sequence+"?if_running=skip", b.Key, ada+`}`, "query.if_running")
 }
 
@@ -408,6 +416,15 @@ func bookingErased(_ *testing.T, b *booked) {
 	b.want("its messages", b.details(b.Key, first.ID[1])[0].Stato, "CANCELLED")
 	b.want("what is left of the person", b.found("3331234567", "Ada"), "[]")
 	b.want("a new one", len(b.book("p1").ID), 2)
+
+	// a person who is erased, has the appointment again, and is erased again
+	b.put("p1", `{"phone":"3339876543"}`)
+	for range 2 {
+		b.must(nil, "POST", "/api/contacts/erase", b.Key, `{"phone":"3331234567"}`)
+		b.put("p1", `{"phone":"3331234567"}`)
+		b.put("p1", `{"phone":"3339876543"}`)
+	}
+	b.must(nil, "POST", "/api/contacts/erase", b.Key, `{"phone":"3331234567"}`)
 }
 
 // After the time for which contents are kept, nothing that the caller wrote about the person is left.
@@ -434,6 +451,16 @@ func bookingDeletedSequence(_ *testing.T, b *booked) {
 	var gone bookingOf
 	b.must(&gone, "DELETE", "/api/bookings/p1", b.Key, "")
 	b.want("cancelled", gone.Cancelled, first.ID)
+	var other struct{ ID string }
+	b.must(&other, "POST", "/api/sequences", b.Key, visit)
+	b.put("p2", `{"sequence":"`+other.ID+`","phone":"3331234567","nome":"Ada","appuntamento":"20/01/2027 15:30"}`)
+	b.refusedAt(422, "PUT", "/api/bookings/p2", b.Key, `{"sequence":"999999","status":"cancelled"}`, "body.sequence")
+	if got := b.call("PUT", "/api/sequences/"+other.ID, b.Key, strings.Replace(visit, `"booking":{"date":"appuntamento"},`, "", 1)); got.status == 200 {
+		b.t.Errorf("a sequence with bookings became an ordinary one: %s", got.body)
+	}
+	b.must(nil, "PUT", "/api/sequences/"+other.ID, b.Key, strings.ReplaceAll(visit, "appuntamento", "giorno"))
+	b.must(&gone, "DELETE", "/api/bookings/p2", b.Key, "")
+	b.want("cancelled under another name of the date", gone.Status, "cancelled")
 }
 
 // The ids of steps stay with the steps, so an inserted step does not repeat what was sent.

@@ -261,7 +261,8 @@ func noteBooking(ctx context.Context, a engine.Querier, client puntuale.ClientID
 
 // writeSteps stores in the ledger what the change did.
 func (p *bookingPut) writeSteps(ctx context.Context) error {
-	if err := withdrawSteps(ctx, p.a, p.refsOf(engine.Column(p.result.Withdraw, func(w *puntuale.Withdrawal) int { return w.Step }))); err != nil {
+	places := slices.Concat(engine.Column(p.result.Withdraw, func(w *puntuale.Withdrawal) int { return w.Step }), p.result.Stop)
+	if err := withdrawSteps(ctx, p.a, p.refsOf(places)); err != nil {
 		return err
 	}
 	if len(p.result.New) == 0 {

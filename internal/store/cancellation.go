@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -100,8 +101,8 @@ func (t tenant) stopBooked(ctx context.Context, sequence puntuale.SequenceID, na
 		if result.Usage, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
-		bookings, err := engine.QueryAll(ctx, a, `select `+bookingColumns+` from $u(p text) cross join booking b
- where b.client_id = $1 and b.phone = u.p and b.sequence_id = $2 and ($3::text = '' or b.reference = $3::text) order by b.id for update of b`,
+		bookings, err := engine.QueryAll(ctx, a, `select `+strings.Replace(bookingColumns, "b.fields", "'{}'", 1)+` from $u(p text) cross join booking b
+ where b.client_id = $1 and b.phone = u.p and b.sequence_id = $2 and b.status <> 2 and ($3::text = '' or b.reference = $3::text) order by b.id for update of b`,
 			[]any{t.id, sequence, reference, engine.Columns{names}}, func(r engine.Row, b *puntuale.Booking) error { return r.Scan(bookingFields(b)...) })
 		if err != nil {
 			return fmt.Errorf("lock bookings to stop: %w", err)

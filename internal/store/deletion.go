@@ -276,6 +276,10 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 			d.tenant.id, d.id, d.moveTo); err != nil {
 			return false, fmt.Errorf("take a session out of sequences: %w", err)
 		}
+		if _, err := a.Exec(ctx, `update booking set session_id = $3 where client_id = $1 and session_id = $2 and session_id <> 0`,
+			d.tenant.id, d.id, d.moveTo); err != nil {
+			return false, fmt.Errorf("take a session out of bookings: %w", err)
+		}
 		if err := d.campaigns(ctx, a); err != nil {
 			return false, err
 		}

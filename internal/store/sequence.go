@@ -73,15 +73,23 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 	})
 }
 
-const faultBookingInUse puntuale.ReasonCode = "booking.in_use"
+// Codes of the faults of sequences for bookings.
+const (
+	faultBookingInUse  puntuale.ReasonCode = "booking.in_use"
+	faultBookingKeptBy puntuale.ReasonCode = "booking.kept_by"
+)
 
 // mayBook refuses a sequence that becomes one for bookings although something starts it otherwise: a campaign that has not
-// ended, a rule, or a session's default pair.
+// ended, a rule, or a session's default pair. A sequence that has bookings must stay one for bookings.
 func (t tenant) mayBook(ctx context.Context, a engine.Querier, q puntuale.Sequence) error {
-	if q.Booking == "" {
-		return nil
-	}
 	var one int
+	if q.Booking == "" {
+		booked, err := engine.QueryOne(ctx, a, `select 1 from booking where client_id = $1 and sequence_id = $2 and erased_at = 0 limit 1`, []any{t.id, q.ID}, &one)
+		if err == nil && booked {
+			return puntuale.Conflict(faultBookingKeptBy)
+		}
+		return err
+	}
 	used, err := engine.QueryOne(ctx, a, `select 1 from sequence q where q.client_id = $1 and q.id = $2 and q.booking = '' and (
  exists (select 1 from session s where s.client_id = q.client_id and (s.start_sequence = q.id or s.stop_sequence = q.id) and s.deleted_at = 0)
  or exists (select 1 from campaign c where c.client_id = q.client_id and c.sequence_id = q.id and c.state < 7))`, []any{t.id, q.ID}, &one)

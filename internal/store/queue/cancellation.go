@@ -59,12 +59,14 @@ func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRe
 	return done, outbox.Emit(ctx, a, now, facts)
 }
 
-// successors finds the messages by which changes of bookings replaced others.
+// successors finds the open messages of the bookings to which messages belong, to the same recipient and through the same
+// session. All of them are in the target of a cancellation that had one of these messages in its target.
 const successors = `
-select s.client_id, s.message_id from $u(c bigint, i bigint) cross join booking_step s
-where s.client_id = u.c and s.previous_id = u.i and s.previous_id <> 0`
+select distinct n.client_id, n.id from $u(c bigint, i bigint) cross join message m cross join run r cross join booking b cross join booking_step s cross join message n
+where m.client_id = u.c and m.id = u.i and r.client_id = m.client_id and r.id = m.run_id and r.reference <> '' and b.client_id = r.client_id and b.reference = r.reference
+ and s.client_id = b.client_id and s.booking_id = b.id and n.client_id = s.client_id and n.id = s.message_id and n.intent >= 0 and n.phone = m.phone and n.session_id = m.session_id`
 
-// CancelMoved does the same as CancelOpen for messages that were open a moment ago. If a change of a booking replaced one
+// CancelMoved does the same as CancelOpen for messages that were open a moment ago. If changes of a booking replaced one
 // of them meanwhile, it cancels the message that took its place.
 func CancelMoved(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef, now time.Time) (all []puntuale.CancelledMessage, err error) {
 	for range puntuale.MaxSteps { // more changes cannot have happened in the meantime

@@ -67,8 +67,9 @@ type blanking struct {
 
 // blankBookings empties the fields of bookings. Its condition is that of a partial index.
 const blankBookings = `
-update booking set fields = '{}' where (client_id, id) in (select b.client_id, b.id from booking b
- where b.date_at < $1 and b.changed_at < $1 and b.fields <> '{}' order by b.date_at limit $2)`
+update booking set fields = '{}' where date_at < $1 and changed_at < $1 and (client_id, id) in (select b.client_id, b.id from booking b
+ where b.date_at < $1 and b.changed_at < $1 and b.fields <> '{}' and not exists (select 1 from booking_step s join message m on m.client_id = s.client_id and m.id = s.message_id
+ where s.client_id = b.client_id and s.booking_id = b.id and m.state = 0) order by b.date_at limit $2)`
 
 // bookings removes the fields of bookings whose main date and last change are old enough. Reference, date, status and
 // history stay.

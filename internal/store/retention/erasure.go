@@ -109,6 +109,9 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("look for bookings: %w", err)
 		}
+		if err := outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, engine.Column(all, func(b *booking) int64 { return int64(b.id) }))); err != nil {
+			return err
+		}
 		type B = booking
 		columns := engine.Columns{
 			engine.Column(all, func(b *B) int64 { return int64(b.id) }),
@@ -117,12 +120,17 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 		for _, statement := range []string{
 			`insert into booking_change (client_id, booking_id, revision, at, door, what)
  select b.client_id, b.id, b.revision + 1, $2::bigint, $3::smallint, '["cancelled","erased"]' from $u(i bigint, r text) cross join booking b where b.client_id = $1 and b.id = u.i`,
-			`update booking set status = 2, status_by = $3, revision = booking.revision + 1, changed_at = $2, erased_at = $2, phone = '', fields = '{}', moments = '', reference = u.r
+			`update booking set status = 2, status_by = $3, revision = booking.revision + 1, changed_at = $2, erased_at = $2, phone = '', fields = '{}', moments = '{}', reference = u.r
  from $u(i bigint, r text) where booking.client_id = $1 and booking.id = u.i`,
 		} {
 			if _, err := a.Exec(ctx, statement, x.id, engine.Micros(x.Now), puntuale.DoorErasure, columns); err != nil {
 				return fmt.Errorf("erase bookings: %w", err)
 			}
+		}
+		if _, err := a.Exec(ctx, `delete from booking_step where client_id = $1 and exists (select 1 from $u(p text, e text) cross join booking_step o
+ where u.p = booking_step.phone and o.client_id = booking_step.client_id and o.booking_id = booking_step.booking_id and o.sequence_id = booking_step.sequence_id
+ and o.step = booking_step.step and o.occurrence = booking_step.occurrence and o.phone = u.e)`, x.id, x.batch()); err != nil {
+			return fmt.Errorf("erase bookings: %w", err)
 		}
 		if _, err := a.Exec(ctx, `update booking_step set phone = u.e from $u(p text, e text) where booking_step.client_id = $1 and booking_step.phone = u.p`, x.id, x.batch()); err != nil {
 			return fmt.Errorf("erase bookings: %w", err)

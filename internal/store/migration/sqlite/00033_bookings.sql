@@ -30,6 +30,7 @@ create table booking (
 create unique index booking_reference on booking (client_id, reference);
 create index booking_date on booking (client_id, date_at, id);
 create index booking_fields on booking (date_at) where fields <> '{}';
+create index booking_session on booking (client_id, session_id) where session_id <> 0;
 create index booking_phone on booking (client_id, phone);
 create index booking_sequence on booking (client_id, sequence_id);
 
