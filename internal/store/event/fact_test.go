@@ -325,12 +325,26 @@ var eventCases = map[string]moveCase{
 	"service ends": {func(s *eventClient) {
 		s.ends(begin.Add(16*oneDay), -16*oneDay, -15*oneDay, -5*oneDay, -4*oneDay, -2*oneDay, -oneDay, -time.Hour, 0, time.Hour)
 	}, []string{"account.expiring", "account.expiring", "account.expiring", "account.expired"}},
-	"service ends during an outage": {func(s *eventClient) { s.ends(begin.Add(16*oneDay), -15*oneDay, 5*oneDay, 6*oneDay) }, []string{"account.expiring", "account.expired"}},
+	"service ends during an outage": {func(s *eventClient) { s.ends(begin.Add(16*oneDay), -8*oneDay, 5*oneDay, 6*oneDay) }, []string{"account.expiring", "account.expired"}},
 	"service ended long ago":        {func(s *eventClient) { s.ends(begin.Add(-31*oneDay), 31*oneDay) }, nil},
 	"service renewed": {func(s *eventClient) {
 		s.ends(begin.Add(5*oneDay), -3*oneDay, time.Hour)
 		s.ends(begin.Add(25*oneDay), -20*oneDay, -4*oneDay, -3*oneDay)
 	}, []string{"account.expiring", "account.expired", "account.expiring"}},
+
+	"bookings": {func(s *eventClient) {
+		for kind := puntuale.EventBookingCreated; kind <= puntuale.EventBookingNoShow; kind++ {
+			r := s.Booking("visita")
+			decide := r.Decide
+			r.Decide = func(state puntuale.BookingState) (puntuale.BookingChange, error) {
+				c, err := decide(state)
+				c.Events = []puntuale.EventType{kind}
+				return c, err
+			}
+			s.must(s.PutBooking(context.Background(), r))
+		}
+	}, []string{"booking.created", "booking.moved", "message.rescheduled", "booking.confirmed", "message.rescheduled", "booking.cancelled", "message.rescheduled",
+		"booking.arrived", "message.rescheduled", "booking.no_show", "message.rescheduled"}},
 
 	"template of Meta": {func(s *eventClient) {
 		id := s.business("uno", "due") // the first list must cause no event

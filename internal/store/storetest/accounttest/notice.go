@@ -291,9 +291,8 @@ func testNoticesForgotten(t *testing.T, w *storetest.World) {
 		}
 		return u
 	}
-	for _, client := range []*storetest.Client{c, other} {
-		told(w, client, storetest.Begin, outbox.Fact{Type: puntuale.EventAccountExpiring, Detail: `{"days":3}`})
-	}
+	told(w, c, storetest.Begin, outbox.Fact{Type: puntuale.EventAccountExpiring, Detail: `{"days":3}`})
+	told(w, other, storetest.Begin, outbox.Fact{Type: puntuale.EventAccountExpiring, Detail: `{"days":7}`}) // of the same days, both would be one notice
 	mine, gone, theirs, partner := newReader(w, c, puntuale.Owner), newReader(w, other, puntuale.Owner), newReader(w, other, puntuale.Owner), newReader(w, nil, puntuale.Owner)
 	if _, err := p.UpdateUser(ctx, other.ID, gone.ID, puntuale.UserPatch{Seen: storetest.To(storetest.Begin), NewPlace: storetest.To("")}, nil); err != nil {
 		t.Fatal(err)
