@@ -227,13 +227,14 @@ func noDeliveries(ctx context.Context, p WebhookDetail) string {
 
 // typeGroups returns all types of events, grouped by subject.
 func typeGroups() (groups [][]puntuale.EventType) {
-	subject := ""
+	places := map[string]int{}
 	for _, t := range puntuale.AllEvents.Types() {
-		group, _, _ := strings.Cut(t.String(), ".")
-		if group != subject {
-			groups, subject = append(groups, nil), group
+		subject, _, _ := strings.Cut(t.String(), ".")
+		i, known := places[subject]
+		if !known {
+			i, places[subject], groups = len(groups), len(groups), append(groups, nil)
 		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], t)
+		groups[i] = append(groups[i], t)
 	}
 	return groups
 }
