@@ -239,7 +239,7 @@ func TestTidyHeads(t *testing.T) {
 		}
 		const ragged = `((box) => {
 			const edge = box.getBoundingClientRect(), rows = new Map();
-			for (const e of box.children) {
+			for (const e of [...box.children].filter(e => e.checkVisibility())) {
 				const r = e.getBoundingClientRect(), row = rows.get(Math.round(r.y + r.height / 2)) ?? [Infinity, 0];
 				rows.set(Math.round(r.y + r.height / 2), [Math.min(row[0], r.left), Math.max(row[1], r.right)]);
 			}
