@@ -293,15 +293,13 @@ func (p *bookingPut) session(ctx context.Context, f *request.Faults) error {
 func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 	id := p.stored.Sequence
 	if p.call.Sequence != "" {
-		given, err := puntuale.ParseID[puntuale.SequenceID](p.call.Sequence)
-		if err != nil {
-			f.Add("body.sequence", faultNotOwnSequence, nil)
-			return nil
-		}
+		given, unreadable := puntuale.ParseID[puntuale.SequenceID](p.call.Sequence)
 		if p.call.start && p.stored.Revision != 0 && given != id {
 			return puntuale.Conflict(faultBookingOtherSequence)
 		}
-		id, p.put.Sequence = given, given
+		if id, p.put.Sequence = given, given; unreadable != nil {
+			id = puntuale.SequenceID(puntuale.MaxID) // the id of no sequence, so that the fault is the same
+		}
 	}
 	if id == 0 {
 		f.Add("body.sequence", puntuale.FaultRequired, nil)
