@@ -221,9 +221,15 @@ const within = time.Minute
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {
-		ctx, cancel := context.WithTimeout(b.ctx, within)
-		err := chromedp.Do(ctx, step)
-		cancel()
+		var err error
+		for range 5 { // the page may replace an element between the search for it and the click on it; then nothing was clicked
+			ctx, cancel := context.WithTimeout(b.ctx, within)
+			err = chromedp.Do(ctx, step)
+			cancel()
+			if err == nil || !strings.Contains(err.Error(), "Could not find node") {
+				break
+			}
+		}
 		if err != nil {
 			b.picture("failed")
 			b.t.Fatalf("%s, step %d: %v; the console says %q", b.look, i, err, b.said)
