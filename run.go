@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -32,17 +33,26 @@ type Run struct {
 // FrozenStep contains what a run stores about one planned message. The store writes it as JSON.
 type FrozenStep struct {
 	Step    int     `json:"step"`
-	ID      string  `json:"id,omitempty"` // the step's id
 	Content Content `json:"content"`
 	Window  *Window `json:"window,omitempty"`
 
 	// Dated and Limit are set only for messages of a campaign; see [PlannedMessage].
 	Dated bool      `json:"dated,omitempty"`
+	ID    int32     `json:"id,omitempty"` // the step's id plus 1; 0: its position
 	Limit time.Time `json:"limit,omitzero"`
 
 	// Validity is how long after its due time the message may leave. Pauses delay the deadline, but not the due time, so
 	// the message itself does not say it. Set only for messages of a campaign.
 	Validity time.Duration `json:"validity,omitempty"`
+}
+
+// FrozenID returns the form of a step's id in a [FrozenStep].
+func FrozenID(id string) int32 {
+	n, err := strconv.ParseInt(id, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int32(n) + 1
 }
 
 // IfRunning says what a start does if the same sequence still has pending messages to the same recipient.

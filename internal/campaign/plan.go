@@ -162,7 +162,7 @@ func (p *Plan) Start(r *puntuale.Recipient, built plan.Plan, now time.Time) punt
 	}
 	for i, m := range built.Messages {
 		built.Messages[i].Purpose = p.purpose(m.Step)
-		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: m.StepID, Content: m.Content, Window: m.Window, Dated: m.Dated, Limit: m.Limit, Validity: m.ValidUntil.Sub(m.Due)}
+		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: puntuale.FrozenID(m.StepID), Content: m.Content, Window: m.Window, Dated: m.Dated, Limit: m.Limit, Validity: m.ValidUntil.Sub(m.Due)}
 	}
 	return puntuale.StartRun{Run: run, Messages: built.Messages, Skipped: built.Skipped, Day: puntuale.DateOf(now.In(p.zone)), Now: now, IfRunning: p.ifRunning()}
 }

@@ -256,14 +256,11 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 	}
 	var first time.Time
 	for i, m := range p.Messages {
-		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: m.StepID, Content: m.Content, Window: m.Window}
+		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: puntuale.FrozenID(m.StepID), Content: m.Content, Window: m.Window}
 		p.Messages[i].Purpose = p.purposes[m.Step]
 		if first.IsZero() || m.Due.Before(first) {
 			first = m.Due
 		}
-	}
-	if p.notes.Blacklisted, err = c.isBlacklisted(ctx, p.phone); err != nil {
-		return Started{}, err
 	}
 	revision := int64(0)
 	if c.remembered {

@@ -40,7 +40,7 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if len(r.Run.Steps) != len(r.Messages) {
 		st.Run.Steps = make([]puntuale.FrozenStep, len(r.Messages))
 		for i, m := range r.Messages {
-			st.Run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: m.StepID, Content: m.Content, Window: m.Window}
+			st.Run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: puntuale.FrozenID(m.StepID), Content: m.Content, Window: m.Window}
 		}
 	}
 	var err error
@@ -167,20 +167,29 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 // staleStarts finds starts whose client changed after the caller read the client, or whose sequence or session was
 // deleted. A deletion first locks the client's usage rows, and so does this batch. So rows that exist now stay until
 // this transaction commits.
+//
+// It also finds starts whose recipient is on the blacklist, so that the answer can say so without another read. It does
+// not find a person who was erased, of whom the blacklist has only a mark.
 const staleStarts = `
-select x.n, x.r, x.q, x.s from (
+select x.n, x.r, x.q, x.s, x.b from (
  select u.n, u.v = 0 or exists (select 1 from client c where c.id = u.c and c.revision = u.v) as r,
   u.v <> 0 or u.q = 0 or exists (select 1 from sequence q where q.client_id = u.c and q.id = u.q and q.deleted_at = 0) as q,
-  u.v <> 0 or exists (select 1 from session s where s.client_id = u.c and s.id = u.s and s.deleted_at = 0) as s
- from $u(n bigint, c bigint, v bigint, q bigint, s bigint)) x
-where not (x.r and x.q and x.s)`
+  u.v <> 0 or exists (select 1 from session s where s.client_id = u.c and s.id = u.s and s.deleted_at = 0) as s,
+  exists (select 1 from blacklist b where b.client_id = u.c and b.phone = u.p)
+   or exists (select 1 from alias a cross join blacklist b where a.client_id = u.c and a.phone = u.p and b.client_id = u.c and b.phone = a.alias)
+   or exists (select 1 from alias a cross join blacklist b where a.client_id = u.c and a.alias = u.p and b.client_id = u.c and b.phone = a.phone) as b
+ from $u(n bigint, c bigint, v bigint, q bigint, s bigint, p text)) x
+where not (x.r and x.q and x.s) or x.b`
 
 // findStale marks the starts that were planned from an old client revision, or whose sequence or session was deleted.
 func (b *startBatch) findStale(ctx context.Context) error {
-	var requested []*start
+	requested, phones := make([]*start, 0, len(b.tasks)), make([]string, 0, len(b.tasks))
 	for _, t := range b.tasks {
 		if st := t.Body.(*start); st.Revision != 0 || t.Refused == nil && !t.Later && st.storedAnswer == nil {
-			requested = append(requested, st)
+			requested, phones = append(requested, st), append(phones, st.Run.Phone)
+			if other := puntuale.OtherForm(st.Run.Phone); other != "" { // a second row, for the other form of the number
+				requested, phones = append(requested, st), append(phones, other)
+			}
 		}
 	}
 	if len(requested) == 0 {
@@ -197,13 +206,16 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		engine.Column(requested, func(s *S) int64 { return (*s).Revision }),
 		engine.Column(requested, func(s *S) int64 { return int64((*s).Run.Sequence) }),
 		engine.Column(requested, func(s *S) int64 { return int64((*s).Run.Session) }),
+		phones,
 	}}, func(r engine.Row) error {
 		var i int
-		var current, sequence, session bool // whether the client is unchanged, and whether the sequence and the session exist
-		if err := r.Scan(&i, &current, &sequence, &session); err != nil {
+		var current, sequence, session, listed bool // whether the client is unchanged, and whether the sequence and the session exist; whether the blacklist has the recipient
+		if err := r.Scan(&i, &current, &sequence, &session, &listed); err != nil {
 			return err
 		}
+		requested[i].Notes.Blacklisted = requested[i].Notes.Blacklisted || listed
 		switch {
+		case current && sequence && session:
 		case !current:
 			requested[i].staleError = puntuale.ErrStale
 		case !sequence:
