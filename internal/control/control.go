@@ -155,3 +155,21 @@ func (c *Control) Maintain(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Today returns the current day in the default zone of new clients. Pages without a client use it.
+func (c *Control) Today(now time.Time) puntuale.Date {
+	loc, err := c.zones.Load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
+	if err != nil {
+		loc = time.UTC
+	}
+	return puntuale.DateOf(now.In(loc))
+}
+
+// DayOf returns a client's current day.
+func (c *Control) DayOf(account puntuale.Client, now time.Time) puntuale.Date {
+	loc, err := c.zones.Load(account.Zone)
+	if err != nil {
+		loc = time.UTC
+	}
+	return puntuale.DateOf(now.In(loc))
+}
