@@ -23,13 +23,13 @@ func TestBookingsKilled(t *testing.T) {
 		who := createTenant(t, s.base, createPartner(t, database), "full", step("x", 0, ""))
 		var made struct{ ID string }
 		must(t, "POST", s.base+"/api/sequences", who.key, map[string]any{"name": "Visita", "booking": map[string]any{"date": "quando"}, "steps": []any{
-			bookedStep("{{codice}} benvenuto", "start", 0), bookedStep("{{codice}} promemoria {{quando}} {{nome}}", "quando", 1),
+			bookedStep("{{codice}} benvenuto", "start", 0), bookedStep("{{codice}} promemoria {{istante}} {{nome}}", "quando", 1),
 			bookedStep("{{codice}} spostato {{quando}}", "booking.moved", 0), bookedStep("{{codice}} annullato", "booking.cancelled", 0)}}).into(t, &made)
 		var stop atomic.Bool
 		var programs sync.WaitGroup
 		all := make([]*bookingProgram, 6)
 		for i := range all {
-			all[i] = &bookingProgram{base: s.base, key: who.key, sequence: made.ID, number: i, random: rand.New(rand.NewPCG(uint64(i), 3)), changes: map[string]bookingChange{}}
+			all[i] = &bookingProgram{database: database, base: s.base, key: who.key, sequence: made.ID, number: i, random: rand.New(rand.NewPCG(uint64(i), 3)), changes: map[string]bookingChange{}}
 			programs.Go(func() {
 				for !stop.Load() {
 					all[i].change(t)
@@ -46,7 +46,7 @@ func TestBookingsKilled(t *testing.T) {
 		texts := map[string]int{}
 		for _, m := range ledger(t, s.base, who.key) {
 			if strings.Contains(m.Text, "promemoria") || strings.Contains(m.Text, "benvenuto") { // the name is not part of the occurrence
-				texts[strings.Join(strings.Fields(m.Text)[:min(4, len(strings.Fields(m.Text)))], " ")]++
+				texts[strings.Join(strings.Fields(m.Text)[:min(3, len(strings.Fields(m.Text)))], " ")]++
 			}
 		}
 		for text, n := range texts {
@@ -74,6 +74,7 @@ func bookedStep(text, anchor string, hours int) map[string]any {
 // bookingProgram changes its own bookings, one call after the other.
 type bookingProgram struct {
 	base, key, sequence string
+	database            string
 	number              int
 	random              *rand.Rand
 	changes             map[string]bookingChange
@@ -94,7 +95,8 @@ func (p *bookingProgram) change(t *testing.T) {
 	switch n := p.random.IntN(10); {
 	case !exists, n < 4: // soon, so that reminders leave meanwhile, or in days
 		known.date = time.Now().Add(time.Hour + []time.Duration{-time.Second, 2 * time.Second, 72 * time.Hour, 96 * time.Hour}[p.random.IntN(4)]).UTC().Truncate(time.Second)
-		body["quando"] = known.date.Format(time.RFC3339)
+		body["quando"] = known.date.Format(time.RFC3339) // texts print a date without its seconds
+		body["istante"] = body["quando"]
 	case n < 6:
 		body["nome"] = fmt.Sprintf("Ada%d", p.random.IntN(3))
 	case n < 8:
@@ -139,12 +141,15 @@ func (p *bookingProgram) verify(t *testing.T) int {
 		}
 		reminders, answered := 0, false
 		for _, m := range b.Messages {
+			if m.Stato == "PENDING" && number(t, p.database, `select count(*) from message where intent = 0 and state = 0 and id = `+m.ID) == 0 {
+				m.Stato = "in flight" // it was being sent when its date changed or the server was killed, and is not sent again
+			}
 			at, err := time.Parse(time.RFC3339, m.Occurrence)
 			current := err == nil && at.Equal(b.Date)
 			switch {
 			case m.Step == "1" && current:
 				reminders++
-				answered = m.Stato == "PENDING" || m.Stato == "COMPLETED"
+				answered = m.Stato == "PENDING" || m.Stato == "COMPLETED" || m.Stato == "in flight"
 			case m.Step == "1" && m.Stato == "PENDING":
 				t.Errorf("%s: a reminder for %s is planned, the date is %s", code, m.Occurrence, b.Date)
 			}
