@@ -363,19 +363,7 @@ func testHolds(t *testing.T, w *World) {
 	held = p.take(b, Begin)
 	p.wantTaken("due at once", held, id)
 	p.wantReport("another device's", p.report(a, Begin, held[0], puntuale.Sent), puntuale.ReportLate)
-	// The first device sent nevertheless, and says so late. The message's history then shows it once.
-	for range 2 {
-		late := []puntuale.DeviceReport{{HeldRef: refOf(first), Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("by phone A")}}}
-		if got, err := p.Report(ctx, p.session, a.ID, late, Begin); err != nil || got[0] != puntuale.ReportLate {
-			t.Errorf("sent late: %v, %v", got, err)
-		}
-	}
-	events, err := p.MessageEvents(ctx, id)
-	if n := len(slices.DeleteFunc(events, func(e puntuale.MessageEvent) bool {
-		return e.Kind != "late sent" || e.Detail.Stored() != puntuale.Quoted("by phone A").Stored()
-	})); err != nil || n != 1 {
-		t.Errorf("%d late reports in the history, %v", n, err)
-	}
+	p.wantLateSent(a, id, first)
 	renew := func(at time.Time) int {
 		t.Helper()
 		still, err := p.Renew(ctx, p.session, b.ID, []puntuale.HeldRef{refOf(held[0])}, at.Add(lease), at)
@@ -432,6 +420,24 @@ func testHolds(t *testing.T, w *World) {
 	}
 	p.wantReport("sent, after it was given up", p.report(b, over, held[0], puntuale.Sent), puntuale.ReportRecorded)
 	p.wantState("sent, after it was given up", given, puntuale.Completed)
+}
+
+// wantLateSent reports twice that a device sent a message nevertheless, after another took it. The message's history
+// then shows it once.
+func (p *post) wantLateSent(a puntuale.Device, id puntuale.MessageID, first puntuale.HeldMessage) {
+	p.w.t.Helper()
+	for range 2 {
+		late := []puntuale.DeviceReport{{HeldRef: refOf(first), Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("by phone A")}}}
+		if got, err := p.Report(context.Background(), p.session, a.ID, late, Begin); err != nil || got[0] != puntuale.ReportLate {
+			p.w.t.Errorf("sent late: %v, %v", got, err)
+		}
+	}
+	events, err := p.MessageEvents(context.Background(), id)
+	if n := len(slices.DeleteFunc(events, func(e puntuale.MessageEvent) bool {
+		return e.Kind != "late sent" || e.Detail.Stored() != puntuale.Quoted("by phone A").Stored()
+	})); err != nil || n != 1 {
+		p.w.t.Errorf("%d late reports in the history, %v", n, err)
+	}
 }
 
 // testDedupingDevice checks a device that sends a message only once, even if it takes the message twice. This device

@@ -98,35 +98,6 @@ var foreignCalls = map[string]foreign{
 		r, err := tenant.Resend(context.Background(), other.Again(id))
 		return r.IDs, err
 	},
-	"PutBooking": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		r := other.Booking("altrui")
-		_, err := tenant.PutBooking(context.Background(), r)
-		return nil, err
-	},
-	"BookingState": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		if _, err := other.PutBooking(context.Background(), other.Booking("sua")); err != nil {
-			return []string{err.Error()}, nil
-		}
-		found, err := tenant.BookingState(context.Background(), "sua", "")
-		if found.Revision == 0 {
-			return []any{}, err
-		}
-		return []any{found}, err
-	},
-	"BookingHistory": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		result, err := other.PutBooking(context.Background(), other.Booking("storia"))
-		if err != nil {
-			return []string{err.Error()}, nil
-		}
-		return tenant.BookingHistory(context.Background(), result.ID)
-	},
-	"Bookings": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		if _, err := other.PutBooking(context.Background(), other.Booking("elenco")); err != nil {
-			return []string{err.Error()}, nil
-		}
-		all, _, err := tenant.Bookings(context.Background(), puntuale.BookingFilter{Names: []string{phone}}, puntuale.Page{})
-		return all, err
-	},
 	"Usage": nil, // no argument belongs to another client
 	"CancelMessages": func(tenant puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
 		return tenant.CancelMessages(context.Background(), []puntuale.MessageID{id}, Day, Begin)
@@ -585,6 +556,9 @@ func testTenantsApart(t *testing.T, w *World) {
 		}
 		if !known {
 			call, known = ofRules[name]
+		}
+		if !known {
+			call, known = ofBookings[name]
 		}
 		if about, ok := ofWebhooks[name]; ok {
 			if known = true; about != nil {
