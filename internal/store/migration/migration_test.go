@@ -114,8 +114,10 @@ func (x *target) catalogue(t *testing.T) (all []string) {
  where name not like 'puntuale_%' and name not like 'sqlite_%'`}
 	if x.which == migration.Postgres {
 		queries = []string{
-			`select c.table_name || '.' || c.column_name || ' ' || c.data_type || ' ' || c.is_nullable || ' ' || coalesce(c.column_default, '')
- || ' ' || c.is_identity from information_schema.columns c where c.table_schema = 'public' and c.table_name not like 'puntuale_%'`,
+			`select c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull || ' ' || a.attidentity::text
+ || ' ' || coalesce(pg_get_expr(d.adbin, d.adrelid), '') from pg_attribute a join pg_class c on c.oid = a.attrelid and c.relkind = 'r'
+ left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum where c.relnamespace = 'public'::regnamespace
+ and a.attnum > 0 and not a.attisdropped and c.relname not like 'puntuale_%'`, // information_schema would take a tenth of a second
 			`select conrelid::regclass || ' ' || pg_get_constraintdef(oid) from pg_constraint
  where connamespace = 'public'::regnamespace and conrelid::regclass::text not like 'puntuale_%'`,
 			`select indexdef from pg_indexes where schemaname = 'public' and tablename not like 'puntuale_%'`,
