@@ -277,6 +277,11 @@ type PutBooking struct {
 	Revision  int64        // as in [StartRun]
 	Keep      *Idempotency // nil: none; Answer gets the [PutBookingResult]
 
+	// Unchanged is what Decide made of the state that was read before, if nothing but AsOf is new. If the booking is
+	// still as it was in Read, the transaction asks no further. nil: something else is new.
+	Unchanged *BookingChange
+	Read      BookingState
+
 	// Decide computes the change from the state that the transaction has locked. It may be called several times. An
 	// error ends the transaction.
 	Decide func(BookingState) (BookingChange, error)

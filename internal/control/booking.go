@@ -114,12 +114,16 @@ func (c *Client) putBooking(ctx context.Context, call BookingCall) (BookingAnswe
 	if err != nil {
 		return BookingAnswer{}, err
 	}
-	if call.DryRun || !change.Changed && change.AsOf == p.stored.AsOf && !call.start {
+	unchanged := !change.Changed && p.stored.Revision != 0
+	if call.DryRun || unchanged && change.AsOf == p.stored.AsOf {
 		usage, err := c.tenant.Usage(ctx, p.day)
 		if err != nil {
 			return BookingAnswer{}, fmt.Errorf("read the usage: %w", err)
 		}
 		return p.answer(puntuale.PutBookingResult{BookingChange: change, Before: p.stored.Steps, Usage: usage}), nil
+	}
+	if unchanged {
+		p.unchanged = &change
 	}
 	return p.store(ctx, nil)
 }
@@ -144,6 +148,9 @@ type bookingPut struct {
 	day    puntuale.Date
 	seed   uint64
 	kept   []string
+
+	nothing   bool                    // the call says nothing new, so the sequence was not read
+	unchanged *puntuale.BookingChange // what the call makes of stored, if at most as_of is new
 }
 
 func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingPut, error) {
@@ -170,8 +177,10 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 	if err := p.session(ctx, &f); err != nil {
 		return nil, err
 	}
-	if err := p.sequence(ctx, &f); err != nil {
-		return nil, err
+	if p.nothing = len(f) == 0 && p.saysNothing(); !p.nothing {
+		if err := p.sequence(ctx, &f); err != nil {
+			return nil, err
+		}
 	}
 	if p.stored.Revision == 0 && call.Phone == "" && !call.start {
 		f.Add("body.phone", puntuale.FaultRequired, nil)
@@ -187,6 +196,21 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		return p, c.MayCreate()
 	}
 	return p, nil
+}
+
+// saysNothing reports whether the booking is already as the call says. An unchanged booking needs no sequence.
+func (p *bookingPut) saysNothing() bool {
+	sequence, err := puntuale.ParseID[puntuale.SequenceID](cmp.Or(p.call.Sequence, p.stored.Sequence.String()))
+	if p.stored.Revision == 0 || p.stored.Erased || p.call.start || err != nil || sequence != p.stored.Sequence {
+		return false
+	}
+	for _, raw := range p.call.Fields {
+		if plan.FromJSON(raw).Kind == plan.Other { // a fault, if the sequence has such a field
+			return false
+		}
+	}
+	change, _, err := p.put.Next(p.stored, booking.Merged(p.stored.Fields, p.fields()), p.stored.Date)
+	return err == nil && !change.Changed
 }
 
 // cancels reports whether the call does nothing but cancel. Such a call is never refused for the account's sake.
@@ -356,7 +380,7 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	if err := puntuale.CheckVersion(state.Version(), p.call.Known); err != nil {
 		return puntuale.BookingChange{}, err
 	}
-	if old := p.stored.Booking; state.ID != old.ID || state.Sequence != old.Sequence || state.Session != old.Session || state.Zone != old.Zone {
+	if old := p.stored.Booking; state.ID != old.ID || state.Sequence != old.Sequence || state.Session != old.Session || state.Zone != old.Zone || p.nothing && state.Revision != old.Revision {
 		return puntuale.BookingChange{}, errBookingChanged
 	}
 	s := &p.info.sequence
@@ -461,7 +485,7 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
 			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,
 		},
-		Keep: once, Decide: p.decide,
+		Keep: once, Decide: p.decide, Unchanged: p.unchanged, Read: p.stored,
 	})
 	if err != nil {
 		return BookingAnswer{}, untilMidnight(err, request.Midnight(p.day, loc).Sub(p.put.Now))

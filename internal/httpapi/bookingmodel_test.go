@@ -22,7 +22,7 @@ func TestBookingHistories(t *testing.T) {
 	databases(t, options{}, func(t *testing.T, s *service) {
 		b, histories := newBooked(t, s), 60
 		if os.Getenv("PUNTUALE_LONG") != "" {
-			histories = map[bool]int{true: 5_000, false: 50_000}[s.db.Postgres]
+			histories, s.undescribed = map[bool]int{true: 5_000, false: 50_000}[s.db.Postgres], true
 		}
 		for n := range histories {
 			seed := uint64(n)

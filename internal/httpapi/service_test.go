@@ -54,6 +54,8 @@ type service struct {
 	rules    *automation.Automations
 	tenants  puntuale.TenantStore
 	store    *store.Store
+
+	undescribed bool // answers are not compared with the API's document, which takes longer than the calls
 }
 
 // databases runs a test on both databases, each time with a new service.
@@ -162,7 +164,9 @@ func (s *service) send(r *http.Request) response {
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
 	a := response{w.Code, w.Header(), strings.TrimSuffix(w.Body.String(), "\n")}
-	checkAgainstDocument(s.t, r, a)
+	if !s.undescribed {
+		checkAgainstDocument(s.t, r, a)
+	}
 	return a
 }
 

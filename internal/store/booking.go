@@ -68,6 +68,12 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 	if p.result.Usage, err = queue.CountAlways(ctx, p.a, day, 0); err != nil {
 		return err
 	}
+	if p.Unchanged != nil {
+		p.state, p.result.Before, p.result.BookingChange = p.Read, p.Read.Steps, *p.Unchanged
+		if kept, err := p.keepAsOf(ctx); err != nil || kept {
+			return err
+		}
+	}
 	reference := p.Reference
 	if reference == "" {
 		reference = puntuale.RunReference + puntuale.MessageID(p.first).String()
@@ -85,7 +91,11 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 		return err
 	}
 	if !c.Changed {
-		return p.keepAsOf(ctx)
+		if p.result.AsOf == p.state.AsOf || p.state.Revision == 0 {
+			return nil
+		}
+		_, err := p.keepAsOf(ctx)
+		return err
 	}
 	for _, step := range []func(context.Context) error{p.takeBack, p.insertMessages, p.writeBooking, p.writeSteps, p.emit} {
 		if err := step(ctx); err != nil {
@@ -111,16 +121,16 @@ func (p *bookingPut) count(ctx context.Context, day queue.UsageDay) (err error) 
 	return err
 }
 
-// keepAsOf stores how new a put was that changed nothing else.
-func (p *bookingPut) keepAsOf(ctx context.Context) error {
-	if p.result.AsOf == p.state.AsOf || p.state.Revision == 0 {
-		return nil
-	}
-	_, err := p.a.Exec(ctx, `update booking set as_of = $3, as_of_kind = $4 where client_id = $1 and id = $2`, p.id, p.state.ID, p.result.AsOf.Value, p.result.AsOf.Kind)
+// keepAsOf stores how new a put was that changed nothing else. It returns false if the booking is no longer as it was
+// read.
+func (p *bookingPut) keepAsOf(ctx context.Context) (bool, error) {
+	given, old := p.result.AsOf, p.state.Booking
+	n, err := p.a.Exec(ctx, `update booking set as_of = $3, as_of_kind = $4 where client_id = $1 and id = $2 and reference = $5 and revision = $6 and as_of = $7 and as_of_kind = $8`,
+		p.id, old.ID, given.Value, given.Kind, old.Reference, old.Revision, old.AsOf.Value, old.AsOf.Kind)
 	if err != nil {
-		return fmt.Errorf("write how new a booking is: %w", err)
+		return false, fmt.Errorf("write how new a booking is: %w", err)
 	}
-	return nil
+	return n > 0, nil
 }
 
 // refsOf returns the messages of rows of the ledger, sorted.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -11,9 +12,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// listedBookings finds bookings by their main dates. The condition on statuses is a bit set.
-const listedBookings = ` from booking b where b.client_id = $1 and (b.date_at, b.id) > ($2, $3) and ($4::bigint = 0 or b.date_at < $4::bigint)
- and ($5::integer = 0 or (1 << b.status) & $5::integer <> 0) and ($6::bigint = 0 or b.sequence_id = $6::bigint) and b.erased_at = 0`
+// listedBookings finds bookings by their main dates.
+const listedBookings = ` from booking b where b.client_id = $1 and (b.date_at, b.id) > ($2, $3) and b.date_at < $4 and b.erased_at = 0`
 
 // searchedBookings is how many bookings one page of a search by text reads.
 const searchedBookings = 5000
@@ -32,29 +32,38 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 	if p.Cursor == "" {
 		date = engine.Micros(f.From) - 1
 	}
-	statuses := 0
-	for _, s := range f.Statuses {
-		statuses |= 1 << s
-	}
 	names, err := t.names(ctx, f.Names...)
 	if err != nil {
 		return nil, "", err
 	}
-	words, reads := needleOf(f.Text), limit+1
+	needle, reads := needleOf(f.Text), limit+1
 	if f.Text != "" {
 		reads = searchedBookings
 	}
-	text, args := `select `+bookingColumns+listedBookings, []any{t.id, date, id, engine.Micros(f.To), statuses, f.Sequence}
+	until := int64(math.MaxInt64)
+	if !f.To.IsZero() {
+		until = engine.Micros(f.To)
+	}
+	text, args := `select `+bookingColumns+listedBookings, []any{t.id, date, id, until, reads}
+	if len(f.Statuses) > 0 { // the index also has the status and the sequence, so other bookings' rows are not read
+		var words []string
+		for _, s := range f.Statuses {
+			words = append(words, strconv.Itoa(int(s)))
+		}
+		text += ` and b.status in (` + strings.Join(words, ", ") + `)`
+	}
+	if f.Sequence != 0 {
+		args = append(args, f.Sequence)
+		text += ` and b.sequence_id = $6`
+	}
 	if len(names) > 0 {
+		args = append(args, engine.Columns{names})
 		text += ` and b.phone in (select u.p from $u(p text))`
-		args = append(args, reads, engine.Columns{names})
-	} else {
-		args = append(args, reads)
 	}
 	var found []puntuale.Booking
 	read, size := 0, 0
 	var last puntuale.Booking
-	err = t.lists().Query(ctx, text+` order by b.date_at, b.id limit $7`, args, func(r engine.Row) error {
+	err = t.lists().Query(ctx, text+` order by b.date_at, b.id limit $5`, args, func(r engine.Row) error {
 		var b puntuale.Booking
 		if err := r.Scan(bookingFields(&b)...); err != nil {
 			return err
@@ -63,7 +72,7 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 			return nil
 		}
 		last = b
-		if f.Text == "" || words.matches(b.Reference+" "+b.Phone+" "+fieldTexts(b)) {
+		if f.Text == "" || needle.matches(b.Reference+" "+b.Phone+" "+fieldTexts(b)) {
 			found = append(found, b)
 			for name, raw := range b.Fields {
 				size += len(name) + len(raw)
