@@ -44,6 +44,8 @@ const (
 	EventBookingCancelled
 	EventBookingArrived
 	EventBookingNoShow
+	EventBlacklistAdded
+	EventBlacklistRemoved
 )
 
 var eventNames = [...]string{
@@ -53,6 +55,7 @@ var eventNames = [...]string{
 	"account.cap_80", "account.cap_reached", "account.credit_low", "account.credit_out", "account.expiring", "account.expired",
 	"template.changed", "webhook.disabled", "webhook.test",
 	"message.rescheduled", "booking.created", "booking.moved", "booking.confirmed", "booking.cancelled", "booking.arrived", "booking.no_show",
+	"blacklist.added", "blacklist.removed",
 }
 
 func (t EventType) String() string {
@@ -76,7 +79,7 @@ func ParseEventType(name string) (EventType, error) {
 type EventSet int64
 
 // AllEvents has every type that a caller can subscribe to.
-const AllEvents EventSet = 1<<(EventBookingNoShow+1) - 2 - 1<<EventWebhookTest
+const AllEvents EventSet = 1<<(EventBlacklistRemoved+1) - 2 - 1<<EventWebhookTest
 
 // EventsOf returns the set of the given types.
 func EventsOf(types ...EventType) (s EventSet) {
@@ -119,7 +122,7 @@ type Event struct {
 	Seq     int64
 	Type    EventType
 	At      time.Time
-	Subject int64 // id of the message, reply, consent entry, session, campaign, template, webhook or booking; 0: the account
+	Subject int64 // id of the message, reply, consent entry, session, campaign, template, webhook or booking; 0: the account, or a person who was erased
 	// Detail is a JSON object with facts that are not in the subject's row. Its members have the names of the wire. "":
 	// no facts. If the object has a member reason, that member is the stored form of a [Reason].
 	Detail string

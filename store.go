@@ -87,12 +87,12 @@ type Tenant interface {
 
 	// The blacklist. Only its first three methods count a call.
 	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
-	RemoveBlacklisted(ctx context.Context, p Person, day Date) (bool, error)
+	RemoveBlacklisted(ctx context.Context, p Person, day Date, now time.Time) (bool, error)
 	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error)
 	FindBlacklisted(ctx context.Context, f BlacklistFilter, p Page) ([]BlacklistEntry, string, error)
 	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error)
 	AddAllBlacklisted(ctx context.Context, all []BlacklistEntry) (added int, err error)
-	RemoveBlacklistEntry(ctx context.Context, id int64) error
+	RemoveBlacklistEntry(ctx context.Context, id int64, now time.Time) error
 
 	// The messages that the simulated network received from the client.
 	SandboxMessages(ctx context.Context, p Page) ([]SandboxMessage, string, error)

@@ -50,11 +50,12 @@ func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...p
 	if err := f.Err(); err != nil {
 		return false, err
 	}
-	day, err := c.today(c.control.clock.Now())
+	now := c.control.clock.Now()
+	day, err := c.today(now)
 	if err != nil {
 		return false, err
 	}
-	removed, err := c.tenant.RemoveBlacklisted(ctx, person, day)
+	removed, err := c.tenant.RemoveBlacklisted(ctx, person, day, now)
 	if err != nil {
 		return false, fmt.Errorf("remove from the blacklist: %w", err)
 	}
@@ -123,7 +124,7 @@ func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.
 	if err != nil {
 		return puntuale.BlacklistEntry{}, err
 	}
-	if err := c.tenant.RemoveBlacklistEntry(ctx, e.ID); err != nil {
+	if err := c.tenant.RemoveBlacklistEntry(ctx, e.ID, c.control.clock.Now()); err != nil {
 		return puntuale.BlacklistEntry{}, fmt.Errorf("remove an entry of the blacklist: %w", err)
 	}
 	return e, nil

@@ -58,6 +58,8 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 		return append(data, consentOf(e)...)
 	case e.Type >= puntuale.EventBookingCreated && e.Type <= puntuale.EventBookingNoShow:
 		data = append(data, bookingOf(e)...)
+	case (e.Type == puntuale.EventBlacklistAdded || e.Type == puntuale.EventBlacklistRemoved) && e.Detail == "": // the person was erased
+		return append(data, pair{"phone", ""}, pair{"reason", nil}, pair{"origin", nil})
 	}
 	if name := subjectNames[e.Type]; name != "" && e.Subject != 0 {
 		data = append(data, pair{name, strconv.FormatInt(e.Subject, 10)})

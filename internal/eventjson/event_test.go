@@ -43,6 +43,8 @@ func one(t puntuale.EventType) puntuale.Event {
 			Media: &puntuale.ReplyMedia{Type: "image/jpeg", Name: "foto.jpg", Size: 4711, Until: at, Ref: []byte("not for anybody")}, Run: 123, Effect: puntuale.ReplyStopped}
 	case puntuale.EventConsentChanged:
 		e.Subject, e.Consent = 3, &puntuale.Consent{ID: 3, Phone: "+393331234567", Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentWithdraw, Source: "reply", Words: "Basta!", At: at, Applied: true}
+	case puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved:
+		e.Subject, e.Detail = 1, `{"phone":"+393331234567","reason":"Ha telefonato","origin":"client"}`
 	case puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted:
 		e.Subject, e.Detail = 4, `{"name":"negozio","connection_type":"Socket","sandbox":false,"state":"banned","until":"2026-11-26T00:00:00.000000Z","reason":"[\"socket.ban_strangers\"]","id_sessione":"99","seq":1}`
 	case puntuale.EventCampaignStarted:
@@ -96,9 +98,12 @@ func TestBodies(t *testing.T) {
 			all.WriteString("\n")
 		}
 	}
-	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventMessageRescheduled, puntuale.EventBookingMoved} {
+	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventMessageRescheduled, puntuale.EventBookingMoved, puntuale.EventBlacklistRemoved} {
 		e := one(kind) // an event whose subject no longer exists
 		e.Message, e.Reply, e.Consent, e.Booking = nil, nil, nil, nil
+		if kind == puntuale.EventBlacklistRemoved {
+			e.Subject, e.Detail = 0, ""
+		}
 		all.Write(eventjson.Body(&e, false))
 		all.WriteString("\n")
 	}

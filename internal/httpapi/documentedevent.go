@@ -65,6 +65,12 @@ type (
 		At      *string `json:"at" format:"date-time"`
 		Applied *bool   `json:"applied" doc:"false: an older entry, which changed nothing"`
 	}
+	blacklistEvent struct {
+		EventOwner
+		Phone  string  `json:"phone"`
+		Reason *string `json:"reason"`
+		Origin *string `json:"origin" doc:"person: an opt-out by the person; client: everything else"`
+	}
 	sessionEvent struct {
 		EventOwner
 		Session string  `json:"id_sessione"`
@@ -157,6 +163,8 @@ type documentedEvent struct {
 
 const bookingDetail = `{"sequence":"12","date":"2027-01-20T14:30:00.000000Z","status":`
 
+const blacklistDetail = `{"phone":"+393331234567","reason":"Ha telefonato","origin":"client"}`
+
 const sessionDetail = `{"name":"Negozio","connection_type":"Socket","sandbox":false,"state":`
 
 var documentedEvents = map[puntuale.EventType]documentedEvent{
@@ -176,6 +184,8 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventBookingNoShow:      {"The person did not come", bookingEvent{}, 5, bookingDetail + `"no_show","answer":null,"by":"api","revision":4}`},
 	puntuale.EventReplyReceived:      {"A person wrote", replyEvent{}, 130, ""},
 	puntuale.EventConsentChanged:     {"A person's consent changed", consentEvent{}, 3, ""},
+	puntuale.EventBlacklistAdded:     {"A number came on the blacklist", blacklistEvent{}, 1, blacklistDetail},
+	puntuale.EventBlacklistRemoved:   {"A number left the blacklist", blacklistEvent{}, 1, blacklistDetail},
 	puntuale.EventSessionOnline:      {"A session can send", sessionEvent{}, 4, sessionDetail + `"online"}`},
 	puntuale.EventSessionOffline:     {"A session cannot send at present", sessionEvent{}, 4, sessionDetail + `"connecting"}`},
 	puntuale.EventSessionUnlinked:    {"A session has no number, so a person must link it", sessionEvent{}, 4, sessionDetail + `"unlinked"}`},

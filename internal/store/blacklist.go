@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store/alias"
@@ -29,7 +30,7 @@ func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, d
 
 // RemoveBlacklisted removes all names of the person, and their marks. It returns whether the blacklist had one of
 // them. It counts one call in any case.
-func (t tenant) RemoveBlacklisted(ctx context.Context, p puntuale.Person, day puntuale.Date) (bool, error) {
+func (t tenant) RemoveBlacklisted(ctx context.Context, p puntuale.Person, day puntuale.Date, now time.Time) (bool, error) {
 	var n int64
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
@@ -39,7 +40,7 @@ func (t tenant) RemoveBlacklisted(ctx context.Context, p puntuale.Person, day pu
 		if err != nil {
 			return err
 		}
-		n, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone in (select u.p from $u(p text))`, t.id, engine.Columns{append(names, p.Marks(names)...)})
+		n, err = queue.RemoveBlacklisted(ctx, a, t.id, now, `phone in (select u.p from $u(p text))`, engine.Columns{append(names, p.Marks(names)...)})
 		return err
 	})
 	return n > 0, err
@@ -151,10 +152,10 @@ func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistE
 //
 // RemoveBlacklistEntry also removes entries with other names of the person. If the person was erased, it removes the
 // marks of other names, which have the negative id (retention/erasure.go).
-func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64) error {
+func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64, now time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var phone string
-		found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and id = $2 and id > 0 returning phone`, []any{t.id, id}, &phone)
+		found, err := engine.QueryOne(ctx, a, `select phone from blacklist where client_id = $1 and id = $2 and id > 0`, []any{t.id, id}, &phone)
 		if err := engine.ThereOr(found, err, puntuale.NoBlacklist); err != nil {
 			return err
 		}
@@ -162,9 +163,9 @@ func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64) error {
 		if err != nil {
 			return err
 		}
-		_, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and (phone in (select u.p from $u(p text)) or phone like $3 and id = $2)`,
-			t.id, -id, puntuale.MarkPrefix+"%", engine.Columns{names})
-		return err
+		n, err := queue.RemoveBlacklisted(ctx, a, t.id, now, `(phone in (select u.p from $u(p text)) or phone like $2 and id in ($3, $4))`,
+			puntuale.MarkPrefix+"%", id, -id, engine.Columns{names})
+		return engine.ThereOr(n > 0, err, puntuale.NoBlacklist)
 	})
 }
 

@@ -90,8 +90,8 @@ func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry
 	case e.Change == puntuale.ConsentWithdraw && e.Blacklist != "":
 		_, err = queue.AddBlacklisted(ctx, a, e.Client, puntuale.BlacklistEntry{Phone: e.Phone, Mark: strings.Join(marks[:min(1, len(marks))], ""), Reason: e.Blacklist, Added: e.Entered, OptOut: true})
 	case e.Change == puntuale.ConsentUndo:
-		_, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and (phone = $2 or phone in (select u.p from $u(p text))) and (origin = 1 or reason like $3)`,
-			e.Client, e.Phone, puntuale.PreferenceReason+"%", all)
+		_, err = queue.RemoveBlacklisted(ctx, a, e.Client, e.Entered, `(phone = $2 or phone in (select u.p from $u(p text))) and (origin = 1 or reason like $3)`,
+			e.Phone, puntuale.PreferenceReason+"%", all)
 	}
 	return r, err
 }

@@ -203,7 +203,7 @@ func (h *history) blacklist() {
 		h.say("blacklist %s: %v", phone, err)
 		return
 	}
-	found, err := c.RemoveBlacklisted(context.Background(), puntuale.Person{Names: []string{phone}}, storetest.Day)
+	found, err := c.RemoveBlacklisted(context.Background(), puntuale.Person{Names: []string{phone}}, storetest.Day, storetest.Begin)
 	h.say("unlist %s: %v %v", phone, found, err)
 }
 

@@ -30,7 +30,7 @@ func TestTableByWebhook(t *testing.T) {
 				w.test()
 				w.clock.Advance(10 * time.Minute)
 				w.wrote(person)
-				if _, err := w.c.RemoveBlacklisted(t.Context(), puntuale.Person{Names: []string{"+393339999999"}}, puntuale.Date{Year: 2026, Month: 11, Day: 21}); err != nil {
+				if _, err := w.c.RemoveBlacklisted(t.Context(), puntuale.Person{Names: []string{"+393339999999"}}, puntuale.Date{Year: 2026, Month: 11, Day: 21}, time.Now()); err != nil {
 					t.Fatal(err)
 				}
 

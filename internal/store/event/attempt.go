@@ -213,6 +213,7 @@ var notErased = []struct {
 	{`select u.n from $u(n bigint, c bigint, s bigint) cross join consent c where c.client_id = u.c and c.id = u.s and c.phone not like '` + puntuale.MarkPrefix + `%'`,
 		puntuale.EventsOf(puntuale.EventConsentChanged)},
 	{`select u.n from $u(n bigint, c bigint, s bigint) cross join booking b where b.client_id = u.c and b.id = u.s and b.erased_at = 0`, bookingEvents},
+	{`select u.n from $u(n bigint, c bigint, s bigint) cross join outbox_event e where e.client_id = u.c and e.subject = u.s and u.s <> 0`, blacklistEvents}, // an erasure empties the subject
 }
 
 // forgotten finds out which answers may be stored. An answer may repeat what the event said about a person. So it must
@@ -248,7 +249,7 @@ func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) er
 }
 
 // personal contains the types of events that are about a person.
-var personal = messageEvents | bookingEvents | puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventAutomationFired)
+var personal = messageEvents | bookingEvents | blacklistEvents | puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventAutomationFired)
 
 func (b *endedAttempts) store(ctx context.Context, order []endedDelivery) error {
 	type D = *endedDelivery

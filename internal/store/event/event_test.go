@@ -174,7 +174,7 @@ var moves = map[string]moveCase{
 	"blacklisted": {func(s *eventClient) {
 		s.must(nil, s.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: phone, Added: begin}, storetest.Day, nil))
 		s.w.MustClaim(s.node, begin, s.Items(phone, 0, s.MustStart(phone, begin, 1)...)...)
-	}, []string{"message.blacklisted"}},
+	}, []string{"blacklist.added", "message.blacklisted"}},
 	"no consent": {func(s *eventClient) {
 		s.agreed(puntuale.ConsentWithdraw, 0)
 		r := s.Run(phone, begin, 1)

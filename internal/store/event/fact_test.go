@@ -281,7 +281,7 @@ var eventCases = map[string]moveCase{
 		for range 3 {
 			s.must(nil, s.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: storetest.Unique("+39333"), Added: begin}, storetest.Day, nil))
 		}
-	}, []string{"account.cap_80", "account.cap_reached"}},
+	}, []string{"blacklist.added", "account.cap_80", "account.cap_reached", "blacklist.added", "blacklist.added"}},
 	"no cap": {func(s *eventClient) { s.calls(3, storetest.Day) }, nil},
 
 	"credits spent":         {func(s *eventClient) { s.credits(20); s.spend(17); s.spend(1); s.spend(1); s.spend(1) }, []string{"account.credit_low", "account.credit_out"}},
@@ -345,6 +345,19 @@ var eventCases = map[string]moveCase{
 		}
 	}, []string{"booking.created", "booking.moved", "message.rescheduled", "booking.confirmed", "message.rescheduled", "booking.cancelled", "message.rescheduled",
 		"booking.arrived", "message.rescheduled", "booking.no_show", "message.rescheduled"}},
+
+	"blacklist": {func(s *eventClient) {
+		e := puntuale.BlacklistEntry{Phone: "+393330000077", Reason: "Ha telefonato", Added: begin}
+		ctx := context.Background()
+		s.must(nil, s.AddBlacklisted(ctx, e, storetest.Day, nil))
+		s.must(nil, s.AddBlacklisted(ctx, e, storetest.Day, nil)) // it is there already
+		s.must(s.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{e.Phone}}, storetest.Day, begin))
+		s.must(s.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{e.Phone}}, storetest.Day, begin))
+		s.must(s.AddAllBlacklisted(ctx, []puntuale.BlacklistEntry{e, {Phone: "+393330000078", Added: begin}}))
+		all, _, err := s.Blacklist(ctx, puntuale.Page{})
+		s.must(all, err)
+		s.must(nil, s.RemoveBlacklistEntry(ctx, all[0].ID, begin))
+	}, []string{"blacklist.added", "blacklist.removed", "blacklist.added", "blacklist.added", "blacklist.removed"}},
 
 	"template of Meta": {func(s *eventClient) {
 		id := s.business("uno", "due") // the first list must cause no event

@@ -103,6 +103,8 @@ var subjectTables = []struct {
 var (
 	messageEvents = puntuale.EventsOf(puntuale.EventMessageSent, puntuale.EventMessageDelivered, puntuale.EventMessageRead, puntuale.EventMessageFailed,
 		puntuale.EventMessageUncertain, puntuale.EventMessageCancelled, puntuale.EventMessageBlacklisted, puntuale.EventMessageRescheduled)
+	blacklistEvents = puntuale.EventsOf(puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved)
+
 	bookingEvents = puntuale.EventsOf(puntuale.EventBookingCreated, puntuale.EventBookingMoved, puntuale.EventBookingConfirmed, puntuale.EventBookingCancelled,
 		puntuale.EventBookingArrived, puntuale.EventBookingNoShow)
 	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)

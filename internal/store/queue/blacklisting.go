@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 // AddBlacklisted adds an entry to the blacklist. It returns 0 if the blacklist already contained one of the person's
@@ -65,7 +67,7 @@ func AddAllBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Cl
 	if err != nil {
 		return 0, fmt.Errorf("add to the blacklist: %w", err)
 	}
-	return n, nil
+	return n, outbox.TellBlacklist(ctx, a, client, puntuale.EventBlacklistAdded, fresh[0].Added, fresh)
 }
 
 // notBlacklisted returns the entries of people who are not on the blacklist under any name or under the mark. The
@@ -109,4 +111,18 @@ func namesOfEntries(ctx context.Context, a engine.Querier, client puntuale.Clien
 	names := make([][]string, len(all))
 	return names, alias.Each(ctx, a, slices.Repeat([]int64{int64(client)}, len(all)), engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Phone }),
 		func(i int, name string) { names[i] = append(names[i], name) })
+}
+
+// RemoveBlacklisted removes the entries that match a condition on the table blacklist. Its parameters follow $1, which
+// is the client. It returns how many entries it removed.
+func RemoveBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, now time.Time, which string, args ...any) (int64, error) {
+	all, err := engine.QueryAll(ctx, a, `delete from blacklist where client_id = $1 and `+which+` returning id, phone, reason, origin`, append([]any{client}, args...),
+		func(r engine.Row, e *puntuale.BlacklistEntry) error {
+			return r.Scan(&e.ID, &e.Phone, &e.Reason, engine.ScanBool(&e.OptOut))
+		})
+	if err != nil {
+		return 0, fmt.Errorf("remove from the blacklist: %w", err)
+	}
+	told := slices.DeleteFunc(slices.Clone(all), func(e puntuale.BlacklistEntry) bool { return e.ID < 0 }) // marks of an erased person's other names
+	return int64(len(all)), outbox.TellBlacklist(ctx, a, client, puntuale.EventBlacklistRemoved, now, told)
 }

@@ -105,6 +105,8 @@ var personal = []erasureStep{
  where a.client_id = $1 and (a.alias in (select u.p from $u(p text)) or a.phone in (select u.p from $u(p text)))`},
 		{"blacklist", "blacklist", "added_at:time reason opt_out:flag", "phone", `select b.phone, b.added_at, b.reason, b.origin as opt_out
  from $u(p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`},
+		{table: "outbox_fact", member: "blacklist"}, // events about the blacklist
+		{table: "outbox_event", member: "blacklist"},
 	}},
 	{erase: (*erasureTransaction).finish},
 }

@@ -188,7 +188,7 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 // new consent counts.
 func erasedGetNoMarketing(t *testing.T, w *World, c *Client, gone string) {
 	ctx := context.Background()
-	if _, err := c.RemoveBlacklisted(ctx, c.person(gone), Day); err != nil {
+	if _, err := c.RemoveBlacklisted(ctx, c.person(gone), Day, Begin); err != nil {
 		t.Fatal(err)
 	}
 	c.mustEnter(optOut(gone, puntuale.ImportMark+"list", puntuale.ConsentGrant, -time.Hour))

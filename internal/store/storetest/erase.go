@@ -338,7 +338,7 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 		t.Errorf("%d credits", n)
 	}
 	for _, want := range []bool{true, false} {
-		if found, err := c.RemoveBlacklisted(ctx, c.person(phone), Day); err != nil || found != want {
+		if found, err := c.RemoveBlacklisted(ctx, c.person(phone), Day, Begin); err != nil || found != want {
 			t.Errorf("removed: %v, %v", found, err)
 		}
 	}

@@ -175,7 +175,7 @@ func testBlacklist(t *testing.T, w *World) {
 		t.Fatalf("second page = %+v, %q, %v", all, next, err)
 	}
 	for i, want := range []bool{true, false} {
-		if found, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{"+393330000001"}}, Day); err != nil || found != want {
+		if found, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{"+393330000001"}}, Day, Begin); err != nil || found != want {
 			t.Fatalf("removal %d = %v, %v", i, found, err)
 		}
 	}
@@ -269,11 +269,11 @@ func blacklistEntry(t *testing.T, c, other *Client, one puntuale.BlacklistEntry)
 	if _, err := other.BlacklistEntry(ctx, one.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("another's entry: %v", err)
 	}
-	if err := other.RemoveBlacklistEntry(ctx, one.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+	if err := other.RemoveBlacklistEntry(ctx, one.ID, Begin); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("another's entry was removed: %v", err)
 	}
 	for i, want := range []puntuale.Code{"", puntuale.CodeNotFound} {
-		if err := c.RemoveBlacklistEntry(ctx, one.ID); puntuale.CodeOf(err) != want {
+		if err := c.RemoveBlacklistEntry(ctx, one.ID, Begin); puntuale.CodeOf(err) != want {
 			t.Errorf("removal %d: %v", i, err)
 		}
 	}

@@ -75,7 +75,7 @@ var doorsOfPerson = map[string]func(w *World, c *Client, stored, given string) b
 	},
 	"remove from the blacklist": func(w *World, c *Client, stored, given string) bool {
 		c.block(stored)
-		found, err := c.RemoveBlacklisted(context.Background(), c.person(given), Day)
+		found, err := c.RemoveBlacklisted(context.Background(), c.person(given), Day, Begin)
 		return err == nil && found && w.claims(c, puntuale.PurposeService, stored) == puntuale.ClaimGranted
 	},
 	"blacklist once": func(_ *World, c *Client, stored, given string) bool {

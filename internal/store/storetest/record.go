@@ -383,7 +383,7 @@ func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *C
 				t.Fatal(err)
 			}
 			w.MustClaim(node, Begin, item)
-			if _, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day); err != nil {
+			if _, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day, Begin); err != nil {
 				t.Fatal(err)
 			}
 			return item, Token(node)

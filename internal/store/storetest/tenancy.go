@@ -379,7 +379,7 @@ var foreignCalls = map[string]foreign{
 	},
 	"AddBlacklisted": nil,
 	"RemoveBlacklisted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		removed, err := tenant.RemoveBlacklisted(context.Background(), puntuale.Person{Names: []string{"+393330000009"}, Mark: func(string) string { return "~x" }}, Day)
+		removed, err := tenant.RemoveBlacklisted(context.Background(), puntuale.Person{Names: []string{"+393330000009"}, Mark: func(string) string { return "~x" }}, Day, Begin)
 		if removed {
 			return []string{"there"}, err
 		}
@@ -407,7 +407,7 @@ var foreignCalls = map[string]foreign{
 		if err != nil {
 			return []string{err.Error()}, nil
 		}
-		return nil, tenant.RemoveBlacklistEntry(context.Background(), id)
+		return nil, tenant.RemoveBlacklistEntry(context.Background(), id, Begin)
 	},
 	"Ended": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, err := tenant.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), 0, 10)

@@ -110,7 +110,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day); err != nil {
+	if _, err := c.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day, Begin); err != nil {
 		t.Fatal(err)
 	}
 	if used := w.Int("select used from api_usage"); used != 5 {
@@ -167,7 +167,7 @@ func testUncounted(t *testing.T, w *World) {
 	if err := hand.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Error(err)
 	}
-	if found, err := hand.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day); err != nil || !found {
+	if found, err := hand.RemoveBlacklisted(ctx, puntuale.Person{Names: []string{phone}}, Day, Begin); err != nil || !found {
 		t.Errorf("remove: %v, %v", found, err)
 	}
 	if _, err := CancelPending(ctx, hand, nil, true, Day, Begin); err != nil {
