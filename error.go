@@ -225,6 +225,7 @@ const (
 const (
 	NoAutomation ReasonCode = "automation.not_found"
 	NoBlacklist  ReasonCode = "blacklist.not_found"
+	NoBooking    ReasonCode = "missing.booking"
 	NoCampaign   ReasonCode = "campaign.not_found"
 	NoClient     ReasonCode = "client.not_found"
 	NoCode       ReasonCode = "code.not_found"

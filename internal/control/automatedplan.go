@@ -22,7 +22,7 @@ type AutomatedPlan struct {
 }
 
 // PlannerOf returns a planner for a client's automations. Codes: not_found; forbidden (the client is suspended or
-// expired).
+// expired). The planner of an expired client can still be used to take things back.
 func (c *Control) PlannerOf(ctx context.Context, id puntuale.ClientID) (automation.Planner, error) {
 	client, err := c.OfNetwork(ctx, id)
 	if err != nil {

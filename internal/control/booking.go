@@ -44,7 +44,6 @@ type BookingCall struct {
 // BookingAnswer is what a change of a booking did.
 type BookingAnswer struct {
 	puntuale.PutBookingResult
-	Kept []string // members that kept their value although the call gave another one
 	Zone *time.Location
 }
 
@@ -77,7 +76,6 @@ const (
 	faultBookingNotUTF8        puntuale.ReasonCode = "booking.not_utf8"
 	faultBookingAsOf           puntuale.ReasonCode = "booking.as_of"
 	faultBookingFieldsTooLong  puntuale.ReasonCode = "booking.fields_too_long"
-	faultBookingNoReference    puntuale.ReasonCode = "missing.booking"
 	faultBookingNoIfRunning    puntuale.ReasonCode = "booking.no_if_running"
 )
 
@@ -143,7 +141,6 @@ type bookingPut struct {
 	zone   *time.Location        // of the new state
 	day    puntuale.Date
 	seed   uint64
-	kept   []string
 }
 
 func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingPut, error) {
@@ -156,7 +153,10 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage}}
 	f := request.Faults(slices.Clone(call.Faults))
 	f.Request(call.Body)
-	if call.Phone != "" || call.start {
+	switch {
+	case call.Door == puntuale.DoorRule:
+		p.put.Phone = call.Phone // of a trigger, so it may be any name of a person
+	case call.Phone != "" || call.start:
 		p.put.Phone = c.recipient(&f, "body.phone", call.Phone)
 	}
 	if err := p.reference(ctx, &f); err != nil {
@@ -198,7 +198,7 @@ func (p *bookingPut) cancels() bool {
 func (p *bookingPut) reference(ctx context.Context, f *request.Faults) (err error) {
 	location := cmp.Or(p.call.location, "path.reference")
 	switch {
-	case p.call.Reference == "" && p.call.start:
+	case p.call.Reference == "" && (p.call.start || p.call.Door == puntuale.DoorRule):
 		return nil
 	case !nameable(p.call.Reference):
 		if f.Required(location, p.call.Reference, puntuale.MaxReference); !utf8.ValidString(p.call.Reference) {
@@ -230,7 +230,7 @@ func (c *Client) bookingState(ctx context.Context, reference string) (state punt
 		}
 	}
 	if state.Revision == 0 || state.Erased {
-		return state, puntuale.NotFound(faultBookingNoReference)
+		return state, puntuale.NotFound(puntuale.NoBooking)
 	}
 	return state, nil
 }
@@ -294,7 +294,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 	id := p.stored.Sequence
 	if p.call.Sequence != "" {
 		given, unreadable := puntuale.ParseID[puntuale.SequenceID](p.call.Sequence)
-		if p.call.start && p.stored.Revision != 0 && given != id {
+		if (p.call.start || p.call.Door == puntuale.DoorRule) && p.stored.Revision != 0 && given != id {
 			return puntuale.Conflict(faultBookingOtherSequence)
 		}
 		if id, p.put.Sequence = given, given; unreadable != nil {
@@ -377,7 +377,7 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 		date = at
 	}
 	c, kept, err := p.put.Next(state, fields, date)
-	if p.kept = kept; err != nil {
+	if c.Kept = kept; err != nil {
 		return c, err
 	}
 	if n := sizeOf(fields); n > puntuale.MaxBookingFields {
@@ -455,14 +455,9 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 	if err != nil {
 		return BookingAnswer{}, err
 	}
-	result, err := c.tenant.PutBooking(ctx, puntuale.PutBooking{
-		Reference: p.call.Reference, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
-		Run: puntuale.Run{
-			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
-			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,
-		},
-		Keep: once, Decide: p.decide,
-	})
+	r := p.request()
+	r.Keep = once
+	result, err := c.tenant.PutBooking(ctx, r)
 	if err != nil {
 		return BookingAnswer{}, untilMidnight(err, request.Midnight(p.day, loc).Sub(p.put.Now))
 	}
@@ -473,8 +468,21 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 	return p.answer(result), nil
 }
 
+// request returns what the store needs for the change.
+func (p *bookingPut) request() puntuale.PutBooking {
+	c := p.client
+	return puntuale.PutBooking{
+		Reference: p.call.Reference, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
+		Run: puntuale.Run{
+			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
+			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,
+		},
+		Decide: p.decide,
+	}
+}
+
 func (p *bookingPut) answer(r puntuale.PutBookingResult) BookingAnswer {
-	return BookingAnswer{PutBookingResult: r, Kept: p.kept, Zone: p.zone}
+	return BookingAnswer{PutBookingResult: r, Zone: p.zone}
 }
 
 // bookingOf returns the contract's start as a change of a booking.

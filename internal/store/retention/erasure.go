@@ -112,6 +112,9 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 		if err := outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, engine.Column(all, func(b *booking) int64 { return int64(b.id) }))); err != nil {
 			return err
 		}
+		if err := automation.DisarmBookings(ctx, a, x.id, engine.Column(all, func(b *booking) puntuale.BookingID { return b.id })); err != nil {
+			return err
+		}
 		type B = booking
 		columns := engine.Columns{
 			engine.Column(all, func(b *B) int64 { return int64(b.id) }),
