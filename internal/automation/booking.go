@@ -2,6 +2,7 @@ package automation
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -58,12 +59,20 @@ func (w *clientWork) book(ctx context.Context, a *puntuale.Automation, x *puntua
 		w.faults = faultsOf(err)
 		return puntuale.FiringRefused, firstFault(w.faults), nil
 	case puntuale.CodeConflict:
-		return puntuale.FiringRefused, puntuale.ReasonOf(err).Stored(), nil
+		return puntuale.FiringRefused, refusalOf(err).Stored(), nil
 	case puntuale.CodeNotFound:
-		if puntuale.ReasonOf(err).Code == puntuale.NoBooking {
+		if refusalOf(err).Code == puntuale.NoBooking {
 			return puntuale.FiringNoBooking, "", nil
 		}
 		return puntuale.FiringGone, "", nil
 	}
 	return "", "", err
+}
+
+// refusalOf returns the reason of an error with a code.
+func refusalOf(err error) puntuale.Reason {
+	if e, ok := errors.AsType[*puntuale.Error](err); ok {
+		return e.Reason
+	}
+	return puntuale.Reason{}
 }
