@@ -207,6 +207,7 @@ const (
 	FaultSequenceMomentPassed            ReasonCode = "sequence.moment_passed"
 	FaultSequenceMustBeDate              ReasonCode = "sequence.must_be_date"
 	FaultBookingForBookings              ReasonCode = "booking.for_bookings"
+	FaultBookingNotForBookings           ReasonCode = "booking.not_for_bookings"
 	FaultSequenceNotField                ReasonCode = "sequence.not_field"
 	FaultSequenceNothingToShow           ReasonCode = "sequence.nothing_to_show"
 	FaultSequenceNothingToShowOrTemplate ReasonCode = "sequence.nothing_to_show_or_template"

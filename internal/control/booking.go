@@ -70,13 +70,12 @@ func (a *BookingAnswer) Pending() []puntuale.MessageID {
 
 // Codes of the faults in this file.
 const (
-	faultBookingNotForBookings puntuale.ReasonCode = "booking.not_for_bookings"
-	faultBookingRunReference   puntuale.ReasonCode = "booking.run_reference"
-	faultBookingOtherSequence  puntuale.ReasonCode = "booking.other_sequence"
-	faultBookingNotUTF8        puntuale.ReasonCode = "booking.not_utf8"
-	faultBookingAsOf           puntuale.ReasonCode = "booking.as_of"
-	faultBookingFieldsTooLong  puntuale.ReasonCode = "booking.fields_too_long"
-	faultBookingNoIfRunning    puntuale.ReasonCode = "booking.no_if_running"
+	faultBookingRunReference  puntuale.ReasonCode = "booking.run_reference"
+	faultBookingOtherSequence puntuale.ReasonCode = "booking.other_sequence"
+	faultBookingNotUTF8       puntuale.ReasonCode = "booking.not_utf8"
+	faultBookingAsOf          puntuale.ReasonCode = "booking.as_of"
+	faultBookingFieldsTooLong puntuale.ReasonCode = "booking.fields_too_long"
+	faultBookingNoIfRunning   puntuale.ReasonCode = "booking.no_if_running"
 )
 
 // errBookingChanged says that a booking was changed between the read and the transaction, so that the call must be
@@ -316,7 +315,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 	case err != nil:
 		return err
 	case p.info.sequence.Booking == "":
-		f.Add("body.sequence", faultBookingNotForBookings, nil)
+		f.Add("body.sequence", puntuale.FaultBookingNotForBookings, nil)
 		return nil
 	}
 	for i, step := range p.info.sequence.Steps {

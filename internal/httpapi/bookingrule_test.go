@@ -99,7 +99,7 @@ func ruleHooks(_ *testing.T, b *booked) {
 
 	book.call(hookCall("cal-1", "Ada", "2027-01-21T14:30:00Z", 2))
 	b.want("moved", b.states("cal-1"), "[0 COMPLETED 1 CANCELLED 1 PENDING 2 PENDING]")
-	book.call(hookCall("cal-1", "Ada", "2027-01-20T14:30:00Z", 1)+" ") // late
+	book.call(hookCall("cal-1", "Ada", "2027-01-20T14:30:00Z", 1) + " ") // late
 	b.want("a late call", b.states("cal-1"), "[0 COMPLETED 1 CANCELLED 1 PENDING 2 PENDING]")
 	book.call(hookCall("cal-1", "Ada", "2027-01-21T14:30:00Z", 3)) // newer, and nothing else
 	book.call(hookCall("cal-1", "Ada", "2027-01-22T14:30:00Z", 2)) // its as_of was stored

@@ -158,11 +158,8 @@ func (s RuleStore) want(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// Codes of the faults of sequences that are of the wrong sort.
-const (
-	faultNotForBookings puntuale.ReasonCode = "booking.not_for_bookings"
-	faultUseBook        puntuale.ReasonCode = "booking.use_book" // the action start cannot take a sequence for bookings
-)
+// faultUseBook refuses a sequence for bookings in the action start.
+const faultUseBook puntuale.ReasonCode = "booking.use_book"
 
 // namedThere locks the session, the templates and the sequences that a rule names. If any of them do not exist,
 // namedThere returns the code invalid, with one fault for each of them.
@@ -200,7 +197,7 @@ func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.
 	}
 	places := []place{{at: "body.trigger.sequence", id: r.Trigger.Sequence.ID()}, {at: "body.conditions.not_in", id: r.Conditions.NotIn.ID()}}
 	if r.Trigger.Kind == puntuale.TriggerBooking {
-		places[0].plain = faultNotForBookings
+		places[0].plain = puntuale.FaultBookingNotForBookings
 	}
 	for i, x := range r.Actions {
 		p := place{at: fmt.Sprintf("body.actions[%d].sequence", i), id: x.Sequence.ID()}
@@ -208,7 +205,7 @@ func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.
 		case puntuale.ActionStart:
 			p.booked = faultUseBook
 		case puntuale.ActionBook:
-			p.plain = faultNotForBookings
+			p.plain = puntuale.FaultBookingNotForBookings
 		}
 		places = append(places, p)
 	}
