@@ -20,7 +20,7 @@ const (
 	faultLoop           puntuale.ReasonCode = "automation.loop"           // the rule would start the sequence that triggers the rule
 	faultNoActions      puntuale.ReasonCode = "automation.no_actions"     // a rule must have an action
 	faultNoFolded       puntuale.ReasonCode = "automation.no_word"        // the word has neither letters nor digits
-	faultNoPhone        puntuale.ReasonCode = "automation.map_phone"      // a hook's map must contain the phone
+	faultNoPhone        puntuale.ReasonCode = "automation.map_phone"      // a hook's map must contain the phone, or the reference of a booking
 	faultNoReference    puntuale.ReasonCode = "automation.no_reference"   // neither the trigger nor the action names a booking
 	faultNoTags         puntuale.ReasonCode = "automation.no_tags"        // a tag action must name a tag
 	faultNotFieldDate   puntuale.ReasonCode = "automation.not_anchor"     // no step of the sequence counts from this date
@@ -240,7 +240,7 @@ func isFieldName(name string) bool {
 }
 
 func (c *checker) mapping(at string, m map[string]string) {
-	if m[phoneField] == "" {
+	if m[phoneField] == "" && m[puntuale.ReferenceField] == "" { // the booking tells its person
 		c.add(at+"."+phoneField, faultNoPhone, nil)
 	}
 	if !c.entries(at, len(m), puntuale.MaxHookFields) {

@@ -70,7 +70,7 @@ func (r *Rules) TryDraft(ctx context.Context, a puntuale.Automation, t Trial) (V
 	var err error
 	switch a.Trigger.Kind {
 	case puntuale.TriggerHook:
-		v.Phone, v.Fields, err = r.fromPayload(&f, a, t)
+		v.Phone, v.Fields, err = r.fromPayload(ctx, &f, a, t)
 		o.Fields = v.Fields
 	case puntuale.TriggerBooking:
 		v.Phone, v.Fields, err = r.fromBooking(ctx, &f, t.Booking)
@@ -96,7 +96,7 @@ func (r *Rules) TryDraft(ctx context.Context, a puntuale.Automation, t Trial) (V
 }
 
 // fromPayload returns the phone and the fields that the mapping finds in a trial's payload.
-func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (string, map[string]string, error) {
+func (r *Rules) fromPayload(ctx context.Context, f *request.Faults, a puntuale.Automation, t Trial) (string, map[string]string, error) {
 	if len(t.Payload) > puntuale.MaxHookBody {
 		f.Add("body.payload", puntuale.FaultLongerThanBytes, nil, fmt.Sprint(puntuale.MaxHookBody))
 		return "", nil, nil
@@ -111,11 +111,11 @@ func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (
 	if err != nil {
 		return "", nil, err
 	}
-	phone, fields, faults := mapped(r.client, a.Trigger.Map, p)
+	phone, fields, faults, err := r.all.mapped(ctx, r.client, a.Trigger.Map, p)
 	for _, fault := range faults {
 		f.Because("body.payload", fault.Reason(), nil)
 	}
-	return phone, fields, nil
+	return phone, fields, err
 }
 
 // fromBooking returns the phone and the values of the booking of a trial.
