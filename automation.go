@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -90,16 +91,19 @@ const (
 	TriggerDate    TriggerKind = "date"     // the date in a contact's field has come
 	TriggerHook    TriggerKind = "hook"     // a program called the rule's secret address
 	TriggerOutcome TriggerKind = "outcome"  // a message of a sequence was sent, failed or was read
+	TriggerBooking TriggerKind = "booking"  // a booking was made or changed
 )
 
 // TriggerKinds returns all kinds, in the order in which pages show them.
 func TriggerKinds() []TriggerKind {
-	return []TriggerKind{TriggerReply, TriggerReplyTo, TriggerNoReply, TriggerDate, TriggerHook, TriggerOutcome}
+	return []TriggerKind{TriggerReply, TriggerReplyTo, TriggerNoReply, TriggerDate, TriggerHook, TriggerOutcome, TriggerBooking}
 }
 
 // Personal reports whether the trigger belongs to a conversation. Rules with such a trigger do not act for a person
 // during a take-over.
-func (k TriggerKind) Personal() bool { return k != TriggerDate && k != TriggerHook }
+func (k TriggerKind) Personal() bool {
+	return k != TriggerDate && k != TriggerHook && k != TriggerBooking
+}
 
 // Repeat says how often a date recurs.
 type Repeat string
@@ -110,14 +114,26 @@ const (
 	RepeatOnce    Repeat = "once"
 )
 
-// OutcomeStatus is the outcome that a rule waits for.
+// OutcomeStatus is what a rule waits for: what became of a message, or of a booking.
 type OutcomeStatus string
 
 const (
 	OutcomeCompleted OutcomeStatus = "COMPLETED"
 	OutcomeFailed    OutcomeStatus = "FAILED"
 	OutcomeRead      OutcomeStatus = "READ"
+
+	BookingIsCreated   OutcomeStatus = "created" // also when it is open again after a cancellation
+	BookingIsMoved     OutcomeStatus = "moved"
+	BookingIsConfirmed OutcomeStatus = "confirmed"
+	BookingIsCancelled OutcomeStatus = "cancelled"
+	BookingIsArrived   OutcomeStatus = "arrived"
+	BookingIsNoShow    OutcomeStatus = "no_show"
 )
+
+// BookingOutcomes returns what may become of a booking, in the order of the events that tell of it.
+func BookingOutcomes() []OutcomeStatus {
+	return []OutcomeStatus{BookingIsCreated, BookingIsMoved, BookingIsConfirmed, BookingIsCancelled, BookingIsArrived, BookingIsNoShow}
+}
 
 // Trigger says which event a rule waits for. Members that its kind does not use are empty. The API and the database use
 // the same JSON form.
@@ -125,12 +141,12 @@ type Trigger struct {
 	Kind     TriggerKind       `json:"kind"`
 	Words    []string          `json:"words,omitempty"`    // reply: the whole message must be one of these words, compared like opt-out words; empty: any message
 	First    bool              `json:"first,omitempty"`    // reply: only the person's first reply in the store
-	Sequence SequenceChoice    `json:"sequence,omitempty"` // reply_to, no_reply, outcome: an id
+	Sequence SequenceChoice    `json:"sequence,omitempty"` // reply_to, no_reply, outcome: an id; booking: an id, or "" for every sequence
 	Hours    int               `json:"hours,omitempty"`    // no_reply: hours without an answer after the run's last message was COMPLETED, 1 to MaxNoReplyHours
 	Field    string            `json:"field,omitempty"`    // date: name of a contact's date field
 	Repeat   Repeat            `json:"repeat,omitempty"`   // date: how often the date recurs
 	Map      map[string]string `json:"map,omitempty"`      // hook: the path of each field in the payload, such as "customer.phone" (package payload); "phone" is required
-	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome: the result for which the rule waits
+	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome, booking: the result for which the rule waits
 }
 
 // Values of a [SequenceChoice] that are not ids.
@@ -174,6 +190,7 @@ type Conditions struct {
 	Window        *Window          `json:"window,omitempty"`      // the hours in which the rule acts, in the client's zone
 	NotIn         SequenceChoice   `json:"not_in,omitempty"`      // no message of the sequence may be pending for the person
 	CooldownHours int              `json:"cooldown_hours,omitempty"`
+	BookingStatus []string         `json:"booking_status,omitempty"` // the trigger's booking must have one of these statuses
 }
 
 // FieldOperator is a comparison of a field with a value.
@@ -207,23 +224,25 @@ type FieldCondition struct {
 type ActionKind string
 
 const (
-	ActionStart     ActionKind = "start"
-	ActionStop      ActionKind = "stop"
-	ActionSend      ActionKind = "send"
-	ActionTag       ActionKind = "tag"
-	ActionBlacklist ActionKind = "blacklist"
+	ActionStart         ActionKind = "start"
+	ActionStop          ActionKind = "stop"
+	ActionSend          ActionKind = "send"
+	ActionTag           ActionKind = "tag"
+	ActionBlacklist     ActionKind = "blacklist"
+	ActionBook          ActionKind = "book"           // makes or changes a booking
+	ActionCancelBooking ActionKind = "cancel_booking" // cancels a booking
 )
 
 // ActionKinds returns all kinds, in the order in which pages show them.
 func ActionKinds() []ActionKind {
-	return []ActionKind{ActionStart, ActionStop, ActionSend, ActionTag, ActionBlacklist}
+	return []ActionKind{ActionStart, ActionStop, ActionSend, ActionBook, ActionCancelBooking, ActionTag, ActionBlacklist}
 }
 
 // Action is one thing that a rule does. Members that its kind does not use are empty. A rule executes its stop actions
 // before its start actions, even if they are listed in another order. The API and the database use the same JSON form.
 type Action struct {
 	Kind     ActionKind     `json:"kind"`
-	Sequence SequenceChoice `json:"sequence,omitempty"` // start: an id or "default"; stop: also "all"
+	Sequence SequenceChoice `json:"sequence,omitempty"` // start: an id or "default"; stop: also "all"; book: an id
 
 	// send: one message, with the same fields as a step. It leaves immediately, through the session of the trigger. If
 	// the trigger has no session, the client's default session sends it.
@@ -237,7 +256,20 @@ type Action struct {
 
 	Add    []string `json:"add,omitempty"` // tag: the tags to add; if the person is no contact, the rule makes a contact
 	Remove []string `json:"remove,omitempty"`
+
+	// book, cancel_booking: the reference of the booking. It may have placeholders for fields. "": the trigger's booking,
+	// as [ReferenceField] names it. If a book action finds no reference, it makes a new booking each time.
+	Reference string `json:"reference,omitempty"`
+	Status    string `json:"status,omitempty"` // book: the status that the booking gets; "": it keeps its own, a new one is open
+	Silent    bool   `json:"silent,omitempty"` // cancel_booking: no message tells of it
 }
+
+// Names of a trigger's values that actions about bookings read. A hook maps them like fields. The trigger booking knows
+// the reference.
+const (
+	ReferenceField = "reference"
+	AsOfField      = "as_of" // how new the values are on the side of the hook's program; see [AsOf]
+)
 
 // Step returns the message of a send action as a step.
 func (a Action) Step() Step {
@@ -250,6 +282,11 @@ func (a Action) Step() Step {
 // CountsForLimit reports whether the action starts or sends something. Such actions count for the limit of what a
 // person may get in 24 hours.
 func (a Action) CountsForLimit() bool { return a.Kind == ActionStart || a.Kind == ActionSend }
+
+// Books reports whether the rule changes bookings, or reads the status of one.
+func (a *Automation) Books() bool {
+	return len(a.Conditions.BookingStatus) > 0 || slices.ContainsFunc(a.Actions, func(x Action) bool { return x.Kind == ActionBook || x.Kind == ActionCancelBooking })
+}
 
 // Firing is one line of a rule's log. The rule acted, or it did not act although the trigger matched.
 type Firing struct {
@@ -289,6 +326,11 @@ const (
 	FiringAnswered   ReasonCode = "automation.answered"   // the person answered in the meantime
 	FiringNoDate     ReasonCode = "automation.no_date"    // only in a dry run: the contact has no date in the future
 	FiringOptOut     ReasonCode = "automation.opt_out"    // only in a dry run: the text is an opt-out
+	FiringStatus     ReasonCode = "automation.status"     // the booking has another status, or there is no such booking
+	FiringNoBooking  ReasonCode = "automation.no_booking" // there is no booking with the reference
+	FiringStale      ReasonCode = "automation.stale"      // a newer change of the booking is known already
+	FiringUnchanged  ReasonCode = "automation.unchanged"  // the booking is already as the action wants it
+	FiringKept       ReasonCode = "automation.kept"       // another door set the booking's status, so the booking keeps it
 	FiringOtherWords ReasonCode = "automation.words"      // only in a dry run: the text is not one of the trigger's words
 )
 
@@ -302,6 +344,7 @@ type AutomationFacts struct {
 	Reached  int                        // number of starts and sends for the person within AutomatedWithin
 	Acted    map[AutomationID]time.Time // when each rule last acted for the person, within MaxCooldownHours
 	Running  map[SequenceID]bool        // messages of the sequence are pending for the person
+	Status   string                     // the status of the wanted booking; "": there is none
 }
 
 // HookSecret is the secret part of a hook's address. The plain secret is never stored.

@@ -1,6 +1,7 @@
 package puntuale
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,9 +19,13 @@ const (
 	FactSent    = TriggerFact(EventMessageSent)
 	FactFailed  = TriggerFact(EventMessageFailed)
 	FactRead    = TriggerFact(EventMessageRead)
-	FactContact = TriggerFact(40) // a contact's date changed, or the contact was deleted
+	FactBooked  = TriggerFact(EventBookingCreated) // the first of the facts about bookings; see [TriggerFact.OfBooking]
+	FactContact = TriggerFact(40)                  // a contact's date changed, or the contact was deleted
 	FactHook    = TriggerFact(41)
 )
+
+// OfBooking reports whether the fact is what became of a booking.
+func (f TriggerFact) OfBooking() bool { return f >= FactBooked && f <= TriggerFact(EventBookingNoShow) }
 
 // TakenTrigger is a trigger row that a runner took. No other runner gets it within [TriggerLease].
 type TakenTrigger struct {
@@ -28,7 +33,7 @@ type TakenTrigger struct {
 	Lease    int64 // the row's next_at, which the runner set. The runner removes the row only if next_at still has this value
 	Client   ClientID
 	Fact     TriggerFact
-	Subject  int64 // id of a reply, a message, a contact or a rule
+	Subject  int64 // id of a reply, a message, a contact, a rule or a booking
 	Attempts int   // how many attempts failed
 	Fault    error // why the row cannot be decoded; nil: it can
 	At       time.Time
@@ -46,7 +51,7 @@ type TakenTrigger struct {
 	Reply  ReplyKind // only for a reply
 	Text   string    // only for a reply
 	Effect ReplyEffect
-	Fields map[string]string // only for a call of a hook
+	Fields map[string]string // only for a call of a hook or a booking
 }
 
 // TriggerLease is how long a trigger row belongs to the runner that took it. After this time, any runner may take the
@@ -90,7 +95,8 @@ type AutomationAct struct {
 
 	Stops     []SequenceID // sequences that the act stops; 0: all sequences
 	Starts    []StartRun
-	Add       []string // tags that the act adds to the contact
+	Bookings  []PutBooking // an act with bookings is the only act of its batch
+	Add       []string     // tags that the act adds to the contact
 	Remove    []string
 	Blacklist *BlacklistEntry
 
@@ -103,8 +109,10 @@ type AutomationAct struct {
 	Timer   *AutomationTimer
 	Date    *AutomationDate
 
-	Outcome ActOutcome  // set by the method Act
-	Message []MessageID // the first message of each start and send
+	Outcome ActOutcome         // set by the method Act
+	Message []MessageID        // the first message of each start and send, and of each booking that planned messages
+	Reached int                // how many starts and sends were done
+	Booked  []PutBookingResult // what each of Bookings did; not changed, if it was left out
 }
 
 // WantedFacts says which facts about a person a decision needs. The contact is always read. Facts that are not wanted
@@ -115,6 +123,7 @@ type WantedFacts struct {
 	Cooldown  bool         // Decide needs Acted
 	Limit     bool         // Decide needs Reached
 	First     bool         // Decide needs First
+	Booking   string       // reference of the booking whose Status Decide needs; "": none. The persons are then one person
 }
 
 // WantedFacts returns which facts a decision about the rule needs.
@@ -133,7 +142,7 @@ func (a *Automation) WantedFacts() WantedFacts {
 func (w WantedFacts) Union(o WantedFacts) WantedFacts {
 	all := slices.Concat(w.Sequences, o.Sequences)
 	slices.Sort(all)
-	return WantedFacts{slices.Compact(all), w.Takeover || o.Takeover, w.Cooldown || o.Cooldown, w.Limit || o.Limit, w.First || o.First}
+	return WantedFacts{slices.Compact(all), w.Takeover || o.Takeover, w.Cooldown || o.Cooldown, w.Limit || o.Limit, w.First || o.First, cmp.Or(w.Booking, o.Booking)}
 }
 
 // ActOutcome says what happened to an act.

@@ -133,6 +133,20 @@ func BookingAnchor(anchor string) bool {
 // Version returns the version of a booking, for the header ETag.
 func (b Booking) Version() Version { return versionOf(b.ID, b.Revision, b.AsOf) }
 
+// Texts returns the values of a booking that rules read: its fields as texts, and its reference.
+func (b Booking) Texts() map[string]string {
+	all := make(map[string]string, len(b.Fields)+1)
+	for name, raw := range b.Fields {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw) // a number
+		}
+		all[name] = text
+	}
+	all[ReferenceField] = b.Reference
+	return all
+}
+
 // AsOf is a caller's own order of its changes: a time, or a whole number that grows. The zero value is none.
 type AsOf struct {
 	Kind  AsOfKind
@@ -225,6 +239,7 @@ type BookingChange struct {
 	Changed bool        // false: at most AsOf is new
 	By      BookingDoor // through what
 	What    []string    // what changed, for the history
+	Kept    []string    // members that kept their value although the caller gave another one
 	Events  []EventType
 	BookingDifference
 }

@@ -207,6 +207,7 @@ const (
 	FaultSequenceMomentPassed            ReasonCode = "sequence.moment_passed"
 	FaultSequenceMustBeDate              ReasonCode = "sequence.must_be_date"
 	FaultBookingForBookings              ReasonCode = "booking.for_bookings"
+	FaultBookingNotForBookings           ReasonCode = "booking.not_for_bookings"
 	FaultSequenceNotField                ReasonCode = "sequence.not_field"
 	FaultSequenceNothingToShow           ReasonCode = "sequence.nothing_to_show"
 	FaultSequenceNothingToShowOrTemplate ReasonCode = "sequence.nothing_to_show_or_template"
@@ -225,6 +226,7 @@ const (
 const (
 	NoAutomation ReasonCode = "automation.not_found"
 	NoBlacklist  ReasonCode = "blacklist.not_found"
+	NoBooking    ReasonCode = "missing.booking"
 	NoCampaign   ReasonCode = "campaign.not_found"
 	NoClient     ReasonCode = "client.not_found"
 	NoCode       ReasonCode = "code.not_found"

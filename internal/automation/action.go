@@ -31,6 +31,10 @@ func (w *clientWork) actions(ctx context.Context, a *puntuale.Automation, o Occa
 			if reason, detail, err = w.start(ctx, a, x, o, c, act, asOf); reason != "" || err != nil {
 				return reason, detail, err
 			}
+		case puntuale.ActionBook, puntuale.ActionCancelBooking:
+			if reason, detail, err = w.book(ctx, a, x, o, c, act); reason != "" || err != nil {
+				return reason, detail, err
+			}
 		case puntuale.ActionTag:
 			act.Add, act.Remove = append(act.Add, x.Add...), append(act.Remove, x.Remove...)
 		case puntuale.ActionBlacklist:

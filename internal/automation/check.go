@@ -20,7 +20,8 @@ const (
 	faultLoop           puntuale.ReasonCode = "automation.loop"           // the rule would start the sequence that triggers the rule
 	faultNoActions      puntuale.ReasonCode = "automation.no_actions"     // a rule must have an action
 	faultNoFolded       puntuale.ReasonCode = "automation.no_word"        // the word has neither letters nor digits
-	faultNoPhone        puntuale.ReasonCode = "automation.map_phone"      // a hook's map must contain the phone
+	faultNoPhone        puntuale.ReasonCode = "automation.map_phone"      // a hook's map must contain the phone, or the reference of a booking
+	faultNoReference    puntuale.ReasonCode = "automation.no_reference"   // neither the trigger nor the action names a booking
 	faultNoTags         puntuale.ReasonCode = "automation.no_tags"        // a tag action must name a tag
 	faultNotFieldDate   puntuale.ReasonCode = "automation.not_anchor"     // no step of the sequence counts from this date
 	faultNotPath        puntuale.ReasonCode = "automation.not_path"       // the text is not a path to a member of the payload
@@ -41,6 +42,7 @@ func Check(a puntuale.Automation, media ...string) []puntuale.Fault {
 	c.required("body.name", a.Name, puntuale.MaxName)
 	c.trigger(a.Trigger)
 	c.conditions(a.Trigger.Kind, a.Conditions)
+	c.bookingStatus(a.Trigger, a.Conditions.BookingStatus)
 	c.actions(a)
 	return c.faults
 }
@@ -133,12 +135,12 @@ var usedBy = []struct {
 }{
 	{"words", []puntuale.TriggerKind{puntuale.TriggerReply}, func(t puntuale.Trigger) bool { return len(t.Words) > 0 }},
 	{"first", []puntuale.TriggerKind{puntuale.TriggerReply}, func(t puntuale.Trigger) bool { return t.First }},
-	{"sequence", []puntuale.TriggerKind{puntuale.TriggerReplyTo, puntuale.TriggerNoReply, puntuale.TriggerOutcome}, func(t puntuale.Trigger) bool { return t.Sequence != "" }},
+	{"sequence", []puntuale.TriggerKind{puntuale.TriggerReplyTo, puntuale.TriggerNoReply, puntuale.TriggerOutcome, puntuale.TriggerBooking}, func(t puntuale.Trigger) bool { return t.Sequence != "" }},
 	{"hours", []puntuale.TriggerKind{puntuale.TriggerNoReply}, func(t puntuale.Trigger) bool { return t.Hours != 0 }},
 	{"field", []puntuale.TriggerKind{puntuale.TriggerDate}, func(t puntuale.Trigger) bool { return t.Field != "" }},
 	{"repeat", []puntuale.TriggerKind{puntuale.TriggerDate}, func(t puntuale.Trigger) bool { return t.Repeat != "" }},
 	{"map", []puntuale.TriggerKind{puntuale.TriggerHook}, func(t puntuale.Trigger) bool { return len(t.Map) > 0 }},
-	{"is", []puntuale.TriggerKind{puntuale.TriggerOutcome}, func(t puntuale.Trigger) bool { return t.Is != "" }},
+	{"is", []puntuale.TriggerKind{puntuale.TriggerOutcome, puntuale.TriggerBooking}, func(t puntuale.Trigger) bool { return t.Is != "" }},
 }
 
 func (c *checker) trigger(t puntuale.Trigger) {
@@ -170,7 +172,17 @@ func (c *checker) trigger(t puntuale.Trigger) {
 	case puntuale.TriggerOutcome:
 		c.sequence(at+"sequence", t.Sequence)
 		word(c, at+"is", t.Is, puntuale.OutcomeCompleted, puntuale.OutcomeFailed, puntuale.OutcomeRead)
+	case puntuale.TriggerBooking:
+		if t.Sequence != "" {
+			c.sequence(at+"sequence", t.Sequence)
+		}
+		word(c, at+"is", t.Is, puntuale.BookingOutcomes()...)
 	}
+}
+
+// namesBooking reports whether a trigger knows the reference of a booking.
+func namesBooking(t puntuale.Trigger) bool {
+	return t.Kind == puntuale.TriggerBooking || t.Kind == puntuale.TriggerHook && t.Map[puntuale.ReferenceField] != ""
 }
 
 func (c *checker) words(at string, words []string) {
@@ -228,7 +240,7 @@ func isFieldName(name string) bool {
 }
 
 func (c *checker) mapping(at string, m map[string]string) {
-	if m[phoneField] == "" {
+	if m[phoneField] == "" && m[puntuale.ReferenceField] == "" { // the booking tells its person
 		c.add(at+"."+phoneField, faultNoPhone, nil)
 	}
 	if !c.entries(at, len(m), puntuale.MaxHookFields) {
@@ -284,6 +296,19 @@ func (c *checker) conditions(kind puntuale.TriggerKind, k puntuale.Conditions) {
 	c.between(at+"cooldown_hours", k.CooldownHours, 0, puntuale.MaxCooldownHours)
 }
 
+func (c *checker) bookingStatus(t puntuale.Trigger, statuses []string) {
+	const at = "body.conditions.booking_status"
+	if len(statuses) > 0 && !namesBooking(t) {
+		c.add(at, faultNoReference, nil)
+	}
+	if !c.entries(at, len(statuses), len(puntuale.BookingStatuses())) {
+		return
+	}
+	for i, s := range statuses {
+		word(c, index(at, i), s, puntuale.BookingStatuses()...)
+	}
+}
+
 func (c *checker) field(at string, f puntuale.FieldCondition) {
 	c.fieldName(at+".name", f.Name)
 	if !word(c, at+".op", f.Op, puntuale.FieldOps()...) {
@@ -321,13 +346,19 @@ func (c *checker) actions(a puntuale.Automation) {
 	if a.Trigger.Kind == puntuale.TriggerDate && len(a.Actions) > 1 {
 		c.add(at, faultActionAlone, nil)
 	}
-	started := map[puntuale.SequenceChoice]bool{}
+	started, booked := map[puntuale.SequenceChoice]bool{}, map[string]bool{}
 	for i, x := range a.Actions {
 		c.action(index(at, i), a.Trigger, x)
 		if x.Kind == puntuale.ActionStart && started[x.Sequence] {
 			c.add(index(at, i)+".sequence", faultTwoStarts, nil)
 		}
 		started[x.Sequence] = started[x.Sequence] || x.Kind == puntuale.ActionStart
+		if books := x.Kind == puntuale.ActionBook || x.Kind == puntuale.ActionCancelBooking; books {
+			if booked[x.Reference] && (x.Reference != "" || namesBooking(a.Trigger)) {
+				c.add(index(at, i)+".reference", faultBookedTwice, nil)
+			}
+			booked[x.Reference] = true
+		}
 	}
 }
 
@@ -345,7 +376,10 @@ func (c *checker) action(at string, t puntuale.Trigger, x puntuale.Action) {
 		kinds []puntuale.ActionKind
 		given bool
 	}{
-		{"sequence", []puntuale.ActionKind{puntuale.ActionStart, puntuale.ActionStop}, x.Sequence != ""},
+		{"sequence", []puntuale.ActionKind{puntuale.ActionStart, puntuale.ActionStop, puntuale.ActionBook}, x.Sequence != ""},
+		{"reference", []puntuale.ActionKind{puntuale.ActionBook, puntuale.ActionCancelBooking}, x.Reference != ""},
+		{"status", []puntuale.ActionKind{puntuale.ActionBook}, x.Status != ""},
+		{"silent", []puntuale.ActionKind{puntuale.ActionCancelBooking}, x.Silent},
 		{"text", []puntuale.ActionKind{puntuale.ActionSend}, sends},
 		{"add", []puntuale.ActionKind{puntuale.ActionTag}, len(x.Add) > 0},
 		{"remove", []puntuale.ActionKind{puntuale.ActionTag}, len(x.Remove) > 0},
@@ -367,6 +401,16 @@ func (c *checker) action(at string, t puntuale.Trigger, x puntuale.Action) {
 		c.sequence(at+".sequence", x.Sequence, puntuale.SequenceDefault, puntuale.SequenceAll)
 	case puntuale.ActionSend:
 		c.send(at, x)
+	case puntuale.ActionBook:
+		c.sequence(at+".sequence", x.Sequence)
+		if x.Status != "" {
+			word(c, at+".status", x.Status, puntuale.BookingStatuses()...)
+		}
+		c.reference(at+".reference", x.Reference)
+	case puntuale.ActionCancelBooking:
+		if c.reference(at+".reference", x.Reference); x.Reference == "" && !namesBooking(t) {
+			c.add(at+".reference", faultNoReference, nil)
+		}
 	case puntuale.ActionTag:
 		if len(x.Add)+len(x.Remove) == 0 {
 			c.add(at, faultNoTags, nil)
@@ -374,6 +418,17 @@ func (c *checker) action(at string, t puntuale.Trigger, x puntuale.Action) {
 		c.tags(at+".add", x.Add, puntuale.MaxContactTags)
 		c.tags(at+".remove", x.Remove, puntuale.MaxContactTags)
 	case puntuale.ActionBlacklist:
+	}
+}
+
+// reference checks the reference of a booking, which may have placeholders.
+func (c *checker) reference(at, text string) {
+	if c.text(at, text, puntuale.MaxReference); text == "" {
+		return
+	}
+	for _, f := range plan.CheckContent("", puntuale.Step{Text: text}) {
+		f.Location = at
+		c.faults = append(c.faults, f)
 	}
 }
 

@@ -17,7 +17,7 @@ type Occasion struct {
 	Kind    puntuale.TriggerKind
 	Session puntuale.SessionID // 0: the trigger has no session
 	Depth   int
-	Fields  map[string]string // the values of a hook's payload, or the date of a date rule, by field name
+	Fields  map[string]string // the values of a hook's payload or of a booking, or the date of a date rule, by field name
 	Whole   string            // for a reply: what [keyword.Whole] returns for the reply's text
 	Since   time.Time         // for a no_reply timer: when the run's last message was completed
 	Silent  bool              // for a no_reply timer: the person did not answer
@@ -28,6 +28,15 @@ type Client struct {
 	Settings puntuale.ClientSettings
 	Zone     *time.Location
 	Closed   []puntuale.Date
+}
+
+// WantedFacts returns which facts a decision about a rule needs on an occasion.
+func WantedFacts(a *puntuale.Automation, o Occasion) puntuale.WantedFacts {
+	w := a.WantedFacts()
+	if len(a.Conditions.BookingStatus) > 0 {
+		w.Booking = bookingOf(o)
+	}
+	return w
 }
 
 // HeldCondition is one condition of a decision, with its result.
@@ -46,6 +55,8 @@ func Fits(t puntuale.Trigger, d *puntuale.TakenTrigger) bool {
 		return d.Fact == puntuale.FactReply && d.Sequence != 0 && d.Sequence == t.Sequence.ID()
 	case puntuale.TriggerOutcome:
 		return d.Fact == outcomeFacts[t.Is] && d.Sequence != 0 && d.Sequence == t.Sequence.ID()
+	case puntuale.TriggerBooking:
+		return d.Fact.OfBooking() && int(d.Fact-puntuale.FactBooked) == slices.Index(puntuale.BookingOutcomes(), t.Is) && (t.Sequence == "" || d.Sequence == t.Sequence.ID())
 	default:
 		return false
 	}
@@ -97,6 +108,9 @@ func Explain(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c C
 	}
 	if id := k.NotIn.ID(); id != 0 {
 		say(puntuale.FiringNotIn, id.String(), !f.Running[id])
+	}
+	if len(k.BookingStatus) > 0 {
+		say(puntuale.FiringStatus, f.Status, slices.Contains(k.BookingStatus, f.Status))
 	}
 	if k.CooldownHours > 0 {
 		last := f.Acted[a.ID]

@@ -15,6 +15,9 @@ type Planner interface {
 	Send(ctx context.Context, session puntuale.SessionID, a puntuale.Action) (Plan, error)
 	// DefaultPair returns the default start and stop sequences of a session; 0 means none. Session 0 means the client's default session.
 	DefaultPair(ctx context.Context, session puntuale.SessionID) (start, stop puntuale.SequenceID, err error)
+	// Booking plans a change of a booking. Of its result, a trial needs the change; the store decides again. Codes: invalid;
+	// not_found, if there is no such booking or its sequence was deleted; conflict, if the booking has another sequence.
+	Booking(ctx context.Context, o BookingOrder) (puntuale.PutBooking, puntuale.BookingChange, error)
 	Mark(phone string) string // the keyed hash by which the blacklist stores the phone
 	Zone() (*time.Location, error)
 	Closed() []puntuale.Date
@@ -37,6 +40,22 @@ type Recipient struct {
 	Now     time.Time
 	AsOf    time.Time // the time from which the run is planned; after an outage, this time is before Now
 	Seed    uint64
+}
+
+// BookingOrder is a change of a booking that a rule wants.
+type BookingOrder struct {
+	Cancel    bool   // the booking is cancelled, and nothing else changes
+	Reference string // "": a new booking, unless it is cancelled
+	Sequence  puntuale.SequenceID
+	Phone     string
+	Status    string
+	AsOf      string
+	Silent    bool
+	Fields    func([]puntuale.Field) (given, missing map[string]plan.Value) // missing: values for fields that the booking lacks
+	Name      string                                                        // the rule's name
+	Depth     int
+	Request   func(values map[string]plan.Value) []byte
+	Dry       bool
 }
 
 // fields returns the person's values of the wanted fields. A field without a value is left out.

@@ -195,7 +195,8 @@ type clientWork struct {
 
 	dry    bool              // true: a trial; a planned message then has its earliest and its latest time, without jitter
 	last   puntuale.StartRun // the last planned run; a trial shows it
-	faults []puntuale.Fault  // the faults of the last refused plan; a trial shows them
+	change puntuale.BookingChange
+	faults []puntuale.Fault // the faults of the last refused plan; a trial shows them
 }
 
 // job is one rule that must decide about one trigger or one timer.
@@ -212,6 +213,14 @@ func (j *job) phone() string {
 		return j.timer.Phone
 	}
 	return j.trigger.Phone
+}
+
+// wanted returns which facts the decision about the job needs.
+func (j *job) wanted() puntuale.WantedFacts {
+	if j.trigger == nil {
+		return j.rule.WantedFacts()
+	}
+	return WantedFacts(&j.rule.Automation, Occasion{Fields: j.trigger.Fields})
 }
 
 // alone does the work of one client within its own time, so that a slow client does not use up the time of others.
@@ -307,7 +316,8 @@ func (w *clientWork) timed() (jobs []*job, gone []puntuale.AutomationTimer) {
 	return jobs, gone
 }
 
-// act executes jobs. One transaction has at most one job of each person, and the jobs of a person keep their order.
+// act executes jobs. One transaction has at most one job of each person, and the jobs of a person keep their order. Jobs
+// about bookings have a transaction each, because two people's jobs may be about the same booking.
 func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) error {
 	stuck := map[int64]bool{} // ids of triggers whose rows must stay, because a job was planned planTries times without success
 	for len(jobs) > 0 {
@@ -316,7 +326,8 @@ func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) e
 		seen := map[string]bool{}
 		rows, _ := w.Bound()
 		for _, j := range jobs {
-			if seen[j.phone()] || len(round) >= max(1, rows/4) {
+			alone := len(round) > 0 && (j.rule.Books() || round[0].rule.Books()) // a batch has one act that changes a booking, or none
+			if seen[j.phone()] || alone || len(round) >= max(1, rows/4) {
 				rest = append(rest, j)
 			} else {
 				round = append(round, j)
@@ -418,10 +429,24 @@ func (w *clientWork) wake(batch *puntuale.ActBatch) {
 			}
 			w.Wakeup(s.Run.Session, first)
 		}
+		for i, b := range act.Booked {
+			if len(b.New) > 0 {
+				first := slices.MinFunc(b.New, func(x, y puntuale.NewBookingMessage) int { return x.Due.Compare(y.Due) })
+				w.Wakeup(act.Bookings[i].Run.Session, first.Due)
+			}
+		}
 	}
 }
 
-// open reads the data that all plans of the client need. If the client may not start runs, open sets refusal instead.
+// TakesBack reports whether a rule only stops messages and cancels bookings. An expired account does not prevent this.
+func TakesBack(a *puntuale.Automation) bool {
+	return !slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
+		return x.Kind != puntuale.ActionStop && x.Kind != puntuale.ActionCancelBooking
+	})
+}
+
+// open reads the data that all plans of the client need. If the client may not start runs, open sets refusal. The planner
+// is then nil, unless the client may still take things back.
 func (w *clientWork) open(ctx context.Context) error {
 	if w.planner != nil || w.refusal != "" {
 		return nil
@@ -431,8 +456,10 @@ func (w *clientWork) open(ctx context.Context) error {
 	case "":
 	case puntuale.CodeForbidden, puntuale.CodeNotFound:
 		w.refusal = puntuale.FiringAccount
-		w.settings = Client{Settings: w.client.Settings, Zone: time.UTC}
-		return nil
+		if p == nil {
+			w.settings = Client{Settings: w.client.Settings, Zone: time.UTC}
+			return nil
+		}
 	default:
 		return fmt.Errorf("read a client: %w", err)
 	}
@@ -454,7 +481,7 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 	var phones []string
 	var wanted puntuale.WantedFacts
 	for _, j := range jobs {
-		phones, wanted = append(phones, j.phone()), wanted.Union(j.rule.WantedFacts())
+		phones, wanted = append(phones, j.phone()), wanted.Union(j.wanted())
 	}
 	known, err := w.Store.PersonFacts(ctx, w.id, phones, wanted, w.now)
 	if err != nil {
@@ -477,7 +504,7 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 // planJob returns the act of one job. If the rule does not act, the act's Reason says why.
 func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
 	a := &j.rule.Automation
-	act := &puntuale.AutomationAct{Rule: a.ID, Stamp: j.rule.Stamp, Phone: j.phone(), Keep: w.now.Add(keepFor), Contact: f.Contact, Wanted: a.WantedFacts(), Trigger: j.trigger, Timer: j.timer}
+	act := &puntuale.AutomationAct{Rule: a.ID, Stamp: j.rule.Stamp, Phone: j.phone(), Keep: w.now.Add(keepFor), Contact: f.Contact, Wanted: j.wanted(), Trigger: j.trigger, Timer: j.timer}
 	o := Occasion{Kind: a.Trigger.Kind}
 	if t := j.trigger; t != nil {
 		act.Occurrence, act.Depth = t.Occurrence, t.Depth
@@ -493,7 +520,7 @@ func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.Automation
 		act.Reason = puntuale.FiringMissed
 	case !isPerson(act.Phone):
 		act.Reason = puntuale.FiringNoPhone
-	case w.refusal != "":
+	case w.refusal != "" && (w.planner == nil || !TakesBack(a)):
 		act.Reason = w.refusal
 	default:
 		act.Reason = Decide(a, o, *f, w.settings, w.now)

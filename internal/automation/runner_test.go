@@ -378,23 +378,7 @@ func TestTogether(t *testing.T) {
 		for i := range people {
 			w.writes(fmt.Sprintf("+3933300001%02d", i), "ciao")
 		}
-		var all sync.WaitGroup
-		for k := range 4 {
-			queue := &dying{Store: w.Store, every: 3 + k}
-			r := newRunner(w.World, w.Store, queue)
-			all.Go(func() {
-				for range 30 {
-					_, err := r.Round(context.Background())
-					if err != nil && !errors.Is(err, errDied) {
-						t.Errorf("round: %v", err)
-					}
-					w.DB.Clock.Advance(puntuale.TriggerLease / 4)
-				}
-			})
-		}
-		all.Wait()
-		w.DB.Clock.Advance(puntuale.TriggerLease)
-		w.runs()
+		w.together(30)
 		if n := w.Int("select count(*) from (select phone from message where client_id = $1 and origin = 4 group by phone having count(*) = 1) x", w.c.ID); n != people {
 			t.Errorf("%d people got one message", n)
 		}
@@ -405,6 +389,26 @@ func TestTogether(t *testing.T) {
 			t.Errorf("%d lines", n)
 		}
 	})
+}
+
+// together lets several runners work at the same time, each for some rounds, while their servers crash. Then a runner does what is left.
+func (w *world) together(rounds int) {
+	w.t.Helper()
+	var all sync.WaitGroup
+	for k := range 4 {
+		r := newRunner(w.World, w.Store, &dying{Store: w.Store, every: 3 + k})
+		all.Go(func() {
+			for range rounds {
+				if _, err := r.Round(context.Background()); err != nil && !errors.Is(err, errDied) {
+					w.t.Errorf("round: %v", err)
+				}
+				w.DB.Clock.Advance(puntuale.TriggerLease / 4)
+			}
+		})
+	}
+	all.Wait()
+	w.DB.Clock.Advance(puntuale.TriggerLease)
+	w.runs()
 }
 
 var errDied = errors.New("the server ends here")

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// ActionTrial is what one start or send of a rule would do.
+// ActionTrial is what one start, send or change of a booking would do.
 type ActionTrial struct {
 	Action int // index among the rule's actions, from 0
 	// Start is the planned run. It has no messages if all steps are in the past. It is zero if the action cannot be planned.
@@ -17,7 +17,7 @@ type ActionTrial struct {
 	Faults []puntuale.Fault    // what is wrong with the values; only if Reason is [puntuale.FiringRefused]
 }
 
-// Try plans the starts and sends of a rule for a person as a runner does, but stores nothing. After an action that
+// Try plans the starts, sends and bookings of a rule for a person as a runner does, but stores nothing. After an action that
 // cannot be planned, Try continues with the next action. f.Running must say for each sequence that [Reached] returns
 // whether it is running. reason says why a stop cannot be executed; "": all stops can.
 func Try(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, phone string, now time.Time) (all []ActionTrial, reason puntuale.ReasonCode, err error) {
@@ -26,14 +26,17 @@ func Try(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion, f p
 	for i := range a.Actions {
 		one := *a
 		one.Actions = a.Actions[i : i+1]
-		w.last, w.faults = puntuale.StartRun{}, nil
-		before := len(act.Starts)
+		w.last, w.faults, w.change = puntuale.StartRun{}, nil, puntuale.BookingChange{}
+		before, booked := len(act.Starts), len(act.Bookings)
 		why, _, err := w.actions(ctx, &one, o, f.Contact, act, now)
 		if err != nil {
 			return nil, "", err
 		}
+		books := a.Actions[i].Kind == puntuale.ActionBook || a.Actions[i].Kind == puntuale.ActionCancelBooking
 		switch {
-		case !a.Actions[i].CountsForLimit():
+		case books && why == "":
+			all = append(all, w.bookingTrial(i, act.Bookings[booked]))
+		case !a.Actions[i].CountsForLimit() && !books:
 			if reason == "" {
 				reason = why
 			}
@@ -50,6 +53,25 @@ func Try(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion, f p
 		}
 	}
 	return all, reason, nil
+}
+
+// bookingTrial returns what a change of a booking would do.
+func (w *clientWork) bookingTrial(action int, put puntuale.PutBooking) ActionTrial {
+	c := &w.change
+	t := ActionTrial{Action: action, Start: puntuale.StartRun{Run: put.Run, Skipped: c.Skipped}}
+	switch {
+	case c.Changed:
+	case c.Revision == 0: // the put is refused as stale
+		t.Reason = puntuale.FiringStale
+	case len(c.Kept) > 0:
+		t.Reason = puntuale.FiringKept
+	default:
+		t.Reason = puntuale.FiringUnchanged
+	}
+	for _, n := range c.New {
+		t.Start.Messages = append(t.Start.Messages, n.PlannedMessage)
+	}
+	return t
 }
 
 func stops(all []puntuale.SequenceID, id puntuale.SequenceID) bool {

@@ -44,7 +44,6 @@ type BookingCall struct {
 // BookingAnswer is what a change of a booking did.
 type BookingAnswer struct {
 	puntuale.PutBookingResult
-	Kept []string // members that kept their value although the call gave another one
 	Zone *time.Location
 }
 
@@ -71,14 +70,12 @@ func (a *BookingAnswer) Pending() []puntuale.MessageID {
 
 // Codes of the faults in this file.
 const (
-	faultBookingNotForBookings puntuale.ReasonCode = "booking.not_for_bookings"
-	faultBookingRunReference   puntuale.ReasonCode = "booking.run_reference"
-	faultBookingOtherSequence  puntuale.ReasonCode = "booking.other_sequence"
-	faultBookingNotUTF8        puntuale.ReasonCode = "booking.not_utf8"
-	faultBookingAsOf           puntuale.ReasonCode = "booking.as_of"
-	faultBookingFieldsTooLong  puntuale.ReasonCode = "booking.fields_too_long"
-	faultBookingNoReference    puntuale.ReasonCode = "missing.booking"
-	faultBookingNoIfRunning    puntuale.ReasonCode = "booking.no_if_running"
+	faultBookingRunReference  puntuale.ReasonCode = "booking.run_reference"
+	faultBookingOtherSequence puntuale.ReasonCode = "booking.other_sequence"
+	faultBookingNotUTF8       puntuale.ReasonCode = "booking.not_utf8"
+	faultBookingAsOf          puntuale.ReasonCode = "booking.as_of"
+	faultBookingFieldsTooLong puntuale.ReasonCode = "booking.fields_too_long"
+	faultBookingNoIfRunning   puntuale.ReasonCode = "booking.no_if_running"
 )
 
 // errBookingChanged says that a booking was changed between the read and the transaction, so that the call must be
@@ -147,7 +144,6 @@ type bookingPut struct {
 	zone   *time.Location        // of the new state
 	day    puntuale.Date
 	seed   uint64
-	kept   []string
 
 	nothing   bool                    // the call says nothing new, so the sequence was not read
 	unchanged *puntuale.BookingChange // what the call makes of stored, if at most as_of is new
@@ -163,7 +159,10 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage}}
 	f := request.Faults(slices.Clone(call.Faults))
 	f.Request(call.Body)
-	if call.Phone != "" || call.start {
+	switch {
+	case call.Door == puntuale.DoorRule:
+		p.put.Phone = call.Phone // of a trigger, so it may be any name of a person
+	case call.Phone != "" || call.start:
 		p.put.Phone = c.recipient(&f, "body.phone", call.Phone)
 	}
 	if err := p.reference(ctx, &f); err != nil {
@@ -222,7 +221,7 @@ func (p *bookingPut) cancels() bool {
 func (p *bookingPut) reference(ctx context.Context, f *request.Faults) (err error) {
 	location := cmp.Or(p.call.location, "path.reference")
 	switch {
-	case p.call.Reference == "" && p.call.start:
+	case p.call.Reference == "" && (p.call.start || p.call.Door == puntuale.DoorRule):
 		return nil
 	case !nameable(p.call.Reference):
 		if f.Required(location, p.call.Reference, puntuale.MaxReference); !utf8.ValidString(p.call.Reference) {
@@ -254,7 +253,7 @@ func (c *Client) bookingState(ctx context.Context, reference string) (state punt
 		}
 	}
 	if state.Revision == 0 || state.Erased {
-		return state, puntuale.NotFound(faultBookingNoReference)
+		return state, puntuale.NotFound(puntuale.NoBooking)
 	}
 	return state, nil
 }
@@ -318,7 +317,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 	id := p.stored.Sequence
 	if p.call.Sequence != "" {
 		given, unreadable := puntuale.ParseID[puntuale.SequenceID](p.call.Sequence)
-		if p.call.start && p.stored.Revision != 0 && given != id {
+		if (p.call.start || p.call.Door == puntuale.DoorRule) && p.stored.Revision != 0 && given != id {
 			return puntuale.Conflict(faultBookingOtherSequence)
 		}
 		if id, p.put.Sequence = given, given; unreadable != nil {
@@ -340,7 +339,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 	case err != nil:
 		return err
 	case p.info.sequence.Booking == "":
-		f.Add("body.sequence", faultBookingNotForBookings, nil)
+		f.Add("body.sequence", puntuale.FaultBookingNotForBookings, nil)
 		return nil
 	}
 	for i, step := range p.info.sequence.Steps {
@@ -401,7 +400,7 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 		date = at
 	}
 	c, kept, err := p.put.Next(state, fields, date)
-	if p.kept = kept; err != nil {
+	if c.Kept = kept; err != nil {
 		return c, err
 	}
 	if n := sizeOf(fields); n > puntuale.MaxBookingFields {
@@ -479,14 +478,9 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 	if err != nil {
 		return BookingAnswer{}, err
 	}
-	result, err := c.tenant.PutBooking(ctx, puntuale.PutBooking{
-		Reference: p.call.Reference, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
-		Run: puntuale.Run{
-			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
-			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,
-		},
-		Keep: once, Decide: p.decide, Unchanged: p.unchanged, Read: p.stored,
-	})
+	r := p.request()
+	r.Keep, r.Unchanged, r.Read = once, p.unchanged, p.stored
+	result, err := c.tenant.PutBooking(ctx, r)
 	if err != nil {
 		return BookingAnswer{}, untilMidnight(err, request.Midnight(p.day, loc).Sub(p.put.Now))
 	}
@@ -497,8 +491,21 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 	return p.answer(result), nil
 }
 
+// request returns what the store needs for the change.
+func (p *bookingPut) request() puntuale.PutBooking {
+	c := p.client
+	return puntuale.PutBooking{
+		Reference: p.call.Reference, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
+		Run: puntuale.Run{
+			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
+			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,
+		},
+		Decide: p.decide,
+	}
+}
+
 func (p *bookingPut) answer(r puntuale.PutBookingResult) BookingAnswer {
-	return BookingAnswer{PutBookingResult: r, Kept: p.kept, Zone: p.zone}
+	return BookingAnswer{PutBookingResult: r, Zone: p.zone}
 }
 
 // bookingOf returns the contract's start as a change of a booking.

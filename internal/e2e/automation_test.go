@@ -253,11 +253,11 @@ func recipes(t *testing.T) map[string]string {
 // sequences start. A repeated request starts nothing.
 func TestAutomationRecipes(t *testing.T) {
 	s := serve(t, t.TempDir()+"/puntuale.db")
-	a := newAutomated(t, s, map[string]any{"text": "Ciao {{nome}}, ci vediamo il {{data_appuntamento:data}}",
-		"timing": map[string]any{"anchor": "data_appuntamento", "offset": map[string]any{"amount": 1, "unit": "days", "direction": "before"}}})
-	var sessions struct{ Sessions []struct{ ID string } }
-	must(t, "GET", s.base+"/api/sessions", a.key, nil).into(t, &sessions)
-	must(t, "PUT", s.base+"/api/session/"+sessions.Sessions[0].ID+"/defaultSequence", a.key, map[string]any{"start": a.sequence, "stop": a.sequence})
+	a := newAutomated(t, s, step("x", 0, ""))
+	var visit struct{ ID string }
+	must(t, "POST", s.base+"/api/sequences", a.key, map[string]any{"name": "Visita", "booking": map[string]any{"date": "appuntamento"}, "steps": []any{
+		map[string]any{"text": "Ciao {{nome}}, ci vediamo il {{appuntamento:data}}",
+			"timing": map[string]any{"anchor": "appuntamento", "offset": map[string]any{"amount": 1, "unit": "days", "direction": "before"}}}}}).into(t, &visit)
 	rules := recipes(t)
 	for _, c := range []struct{ name, file, phone, text, key string }{
 		{"Cal.com", "calcom.json", "+393331230001", "", ""},
@@ -265,7 +265,7 @@ func TestAutomationRecipes(t *testing.T) {
 		{"WooCommerce", "woocommerce.json", "+393331230003", "Grazie Carla! L’ordine 727 di 34.35 € è in lavorazione.", ""},
 		{"Typeform", "typeform.json", "+393331230004", "Ciao Dario, grazie delle risposte! (autunno)", ""},
 	} {
-		id, path := a.rule(rules[c.name])
+		id, path := a.rule(strings.Replace(rules[c.name], `"sequence": "12"`, `"sequence": "`+visit.ID+`"`, 1))
 		if c.name == "WooCommerce" { // WooCommerce sends this when a webhook is saved
 			ping, err := os.ReadFile(filepath.Join("testdata", "hook", "woocommerce-ping.txt"))
 			if err != nil {
@@ -292,9 +292,15 @@ func TestAutomationRecipes(t *testing.T) {
 			return slices.ContainsFunc(a.log(id), func(f firing) bool { return f.Acted && f.Phone == c.phone })
 		})
 		if c.name == "Cal.com" {
-			if got := states(a, c.phone); got["PENDING"] != 1 {
-				t.Errorf("Cal.com: %v", got)
-			}
+			moved := bytes.ReplaceAll(body, []byte("T09:30:00Z"), []byte("T11:30:00Z"))
+			moved = bytes.ReplaceAll(moved, []byte("BOOKING_CREATED"), []byte("BOOKING_RESCHEDULED"))
+			moved = bytes.ReplaceAll(moved, []byte(`"createdAt": "2026-11-20T09:30:00.538Z"`), []byte(`"createdAt": "2026-11-20T09:31:00.538Z"`))
+			moved = bytes.ReplaceAll(moved, []byte(`"uid": "bFJ`), []byte(`"uid": "other`))
+			a.hook(path, "application/json", moved, c.key, http.StatusOK, `{"accepted":true}`)
+			eventually(t, 10*time.Second, "the reminder follows", func() bool {
+				got := states(a, c.phone)
+				return got["PENDING"] == 1 && got["CANCELLED"] == 1
+			})
 		}
 		a.hook(strings.TrimSuffix(path, path[len(path)-4:])+"0000", "application/json", body, "", http.StatusNotFound, `{"title":"Not Found"`)
 	}

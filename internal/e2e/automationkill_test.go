@@ -90,6 +90,8 @@ const (
 	textSilence  = "ci ha pensato?"
 	textForm     = "modulo ricevuto"
 	textBirthday = "auguri"
+	textBooked   = "prenotato"
+	textNoted    = "appuntamento fissato"
 	tagFirst     = "nuovo"
 	tagWrote     = "ha scritto"
 )
@@ -112,6 +114,9 @@ func newRuled(t *testing.T, database string, nodes int) *ruled {
 		must(t, "POST", r.base+"/api/sequences", r.key, map[string]any{"name": text, "steps": steps}).into(t, &made)
 		r.sequences[text] = made.ID
 	}
+	var made struct{ ID string }
+	must(t, "POST", r.base+"/api/sequences", r.key, map[string]any{"name": textBooked, "booking": map[string]any{"date": "giorno"}, "steps": []any{step(textBooked, 0, "")}}).into(t, &made)
+	r.sequences[textBooked] = made.ID
 	start := func(text string) string { return `{"kind":"start","sequence":"` + r.sequences[text] + `"}` }
 	send := func(text string) string { return `{"kind":"send","text":"` + text + `"}` }
 	for of, rule := range map[string]struct{ trigger, actions string }{
@@ -121,7 +126,8 @@ func newRuled(t *testing.T, database string, nodes int) *ruled {
 		textReply:    {`"kind":"reply_to","sequence":"` + r.sequences[textQuestion] + `"`, send(textReply)},
 		textSilence:  {`"kind":"no_reply","hours":1,"sequence":"` + r.sequences[textQuestion] + `"`, start(textSilence)},
 		textLeft:     {`"kind":"outcome","is":"COMPLETED","sequence":"` + r.sequences[textReminder] + `"`, send(textLeft)},
-		textForm:     {`"kind":"hook","map":{"phone":"tel"}`, start(textForm)},
+		textForm:     {`"kind":"hook","map":{"phone":"tel","giorno":"giorno"}`, start(textForm) + `,{"kind":"book","sequence":"` + r.sequences[textBooked] + `"}`}, // each act makes a booking
+		textNoted:    {`"kind":"booking","is":"created"`, send(textNoted)},
 		textBirthday: {`"kind":"date","field":"nascita","repeat":"yearly"`, start(textBirthday)},
 	} {
 		id, path := r.rule(`{"name":"` + of + `","trigger":{` + rule.trigger + `},"actions":[` + rule.actions + `]}`)
@@ -226,15 +232,17 @@ func (r *ruled) mumbles(p *ruledPerson) []func() bool {
 }
 
 func (r *ruled) fillsForm(p *ruledPerson) []func() bool {
-	p.wants = map[string]int{textForm: 1}
+	p.wants = map[string]int{textForm: 1, textBooked: 1, textNoted: 1}
 	return []func() bool{func() bool {
-		return post(r.address(r.hookPath), []byte(`{"tel":"`+p.phone+`","at":"`+time.Now().String()+`"}`), "Idempotency-Key", p.phone)
+		return post(r.address(r.hookPath), []byte(`{"tel":"`+p.phone+`","giorno":"2099-01-20","at":"`+time.Now().String()+`"}`), "Idempotency-Key", p.phone)
 	}}
 }
 
 func (r *ruled) fillsFormOnce(p *ruledPerson) []func() bool {
-	p.wants = map[string]int{textForm: 1}
-	return []func() bool{p.once(func() bool { return post(r.address(r.hookPath), []byte(`{"tel":"`+p.phone+`"}`)) })}
+	p.wants = map[string]int{textForm: 1, textBooked: 1, textNoted: 1}
+	return []func() bool{p.once(func() bool {
+		return post(r.address(r.hookPath), []byte(`{"tel":"`+p.phone+`","giorno":"2099-01-20"}`))
+	})}
 }
 
 func (r *ruled) isReminded(p *ruledPerson) []func() bool {
@@ -318,7 +326,7 @@ func (r *ruled) verify() {
 	r.hoursPass()
 	r.quiet("rules have done everything after the silence", notDone+` + (select count(*) from automation_timer)`)
 	r.base = r.alive()
-	arrived := map[string]map[string]int{textReminder: {}, textQuestion: {}} // how often each text arrived at each phone
+	arrived := map[string]map[string]int{textReminder: {}, textQuestion: {}, textBooked: {}} // how often each text arrived at each phone
 	for of := range r.rules {
 		arrived[of] = map[string]int{}
 	}

@@ -51,25 +51,26 @@ type automationBody struct {
 // triggerBody, conditionsBody and actionBody document the JSON form that package puntuale defines, in bodies and in
 // answers. The server creates no values of these types.
 type triggerBody struct {
-	Kind     string            `json:"kind" enum:"reply,reply_to,no_reply,date,hook,outcome"`
+	Kind     string            `json:"kind" enum:"reply,reply_to,no_reply,date,hook,outcome,booking"`
 	Words    []string          `json:"words,omitempty" maxItems:"50" doc:"reply: the whole message is one of them, whatever its case, accents and punctuation. None: any message"`
-	Sequence string            `json:"sequence,omitempty" read:"id" doc:"reply_to, no_reply, outcome: the id of a sequence. A number is taken too"`
+	Sequence string            `json:"sequence,omitempty" read:"id" doc:"reply_to, no_reply, outcome: the id of a sequence. booking: the id of a sequence for bookings; without it, all of them. A number is taken too"`
 	Hours    int               `json:"hours,omitempty" minimum:"1" maximum:"720" doc:"no_reply: so long after the last message of the run was COMPLETED"`
 	Field    string            `json:"field,omitempty" doc:"date: the name of contacts' date fields"`
 	Repeat   string            `json:"repeat,omitempty" enum:"yearly,monthly,once" doc:"date: how often the date comes. 29 February counts as 28 February in common years"`
-	Is       string            `json:"is,omitempty" enum:"COMPLETED,FAILED,READ" doc:"outcome: of a message of the sequence"`
+	Is       string            `json:"is,omitempty" enum:"COMPLETED,FAILED,READ,created,moved,confirmed,cancelled,arrived,no_show" doc:"outcome: COMPLETED, FAILED or READ, of a message of the sequence. booking: one of the others; created is also a booking that is open again"`
 	First    bool              `json:"first,omitempty" doc:"reply: only a person's first message ever"`
-	Map      map[string]string `json:"map,omitempty" doc:"hook: where the phone and fields stand in the payload, such as {\"phone\": \"customer.phone\"}. Paths are dotted, with [0] for an entry of a list and [key=value] for the entry that holds a value; or JSON Pointers. phone is needed"`
+	Map      map[string]string `json:"map,omitempty" doc:"hook: where the phone and fields stand in the payload, such as {\"phone\": \"customer.phone\"}. Paths are dotted, with [0] for an entry of a list and [key=value] for the entry that holds a value; or JSON Pointers. phone is needed, or reference, which names a booking. The actions about bookings read reference and as_of"`
 	_        closedCheck
 }
 
 type conditionsBody struct {
 	Tags          []string                  `json:"tags,omitempty" maxItems:"20" doc:"The contact has all of them"`
-	Session       string                    `json:"id_sessione,omitempty" read:"id" doc:"What happened came through this session; not with date and hook"`
+	Session       string                    `json:"id_sessione,omitempty" read:"id" doc:"What happened came through this session; not with date, hook and booking"`
 	Window        *puntuale.Window          `json:"window,omitempty" doc:"The hours and days in which it acts; not with date"`
 	NotIn         string                    `json:"not_in,omitempty" read:"id" doc:"The id of a sequence: none of its messages to the person is pending"`
 	CooldownHours int                       `json:"cooldown_hours,omitempty" minimum:"0" maximum:"720" doc:"It did not act for the person in so many hours"`
-	Fields        []puntuale.FieldCondition `json:"fields,omitempty" read:"capped" maxItems:"20" doc:"Comparisons of the contact's fields. A hook's fields come before the contact's"`
+	Fields        []puntuale.FieldCondition `json:"fields,omitempty" read:"capped" maxItems:"20" doc:"Comparisons of the contact's fields. The fields of a hook or a booking come before the contact's"`
+	BookingStatus []string                  `json:"booking_status,omitempty" maxItems:"5" doc:"The booking of the trigger, or the one that a hook maps as reference, has one of these statuses when the rule acts: open, confirmed, cancelled, arrived, no_show"`
 	_             closedCheck
 }
 
@@ -81,8 +82,8 @@ type fieldConditionBody struct {
 }
 
 type actionBody struct {
-	Kind     string `json:"kind" enum:"start,stop,send,tag,blacklist"`
-	Sequence string `json:"sequence,omitempty" read:"id" doc:"start: the id of a sequence, or default, the session's default start sequence. stop: the id of a sequence, default, the session's default stop sequence, or all"`
+	Kind     string `json:"kind" enum:"start,stop,send,book,cancel_booking,tag,blacklist"`
+	Sequence string `json:"sequence,omitempty" read:"id" doc:"start: the id of a sequence, or default, the session's default start sequence. stop: the id of a sequence, default, the session's default stop sequence, or all. book: the id of a sequence for bookings"`
 
 	Text      string   `json:"text,omitempty" doc:"send: one message that leaves at once, as in a step of a sequence"`
 	Media     string   `json:"media,omitempty" doc:"send"`
@@ -94,7 +95,11 @@ type actionBody struct {
 
 	Add    []string `json:"add,omitempty" doc:"tag: tags that the contact gets. A person who is no contact becomes one"`
 	Remove []string `json:"remove,omitempty" doc:"tag: tags that the contact loses"`
-	_      closedCheck
+
+	Reference string `json:"reference,omitempty" maxLength:"255" doc:"book, cancel_booking: of the booking, with placeholders for fields. Without it: the trigger's booking, or what a hook maps as reference. Without any, book makes a new booking each time"`
+	Status    string `json:"status,omitempty" enum:"open,confirmed,cancelled,arrived,no_show" doc:"book: the status that the booking gets. open reopens only what a rule cancelled"`
+	Silent    bool   `json:"silent,omitempty" doc:"cancel_booking: no message tells the person"`
+	_         closedCheck
 }
 
 type automationSwitchBody struct {
@@ -129,7 +134,7 @@ type firingAnswer struct {
 	Code       *string  `json:"code" doc:"Why it did not act, or not wholly, for programs"`
 	Why        *string  `json:"why" doc:"The same for people, in Italian"`
 	English    *string  `json:"why_en"`
-	Messages   []string `json:"messages" doc:"IDs of the first message of each start and send"`
+	Messages   []string `json:"messages" doc:"IDs of the first message of each start and send, and of each booking that planned messages"`
 }
 
 type firingsAnswer struct {

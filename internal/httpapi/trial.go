@@ -16,6 +16,7 @@ type tryBody struct {
 	Phone   string          `json:"phone,omitempty" read:"phone" doc:"The person; not for a hook"`
 	Text    string          `json:"text,omitempty" maxLength:"4096" doc:"What the person writes; without it, something that fits"`
 	Payload json.RawMessage `json:"payload,omitempty" doc:"For a hook: what a program posts; a form as a text"`
+	Booking string          `json:"reference,omitempty" maxLength:"255" doc:"For the trigger booking, instead of phone: which booking"`
 	_       closedCheck
 }
 
@@ -23,10 +24,10 @@ type tryBody struct {
 type TrialAnswer struct {
 	Would   bool              `json:"would"`
 	Phone   string            `json:"phone"`
-	Fields  map[string]string `json:"fields" doc:"What a hook's mapping found"`
+	Fields  map[string]string `json:"fields" doc:"What a hook's mapping found, or the values of the booking"`
 	Why     []conditionAnswer `json:"why" doc:"All that decides"`
 	Actions []puntuale.Action `json:"actions" doc:"In the order of their effects"`
-	Plans   []actionPlan      `json:"plans" doc:"What each start and send would do, planned as a start is"`
+	Plans   []actionPlan      `json:"plans" doc:"What each start, send and booking would do, planned as a start is"`
 }
 
 // actionPlan is the result that a trial predicts for one action, which is a start or a send.
@@ -91,7 +92,7 @@ type conditionAnswer struct {
 }
 
 func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p *oneInput, body *tryBody) (TrialAnswer, error) {
-	trial := automation.Trial{Phone: body.Phone, Text: body.Text, Payload: body.Payload, Faults: in.refused}
+	trial := automation.Trial{Phone: body.Phone, Text: body.Text, Payload: body.Payload, Booking: body.Booking, Faults: in.refused}
 	if len(body.Payload) > 0 && body.Payload[0] == '"' {
 		trial.Payload = []byte(unquote(body.Payload))
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,10 +22,15 @@ func newActKind() *engine.Kind {
 	return &engine.Kind{Name: "act", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Background: true, GivesWay: true,
 		Prepare: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 			x, ok := tasks[0].Body.(*actBatch)
-			if !ok || len(x.tasks) == 0 {
+			if !ok {
 				return nil
 			}
-			return prepareStarts(ctx, w, x.tasks)
+			if len(x.tasks) > 0 {
+				if err := prepareStarts(ctx, w, x.tasks); err != nil {
+					return err
+				}
+			}
+			return x.prepareBookings(ctx, w)
 		},
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 			x, ok := tasks[0].Body.(*actBatch)
@@ -54,6 +60,9 @@ type actBatch struct {
 	s     *Store
 	tasks []*engine.Task // the starts of all acts
 	acts  []*puntuale.AutomationAct
+
+	firsts []int64            // for each booking of the batch: the id of its run and of its first message
+	booked []puntuale.Booking // the bookings of the sequences that acts stop
 }
 
 func (s *Store) Act(ctx context.Context, b *puntuale.ActBatch) error {
@@ -70,7 +79,14 @@ func (s *Store) Act(ctx context.Context, b *puntuale.ActBatch) error {
 		}
 	}
 	t := &engine.Task{Kind: s.kinds.act, Weight: 1, Body: x, Done: make(chan error, 1)}
-	if err := s.FeedWriter.Do(ctx, t.ForOwner(int64(b.Client)), false); err != nil {
+	err := s.FeedWriter.Do(ctx, t.ForOwner(int64(b.Client)), false)
+	if errors.Is(err, errBookingMoved) { // nothing was stored
+		for _, act := range b.Acts {
+			act.Outcome = puntuale.ActAgain
+		}
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("act: %w", err)
 	}
 	return nil
@@ -100,7 +116,7 @@ func (x *actBatch) Run(ctx context.Context) error {
 	if _, err := queue.CountAlways(ctx, x.A, queue.UsageDay{Client: x.Client, Day: x.Day}, 0); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{x.Lock, x.lockPeople, x.DropChanged, x.Begin, x.Decide, x.stop} {
+	for _, step := range []func(context.Context) error{x.Lock, x.lockBookings, x.lockPeople, x.DropChanged, x.Begin, x.Decide, x.stop} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -108,7 +124,7 @@ func (x *actBatch) Run(ctx context.Context) error {
 	if err := x.start(ctx, starts); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{x.tag, x.blacklist, x.End} {
+	for _, step := range []func(context.Context) error{x.book, x.tag, x.blacklist, x.End} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -146,10 +162,16 @@ func (x *actBatch) stop(ctx context.Context) error {
 		}
 	}
 	var refs []puntuale.MessageRef
+	var bookings []puntuale.Booking
 	for id, phones := range keysOf {
 		phones, err := alias.Names(ctx, x.A, x.Client, phones...)
 		if err != nil {
 			return err
+		}
+		for _, b := range x.booked {
+			if (id == 0 || b.Sequence == id) && slices.Contains(phones, b.Phone) {
+				bookings = append(bookings, b)
+			}
 		}
 		some, err := engine.QueryAll(ctx, x.A, stopOfPhone, []any{x.Client, id, engine.Columns{phones}}, queue.ScanRef)
 		if err != nil {
@@ -158,8 +180,14 @@ func (x *actBatch) stop(ctx context.Context) error {
 		refs = append(refs, some...)
 	}
 	slices.SortFunc(refs, queue.CompareRefs)
-	_, err := queue.CancelMoved(ctx, x.A, slices.Compact(refs), x.Now)
-	return err
+	done, err := queue.CancelMoved(ctx, x.A, slices.Compact(refs), x.Now)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(bookings, func(a, b puntuale.Booking) int { return cmp.Compare(a.ID, b.ID) })
+	bookings = slices.CompactFunc(bookings, func(a, b puntuale.Booking) bool { return a.ID == b.ID })
+	taken := sortedRefs(x.Client, engine.Column(done, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID }))
+	return x.s.tenant(x.Client, true).stopBookings(ctx, x.A, bookings, taken, x.Now)
 }
 
 // start stores the runs. If an act does nothing but start runs, and none of its starts is possible, start stores the
@@ -189,17 +217,23 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 			reasons[act] = puntuale.FiringRunning
 		default:
 			act.Message = append(act.Message, st.answer.IDs[0])
+			act.Reached++
 		}
 	}
 	for act, reason := range reasons {
-		// If the act does more than start runs, it counts as done, and Detail says why a start was left out.
-		if len(act.Message)+len(act.Stops)+len(act.Add)+len(act.Remove) > 0 || act.Blacklist != nil {
-			act.Detail = puntuale.Because(reason).Stored()
-		} else {
-			act.Reason = reason
-		}
+		leftOut(act, reason, len(act.Bookings) > 0)
 	}
 	return nil
+}
+
+// leftOut notes why an act left an action out. If the act does anything else, it counts as done, and Detail says why.
+func leftOut(act *puntuale.AutomationAct, reason puntuale.ReasonCode, more bool) {
+	booked := slices.ContainsFunc(act.Booked, func(r puntuale.PutBookingResult) bool { return r.Changed })
+	if more || booked || len(act.Message)+len(act.Stops)+len(act.Add)+len(act.Remove) > 0 || act.Blacklist != nil {
+		act.Detail = puntuale.Because(reason).Stored()
+	} else {
+		act.Reason = reason
+	}
 }
 
 // passActs accepts all starts that were not refused. The starts of automations do not count for the daily cap.

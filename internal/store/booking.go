@@ -334,6 +334,9 @@ func (p *bookingPut) emit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for i := range facts {
+		facts[i].Occurrence, facts[i].Depth = fmt.Sprintf("booking:%d/%d", p.result.ID, p.result.Revision), p.Run.Depth
+	}
 	for i := range p.result.New {
 		n := &p.result.New[i]
 		former := p.before(n)
@@ -351,7 +354,7 @@ func (p *bookingPut) emit(ctx context.Context) error {
 	return outbox.Emit(ctx, p.a, p.Now, facts)
 }
 
-// bookingFacts returns the facts that a change of a booking makes true.
+// bookingFacts returns the facts that a change of a booking makes true. They trigger no rules.
 func bookingFacts(client puntuale.ClientID, b puntuale.Booking, by puntuale.BookingDoor, types []puntuale.EventType) ([]outbox.Fact, error) {
 	detail, err := outbox.Detail(struct {
 		Sequence string `json:"sequence"`

@@ -77,16 +77,31 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 const (
 	faultBookingInUse  puntuale.ReasonCode = "booking.in_use"
 	faultBookingKeptBy puntuale.ReasonCode = "booking.kept_by"
+	faultBookingRule   puntuale.ReasonCode = "booking.kept_by_rule"
 )
 
 // mayBook refuses a sequence that becomes one for bookings although something starts it otherwise: a campaign that has not
-// ended, a rule, or a session's default pair. A sequence that has bookings must stay one for bookings.
+// ended, a rule, or a session's default pair. A sequence that has bookings, or that rules about bookings name, must stay
+// one for bookings. The sequence is locked, so that no rule names it meanwhile.
 func (t tenant) mayBook(ctx context.Context, a engine.Querier, q puntuale.Sequence) error {
 	var one int
+	if _, err := engine.QueryOne(ctx, a, `select 1 from sequence where client_id = $1 and id = $2 for update`, []any{t.id, q.ID}, &one); err != nil {
+		return fmt.Errorf("lock a sequence: %w", err)
+	}
 	if q.Booking == "" {
 		booked, err := engine.QueryOne(ctx, a, `select 1 from booking where client_id = $1 and sequence_id = $2 and erased_at = 0 limit 1`, []any{t.id, q.ID}, &one)
 		if err == nil && booked {
 			return puntuale.Conflict(faultBookingKeptBy)
+		}
+		if err != nil {
+			return err
+		}
+		named, err := t.rulesNaming(ctx, a, q.ID, "<> ''", func(r puntuale.Automation) bool {
+			return r.Trigger.Kind == puntuale.TriggerBooking && r.Trigger.Sequence.ID() == q.ID ||
+				slices.ContainsFunc(r.Actions, func(x puntuale.Action) bool { return x.Kind == puntuale.ActionBook && x.Sequence.ID() == q.ID })
+		})
+		if err == nil && named {
+			return puntuale.Conflict(faultBookingRule)
 		}
 		return err
 	}
@@ -96,18 +111,30 @@ func (t tenant) mayBook(ctx context.Context, a engine.Querier, q puntuale.Sequen
 	if err != nil {
 		return fmt.Errorf("look what uses a sequence: %w", err)
 	}
-	actions, err := engine.QueryAll(ctx, a, `select r.actions from automation r, sequence q where r.client_id = $1 and q.client_id = $1 and q.id = $2 and q.booking = ''`,
-		[]any{t.id, q.ID}, func(r engine.Row, all *[]puntuale.Action) error { return r.Scan(engine.ScanJSON(all)) })
+	named, err := t.rulesNaming(ctx, a, q.ID, "= ''", func(r puntuale.Automation) bool {
+		return slices.ContainsFunc(r.Actions, func(x puntuale.Action) bool { return x.Kind == puntuale.ActionStart && x.Sequence.ID() == q.ID })
+	})
 	if err != nil {
-		return fmt.Errorf("look which rules use a sequence: %w", err)
+		return err
 	}
-	for _, all := range actions {
-		used = used || slices.ContainsFunc(all, func(x puntuale.Action) bool { return x.Kind == puntuale.ActionStart && x.Sequence.ID() == q.ID })
-	}
+	used = used || named
 	if used {
 		return puntuale.Conflict(faultBookingInUse)
 	}
 	return nil
+}
+
+// rulesNaming reports whether a rule names a sequence, if the sequence's member booking fulfils the condition.
+func (t tenant) rulesNaming(ctx context.Context, a engine.Querier, id puntuale.SequenceID, booking string, names func(puntuale.Automation) bool) (bool, error) {
+	rules, err := engine.QueryAll(ctx, a, `select r.trigger_text, r.actions from automation r, sequence q
+ where r.client_id = $1 and q.client_id = $1 and q.id = $2 and q.booking `+booking,
+		[]any{t.id, id}, func(r engine.Row, x *puntuale.Automation) error {
+			return r.Scan(engine.ScanJSON(&x.Trigger), engine.ScanJSON(&x.Actions))
+		})
+	if err != nil {
+		return false, fmt.Errorf("look which rules use a sequence: %w", err)
+	}
+	return slices.ContainsFunc(rules, names), nil
 }
 
 // sameSequence does nothing if the argument known is empty. Otherwise it locks the sequence's row, and returns an error

@@ -105,7 +105,7 @@ func TestAutomationTrial(t *testing.T) {
 func TestAutomationExamples(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
-		for _, like := range []string{"birthday", "renewal", "noshow", "form"} {
+		for _, like := range []string{"birthday", "renewal", "noshow", "form", "absent"} {
 			b.open(w.pages + "/automations/new?like=" + like)
 			b.until(`document.querySelector("#automation-try .rule-says").textContent.length > 30`)
 			b.check(like)
@@ -194,4 +194,50 @@ func TestAutomationPages(t *testing.T) {
 	if got := owner.get(at); got.status != http.StatusNotFound {
 		t.Errorf("after that: %d", got.status)
 	}
+}
+
+// TestAutomationBookings: somebody makes a rule that waits for bookings and changes them. A refusal stands at the choice
+// that is wrong. The editor shows the stored rule again.
+func TestAutomationBookings(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		id := w.sequence(control.NewSequence{Name: "Visita", Booking: "appuntamento", Steps: []puntuale.Step{
+			{Text: "Ciao {{nome}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}})
+		choose := func(name, value string) {
+			evaluate[string](b, `(() => { const s = document.querySelector("[name='`+name+`']"); s.value = "`+value+`"; s.dispatchEvent(new Event("change", {bubbles: true})); return s.value })()`)
+		}
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/automations/new?like=absent")
+		b.until(`document.querySelector("#automation-try .rule-says").textContent.length > 30 && document.querySelector("[name='trigger.becomes']").offsetParent`)
+		b.check("booking-example")
+		choose("trigger.becomes", "moved")
+		choose("trigger.booking", id)
+		evaluate[bool](b, `(() => { const c = document.querySelector("[name='conditions.booking_status'][value=confirmed]"); c.click(); return c.checked })()`)
+		choose("actions[0].kind", "book")
+		b.fill("name", "Spostati")
+		b.click(`#automation-form .editor-save .btn-primary`)
+		b.until(`document.querySelector("[id='f-actions[0].booking-fault']")`)
+		b.check("booking-fault")
+		choose("actions[0].booking", id)
+		choose("actions[0].status", "open")
+		b.fill("actions[0].reference", "{{reference}}-bis")
+		b.until(`document.querySelector("#automation-try .rule-says").textContent.includes("bis")`)
+		b.fill("try.reference", "nessuno")
+		b.until(`document.querySelector("#automation-try .note-bad")`)
+		b.check("booking-filled")
+		b.click(`#automation-form .editor-save .btn-primary`)
+		b.until(`/automations\/\d+$/.test(location.pathname) && document.querySelector(".rule-says")`)
+		b.reads("Visita")
+		b.check("booking-made")
+		all, err := w.rules.OfClient(w.Client(), "").List(t.Context())
+		w.must(err)
+		if len(all) != 1 || all[0].Trigger.Is != puntuale.BookingIsMoved || string(all[0].Trigger.Sequence) != id || all[0].Conditions.BookingStatus[0] != "confirmed" ||
+			all[0].Actions[0].Reference != "{{reference}}-bis" || all[0].Actions[0].Status != "open" || string(all[0].Actions[0].Sequence) != id {
+			t.Fatalf("stored: %+v", all)
+		}
+		b.open(w.pages + "/automations/" + all[0].ID.String() + "/edit")
+		b.until(`document.querySelector("[name='actions[0].booking']").value === "` + id + `" && document.querySelector("[name='conditions.booking_status'][value=confirmed]").checked`)
+		choose("actions[0].kind", "cancel_booking")
+		b.until(`!document.querySelector("#automation-try .rule-says").textContent.includes("open") && document.querySelector("[name='actions[0].silent']").offsetParent`)
+		b.check("booking-cancel")
+	})
 }

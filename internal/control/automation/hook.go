@@ -168,7 +168,9 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 		call.Payload = nil // a form's JSON may be longer than the form; JSON above the limit is not stored
 	}
 	var faults []puntuale.Fault
-	call.Phone, call.Fields, faults = mapped(client, h.Map, p)
+	if call.Phone, call.Fields, faults, err = d.mapped(ctx, client, h.Map, p); err != nil {
+		return HookResult{}, err
+	}
 	if !h.Active {
 		faults = append(faults, puntuale.Because(faultHookOff).At("automation", nil))
 	}
@@ -190,8 +192,26 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 	return HookResult{Accepted: len(faults) == 0, Repeated: !fresh, Faults: faults}, nil
 }
 
-// mapped finds a payload's phone and fields with the mapping m.
-func mapped(c *control.Client, m map[string]string, p payload.Payload) (phone string, fields map[string]string, faults []puntuale.Fault) {
+// mapped finds a payload's phone and fields with the mapping m. If the payload has no phone, but the reference of a
+// booking, the person is that of the booking: some programs tell the number only when they make a booking.
+func (d *Automations) mapped(ctx context.Context, c *control.Client, m map[string]string, p payload.Payload) (string, map[string]string, []puntuale.Fault, error) {
+	phone, fields, faults := phoneAndFields(c, m, p)
+	reference := fields[puntuale.ReferenceField]
+	if phone != "" || reference == "" || len(faults) > 0 && faults[0].Code != faultNoPhone {
+		return phone, fields, faults, nil
+	}
+	state, err := d.cfg.Tenants.Tenant(c.ID()).BookingState(ctx, reference, "")
+	switch {
+	case err != nil:
+		return "", nil, nil, fmt.Errorf("read the booking of a hook's call: %w", err)
+	case state.Revision != 0 && !state.Erased:
+		return state.Phone, fields, nil, nil
+	}
+	return "", fields, append(faults, puntuale.Because(puntuale.NoBooking).At("body", nil)), nil
+}
+
+// phoneAndFields finds a payload's phone and fields with the mapping m.
+func phoneAndFields(c *control.Client, m map[string]string, p payload.Payload) (phone string, fields map[string]string, faults []puntuale.Fault) {
 	fields = map[string]string{}
 	for name, text := range m {
 		path, err := payload.ParsePath(text)
@@ -210,6 +230,9 @@ func mapped(c *control.Client, m map[string]string, p payload.Payload) (phone st
 				faults = append(faults, puntuale.Because(faultNotPhone, text).At("body", nil))
 			}
 		}
+	}
+	if phone == "" && len(faults) == 0 && fields[puntuale.ReferenceField] == "" { // the mapping has no phone
+		faults = append(faults, puntuale.Because(faultNoPhone, m[puntuale.ReferenceField]).At("body", nil))
 	}
 	return phone, fields, faults
 }

@@ -19,6 +19,7 @@ type Trial struct {
 	Phone   string // the person; not used with a hook, because the payload contains the phone
 	Text    string // the text of the reply; "": any text that triggers the rule
 	Payload []byte // the body of the hook's call: JSON or a form
+	Booking string // the reference of the booking; only with the trigger booking
 	Faults  []puntuale.Fault
 }
 
@@ -26,16 +27,16 @@ type Trial struct {
 type Verdict struct {
 	WouldAct bool
 	Phone    string
-	Fields   map[string]string // values that a hook's mapping found in the payload
+	Fields   map[string]string // values that a hook's mapping found in the payload, or those of the booking
 	Why      []Condition
 	Actions  []puntuale.Action // in the order in which the rule would execute them: stops come first
-	Plans    []ActionPlan      // plans of the actions that start or send something
+	Plans    []ActionPlan      // plans of the actions that start or send something, or change a booking
 }
 
-// ActionPlan is what a start or a send of the rule would do now.
+// ActionPlan is what a start, a send or a change of a booking would do now.
 type ActionPlan struct {
 	Action   int               // index in the verdict's Actions
-	Sequence puntuale.Sequence // only with id and name; zero for a send
+	Sequence puntuale.Sequence // only with id and name; zero for a send, and if a booking's sequence was deleted
 	Session  puntuale.SessionID
 	Plan     control.Preview
 	Reason   puntuale.ReasonCode // why the action would not be executed; "": the action would be executed
@@ -67,10 +68,14 @@ func (r *Rules) TryDraft(ctx context.Context, a puntuale.Automation, t Trial) (V
 	o.Session, _ = puntuale.ParseID[puntuale.SessionID](a.Conditions.Session) // assumes that the trigger came through the session of the condition
 	var v Verdict
 	var err error
-	if a.Trigger.Kind == puntuale.TriggerHook {
-		v.Phone, v.Fields, err = r.fromPayload(&f, a, t)
+	switch a.Trigger.Kind {
+	case puntuale.TriggerHook:
+		v.Phone, v.Fields, err = r.fromPayload(ctx, &f, a, t)
 		o.Fields = v.Fields
-	} else {
+	case puntuale.TriggerBooking:
+		v.Phone, v.Fields, err = r.fromBooking(ctx, &f, t.Booking)
+		o.Fields = v.Fields
+	default:
 		v.Phone, err = r.client.Recipient(t.Phone)
 		if strings.TrimSpace(t.Phone) == "" {
 			f.Add("body.phone", puntuale.FaultRequired, nil)
@@ -91,7 +96,7 @@ func (r *Rules) TryDraft(ctx context.Context, a puntuale.Automation, t Trial) (V
 }
 
 // fromPayload returns the phone and the fields that the mapping finds in a trial's payload.
-func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (string, map[string]string, error) {
+func (r *Rules) fromPayload(ctx context.Context, f *request.Faults, a puntuale.Automation, t Trial) (string, map[string]string, error) {
 	if len(t.Payload) > puntuale.MaxHookBody {
 		f.Add("body.payload", puntuale.FaultLongerThanBytes, nil, fmt.Sprint(puntuale.MaxHookBody))
 		return "", nil, nil
@@ -106,11 +111,27 @@ func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (
 	if err != nil {
 		return "", nil, err
 	}
-	phone, fields, faults := mapped(r.client, a.Trigger.Map, p)
+	phone, fields, faults, err := r.all.mapped(ctx, r.client, a.Trigger.Map, p)
 	for _, fault := range faults {
 		f.Because("body.payload", fault.Reason(), nil)
 	}
-	return phone, fields, nil
+	return phone, fields, err
+}
+
+// fromBooking returns the phone and the values of the booking of a trial.
+func (r *Rules) fromBooking(ctx context.Context, f *request.Faults, reference string) (string, map[string]string, error) {
+	if f.Required("body.reference", reference, puntuale.MaxReference); f.At("body.reference") {
+		return "", nil, nil
+	}
+	state, err := r.store.BookingState(ctx, reference, "")
+	if err != nil {
+		return "", nil, fmt.Errorf("read a booking: %w", err)
+	}
+	if state.Revision == 0 || state.Erased {
+		f.Because("body.reference", puntuale.Because(puntuale.NoBooking), reference)
+		return "", nil, nil
+	}
+	return state.Phone, state.Texts(), nil
 }
 
 // decide completes the verdict v. It decides with the present facts in the store, and plans what the actions would
@@ -127,11 +148,13 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	}
 	planner, err := r.all.cfg.Control.PlannerOf(ctx, r.client.ID())
 	if puntuale.CodeOf(err) == puntuale.CodeForbidden {
-		planner = nil // the client is suspended or expired, so nothing can be planned
+		if planner != nil && !automation.TakesBack(&a) {
+			planner = nil // the client is expired, so nothing can be planned
+		}
 	} else if err != nil {
 		return v, fmt.Errorf("read a client: %w", err)
 	}
-	wanted := a.WantedFacts()
+	wanted := automation.WantedFacts(&a, o)
 	if planner != nil {
 		started, err := automation.Reached(ctx, planner, &a, o)
 		if err != nil {
@@ -175,8 +198,11 @@ func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntu
 		return fmt.Errorf("plan what an automation would do: %w", err)
 	}
 	v.fails(reason, "")
-	// A start whose sequence already runs does not prevent the rule from acting if the rule also has another action.
-	acts := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool { return !x.CountsForLimit() }) ||
+	// An action that is only left out, such as a start whose sequence already runs, does not prevent the rule from acting
+	// if the rule also has another action.
+	acts := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
+		return x.Kind == puntuale.ActionStop || x.Kind == puntuale.ActionTag || x.Kind == puntuale.ActionBlacklist
+	}) ||
 		slices.ContainsFunc(all, func(x automation.ActionTrial) bool { return x.Reason == "" })
 	for _, x := range all {
 		run := x.Start.Run
@@ -184,10 +210,10 @@ func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntu
 			Action: x.Action, Sequence: puntuale.Sequence{ID: run.Sequence, Name: run.SequenceName}, Session: run.Session,
 			Plan: control.Preview{Messages: x.Start.Messages, Skipped: x.Start.Skipped}, Reason: x.Reason, Faults: x.Faults,
 		}
-		if x.Reason != puntuale.FiringRunning || !acts {
+		if !acts || !slices.Contains(leftOut, x.Reason) {
 			v.fails(x.Reason, run.SequenceName)
 		}
-		if x.Reason == "" {
+		if x.Reason == "" && len(x.Start.Messages) > 0 {
 			if p.Warnings, err = r.client.RunWarnings(ctx, x.Start); err != nil {
 				return err
 			}
@@ -196,6 +222,9 @@ func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntu
 	}
 	return nil
 }
+
+// leftOut contains the reasons why an action is left out although the rule acts.
+var leftOut = []puntuale.ReasonCode{puntuale.FiringRunning, puntuale.FiringStale, puntuale.FiringUnchanged, puntuale.FiringKept}
 
 // fails adds a false condition with a reason, unless there is one already.
 func (v *Verdict) fails(reason puntuale.ReasonCode, value string) {

@@ -45,7 +45,7 @@ type ActTransaction struct {
 func (x *ActTransaction) Lock(ctx context.Context) error {
 	x.Live = x.Live[:0]
 	for _, act := range x.Acts {
-		act.Outcome, act.Message = puntuale.ActDone, nil
+		act.Outcome, act.Message, act.Reached = puntuale.ActDone, nil, 0
 		x.Live = append(x.Live, act)
 	}
 	return lockClient(ctx, x.A, x.Client)
@@ -377,7 +377,7 @@ func (x *ActTransaction) log(ctx context.Context) error {
 		engine.Column(x.Live, func(a *A) string { return (*a).Phone }),
 		engine.Column(x.Live, func(a *A) string { return (*a).Occurrence }),
 		engine.Column(x.Live, func(a *A) int64 { return engine.Bit((*a).Reason == "") }),
-		engine.Column(x.Live, func(a *A) int64 { return int64(len((*a).Message)) }),
+		engine.Column(x.Live, func(a *A) int64 { return int64((*a).Reached) }),
 		engine.Column(x.Live, func(a *A) string { return string((*a).Reason) }),
 		engine.Column(x.Live, func(a *A) string { return (*a).Detail }),
 		engine.Column(x.Live, func(a *A) int64 { return int64((*a).Depth) }),

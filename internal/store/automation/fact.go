@@ -52,6 +52,9 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	if err != nil {
 		return nil, err
 	}
+	if err := readStatus(ctx, a, client, wanted.Booking, all); err != nil {
+		return nil, err
+	}
 	each := func(name string, do func(f *puntuale.AutomationFacts)) {
 		for _, p := range of[name] {
 			do(all[p])
@@ -119,6 +122,24 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	return all, readRunning(ctx, a, client, names, wanted.Sequences, func(name string, q puntuale.SequenceID) {
 		each(name, func(f *puntuale.AutomationFacts) { f.Running[q] = true })
 	})
+}
+
+// readStatus sets the status of a booking in the facts.
+func readStatus(ctx context.Context, a engine.Querier, client puntuale.ClientID, reference string, all map[string]*puntuale.AutomationFacts) error {
+	if reference == "" {
+		return nil
+	}
+	var status puntuale.BookingStatus
+	found, err := engine.QueryOne(ctx, a, `select status from booking where client_id = $1 and reference = $2 and erased_at = 0`, []any{client, reference}, &status)
+	if err != nil {
+		return fmt.Errorf("read a booking's status: %w", err)
+	}
+	for _, f := range all {
+		if f.Status = ""; found {
+			f.Status = status.String()
+		}
+	}
+	return nil
 }
 
 // phonesByName returns all names of the people, and for each name the given phones of the same person.

@@ -179,7 +179,7 @@ const namesOf = `select u.p from $u(p text)`
 // Disarm removes a person's triggers, timers and dates. An erasure calls Disarm before it looks for the person's runs. So a rule that has
 // already decided about the person cannot start another run afterwards.
 func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, names []string) error {
-	kinds := []any{int64(puntuale.FactReply), int64(puntuale.FactContact)}
+	kinds := []any{int64(puntuale.FactReply), int64(puntuale.FactBooked)}
 	for _, step := range []struct {
 		text string
 		args []any
@@ -187,13 +187,24 @@ func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, nam
 		{`delete from automation_trigger where client_id = $1 and (phone <> '' and phone in (` + namesOf + `)
  or kind = $2::smallint and exists (select 1 from reply y where y.client_id = automation_trigger.client_id and y.id = automation_trigger.subject and y.phone in (` + namesOf + `))
  or kind < $3::smallint and kind <> $2::smallint and exists (select 1 from message m join run r on r.client_id = m.client_id and r.id = m.run_id
-  where m.client_id = automation_trigger.client_id and m.id = automation_trigger.subject and r.phone in (` + namesOf + `)))`, kinds},
+  where m.client_id = automation_trigger.client_id and m.id = automation_trigger.subject and r.phone in (` + namesOf + `))
+ or kind between $3::smallint and $4::smallint and exists (select 1 from booking b
+  where b.client_id = automation_trigger.client_id and b.id = automation_trigger.subject and b.phone in (` + namesOf + `)))`, append(kinds, int64(puntuale.EventBookingNoShow))},
 		{`delete from automation_timer where client_id = $1 and phone in (` + namesOf + `)`, nil},
 		{`delete from automation_date where client_id = $1 and person_id in (select p.id from person p where p.client_id = $1 and p.phone in (` + namesOf + `))`, nil},
 	} {
 		if _, err := a.Exec(ctx, step.text, slices.Concat([]any{client}, step.args, []any{engine.Columns{names}})...); err != nil {
 			return fmt.Errorf("disarm automations for a person: %w", err)
 		}
+	}
+	return nil
+}
+
+// DisarmBookings removes the triggers of erased bookings, in the transaction that erases them.
+func DisarmBookings(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids []puntuale.BookingID) error {
+	if _, err := a.Exec(ctx, `delete from automation_trigger where client_id = $1 and kind between $2 and $3 and subject in (select u.i from $u(i bigint))`,
+		client, int64(puntuale.FactBooked), int64(puntuale.EventBookingNoShow), engine.Columns{engine.Column(ids, func(id *puntuale.BookingID) int64 { return int64(*id) })}); err != nil {
+		return fmt.Errorf("disarm automations for bookings: %w", err)
 	}
 	return nil
 }

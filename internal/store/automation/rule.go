@@ -40,7 +40,7 @@ type RuleStore struct {
 
 // kinds lists the kinds of triggers. The index is the stored number.
 var kinds = [...]puntuale.TriggerKind{1: puntuale.TriggerReply, 2: puntuale.TriggerReplyTo, 3: puntuale.TriggerNoReply, 4: puntuale.TriggerDate,
-	5: puntuale.TriggerHook, 6: puntuale.TriggerOutcome}
+	5: puntuale.TriggerHook, 6: puntuale.TriggerOutcome, 7: puntuale.TriggerBooking}
 
 func kindNumber(k puntuale.TriggerKind) int64 { return int64(slices.Index(kinds[:], k)) }
 
@@ -59,6 +59,8 @@ func wants(t puntuale.Trigger) int64 {
 		return 1 << map[puntuale.OutcomeStatus]puntuale.EventType{
 			puntuale.OutcomeCompleted: puntuale.EventMessageSent, puntuale.OutcomeFailed: puntuale.EventMessageFailed, puntuale.OutcomeRead: puntuale.EventMessageRead,
 		}[t.Is]
+	case puntuale.TriggerBooking:
+		return 1 << (int(puntuale.EventBookingCreated) + slices.Index(puntuale.BookingOutcomes(), t.Is))
 	}
 	return 0
 }
@@ -156,6 +158,9 @@ func (s RuleStore) want(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
+// faultUseBook refuses a sequence for bookings in the action start.
+const faultUseBook puntuale.ReasonCode = "booking.use_book"
+
 // namedThere locks the session, the templates and the sequences that a rule names. If any of them do not exist,
 // namedThere returns the code invalid, with one fault for each of them.
 func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.Automation) error {
@@ -186,14 +191,23 @@ func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.
 		}
 	}
 	type place struct {
-		at string
-		id puntuale.SequenceID
+		at            string
+		id            puntuale.SequenceID
+		booked, plain puntuale.ReasonCode // the fault if the sequence is for bookings, or is not; "": it may be
 	}
-	places := []place{{"body.trigger.sequence", r.Trigger.Sequence.ID()}, {"body.conditions.not_in", r.Conditions.NotIn.ID()}}
-	starts := map[string]bool{} // the places whose sequence may not be for bookings
+	places := []place{{at: "body.trigger.sequence", id: r.Trigger.Sequence.ID()}, {at: "body.conditions.not_in", id: r.Conditions.NotIn.ID()}}
+	if r.Trigger.Kind == puntuale.TriggerBooking {
+		places[0].plain = puntuale.FaultBookingNotForBookings
+	}
 	for i, x := range r.Actions {
-		at := fmt.Sprintf("body.actions[%d].sequence", i)
-		places, starts[at] = append(places, place{at, x.Sequence.ID()}), x.Kind == puntuale.ActionStart
+		p := place{at: fmt.Sprintf("body.actions[%d].sequence", i), id: x.Sequence.ID()}
+		switch x.Kind {
+		case puntuale.ActionStart:
+			p.booked = faultUseBook
+		case puntuale.ActionBook:
+			p.plain = puntuale.FaultBookingNotForBookings
+		}
+		places = append(places, p)
 	}
 	known := map[puntuale.SequenceID]bool{0: true}
 	sorted := slices.Clone(places)
@@ -211,13 +225,17 @@ func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.
 	for _, p := range places {
 		if !known[p.id] {
 			faults = append(faults, puntuale.Because(puntuale.FaultAutomationNotOwnSequence).At(p.at, nil))
-		} else if starts[p.at] && p.id != 0 {
+		} else if p.id != 0 && (p.booked != "" || p.plain != "") {
 			booked, err := there(`select id from sequence where client_id = $1 and id = $2 and booking <> ''`, p.id)
 			if err != nil {
 				return fmt.Errorf("look for a sequence: %w", err)
 			}
+			code := p.plain
 			if booked {
-				faults = append(faults, puntuale.Because(puntuale.FaultBookingForBookings).At(p.at, nil))
+				code = p.booked
+			}
+			if code != "" {
+				faults = append(faults, puntuale.Because(code).At(p.at, nil))
 			}
 		}
 	}

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 // TakeDue takes due triggers for the node $4: it sets their next_at to the end of the lease. Until then, no other runner
@@ -87,10 +89,23 @@ select u.n, m.phone, m.session_id, m.run_id, r.sequence_id, r.depth,
  coalesce((select max(o.due_at) from message o where o.client_id = r.client_id and o.id >= r.id and o.id < r.id + r.messages), 0)
 from $u(n bigint, c bigint, s bigint) cross join message m cross join run r
 where m.client_id = u.c and m.id = u.s and r.client_id = m.client_id and r.id = m.run_id`
+
+	// TriggerBookings reads the bookings of triggers, as they are now. Their session is the one that sends their messages.
+	TriggerBookings = `
+select u.n, b.phone, case when b.session_id <> 0 then b.session_id else coalesce(q.session_id, 0) end, b.sequence_id, b.reference, b.fields
+from $u(n bigint, c bigint, s bigint) cross join booking b left join sequence q on q.client_id = b.client_id and q.id = b.sequence_id
+where b.client_id = u.c and b.id = u.s and b.erased_at = 0`
 )
 
-// fill adds the data of replies and messages to their triggers. If a reply or a message was deleted, the trigger's phone stays "".
+// fill adds the data of replies, messages and bookings to their triggers. If a reply or a message was deleted, or the person of a booking erased, the
+// trigger's phone stays "".
 func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
+	for i := range all {
+		if t := &all[i]; t.Fact.OfBooking() && t.Fault == nil {
+			t.Depth, _ = strconv.Atoi(t.Fields[outbox.DepthMember]) // without the member, the depth is 0
+			t.Fields = nil
+		}
+	}
 	for _, part := range []struct {
 		text string
 		of   func(f puntuale.TriggerFact) bool
@@ -113,7 +128,7 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 			}
 			return nil
 		}},
-		{TriggerMessages, func(f puntuale.TriggerFact) bool { return f < puntuale.FactContact && f != puntuale.FactReply }, func(r engine.Row) error {
+		{TriggerMessages, func(f puntuale.TriggerFact) bool { return f < puntuale.FactBooked && f != puntuale.FactReply }, func(r engine.Row) error {
 			var n int
 			var x puntuale.TakenTrigger
 			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Run, &x.Sequence, &x.Depth, engine.ScanBool(&x.Ended), engine.ScanTime(&x.LastDue)); err != nil {
@@ -122,6 +137,16 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 			t := &all[n]
 			t.Phone, t.Session, t.Run, t.Sequence, t.Depth, t.Ended, t.LastDue = x.Phone, x.Session, x.Run, x.Sequence, x.Depth, x.Ended, x.LastDue
 			t.Occurrence = runOccurrence(x.Run)
+			return nil
+		}},
+		{TriggerBookings, puntuale.TriggerFact.OfBooking, func(r engine.Row) error {
+			var n int
+			var b puntuale.Booking
+			if err := r.Scan(&n, &b.Phone, &b.Session, &b.Sequence, &b.Reference, engine.ScanJSON(&b.Fields)); err != nil {
+				return err
+			}
+			t := &all[n]
+			t.Phone, t.Session, t.Sequence, t.Fields = b.Phone, b.Session, b.Sequence, b.Texts()
 			return nil
 		}},
 	} {

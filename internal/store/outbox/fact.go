@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,6 +20,10 @@ type Fact struct {
 	Type    puntuale.EventType
 	Subject int64  // see [puntuale.Event]
 	Detail  string // see [puntuale.Event]
+
+	// Only for a fact about a booking: which change of the booking it is, as rules see it; "": the fact triggers no rule.
+	Occurrence string
+	Depth      int // how many rules caused the change
 }
 
 // Message returns a fact about a message.
@@ -57,7 +62,7 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 		return fmt.Errorf("look who wants facts: %w", err)
 	}
 	if ruled {
-		if err := trigger(ctx, a, at, facts); err != nil {
+		if err := errors.Join(trigger(ctx, a, at, facts), triggerBooked(ctx, a, at, facts)); err != nil {
 			return err
 		}
 	}
@@ -134,7 +139,7 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) er
 		if f.Type == puntuale.EventCreditLow && slices.ContainsFunc(facts, func(o Fact) bool { return o.Client == f.Client && o.Type == puntuale.EventCreditOut }) {
 			continue // the notice that no credit is left makes the notice about few credits unnecessary
 		}
-		if err := notice.Tell(ctx, a, at, notice.Fact(f)); err != nil {
+		if err := notice.Tell(ctx, a, at, notice.Fact{Client: f.Client, Type: f.Type, Subject: f.Subject, Detail: f.Detail}); err != nil {
 			return err
 		}
 	}

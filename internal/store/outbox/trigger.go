@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -41,6 +42,48 @@ func trigger(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) 
 		return fmt.Errorf("write triggers: %w", err)
 	}
 	return nil
+}
+
+// writeBookingTriggers writes a trigger row for each fact about a booking that an active automation of the client waits
+// for.
+const writeBookingTriggers = `
+insert into automation_trigger (client_id, kind, subject, detail, occurrence, at, next_at)
+select u.c, u.t, u.s, u.d, u.o, $1::bigint, $1::bigint from $u(c bigint, t smallint, s bigint, d text, o text) cross join automation_client w
+where w.client_id = u.c and w.wanted & (1::bigint << u.t) <> 0`
+
+// triggerBooked writes trigger rows for facts about bookings. The rows contain no data of the person: a runner reads the
+// booking when it takes the row.
+func triggerBooked(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
+	some := make([]*Fact, 0, len(facts))
+	for i := range facts {
+		if f := &facts[i]; f.Occurrence != "" && puntuale.TriggerFact(f.Type).OfBooking() {
+			some = append(some, f)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	if err := a.Queue(ctx, writeBookingTriggers, []any{engine.Micros(at), engine.Columns{
+		engine.Column(some, func(f **Fact) int64 { return int64((*f).Client) }),
+		engine.Column(some, func(f **Fact) int64 { return int64((*f).Type) }),
+		engine.Column(some, func(f **Fact) int64 { return (*f).Subject }),
+		engine.Column(some, func(f **Fact) string { return depthDetail((*f).Depth) }),
+		engine.Column(some, func(f **Fact) string { return (*f).Occurrence }),
+	}}, nil); err != nil {
+		return fmt.Errorf("write triggers of bookings: %w", err)
+	}
+	return nil
+}
+
+// DepthMember is the member of a trigger row's detail that contains the depth of a change of a booking.
+const DepthMember = "depth"
+
+// depthDetail returns the detail of a trigger row, a JSON object of texts.
+func depthDetail(depth int) string {
+	if depth == 0 {
+		return ""
+	}
+	return `{"` + DepthMember + `":"` + strconv.Itoa(depth) + `"}`
 }
 
 // touchContacts writes a trigger row for each changed contact if an automation of the client waits for a date.

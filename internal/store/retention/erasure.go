@@ -90,54 +90,6 @@ func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Cont
 	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleTimestamped(x.s.erase, do).ForOwner(int64(x.id)), false)
 }
 
-// bookings cancels and empties the person's bookings. It runs before the cancellation, and locks the client's usage like
-// every change of a booking, so that no change can plan messages after the cancellation. A keyed hash of the reference
-// stays, and so does the ledger, under the person's mark.
-func (x *erasureTransaction) bookings(ctx context.Context) error {
-	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: x.id, Day: x.Day}, 0); err != nil {
-			return err
-		}
-		type booking struct {
-			id        puntuale.BookingID
-			reference string
-			revision  int64
-		}
-		all, err := engine.QueryAll(ctx, a, `select b.id, b.reference, b.revision from booking b where b.client_id = $1 and b.phone in `+ofNames+` order by b.id for update of b`,
-			[]any{x.id, x.batch()}, func(r engine.Row, b *booking) error { return r.Scan(&b.id, &b.reference, &b.revision) })
-		if err != nil {
-			return fmt.Errorf("look for bookings: %w", err)
-		}
-		if err := outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, engine.Column(all, func(b *booking) int64 { return int64(b.id) }))); err != nil {
-			return err
-		}
-		type B = booking
-		columns := engine.Columns{
-			engine.Column(all, func(b *B) int64 { return int64(b.id) }),
-			engine.Column(all, func(b *B) string { return x.markOf(b.reference) + "." + b.id.String() }),
-		}
-		for _, statement := range []string{
-			`insert into booking_change (client_id, booking_id, revision, at, door, what)
- select b.client_id, b.id, b.revision + 1, $2::bigint, $3::smallint, '["cancelled","erased"]' from $u(i bigint, r text) cross join booking b where b.client_id = $1 and b.id = u.i`,
-			`update booking set status = 2, status_by = $3, revision = booking.revision + 1, changed_at = $2, erased_at = $2, phone = '', fields = '{}', moments = '{}', reference = u.r
- from $u(i bigint, r text) where booking.client_id = $1 and booking.id = u.i`,
-		} {
-			if _, err := a.Exec(ctx, statement, x.id, engine.Micros(x.Now), puntuale.DoorErasure, columns); err != nil {
-				return fmt.Errorf("erase bookings: %w", err)
-			}
-		}
-		if _, err := a.Exec(ctx, `delete from booking_step where client_id = $1 and exists (select 1 from $u(p text, e text) cross join booking_step o
- where u.p = booking_step.phone and o.client_id = booking_step.client_id and o.booking_id = booking_step.booking_id and o.sequence_id = booking_step.sequence_id
- and o.step = booking_step.step and o.occurrence = booking_step.occurrence and o.phone = u.e)`, x.id, x.batch()); err != nil {
-			return fmt.Errorf("erase bookings: %w", err)
-		}
-		if _, err := a.Exec(ctx, `update booking_step set phone = u.e from $u(p text, e text) where booking_step.client_id = $1 and booking_step.phone = u.p`, x.id, x.batch()); err != nil {
-			return fmt.Errorf("erase bookings: %w", err)
-		}
-		return nil
-	})
-}
-
 // recipients erases the person in lists of campaigns. It runs before the cancellation, so that no campaign can start
 // runs for the number after the cancellation. Locks: campaigns, their feeds, recipients.
 func (x *erasureTransaction) recipients(ctx context.Context) error {

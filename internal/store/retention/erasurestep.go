@@ -38,8 +38,8 @@ type personalTable struct {
 // step, it says what the document about a person shows from the tables of the step. So each table that an erasure
 // empties is also in the document. A test compares it with the tables of the database.
 //
-// A rule for dates may start runs as long as the contact exists. So the runs are erased once more after the contact is
-// deleted.
+// A rule for dates may start runs as long as the contact exists, and a hook's call may make a booking until its trigger
+// is removed with the contact. So bookings and runs are erased once more after the contact is deleted.
 var personal = []erasureStep{
 	{(*erasureTransaction).recipients, []personalTable{
 		{"recipient", "recipients", "campaign line phone cells:json state reason value", "list_id n", `select r.list_id, r.n, c.id as campaign, r.line, r.phone, r.cells,
@@ -86,6 +86,7 @@ var personal = []erasureStep{
 		{"automation_occurrence", "occurrences", "automation occurrence keep_until:time", "automation phone occurrence", `select o.rule_id as automation, o.phone, o.occurrence, o.keep_until
  from $u(p text) cross join automation_occurrence o where o.client_id = $1 and o.phone = u.p`},
 	}},
+	{erase: (*erasureTransaction).bookings},
 	{erase: (*erasureTransaction).cancel},
 	{erase: (*erasureTransaction).runs},
 	{(*erasureTransaction).replies, []personalTable{

@@ -140,7 +140,7 @@ func editor(v *page.Request, f *view.Form, focus string) (Editor, error) {
 
 // choices reads the sequences, sessions, templates and fields that a person can choose in the editor.
 func (e *Editor) choices(v *page.Request) (err error) {
-	if e.Sequences, err = page.SequenceChoices(v, ""); err != nil {
+	if e.Sequences, e.Bookings, err = page.BookingChoices(v); err != nil {
 		return err
 	}
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
@@ -302,7 +302,7 @@ func compare(v *page.Request, err error, f *view.Form) error {
 func wholeWords(ctx context.Context, a puntuale.Automation, n names) string {
 	parts := []string{sentence(ctx, a, n)}
 	for _, x := range a.Actions {
-		parts = append(parts, strings.Join(slices.DeleteFunc([]string{x.Text, x.Media, x.MediaName, x.Purpose}, func(s string) bool { return s == "" }), " · "))
+		parts = append(parts, strings.Join(slices.DeleteFunc([]string{x.Text, x.Media, x.MediaName, x.Purpose, x.Reference, x.Status}, func(s string) bool { return s == "" }), " · "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Trigger.Map)) {
 		parts = append(parts, fmt.Sprintf("%s: %s", name, a.Trigger.Map[name]))

@@ -37,6 +37,7 @@ type Editor struct {
 	Focus     string // the row that gets the focus; "": none
 	Rule      puntuale.Automation
 	Sequences []view.Option
+	Bookings  []view.Option // the sequences for bookings
 	Sessions  []view.Option
 	Templates []string
 	Fields    []string // fields of contacts and of sequences that a person can choose
@@ -124,6 +125,19 @@ func (e Editor) options(ctx context.Context, none, value string, more ...view.Op
 	return append(all, view.Option{Value: value, Text: e.names.sequence(ctx, puntuale.SequenceChoice(value))})
 }
 
+// bookings returns the sequences for bookings as options of the choice with this name. none is the key of the text for
+// no sequence.
+func (e Editor) bookings(ctx context.Context, none, name string) []view.Option {
+	e.Sequences = e.Bookings
+	return e.options(ctx, view.T(ctx, none), e.Form.Value(name))
+}
+
+// statuses returns the statuses that an action can give to a booking.
+func (e Editor) statuses(ctx context.Context) []view.Option {
+	all := []view.Option{{Text: view.T(ctx, "automation.book_status_kept")}}
+	return append(all, words(ctx, "automation.booking.", puntuale.BookingStatuses()...)...)
+}
+
 // words returns a sentence that names the default session and its present default sequence. The argument name is the
 // name of this sequence.
 func (p Pair) words(ctx context.Context, key, name string) string {
@@ -178,5 +192,5 @@ func ruleURL(ctx context.Context, id puntuale.AutomationID, more string) string 
 
 // examples are rules that people can adapt. like is the example's name in a page's address.
 var examples = []struct{ like, icon string }{
-	{"birthday", "calendar-event"}, {"info", "message-circle"}, {"noshow", "hourglass"}, {"renewal", "repeat"}, {"form", "link"},
+	{"birthday", "calendar-event"}, {"info", "message-circle"}, {"noshow", "hourglass"}, {"renewal", "repeat"}, {"form", "link"}, {"absent", "calendar-due"},
 }

@@ -28,6 +28,9 @@ func beginning(v *page.Request) (a puntuale.Automation, like string) {
 	case "noshow":
 		a.Trigger = puntuale.Trigger{Kind: puntuale.TriggerNoReply, Sequence: newest(v), Hours: 24}
 		a.Actions = send("automation.like.noshow_1")
+	case "absent":
+		a.Trigger = puntuale.Trigger{Kind: puntuale.TriggerBooking, Is: puntuale.BookingIsNoShow}
+		a.Actions = send("automation.like.absent_1")
 	case "form":
 		a.Trigger = puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{phoneField: "phone", "nome": "name"}}
 		a.Actions = send("automation.like.form_1")

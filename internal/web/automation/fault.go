@@ -12,7 +12,7 @@ import (
 )
 
 // ofList matches the location of a fault in a list that the form shows as one text.
-var ofList = regexp.MustCompile(`^(body\.(?:trigger\.words|conditions\.tags|actions\[\d+\]\.(?:add|remove)))\[\d+\]$`)
+var ofList = regexp.MustCompile(`^(body\.(?:trigger\.words|conditions\.tags|conditions\.booking_status|actions\[\d+\]\.(?:add|remove)))\[\d+\]$`)
 
 // atRows moves faults to the form's fields. A fault of a mapping moves to the mapping's row, and a fault of a list to
 // the list's text.
@@ -27,6 +27,7 @@ func atRows(err error, f *view.Form) error {
 		if m := ofList.FindStringSubmatch(fault.Location); m != nil {
 			moved.Faults[i].Location = m[1]
 		}
+		moved.Faults[i].Location = ofBooking(moved.Faults[i].Location, f)
 		if name, ok := strings.CutPrefix(fault.Location, "body.trigger.map."); ok {
 			moved.Faults[i].Location = "body." + mapRow(f, name)
 		}
@@ -35,6 +36,20 @@ func atRows(err error, f *view.Form) error {
 		}
 	}
 	return &moved
+}
+
+// ofBooking returns the location of a fault in a form's fields about bookings, which have their own choices.
+func ofBooking(location string, f *view.Form) string {
+	action, sequence := strings.CutSuffix(location, ".sequence")
+	switch {
+	case location == "body.trigger.sequence" && f.Value("trigger.kind") == string(puntuale.TriggerBooking):
+		return "body.trigger.booking"
+	case location == "body.trigger.is" && f.Value("trigger.kind") == string(puntuale.TriggerBooking):
+		return "body.trigger.becomes"
+	case sequence && f.Value(strings.TrimPrefix(action, "body.")+".kind") == string(puntuale.ActionBook):
+		return action + ".booking"
+	}
+	return location
 }
 
 func nothingToShow(code puntuale.ReasonCode) bool {

@@ -23,7 +23,7 @@ import (
 var rowParts = map[string][]string{
 	"map":               {".field", ".path"},
 	"conditions.fields": {".name", ".op", ".value"},
-	"actions":           {".kind", ".sequence", ".what", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template", ".purpose", ".add", ".remove"},
+	"actions":           {".kind", ".sequence", ".what", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template", ".purpose", ".add", ".remove", ".booking", ".status", ".reference", ".silent"},
 }
 
 // maxRows is the largest number of rows of each kind.
@@ -47,7 +47,7 @@ func setRowCount(f *view.Form, rows string, n int) {
 
 // formFields returns the names of all fields in the form, in the order of the page.
 func formFields(f *view.Form) []string {
-	all := []string{"name", "active", "trigger.kind", "trigger.words", "trigger.first", "trigger.sequence", "trigger.hours", "trigger.is", "trigger.repeat", "trigger.field", "trigger.map"}
+	all := []string{"name", "active", "trigger.kind", "trigger.words", "trigger.first", "trigger.sequence", "trigger.hours", "trigger.is", "trigger.becomes", "trigger.booking", "trigger.repeat", "trigger.field", "trigger.map"}
 	add := func(rows string) {
 		all = append(all, rows)
 		for i := range rowCount(f, rows) {
@@ -60,7 +60,7 @@ func formFields(f *view.Form) []string {
 	add("map")
 	all = append(all, "conditions.tags")
 	add("conditions.fields")
-	all = append(all, "conditions.id_sessione", "conditions.not_in", "conditions.cooldown_hours", "conditions.window.weekdays", "conditions.window.from", "conditions.window.to", "conditions.window.holidays")
+	all = append(all, "conditions.id_sessione", "conditions.not_in", "conditions.cooldown_hours", "conditions.booking_status", "conditions.window.weekdays", "conditions.window.from", "conditions.window.to", "conditions.window.holidays")
 	add("actions")
 	return all
 }
@@ -94,11 +94,16 @@ func formOf(a puntuale.Automation) *view.Form {
 	default:
 		set("trigger.first", anyReply)
 	}
-	set("trigger.sequence", string(t.Sequence))
+	if t.Kind == puntuale.TriggerBooking {
+		set("trigger.booking", string(t.Sequence))
+		set("trigger.becomes", string(t.Is))
+	} else {
+		set("trigger.sequence", string(t.Sequence))
+		set("trigger.is", string(t.Is))
+	}
 	set("trigger.hours", number(t.Hours))
 	set("trigger.field", t.Field)
 	set("trigger.repeat", string(t.Repeat))
-	set("trigger.is", string(t.Is))
 	fillMap(f, t.Map)
 	set("conditions.tags", strings.Join(k.Tags, ", "))
 	setRowCount(f, "conditions.fields", len(k.Fields))
@@ -111,6 +116,9 @@ func formOf(a puntuale.Automation) *view.Form {
 	set("conditions.id_sessione", k.Session)
 	set("conditions.not_in", string(k.NotIn))
 	set("conditions.cooldown_hours", number(k.CooldownHours))
+	for _, status := range k.BookingStatus {
+		f.Values.Add("conditions.booking_status", status)
+	}
 	fillWindow(f, k.Window)
 	setRowCount(f, "actions", len(a.Actions))
 	for i, x := range a.Actions {
@@ -155,7 +163,16 @@ func fillWindow(f *view.Form, w *puntuale.Window) {
 
 func fillAction(set func(name, value string), at string, x puntuale.Action) {
 	set(at+".kind", string(x.Kind))
-	set(at+".sequence", string(x.Sequence))
+	if x.Kind == puntuale.ActionBook {
+		set(at+".booking", string(x.Sequence))
+	} else {
+		set(at+".sequence", string(x.Sequence))
+	}
+	set(at+".status", x.Status)
+	set(at+".reference", x.Reference)
+	if x.Silent {
+		set(at+".silent", "on")
+	}
 	kind := "text"
 	switch {
 	case x.Template != "":
@@ -255,6 +272,8 @@ func (r *reader) trigger() puntuale.Trigger {
 	case puntuale.TriggerOutcome:
 		sequence()
 		t.Is = puntuale.OutcomeStatus(r.word("trigger.is"))
+	case puntuale.TriggerBooking:
+		t.Sequence, t.Is = puntuale.SequenceChoice(r.word("trigger.booking")), puntuale.OutcomeStatus(r.word("trigger.becomes"))
 	}
 	return t
 }
@@ -286,6 +305,9 @@ func (r *reader) conditions(kind puntuale.TriggerKind) puntuale.Conditions {
 	if kind.Personal() {
 		k.Session = r.word("conditions.id_sessione")
 	}
+	if kind == puntuale.TriggerBooking || kind == puntuale.TriggerHook {
+		k.BookingStatus = r.f.Values["conditions.booking_status"]
+	}
 	if kind != puntuale.TriggerDate {
 		k.Window = page.ReadWindow(r.f, "conditions.window")
 	}
@@ -309,6 +331,10 @@ func (r *reader) action(at string) puntuale.Action {
 		r.content(at, &x)
 	case puntuale.ActionTag:
 		x.Add, x.Remove = r.list(at+".add"), r.list(at+".remove")
+	case puntuale.ActionBook:
+		x.Sequence, x.Status, x.Reference = puntuale.SequenceChoice(r.word(at+".booking")), r.word(at+".status"), r.word(at+".reference")
+	case puntuale.ActionCancelBooking:
+		x.Reference, x.Silent = r.word(at+".reference"), r.f.Is(at+".silent", "on")
 	case puntuale.ActionBlacklist:
 	}
 	return x

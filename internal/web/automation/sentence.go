@@ -55,10 +55,31 @@ func triggerWords(ctx context.Context, t puntuale.Trigger, n names) string {
 		return view.T(ctx, key, "Field", quoted(ctx, view.Or(t.Field, "…")))
 	case puntuale.TriggerOutcome:
 		return view.T(ctx, key+"_"+strings.ToLower(view.Or(string(t.Is), string(puntuale.OutcomeCompleted))), "Sequence", n.sequence(ctx, t.Sequence))
+	case puntuale.TriggerBooking:
+		which := view.T(ctx, "automation.says.every_booking")
+		if t.Sequence != "" {
+			which = view.T(ctx, "automation.says.booking_of", "Sequence", n.sequence(ctx, t.Sequence))
+		}
+		return view.T(ctx, key+"_"+view.Or(string(t.Is), string(puntuale.BookingIsCreated)), "Booking", which)
 	case puntuale.TriggerHook:
 		return view.T(ctx, key)
 	}
 	return "…"
+}
+
+// bookingWords describes an action about a booking.
+func bookingWords(ctx context.Context, key string, x puntuale.Action, n names) string {
+	if x.Reference != "" {
+		key += "_named"
+	}
+	says := view.T(ctx, key, "Sequence", n.sequence(ctx, x.Sequence), "Reference", quoted(ctx, shortened(x.Reference)))
+	switch {
+	case x.Status != "":
+		return says + " " + view.T(ctx, "automation.says.then.as", "Status", quoted(ctx, view.T(ctx, "automation.booking."+x.Status)))
+	case x.Silent:
+		return says + " " + view.T(ctx, "automation.says.then.silently")
+	}
+	return says
 }
 
 func quotedAll(ctx context.Context, texts []string) []string {
@@ -98,10 +119,21 @@ func conditionsWords(ctx context.Context, k puntuale.Conditions, n names) string
 	if k.CooldownHours > 0 {
 		all = append(all, view.T(ctx, "automation.says.if.cooldown", "N", k.CooldownHours))
 	}
+	if len(k.BookingStatus) > 0 {
+		all = append(all, view.T(ctx, "automation.says.if.booking_status", "Statuses", joined(ctx, "or", statusWords(ctx, k.BookingStatus))))
+	}
 	if w := view.WindowWords(ctx, k.Window); w != "" {
 		all = append(all, view.T(ctx, "automation.says.if.window", "Window", w))
 	}
 	return joined(ctx, "and", all)
+}
+
+func statusWords(ctx context.Context, statuses []string) []string {
+	all := make([]string, len(statuses))
+	for i, s := range statuses {
+		all[i] = view.T(ctx, "automation.booking."+s)
+	}
+	return all
 }
 
 func actionsWords(ctx context.Context, actions []puntuale.Action, n names) string {
@@ -133,6 +165,8 @@ func actionWords(ctx context.Context, x puntuale.Action, n names) string {
 			all = append(all, view.T(ctx, key+"_remove", "N", len(x.Remove), "Tags", joined(ctx, "and", quotedAll(ctx, x.Remove))))
 		}
 		return view.Or(joined(ctx, "and", all), "…")
+	case puntuale.ActionBook, puntuale.ActionCancelBooking:
+		return bookingWords(ctx, key, x, n)
 	case puntuale.ActionBlacklist:
 		return view.T(ctx, key)
 	}

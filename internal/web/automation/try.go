@@ -18,9 +18,13 @@ import (
 func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 	ask := automation.Trial{Phone: strings.TrimSpace(f.Value("try.phone")), Text: strings.TrimSpace(f.Value("try.text"))}
 	requested := ask.Phone
-	if d.Trigger.Kind == puntuale.TriggerHook {
+	switch d.Trigger.Kind {
+	case puntuale.TriggerHook:
 		requested = strings.TrimSpace(f.Value("try.payload"))
 		ask.Payload = []byte(requested)
+	case puntuale.TriggerBooking:
+		requested = strings.TrimSpace(f.Value("try.reference"))
+		ask.Booking = requested
 	}
 	if requested == "" {
 		return Trial{}, nil
@@ -52,7 +56,7 @@ func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 	for _, p := range verdict.Plans {
 		t.Actions[p.Action].planned(ctx, p)
 	}
-	if d.Trigger.Kind == puntuale.TriggerHook {
+	if len(verdict.Fields) > 0 || d.Trigger.Kind == puntuale.TriggerHook {
 		t.Found = append(t.Found, payload.Member{Path: phoneField, Text: verdict.Phone})
 		for _, name := range slices.Sorted(maps.Keys(verdict.Fields)) {
 			t.Found = append(t.Found, payload.Member{Path: name, Text: verdict.Fields[name]})

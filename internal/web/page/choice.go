@@ -19,13 +19,9 @@ const maxSequences = "200"
 
 // SequenceChoices returns the newest sequences, together with the chosen sequence.
 func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
-	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: maxSequences}})
+	all, _, err := BookingChoices(v)
 	if err != nil {
 		return nil, err
-	}
-	all := make([]view.Option, 0, len(found)+1)
-	for _, q := range found {
-		all = append(all, view.Option{Value: q.ID.String(), Text: q.Name})
 	}
 	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
 		return all, nil
@@ -34,6 +30,22 @@ func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 		all = append(all, view.Option{Value: chosen, Text: name})
 	}
 	return all, nil
+}
+
+// BookingChoices returns the newest sequences, and those of them that are for bookings.
+func BookingChoices(v *Request) (all, bookings []view.Option, err error) {
+	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: maxSequences}})
+	if err != nil {
+		return nil, nil, err
+	}
+	all = make([]view.Option, 0, len(found)+1)
+	for _, q := range found {
+		o := view.Option{Value: q.ID.String(), Text: q.Name}
+		if all = append(all, o); q.Booking != "" {
+			bookings = append(bookings, o)
+		}
+	}
+	return all, bookings, nil
 }
 
 // CampaignChoices returns those of the newest campaigns that were started, together with the chosen campaign. It
