@@ -766,7 +766,7 @@ func (w *limited) missing() (rows []limit) {
 var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
-	Client.Contact Client.UpdateContact Client.DeleteContact Client.RecipientsFrom Client.SetAddress Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients
+	Client.Contact Client.UpdateContact Client.DeleteContact Client.RecipientsFrom Client.SetAddress Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients Client.SampleRecipient
 	Client.CheckCampaign Client.StartCampaign Client.StartMade Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
 	Client.Reply Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.RecipientStatus
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf

@@ -207,6 +207,7 @@ func unlinkSelf(ctx context.Context, d *control.Device, _ *call, _ *struct{}) (m
 type DeviceMessage struct {
 	ID        string   `json:"message_id"`
 	Phone     string   `json:"phone" doc:"A number with its country, +39…, or the id of a group"`
+	Name      string   `json:"name,omitempty" doc:"The recipient's name, if it is known"`
 	Text      string   `json:"text,omitempty"`
 	MediaURL  string   `json:"media_url,omitempty" format:"uri"`
 	MediaName string   `json:"media_name,omitempty"`
@@ -222,12 +223,12 @@ type heldMessage struct {
 	Until   string `json:"lease_until" format:"date-time" doc:"Without a report by then the message is uncertain"`
 }
 
-func messageForDevice(h puntuale.HeldMessage) DeviceMessage {
-	return DeviceMessage{ID: h.ID.String(), Phone: h.Phone, Text: h.Content.Text, MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
+func messageForDevice(h control.HandedMessage) DeviceMessage {
+	return DeviceMessage{ID: h.ID.String(), Phone: h.Phone, Name: h.Name, Text: h.Content.Text, MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
 		Latitude: h.Content.Latitude, Longitude: h.Content.Longitude, Due: stamp(h.Due), Valid: stamp(h.ValidUntil)}
 }
 
-func heldOf(h puntuale.HeldMessage) heldMessage {
+func heldOf(h control.HandedMessage) heldMessage {
 	return heldMessage{messageForDevice(h), control.Attempt(puntuale.HeldRef{Message: h.ID, Token: h.Intent}), stamp(h.Until)}
 }
 

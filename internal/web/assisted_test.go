@@ -163,7 +163,7 @@ func (b *browser) links(d *desk) {
 
 // onCard returns a script that finds the card of a phone number, and on this card the element of the selector.
 func onCard(phone, selector string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
+	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.replaceAll(" ", "").includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
 // onCard clicks an element on the card of a phone number.

@@ -26,6 +26,34 @@ func TestBookingSequenceStory(t *testing.T) {
 		}
 		day := said("data_appuntamento", "appointment_date")
 		b.signIn(w.clients[puntuale.Staff])
+		// The preview of each change.
+		b.open(w.pages + "/sequences/new?like=booking")
+		b.until(`document.querySelectorAll(".timeline .bubble").length === 2`)
+		leaves := func(kind string, whole, gone int) {
+			b.t.Helper()
+			b.fill("preview.change", kind)
+			b.until(`document.querySelectorAll(".timeline-message:not(.timeline-gone)").length === ` + fmt.Sprint(whole) + ` && document.querySelectorAll(".timeline-gone").length === ` + fmt.Sprint(gone))
+		}
+		b.check("new")
+		leaves("moved", 3, 1) // the first message had left; the reminder of the old day is gone; a notice and a new reminder leave
+		b.until(`document.querySelector("[name='preview.to']").value`)
+		b.reads(said("non parte più: Appuntamento spostato", "no longer leaves: Appointment moved"))
+		b.check("moved")
+		b.fill("preview.to", "2026-02-02T09:00")
+		b.until(`document.querySelector(".timeline").innerText.includes(` + quote(said("lunedì 2 febbraio", "02/02/2026")) + `)`)
+		leaves("confirmed", 2, 0)
+		leaves("cancelled", 2, 1)
+		b.reads(said("non parte più: Appuntamento annullato", "no longer leaves: Appointment cancelled"))
+		leaves("arrived", 3, 0) // the thanks
+		leaves("no_show", 2, 0)
+		leaves("", 2, 0)
+		b.click(".editor-save .btn-primary")
+		b.until(`/\/sequences\/\d+$/.test(location.pathname) && document.readyState === "complete"`)
+		b.reads(said("per appuntamenti, con la data in «data_appuntamento»", "for appointments, with the date in “appointment_date”"))
+		b.reads(said("Quando viene spostato", "When it is moved"))
+		leaves("cancelled", 2, 1)
+		b.check("saved")
+
 		b.open(w.pages + "/sequences/new")
 		visible := func(selector string) string {
 			return `document.querySelector('` + selector + `')?.checkVisibility()`
@@ -61,34 +89,6 @@ func TestBookingSequenceStory(t *testing.T) {
 		b.until(`document.getElementById("f-steps[0]-fault")?.innerText.includes("Status")`)
 		b.until(`document.querySelector("[name=for_bookings]").checked && document.querySelector('[name="steps[0].only_if"][value=arrived]').checked && document.querySelector("[name=booking_new]").value === "reference"`)
 		b.check("refused")
-
-		// The preview of each change.
-		b.open(w.pages + "/sequences/new?like=booking")
-		b.until(`document.querySelectorAll(".timeline .bubble").length === 2`)
-		leaves := func(kind string, whole, gone int) {
-			b.t.Helper()
-			b.fill("preview.change", kind)
-			b.until(`document.querySelectorAll(".timeline-message:not(.timeline-gone)").length === ` + fmt.Sprint(whole) + ` && document.querySelectorAll(".timeline-gone").length === ` + fmt.Sprint(gone))
-		}
-		b.check("new")
-		leaves("moved", 3, 1) // the first message had left; the reminder of the old day is gone; a notice and a new reminder leave
-		b.until(`document.querySelector("[name='preview.to']").value`)
-		b.reads(said("non parte più: Appuntamento spostato", "no longer leaves: Appointment moved"))
-		b.check("moved")
-		b.fill("preview.to", "2026-02-02T09:00")
-		b.until(`document.querySelector(".timeline").innerText.includes(` + quote(said("lunedì 2 febbraio", "02/02/2026")) + `)`)
-		leaves("confirmed", 2, 0)
-		leaves("cancelled", 2, 1)
-		b.reads(said("non parte più: Appuntamento annullato", "no longer leaves: Appointment cancelled"))
-		leaves("arrived", 3, 0) // the thanks
-		leaves("no_show", 2, 0)
-		leaves("", 2, 0)
-		b.click(".editor-save .btn-primary")
-		b.until(`/\/sequences\/\d+$/.test(location.pathname) && document.readyState === "complete"`)
-		b.reads(said("per appuntamenti, con la data in «data_appuntamento»", "for appointments, with the date in “appointment_date”"))
-		b.reads(said("Quando viene spostato", "When it is moved"))
-		leaves("cancelled", 2, 1)
-		b.check("saved")
 	})
 }
 

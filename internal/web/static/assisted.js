@@ -73,14 +73,14 @@
   };
   const moment = (text) => {
     const at = new Date(text), today = at.toDateString() === new Date().toDateString();
-    return at.toLocaleString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", ...!today && { day: "numeric", month: "short" } });
+    return at.toLocaleString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", ...!today && { weekday: "short", day: "numeric", month: "short" } });
   };
 
   const soon = (text) => text && new Date(text) - Date.now() < 6 * 3600_000; // a message that ends within six hours shows when it ends
 
   // card returns a message in the form that a card shows.
   const card = (m) => ({
-    ...m, group: m.phone.endsWith("@g.us"), words: words(m), place: (m.latitude ?? m.longitude) !== undefined,
+    ...m, name: m.name ?? "", number: m.phone.replace(/^(\+39)(3\d\d)(\d{3})(\d{3,4})$/, "$1 $2 $3 $4"), group: m.phone.endsWith("@g.us"), words: words(m), place: (m.latitude ?? m.longitude) !== undefined,
     link: `https://wa.me/${m.phone.replace(/\D/g, "")}?text=${encodeURIComponent(words(m))}`,
     until: soon(m.valid_until) ? moment(m.valid_until) : "", over: false, opened: false,
   });
