@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/web/view"
 )
 
 // A visit ends when it was idle for idleLife, and in any case after wholeLife. The service's own clock measures both.
@@ -135,25 +136,15 @@ func (v *Request) seen() {
 	m.Put(ctx, keyAddress, control.AddressText(v.Caller().Address))
 }
 
-// OpenVisit is a browser in which the person is signed in.
-type OpenVisit struct {
-	Token   string // hash of the browser's token, for [account.Person.EndVisit]
-	Program string // the browser as it names itself; "": not known
-	Address string // its IP address; "": not known
-	Begun   time.Time
-	Seen    time.Time // the last request, to about five minutes
-	Here    bool      // it is the browser of this request
-}
-
 // OpenVisits lists the browsers in which the person is signed in: this one, then the one that was used last.
-func (v *Request) OpenVisits() ([]OpenVisit, error) {
+func (v *Request) OpenVisits() ([]view.OpenVisit, error) {
 	stored, err := v.Person.Visits(v.Ctx())
 	if err != nil {
 		return nil, err
 	}
 	hash := sha256.Sum256([]byte(v.Visits.Token(v.Ctx()))) // as the manager hashes it for the store
 	here := base64.RawURLEncoding.EncodeToString(hash[:])
-	var all []OpenVisit
+	var all []view.OpenVisit
 	for _, s := range stored {
 		_, values, err := (scs.GobCodec{}).Decode(s.Data)
 		if err != nil {
@@ -161,13 +152,13 @@ func (v *Request) OpenVisits() ([]OpenVisit, error) {
 		}
 		number := func(key string) int64 { n, _ := values[key].(int64); return n }
 		text := func(key string) string { t, _ := values[key].(string); return t }
-		o := OpenVisit{Token: s.Token, Program: text(keyProgram), Address: text(keyAddress), Begun: time.Unix(number(keyBegun), 0), Seen: time.Unix(number(keySeen), 0), Here: s.Token == here}
+		o := view.OpenVisit{Token: s.Token, Program: text(keyProgram), Address: text(keyAddress), Begun: time.Unix(number(keyBegun), 0), Seen: time.Unix(number(keySeen), 0), Here: s.Token == here}
 		if number(keyStamp) != v.Person.User().Stamp || v.Now().Sub(o.Begun) >= wholeLife || v.Now().Sub(o.Seen) >= idleLife {
 			continue // it is over, although it is still stored
 		}
 		all = append(all, o)
 	}
-	slices.SortStableFunc(all, func(a, b OpenVisit) int {
+	slices.SortStableFunc(all, func(a, b view.OpenVisit) int {
 		if a.Here != b.Here {
 			return map[bool]int{true: -1, false: 1}[a.Here]
 		}
