@@ -155,6 +155,18 @@ func (d *Device) SessionOf(ctx context.Context) (Session, error) {
 	return d.client.Session(ctx, d.Session.String())
 }
 
+// Look returns the slug of the partner whose brand the phone app shows; "": the host name says it, or the partner has none.
+func (d *Device) Look(ctx context.Context) (string, error) {
+	h, err := d.client.control.tenants.Partner(d.client.account.Partner).Host(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the brand of device %d: %w", d.ID, err)
+	}
+	if h.Brand.Confirmed {
+		return "", nil
+	}
+	return h.Partner.Slug, nil
+}
+
 // seenEvery is the shortest time between two stored times of a device's calls.
 const seenEvery = time.Minute
 

@@ -182,6 +182,7 @@ type deviceSession struct {
 type deviceAnswer struct {
 	LinkedDevice
 	Session deviceSession `json:"session" doc:"Whose messages it takes"`
+	Look    string        `json:"brand,omitempty" doc:"The slug of the partner whose brand the phone app shows; absent where its host name says it"`
 	PushKey string        `json:"push_key,omitempty" doc:"The server's key for Web Push (VAPID), base64url; absent where the server tells nobody"`
 }
 
@@ -190,7 +191,11 @@ func deviceOf(ctx context.Context, d *control.Device) (deviceAnswer, error) {
 	if err != nil {
 		return deviceAnswer{}, err
 	}
-	return deviceAnswer{linkedOf(d.Device), deviceSession{s.ID.String(), s.Name}, d.PushKey()}, nil
+	look, err := d.Look(ctx)
+	if err != nil {
+		return deviceAnswer{}, err
+	}
+	return deviceAnswer{linkedOf(d.Device), deviceSession{s.ID.String(), s.Name}, look, d.PushKey()}, nil
 }
 
 func getDevice(ctx context.Context, d *control.Device, _ *call, _ *struct{}) (deviceAnswer, error) {

@@ -187,6 +187,7 @@
           const device = await this.ask("GET", "/device");
           await keep("device", { token: this.token, device });
           this.device = device;
+          if (this.dress()) return;
           await this.tellAgain();
         }
         const found = await this.ask("GET", "/device/due");
@@ -352,6 +353,14 @@
         this.working = false;
         if (this.fault) this.$nextTick(() => document.getElementById("assisted-code")?.focus());
       }
+    },
+
+    // dress opens the page with the brand of the phone's partner, unless the page shows this brand, or its address names
+    // one. It returns true if the browser leaves this page.
+    dress() {
+      const { brand } = this.device, leaves = Boolean(brand) && brand !== this.$root.dataset.brand && !new URLSearchParams(location.search).has("p");
+      if (leaves) location.replace(`/phone?${new URLSearchParams({ p: brand })}`);
+      return leaves;
     },
 
     // owes returns true if the phone still holds messages, or stores reports that were not sent to the server.
