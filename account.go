@@ -260,6 +260,7 @@ type Key struct {
 	Hash    KeyHash
 	Created time.Time
 	Expires time.Time // when a replaced key stops working; zero: the key was not replaced
+	Used    time.Time // about when it was last used; zero: never, as far as is known
 }
 
 // Principal is the owner of a valid key.
@@ -270,4 +271,5 @@ type Principal struct {
 	Device  Device    // only with DeviceSide
 	Key     KeyID     // id of the key; 0 with DeviceSide
 	Expires time.Time // when the key stops working; zero: never
+	Used    time.Time // as in [Key]
 }

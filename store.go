@@ -301,6 +301,8 @@ type Operator interface {
 type TenantStore interface {
 	// Principal finds the owner of a key. Codes: unauthorized if the key is unknown, revoked or expired.
 	Principal(ctx context.Context, hash KeyHash, now time.Time) (Principal, error)
+	// UseKey stores that the key was used at the time now, unless a later use is stored.
+	UseKey(ctx context.Context, id KeyID, now time.Time) error
 	// ClientOf reads a client. Codes: not_found (also if the client was deleted).
 	ClientOf(ctx context.Context, id ClientID) (Client, error)
 	Tenant(id ClientID) Tenant

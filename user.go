@@ -153,6 +153,7 @@ const MaxFailures = 20
 // Visit is the data that the server stores for one browser while a user signs in, and while the user is signed in.
 type Visit struct {
 	Token   string // hash of the token that the browser stores
+	User    UserID // 0: nobody is signed in
 	Data    []byte
 	Expires time.Time
 }

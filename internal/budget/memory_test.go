@@ -196,6 +196,8 @@ func newFields(t testing.TB) *fields {
 	return m
 }
 
+func (*fields) UseKey(context.Context, puntuale.KeyID, time.Time) error { return nil }
+
 func (m *fields) Principal(_ context.Context, hash puntuale.KeyHash, _ time.Time) (puntuale.Principal, error) {
 	if known, _, _ := auth.ParseKey(m.key); known != hash {
 		return puntuale.Principal{}, errors.New("an unknown key")

@@ -180,6 +180,22 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 	}
 }
 
+// Sample returns the first message that a recipient would get if the campaign began with them, or the reason why there is
+// none. reason is "" if there is one.
+func (c *Check) Sample(r puntuale.Recipient) (s puntuale.CampaignSample, reason, value string) {
+	s = puntuale.CampaignSample{Line: r.Line, Written: shortened(c.Plan.cell(&r, "phone")), Phone: r.Phone}
+	if r.State == puntuale.RecipientRefused {
+		return s, r.Reason, r.Value
+	}
+	built, reason, value := c.Plan.Build(&r, c.First, 0)
+	if reason != "" {
+		return s, reason, value
+	}
+	first := firstOf(built)
+	s.At, s.Text = first.Due, first.Content.Text
+	return s, "", ""
+}
+
 // show keeps the first messages, and the shortest and the longest: a value that is missing, or written in another form, is
 // most often seen there.
 func (c *Check) show(s puntuale.CampaignSample) {

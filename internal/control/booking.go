@@ -342,15 +342,23 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		f.Add("body.sequence", puntuale.FaultBookingNotForBookings, nil)
 		return nil
 	}
+	p.put.MovedSteps = movedSteps(p.info.sequence)
 	for i, step := range p.info.sequence.Steps {
-		if step.Timing.Anchor == puntuale.BookingMovedAnchor {
-			p.put.MovedSteps = append(p.put.MovedSteps, step.Name(i))
-		}
 		if unfilled(step) && !p.cancels() {
 			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}
 	return p.sender(ctx)
+}
+
+// movedSteps returns the ids of the steps that tell of a new date.
+func movedSteps(s puntuale.Sequence) (ids []string) {
+	for i, step := range s.Steps {
+		if step.Timing.Anchor == puntuale.BookingMovedAnchor {
+			ids = append(ids, step.Name(i))
+		}
+	}
+	return ids
 }
 
 // sender sets the session that sends the booking's messages, if the booking has one of its own.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"puntuale"
@@ -66,7 +67,38 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	if side == puntuale.ClientSide {
 		c.cache.keepCaller(hash, principal, c.clock.Now())
 	}
+	if now := c.clock.Now(); c.uses.due(principal.Key, principal.Used, now) {
+		// A key works even if its use cannot be stored now.
+		_ = c.tenants.UseKey(context.WithoutCancel(ctx), principal.Key, now)
+	}
 	return &Caller{control: c, principal: principal, plain: plain}, nil
+}
+
+// useEvery is the shortest time between two stored uses of a key.
+const useEvery = 5 * time.Minute
+
+// keyUses are the uses of keys that this node stored last. So of many calls at the same time, only one stores the use.
+type keyUses struct {
+	mu     sync.Mutex
+	stored map[puntuale.KeyID]time.Time
+}
+
+// due reports whether the use of a key must be stored now. stored is the use that the database has. If due returns true,
+// it returns false for this key until useEvery has passed.
+func (u *keyUses) due(key puntuale.KeyID, stored, now time.Time) bool {
+	if now.Sub(stored) < useEvery {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now.Sub(u.stored[key]) < useEvery {
+		return false
+	}
+	if len(u.stored) >= maxRemembered || u.stored == nil {
+		u.stored = map[puntuale.KeyID]time.Time{}
+	}
+	u.stored[key] = now
+	return true
 }
 
 // Recognize finds the owner of a key in memory. It finds client keys that were valid within the last second. The result

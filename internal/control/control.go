@@ -78,6 +78,7 @@ type Control struct {
 	prices   *price.Table
 
 	cache   startCache
+	uses    keyUses
 	answers answers
 	follows follows
 	shares  semaphores

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -154,6 +155,18 @@ func (d *Device) SessionOf(ctx context.Context) (Session, error) {
 	return d.client.Session(ctx, d.Session.String())
 }
 
+// Look returns the slug of the partner whose brand the phone app shows; "": the host name says it, or the partner has none.
+func (d *Device) Look(ctx context.Context) (string, error) {
+	h, err := d.client.control.tenants.Partner(d.client.account.Partner).Host(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the brand of device %d: %w", d.ID, err)
+	}
+	if h.Brand.Confirmed {
+		return "", nil
+	}
+	return h.Partner.Slug, nil
+}
+
 // seenEvery is the shortest time between two stored times of a device's calls.
 const seenEvery = time.Minute
 
@@ -182,14 +195,47 @@ func (d *Device) Unlink(ctx context.Context) error {
 
 // Due lists the messages that the device could take now, in order, and the messages that it already holds. Each list
 // has at most 100 entries.
-func (d *Device) Due(ctx context.Context) (due, held []puntuale.HeldMessage, err error) {
-	if due, err = d.client.tenant.Takeable(ctx, d.Session, d.ID, d.client.control.clock.Now(), puntuale.MaxTaken); err != nil {
+func (d *Device) Due(ctx context.Context) (due, held []HandedMessage, err error) {
+	waiting, err := d.client.tenant.Takeable(ctx, d.Session, d.ID, d.client.control.clock.Now(), puntuale.MaxTaken)
+	if err != nil {
 		return nil, nil, fmt.Errorf("look for what is due: %w", err)
 	}
-	if held, err = d.client.tenant.HeldBy(ctx, d.Session, d.ID); err != nil {
+	taken, err := d.client.tenant.HeldBy(ctx, d.Session, d.ID)
+	if err != nil {
 		return nil, nil, fmt.Errorf("look for what is held: %w", err)
 	}
-	return due, held[:min(len(held), puntuale.MaxTaken)], nil
+	all, err := d.handed(ctx, slices.Concat(waiting, taken[:min(len(taken), puntuale.MaxTaken)]))
+	if err != nil {
+		return nil, nil, err
+	}
+	return all[:len(waiting)], all[len(waiting):], nil
+}
+
+// HandedMessage is a message for a device, with the name of its recipient.
+type HandedMessage struct {
+	puntuale.HeldMessage
+	Name string // "": it is not known
+}
+
+// handed adds the recipients' names to messages.
+func (d *Device) handed(ctx context.Context, all []puntuale.HeldMessage) ([]HandedMessage, error) {
+	phones := make([]string, 0, len(all))
+	for _, h := range all {
+		phones = append(phones, h.Phone)
+	}
+	slices.Sort(phones)
+	names := map[string]string{}
+	if phones = slices.Compact(phones); len(phones) > 0 {
+		var err error
+		if names, err = d.client.tenant.NamesOf(ctx, phones); err != nil {
+			return nil, fmt.Errorf("read the names of recipients: %w", err)
+		}
+	}
+	handed := make([]HandedMessage, len(all))
+	for i, h := range all {
+		handed[i] = HandedMessage{h, names[h.Phone]}
+	}
+	return handed, nil
 }
 
 // TakeCall is a device's request to take messages.
@@ -206,7 +252,7 @@ const defaultTaken = 10
 
 // Take begins attempts of due messages. From then on, the device holds these messages. Codes: invalid, conflict (the
 // message cannot be taken now), not_found (the device was unlinked in the meantime), unavailable.
-func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, error) {
+func (d *Device) Take(ctx context.Context, r TakeCall) ([]HandedMessage, error) {
 	f := request.Faults(r.Faults)
 	now := d.client.control.clock.Now()
 	take := puntuale.DeviceTake{Device: d.ID, Session: d.Session, ID: r.ID, Most: defaultTaken, Now: now,
@@ -239,7 +285,7 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, 
 	if err != nil {
 		return nil, fmt.Errorf("take messages: %w", err)
 	}
-	return held, nil
+	return d.handed(ctx, held) // after an error, the device repeats the call and gets the same messages
 }
 
 // Pause waits one second before the next check for due messages. It returns false if the request ended, or if the server

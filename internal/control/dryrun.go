@@ -1,10 +1,12 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/booking"
 	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 )
@@ -21,6 +24,11 @@ type RehearsalCall struct {
 	Sequence NewSequence
 	Phone    string            // "": an example number
 	Fields   map[string]string // the values that a start would contain
+
+	// In a sequence for bookings, the rehearsal plans a new booking. Change is what then becomes of it: "moved" or a
+	// status; "" or another word: nothing.
+	Change  string
+	MovedTo string // the new main date; "": a day later
 }
 
 // DryRun is the result of a rehearsal. A fault in one step does not hide the other steps.
@@ -32,6 +40,22 @@ type DryRun struct {
 	MissingFields []string         // required fields without a value; the plan contains an example for each
 	Faults        []puntuale.Fault // the location is in the sequence, such as "body.steps[2].text", or in the values, such as "body.fields.name"
 	Now           time.Time
+	Change        *RehearsedChange // what becomes of the rehearsed booking; nil: nothing
+}
+
+// RehearsedChange is a change of a rehearsed booking. The plan then contains the messages that left before the change,
+// and those that are planned after it.
+type RehearsedChange struct {
+	Kind      string    // as in [RehearsalCall]
+	At        time.Time // when it happens
+	From, To  time.Time // the main date before and after it
+	Withdrawn []WithdrawnMessage
+}
+
+// WithdrawnMessage is a message that a change of its booking takes back.
+type WithdrawnMessage struct {
+	puntuale.PlannedMessage
+	Reason puntuale.ReasonCode
 }
 
 // FieldDate is a date field with the time of its value.
@@ -61,7 +85,12 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 		return DryRun{}, err
 	}
 	r.Warnings = checked.Warnings
-	expanded, err := c.expand(ctx, puntuale.Sequence{Steps: call.Sequence.Steps[:min(len(call.Sequence.Steps), puntuale.MaxSteps)]})
+	forBookings := call.Sequence.Booking != ""
+	asked := puntuale.Sequence{Steps: call.Sequence.Steps[:min(len(call.Sequence.Steps), puntuale.MaxSteps)]}
+	if plan.IsFieldName(call.Sequence.Booking) {
+		asked.Booking = call.Sequence.Booking
+	}
+	expanded, err := c.expand(ctx, asked)
 	if err != nil {
 		return DryRun{}, err
 	}
@@ -71,8 +100,16 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 		phone = c.recipient((*request.Faults)(&r.Faults), "body.phone", call.Phone)
 	}
 	passed := c.examples(&r, call.Fields, zone)
+	build := func(s puntuale.Sequence) (plan.Plan, error) {
+		return plan.Build(plan.Input{Sequence: s, Phone: shownPhone(phone), Fields: passed, Location: zone, Closed: c.account.Closed, Now: r.Now, Media: c.control.media})
+	}
+	if forBookings {
+		build = c.bookingRehearsal(&r, call, shownPhone(phone), passed, zone)
+	}
+	if !forBookings || asked.Booking != "" { // without a main date there is no booking
+		r.rehearse(expanded[0], build)
+	}
 	r.Dates = anchors(expanded[0], passed, zone)
-	c.rehearse(&r, expanded[0], plan.Input{Phone: shownPhone(phone), Fields: passed, Location: zone, Closed: c.account.Closed, Now: r.Now, Media: c.control.media})
 	return r, nil
 }
 
@@ -109,10 +146,13 @@ func Example(f puntuale.Field, now time.Time) string {
 	return ""
 }
 
-// anchors returns the times of the date fields that are anchors of steps.
+// anchors returns the times of the main date and of the date fields that are anchors of steps.
 func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Location) (dates []FieldDate) {
+	names := []string{s.Booking}
 	for _, step := range s.Steps {
-		name := step.Timing.Anchor
+		names = append(names, step.Timing.Anchor)
+	}
+	for _, name := range names {
 		if name == "" || name == puntuale.AnchorStart || slices.ContainsFunc(dates, func(d FieldDate) bool { return d.Name == name }) {
 			continue
 		}
@@ -127,7 +167,7 @@ var faultyStep = regexp.MustCompile(`^(?:body\.)?steps\[(\d+)\](.*)$`)
 
 // rehearse plans the steps. If planning finds a fault in a step, rehearse leaves this step out and plans the rest
 // again. The numbers of the steps do not change.
-func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
+func (r *DryRun) rehearse(s puntuale.Sequence, build func(puntuale.Sequence) (plan.Plan, error)) {
 	good := make([]int, 0, len(s.Steps)) // the numbers of the steps without a fault
 	bad := map[int]bool{}
 	for _, f := range r.Faults {
@@ -142,11 +182,12 @@ func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 		}
 	}
 	for len(good) > 0 {
-		in.Sequence.Steps = make([]puntuale.Step, len(good))
+		tried := puntuale.Sequence{ID: 1, Booking: s.Booking, Steps: make([]puntuale.Step, len(good))}
 		for i, n := range good {
-			in.Sequence.Steps[i] = s.Steps[n]
+			tried.Steps[i] = s.Steps[n]
+			tried.Steps[i].ID = strconv.Itoa(n) // a new step has none yet
 		}
-		p, err := plan.Build(in)
+		p, err := build(tried)
 		if err == nil {
 			for i := range p.Messages {
 				p.Messages[i].Step = good[p.Messages[i].Step]
@@ -154,10 +195,15 @@ func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 			for i := range p.Skipped {
 				p.Skipped[i].Step = good[p.Skipped[i].Step]
 			}
+			if r.Change != nil {
+				for i := range r.Change.Withdrawn {
+					r.Change.Withdrawn[i].Step = good[r.Change.Withdrawn[i].Step]
+				}
+			}
 			r.Plan = p
 			return
 		}
-		good = r.leaveOut(err, in.Sequence, good)
+		good = r.leaveOut(err, tried, good)
 	}
 }
 
@@ -193,4 +239,99 @@ func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []in
 		}
 	}
 	return left
+}
+
+// bookingRehearsal returns a function that plans a new booking and the change that the call names. The function does
+// the same as calls that make and change a booking, except that it stores nothing.
+func (c *Client) bookingRehearsal(r *DryRun, call RehearsalCall, phone string, passed map[string]plan.Value, zone *time.Location) func(puntuale.Sequence) (plan.Plan, error) {
+	fields := map[string]json.RawMessage{}
+	for name, v := range passed {
+		fields[name], _ = json.Marshal(v.Text) // encoding a string cannot fail
+	}
+	return func(s puntuale.Sequence) (plan.Plan, error) {
+		p := &bookingPut{
+			client: c, zone: zone, call: BookingCall{Fields: fields}, info: startInfo{sequence: s, purposes: make([]puntuale.Purpose, len(s.Steps))},
+			put: booking.Put{Sequence: s.ID, Phone: phone, Door: puntuale.DoorPage, Forced: true, Now: r.Now, MovedSteps: movedSteps(s)},
+		}
+		made, err := p.decide(puntuale.BookingState{})
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		first := plan.Plan{Skipped: made.Skipped}
+		for _, n := range made.New {
+			first.Messages = append(first.Messages, n.PlannedMessage)
+		}
+		change := call.change(made.Date, r.Now)
+		if change == nil {
+			return first, nil
+		}
+		then, err := p.rehearseChange(change, made, call.MovedTo)
+		if err == nil {
+			r.Change = change
+		}
+		return then, err
+	}
+}
+
+// rehearsedMove is the change of a rehearsed booking that gives it another main date.
+const rehearsedMove = "moved"
+
+// change returns the change that the call names, and when it happens; nil: it names none. now is when the booking is made.
+func (call *RehearsalCall) change(date, now time.Time) *RehearsedChange {
+	r := &RehearsedChange{Kind: call.Change, At: now.Add(time.Hour), From: date, To: date}
+	if date.After(now) && date.Before(now.Add(2*time.Hour)) {
+		r.At = now.Add(date.Sub(now) / 2)
+	}
+	switch status, err := puntuale.ParseBookingStatus(call.Change); {
+	case call.Change == rehearsedMove:
+		r.To = date.AddDate(0, 0, 1)
+	case err != nil || status == puntuale.BookingOpen:
+		return nil
+	case status == puntuale.BookingArrived, status == puntuale.BookingNoShow:
+		if r.At = now; date.After(now) {
+			r.At = date
+		}
+		r.At = r.At.Add(10 * time.Minute)
+	}
+	return r
+}
+
+// rehearseChange plans the change of a booking that was just made. Messages that are due before the change have left.
+func (p *bookingPut) rehearseChange(change *RehearsedChange, made puntuale.BookingChange, movedTo string) (then plan.Plan, err error) {
+	p.stored = puntuale.BookingState{Booking: made.Booking}
+	p.stored.ID = 1
+	for i, n := range made.New {
+		step := puntuale.BookingStep{
+			Key: n.Key, Phone: made.Phone, Message: puntuale.MessageID(i + 1), Timing: n.Timing, Digest: n.Digest, There: true, State: puntuale.Pending,
+			Desired: n.Desired, Due: n.Due, Next: n.Due, ValidUntil: n.ValidUntil,
+		}
+		if !n.Due.After(change.At) {
+			step.State, step.Left = puntuale.Completed, n.Due
+			then.Messages = append(then.Messages, n.PlannedMessage)
+		}
+		p.stored.Steps = append(p.stored.Steps, step)
+	}
+	p.put.Now = change.At
+	if change.Kind == rehearsedMove {
+		text, _ := json.Marshal(cmp.Or(movedTo, change.To.In(p.zone).Format("02/01/2006 15:04"))) // encoding a string cannot fail
+		p.call.Fields = maps.Clone(p.call.Fields)
+		p.call.Fields[p.info.sequence.Booking] = text
+	} else if status, err := puntuale.ParseBookingStatus(change.Kind); err == nil {
+		p.put.Status = &status
+	}
+	next, err := p.decide(p.stored)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	change.To, then.Skipped = next.Date, next.Skipped
+	for _, i := range next.BookingDifference.Pending {
+		then.Messages = append(then.Messages, made.New[i].PlannedMessage)
+	}
+	for _, n := range next.New {
+		then.Messages = append(then.Messages, n.PlannedMessage)
+	}
+	for _, w := range next.Withdraw {
+		change.Withdrawn = append(change.Withdrawn, WithdrawnMessage{made.New[w.Step].PlannedMessage, w.Reason})
+	}
+	return then, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -422,6 +423,56 @@ func (c *Client) ListRecipients(ctx context.Context, id string, q RecipientQuery
 		return nil, fmt.Errorf("list the recipients of campaign %d: %w", stored.ID, err)
 	}
 	return rows, nil
+}
+
+// RecipientSample is the message that one row of a campaign's list would get.
+type RecipientSample struct {
+	puntuale.CampaignSample
+	Recipient puntuale.Recipient // with the reason why there is no message; Reason is "" if there is one
+}
+
+// faultCampaignNoLine says that a campaign's list has no recipient in a line of the file.
+const faultCampaignNoLine puntuale.ReasonCode = "campaign.no_line"
+
+// SampleRecipient returns the message for the recipient in a line of the uploaded file. Codes: not_found, invalid (the list
+// has no recipient in this line), conflict.
+func (c *Client) SampleRecipient(ctx context.Context, id string, line int) (s RecipientSample, err error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return s, err
+	}
+	missing := puntuale.Invalid(puntuale.Fault{Location: "query.line", Code: faultCampaignNoLine, Args: []string{strconv.Itoa(line)}})
+	if stored.List == 0 || line < 1 {
+		return s, missing
+	}
+	// The lines of the rows grow with their numbers, and some lines have no row.
+	n := sort.Search(stored.Feed.Size(), func(i int) bool {
+		if err != nil {
+			return true
+		}
+		var rows []puntuale.Recipient
+		if rows, err = c.tenant.Recipients(ctx, stored.List, puntuale.RecipientFilter{}, int64(i), 1); err != nil || len(rows) == 0 {
+			return true
+		}
+		return rows[0].Line >= line
+	})
+	if err != nil {
+		return s, fmt.Errorf("read line %d of campaign %d: %w", line, stored.ID, err)
+	}
+	rows, err := c.tenant.Recipients(ctx, stored.List, puntuale.RecipientFilter{}, int64(n), 1)
+	if err != nil {
+		return s, fmt.Errorf("read line %d of campaign %d: %w", line, stored.ID, err)
+	}
+	if len(rows) == 0 || rows[0].Line != line {
+		return s, missing
+	}
+	s.Recipient = rows[0]
+	check, err := c.newCheck(ctx, stored, c.control.clock.Now().Truncate(time.Microsecond))
+	if err != nil {
+		return s, err
+	}
+	s.CampaignSample, s.Recipient.Reason, s.Recipient.Value = check.Sample(rows[0])
+	return s, nil
 }
 
 // retryRows is how many messages one transaction of RetryCampaign resends.

@@ -113,7 +113,7 @@ const (
 
 // onPhoneCard returns a script that finds the card of a number, and then the selector's element in this card.
 func onPhoneCard(phone, selector string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
+	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.replaceAll(" ", "").includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
 // tapCard sends a real tap to the button of a message's card, because the browser opens a window only for a

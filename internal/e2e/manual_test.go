@@ -110,7 +110,7 @@ func TestRecipes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if programs != 8 {
+	if programs != 11 {
 		t.Errorf("the page has %d programs", programs)
 	}
 	script := strings.Replace(examples(page, "sh"), "python3 resend.py", failing+"python3 resend.py", 1)
@@ -118,7 +118,8 @@ func TestRecipes(t *testing.T) {
 	if failure != nil {
 		t.Fatalf("%v:\n%s", failure, out)
 	}
-	for _, want := range []string{"2 messages are planned", "{'COMPLETED': 5", "{'Sessione non collegata': 1}", "1 messages are sent again", "12 POST /api/blacklist: "} {
+	for _, want := range []string{"2 messages are planned", "booking-4714: 1 reminder, revision 2", "1 message moved, 0 cancelled", "booking-4712 is cancelled: 0 message",
+		"booking-4714 is cancelled: 1 message cancelled", "{'COMPLETED': 5", "{'Sessione non collegata': 1}", "1 messages are sent again", "12 POST /api/blacklist: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q was not printed:\n%s", want, out)
 		}

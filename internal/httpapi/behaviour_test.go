@@ -105,6 +105,13 @@ func behaviourKeys(t *testing.T, s *service) {
 		ID, Name, Prefix string
 		Plain            string  `json:"api_key"`
 		Expires          *string `json:"expires_at"`
+		Used             *string `json:"last_used_at"`
+	}
+	used := func(k key, want string) {
+		t.Helper()
+		if k.Used == nil && want != "" || k.Used != nil && *k.Used != want {
+			t.Errorf("key %s was last used at %v, want %s", k.ID, k.Used, want)
+		}
 	}
 	var second, third key
 	var list struct{ Keys []key }
@@ -114,6 +121,8 @@ func behaviourKeys(t *testing.T, s *service) {
 	if len(list.Keys) != 2 || list.Keys[1].Name != "gestionale" || !strings.HasPrefix(second.Plain, list.Keys[1].Prefix) || list.Keys[1].Plain != "" {
 		t.Errorf("%+v", list)
 	}
+	used(second, "")
+	used(list.Keys[1], "2026-11-20T09:30:00.123456Z")
 	s.must(&third, "POST", keys+"/"+second.ID+"/rotate", s.partner, `{"grace":60}`)
 	s.must(nil, "GET", "/api/sessions", second.Plain, "")
 	s.must(&list, "GET", keys, s.partner, "")
@@ -123,6 +132,12 @@ func behaviourKeys(t *testing.T, s *service) {
 	s.clock.Advance(time.Minute)
 	s.refusedAt(401, "GET", "/api/sessions", second.Plain, "")
 	s.must(nil, "GET", "/api/sessions", third.Plain, "")
+	for minutes, want := range []string{"2026-11-20T09:31:00.123456Z", "2026-11-20T09:31:00.123456Z", "2026-11-20T09:37:00.123456Z"} { // it is stored every five minutes
+		s.clock.Advance(time.Duration(2*minutes) * time.Minute)
+		s.must(nil, "GET", "/api/sessions", third.Plain, "")
+		s.must(&list, "GET", keys, s.partner, "")
+		used(list.Keys[len(list.Keys)-1], want)
+	}
 	s.refusedAt(404, "POST", keys+"/"+second.ID+"/rotate", s.partner, "")
 	s.refusedAt(422, "POST", keys+"/"+third.ID+"/rotate", s.partner, `{"grace":-1}`, "body.grace")
 	s.refusedAt(400, "POST", keys+"/"+third.ID+"/rotate", s.partner, `{"grace":"1h"}`, "body.grace")

@@ -336,7 +336,8 @@ func bookingRefusals(_ *testing.T, b *booked) {
 		{`"booking":{"date":"phone"}`, "body.booking.date"},
 		{`"booking":{"date":"quando"},"if_running":"skip"`, "body.if_running"},
 		{`"booking":{"date":"quando"},"stop_on_reply":true`, "body.stop_on_reply"},
-		{`"booking":{"date":"status"}`, "body.steps"},
+		{`"booking":{"date":"status"}`, "body.booking.date"},
+		{`"booking":{"date":""}`, "body.booking.date"},
 	} {
 		b.refusedAt(422, "POST", "/api/sequences", b.Key, `{"name":"x",`+row.change+`,"steps":[{"text":"a","timing":{"anchor":"start","offset":{"amount":0}}}]}`, row.at)
 	}

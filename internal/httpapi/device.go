@@ -182,6 +182,7 @@ type deviceSession struct {
 type deviceAnswer struct {
 	LinkedDevice
 	Session deviceSession `json:"session" doc:"Whose messages it takes"`
+	Look    string        `json:"brand,omitempty" doc:"The slug of the partner whose brand the phone app shows; absent where its host name says it"`
 	PushKey string        `json:"push_key,omitempty" doc:"The server's key for Web Push (VAPID), base64url; absent where the server tells nobody"`
 }
 
@@ -190,7 +191,11 @@ func deviceOf(ctx context.Context, d *control.Device) (deviceAnswer, error) {
 	if err != nil {
 		return deviceAnswer{}, err
 	}
-	return deviceAnswer{linkedOf(d.Device), deviceSession{s.ID.String(), s.Name}, d.PushKey()}, nil
+	look, err := d.Look(ctx)
+	if err != nil {
+		return deviceAnswer{}, err
+	}
+	return deviceAnswer{linkedOf(d.Device), deviceSession{s.ID.String(), s.Name}, look, d.PushKey()}, nil
 }
 
 func getDevice(ctx context.Context, d *control.Device, _ *call, _ *struct{}) (deviceAnswer, error) {
@@ -207,6 +212,7 @@ func unlinkSelf(ctx context.Context, d *control.Device, _ *call, _ *struct{}) (m
 type DeviceMessage struct {
 	ID        string   `json:"message_id"`
 	Phone     string   `json:"phone" doc:"A number with its country, +39…, or the id of a group"`
+	Name      string   `json:"name,omitempty" doc:"The recipient's name, if it is known"`
 	Text      string   `json:"text,omitempty"`
 	MediaURL  string   `json:"media_url,omitempty" format:"uri"`
 	MediaName string   `json:"media_name,omitempty"`
@@ -222,12 +228,12 @@ type heldMessage struct {
 	Until   string `json:"lease_until" format:"date-time" doc:"Without a report by then the message is uncertain"`
 }
 
-func messageForDevice(h puntuale.HeldMessage) DeviceMessage {
-	return DeviceMessage{ID: h.ID.String(), Phone: h.Phone, Text: h.Content.Text, MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
+func messageForDevice(h control.HandedMessage) DeviceMessage {
+	return DeviceMessage{ID: h.ID.String(), Phone: h.Phone, Name: h.Name, Text: h.Content.Text, MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
 		Latitude: h.Content.Latitude, Longitude: h.Content.Longitude, Due: stamp(h.Due), Valid: stamp(h.ValidUntil)}
 }
 
-func heldOf(h puntuale.HeldMessage) heldMessage {
+func heldOf(h control.HandedMessage) heldMessage {
 	return heldMessage{messageForDevice(h), control.Attempt(puntuale.HeldRef{Message: h.ID, Token: h.Intent}), stamp(h.Until)}
 }
 

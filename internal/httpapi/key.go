@@ -55,6 +55,7 @@ type KeyAnswer struct {
 	Prefix  string  `json:"prefix" doc:"The key's first characters, to recognise it by"`
 	Created string  `json:"created_at" format:"date-time"`
 	Expires *string `json:"expires_at" format:"date-time" doc:"End of the grace after a rotation; null: none"`
+	Used    *string `json:"last_used_at" format:"date-time" doc:"Last use, to about five minutes; null: never"`
 }
 
 type keysAnswer struct {
@@ -98,7 +99,7 @@ func revokeKey(ctx context.Context, p *account.Partner, _ *call, in *keyInput) (
 }
 
 func keyOf(k puntuale.Key) KeyAnswer {
-	return KeyAnswer{idText64(k.ID), k.Name, k.Prefix, stamp(k.Created), stampOrNull(k.Expires)}
+	return KeyAnswer{idText64(k.ID), k.Name, k.Prefix, stamp(k.Created), stampOrNull(k.Expires), stampOrNull(k.Used)}
 }
 
 func issuedOf(k account.IssuedKey) issuedAnswer { return issuedAnswer{keyOf(k.Key), k.Plain} }

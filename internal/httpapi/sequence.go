@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -186,7 +187,7 @@ func each[T, U any](rows []T, convert func(T) U) []U {
 func (b *sequenceBody) requested(faults []puntuale.Fault) control.NewSequence {
 	date := ""
 	if b.Booking != nil {
-		date = b.Booking.Date
+		date = cmp.Or(b.Booking.Date, " ") // a blank name is a fault, while an empty one means an ordinary sequence
 	}
 	return control.NewSequence{
 		Booking: date, Name: b.Name, Session: b.Session, IfRunning: b.IfRunning, Purpose: b.Purpose, Steps: b.Steps, StopOnReply: b.StopOnReply, Faults: faults,

@@ -125,8 +125,13 @@ func (c *checker) booking(s *puntuale.Sequence) {
 	if c.bookings = s.Booking != ""; !c.bookings {
 		return
 	}
-	if !IsFieldName(s.Booking) || isReserved(s.Booking) {
+	switch {
+	case isBlank(s.Booking):
+		c.add("body.booking.date", puntuale.FaultRequired, nil)
+	case !IsFieldName(s.Booking) || isReserved(s.Booking):
 		c.add("body.booking.date", faultBookingDateName, clip(s.Booking))
+	case slices.Contains(ReservedInBookings, s.Booking):
+		c.add("body.booking.date", faultBookingReserved, s.Booking, s.Booking)
 	}
 	if s.IfRunning != "" && s.IfRunning != puntuale.IfRunningAllow {
 		c.add("body.if_running", faultBookingIfRunning, string(s.IfRunning))
@@ -134,9 +139,11 @@ func (c *checker) booking(s *puntuale.Sequence) {
 	if s.StopOnReply {
 		c.add("body.stop_on_reply", faultBookingStopOnReply, true)
 	}
-	for _, f := range Fields(*s) {
-		if slices.Contains(ReservedInBookings, f.Name) && f.Name != fieldPhone && f.Name != fieldTimezone {
-			c.add("body.steps", faultBookingReserved, f.Name, f.Name)
+	for i, step := range s.Steps {
+		for _, f := range Fields(puntuale.Sequence{Steps: []puntuale.Step{step}}) {
+			if slices.Contains(ReservedInBookings, f.Name) && !isReserved(f.Name) {
+				c.add(stepLocation("body.", i, ""), faultBookingReserved, f.Name, f.Name)
+			}
 		}
 	}
 }

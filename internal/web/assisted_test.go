@@ -155,7 +155,7 @@ const reached = `(fetch("/ready?" + Math.random(), {cache: "no-store"}).then(() 
 // links links the browser to the session as a phone.
 func (b *browser) links(d *desk) {
 	b.t.Helper()
-	b.open("/phone#code=" + d.code())
+	b.open("/phone?p=agenzia-aurora#code=" + d.code())
 	b.until(`document.querySelector("#assisted-code")?.value`)
 	b.tap(".assisted-main form .btn-primary")
 	b.until(`document.querySelector(".assisted-from").innerText === "Segreteria"`)
@@ -163,7 +163,7 @@ func (b *browser) links(d *desk) {
 
 // onCard returns a script that finds the card of a phone number, and on this card the element of the selector.
 func onCard(phone, selector string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
+	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.replaceAll(" ", "").includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
 // onCard clicks an element on the card of a phone number.
@@ -201,7 +201,7 @@ func TestAssisted(t *testing.T) {
 			ids[i] = d.due(phone, oddText)
 		}
 		windows := b.windows()
-		b.open("/phone#code=" + d.code())
+		b.open("/phone?p=agenzia-aurora#code=" + d.code())
 		b.until(`document.querySelector("#assisted-name")?.value`)
 		if hash := evaluate[string](b, `location.hash`); hash != "" {
 			t.Errorf("the code stays in the address: %q", hash)
@@ -429,6 +429,25 @@ func (b *browser) registrations() func() string {
 func (b *browser) push(registration string) {
 	b.t.Helper()
 	command(b, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: b.w.base, RegistrationID: serviceworker.RegistrationID(registration), Data: "{}"})
+}
+
+// TestAssistedBrand: a person types the app's address and the code. The app then shows the brand of the phone's partner, and
+// the recipient's name above the number.
+func TestAssistedBrand(t *testing.T) {
+	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		w.must(w.newPartnerHandle().SetBrand(w.t.Context(), account.BrandChange{Name: "Messaggi Aurora", Colour: "#7a1fa2"}))
+		d := w.newDesk()
+		_, err := w.Client().AddContact(context.Background(), control.NewContact{Phone: "+393331234500", Name: "Lucia Neri", Source: "test"}, control.Once[puntuale.Contact]{})
+		w.must(err)
+		d.due("+393331234500", "Ciao")
+		b.open("/phone")
+		b.until(`document.querySelector("#assisted-code") && document.querySelector("#assisted-name").value && document.querySelector(".assisted-top").innerText.includes("Puntuale")`)
+		evaluate[bool](b, `((e) => { e.value = `+quote(d.code())+`; e.dispatchEvent(new Event("input")); return true })(document.querySelector("#assisted-code"))`)
+		b.tap(".assisted-main form .btn-primary")
+		b.until(`location.search === "?p=agenzia-aurora" && document.querySelector(".assisted-top").innerText.includes("Messaggi Aurora")`)
+		b.until(`document.querySelector(".assisted-cards h2")?.innerText.replace(/\s+/g, " ") === "Lucia Neri +39 333 123 4500"`)
+		b.check("branded")
+	})
 }
 
 // TestAssistedParts: the app can be installed under its partner's name, in the reader's language. Its worker stores

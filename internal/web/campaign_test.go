@@ -61,6 +61,14 @@ func TestCampaignWizard(t *testing.T) {
 		if got := b.text(".excluded"); !strings.Contains(got, "123") {
 			t.Errorf("the excluded rows: %q", got)
 		}
+		taps, typed := b.taps, b.typed // looking at other rows is no part of the way
+		for _, row := range []struct{ line, shows string }{{"3", "Auguri, Ugo! Scrivi STOP per non riceverne più."}, {"5", "123"}, {"99", "99"}} {
+			b.fill("line", row.line)
+			b.leaves(func() { b.click("#row button") })
+			b.until(`document.querySelector(":is(.any-row + .samples, #f-line-fault)")?.innerText.includes(` + quote(row.shows) + `)`)
+			b.check("campaign_row_" + row.line)
+		}
+		b.taps, b.typed = taps, typed
 		b.check("campaign_check")
 		b.click(`main a.btn-primary[href$="/when"]`)
 		b.until(`document.querySelector("#f-per_minute")`)

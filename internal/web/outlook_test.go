@@ -183,7 +183,7 @@ func TestExamplesStay(t *testing.T) {
 	w := newWorld(t)
 	id := w.sequence(appointment())
 	v := w.visitor(w.clients[puntuale.Staff])
-	if page := v.get(w.pages + "/sequences/new").body; strings.Count(page, "/sequences/new?like=") != 3 {
+	if page := v.get(w.pages + "/sequences/new").body; strings.Count(page, "/sequences/new?like=") != 4 {
 		t.Error("a new sequence offers no examples")
 	}
 	if page := v.get(w.pages + "/sequences/" + id + "/edit").body; strings.Contains(page, "?like=") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -290,6 +291,42 @@ func TestPasswordChange(t *testing.T) {
 	}
 	if r := w.visitor(0).post("/login", login("studio@example.com", "tramonto sul lago")); r.status != http.StatusSeeOther {
 		t.Errorf("with the new one: %d", r.status)
+	}
+}
+
+// TestSignOutElsewhere: a person sees in which browsers they are signed in, and signs out of one of the others.
+func TestSignOutElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	owner := w.clients[puntuale.Owner]
+	here, elsewhere, third, stranger := w.visitor(owner), w.visitor(0), w.visitor(owner), w.visitor(w.clients[puntuale.Staff])
+	phone := http.Header{"User-Agent": {"Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1"}}
+	w.clock.Advance(2 * time.Hour)
+	if r := elsewhere.do(http.MethodPost, "/ticket", url.Values{"t": {w.ticket(owner)}}, phone); r.status != http.StatusSeeOther {
+		t.Fatal(r.status)
+	}
+	page := here.get("/me").body
+	if text := words(page); strings.Count(page, `name="visit"`) != 2 || !strings.Contains(text, "Safari su iPhone 127.0.0.1 · dal") || strings.Count(text, "Questo browser") != 1 {
+		t.Fatalf("the page says %s", text)
+	}
+	token := regexp.MustCompile(`(?s)Safari su iPhone.*?name="visit" value="([^"]+)"`).FindStringSubmatch(page)[1]
+	if r := stranger.post("/me/visits/end-one", url.Values{"visit": {token}}); r.status != http.StatusSeeOther {
+		t.Errorf("a stranger: %d", r.status)
+	}
+	if r := elsewhere.get("/me"); r.status != http.StatusOK {
+		t.Errorf("a stranger ended it: %d", r.status)
+	}
+	if r := here.post("/me/visits/end-one", url.Values{"visit": {token}}); r.status != http.StatusSeeOther {
+		t.Errorf("ended: %d", r.status)
+	}
+	if r := elsewhere.get("/me"); r.status != http.StatusSeeOther {
+		t.Errorf("elsewhere: %d", r.status)
+	}
+	if r := third.get("/me"); r.status != http.StatusOK || strings.Count(r.body, `name="visit"`) != 1 {
+		t.Errorf("in the third browser: %d", r.status)
+	}
+	if r := here.post("/me/visits/end", nil); r.status != http.StatusSeeOther || strings.Contains(here.get("/me").body, `name="visit"`) {
+		t.Errorf("after all others were ended: %d", r.status)
 	}
 }
 

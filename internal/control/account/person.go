@@ -134,6 +134,33 @@ func (p *Person) EndVisits(ctx context.Context) (stamp int64, err error) {
 	return p.user.Stamp, nil
 }
 
+// maxVisits bounds the visits that Visits returns.
+const maxVisits = 50
+
+// Visits lists the visits in which the person may be signed in, the latest first, each with its data.
+func (p *Person) Visits(ctx context.Context) ([]puntuale.Visit, error) {
+	c := p.accounts
+	sealed, err := c.signIns.VisitsOf(ctx, p.user.ID, c.clock.Now(), maxVisits)
+	if err != nil {
+		return nil, fmt.Errorf("list visits of user %d: %w", p.user.ID, err)
+	}
+	all := make([]puntuale.Visit, 0, len(sealed))
+	for _, v := range sealed {
+		if v.Data, err = c.vault.Open(sealedVisit, v.Token, v.Data); err == nil { // another one ends nothing and says nothing
+			all = append(all, v)
+		}
+	}
+	return all, nil
+}
+
+// EndVisit ends one visit of the person. It does nothing if the person has no such visit.
+func (p *Person) EndVisit(ctx context.Context, token string) error {
+	if err := p.accounts.signIns.EndVisitOf(ctx, p.user.ID, token, p.accounts.clock.Now()); err != nil {
+		return fmt.Errorf("end a visit of user %d: %w", p.user.ID, err)
+	}
+	return nil
+}
+
 // Codes of the faults that this file reports.
 const (
 	faultSigninNotPassword     puntuale.ReasonCode = "signin.not_password"

@@ -236,10 +236,11 @@ func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error
 	return data, true, nil
 }
 
-// KeepVisit stores a visit. The visit expires after the duration in the argument within.
-func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
+// KeepVisit stores a visit. The visit expires after the duration in the argument within. user is who is signed in; 0:
+// nobody.
+func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, user puntuale.UserID, within time.Duration) error {
 	sealed := c.vault.Seal(sealedVisit, token, data)
-	return c.signIns.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
+	return c.signIns.KeepVisit(ctx, puntuale.Visit{Token: token, User: user, Data: sealed, Expires: c.clock.Now().Add(within)})
 }
 
 // EndVisit deletes a visit.

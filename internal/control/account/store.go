@@ -35,6 +35,11 @@ type SignInStore interface {
 	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
 	KeepVisit(ctx context.Context, v puntuale.Visit) error
 	EndVisit(ctx context.Context, token string) error // returns nil even if there is no such visit
+	// VisitsOf lists at most limit visits in which the user is signed in, the latest one first.
+	VisitsOf(ctx context.Context, user puntuale.UserID, now time.Time, limit int) ([]puntuale.Visit, error)
+	// EndVisitOf ends a visit of the user for good: no running request stores it again. It returns nil even if the user has
+	// no such visit.
+	EndVisitOf(ctx context.Context, user puntuale.UserID, token string, now time.Time) error
 	// PurgeSignIns deletes expired visits, tickets and invitations, and old counts of attempts.
 	PurgeSignIns(ctx context.Context, now time.Time) error
 

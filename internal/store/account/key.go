@@ -39,18 +39,18 @@ var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: pun
 // clientKey finds a client's key and the client with one query, because most calls use such a key.
 const (
 	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
-	clientKey = `select k.id, k.partner_id, k.expires_at, ` + ClientColumns + ` from api_key k
+	clientKey = `select k.id, k.partner_id, k.expires_at, k.used_at, ` + ClientColumns + ` from api_key k
  join client c on c.id = k.client_id and c.partner_id = k.partner_id and c.deleted_at = 0 where` + validKey
-	partnerKey = `select k.id, k.partner_id, k.expires_at from api_key k where k.client_id = 0 and` + validKey
+	partnerKey = `select k.id, k.partner_id, k.expires_at, k.used_at from api_key k where k.client_id = 0 and` + validKey
 )
 
 func (s *Accounts) Principal(ctx context.Context, hash puntuale.KeyHash, now time.Time) (puntuale.Principal, error) {
 	p := puntuale.Principal{Side: puntuale.ClientSide}
 	args := []any{hash[:], engine.Micros(now)}
-	found, err := engine.QueryOne(ctx, s.CallReads, clientKey, args, append([]any{&p.Key, &p.Partner, engine.ScanTime(&p.Expires)}, ClientFields(&p.Client)...)...)
+	found, err := engine.QueryOne(ctx, s.CallReads, clientKey, args, append([]any{&p.Key, &p.Partner, engine.ScanTime(&p.Expires), engine.ScanTime(&p.Used)}, ClientFields(&p.Client)...)...)
 	if err == nil && !found {
 		p = puntuale.Principal{Side: puntuale.PartnerSide}
-		found, err = engine.QueryOne(ctx, s.CallReads, partnerKey, args, &p.Key, &p.Partner, engine.ScanTime(&p.Expires))
+		found, err = engine.QueryOne(ctx, s.CallReads, partnerKey, args, &p.Key, &p.Partner, engine.ScanTime(&p.Expires), engine.ScanTime(&p.Used))
 	}
 	switch {
 	case err != nil:
@@ -59,6 +59,16 @@ func (s *Accounts) Principal(ctx context.Context, hash puntuale.KeyHash, now tim
 		return puntuale.Principal{}, errUnknownKey
 	}
 	return p, nil
+}
+
+// UseKey stores that the key was used at the time now, unless a later use is stored.
+func (s *Accounts) UseKey(ctx context.Context, id puntuale.KeyID, now time.Time) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `update api_key set used_at = $2 where id = $1 and used_at < $2`, id, engine.Micros(now)); err != nil {
+			return fmt.Errorf("note the use of a key: %w", err)
+		}
+		return nil
+	})
 }
 
 // RotateKey returns the code unauthorized if the key is not valid at the time now.
@@ -90,10 +100,10 @@ func (p Partner) Keys(ctx context.Context, client puntuale.ClientID, now time.Ti
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
 	}
-	keys, err := engine.QueryAll(ctx, p.s.CallReads, `select k.id, k.name, k.prefix, k.hash, k.created_at, k.expires_at from api_key k where`+validOfClient+
+	keys, err := engine.QueryAll(ctx, p.s.CallReads, `select k.id, k.name, k.prefix, k.hash, k.created_at, k.expires_at, k.used_at from api_key k where`+validOfClient+
 		` order by k.id`, []any{p.id, client, engine.Micros(now)}, func(rows engine.Row, k *puntuale.Key) error {
 		var hash []byte
-		err := rows.Scan(&k.ID, &k.Name, &k.Prefix, &hash, engine.ScanTime(&k.Created), engine.ScanTime(&k.Expires))
+		err := rows.Scan(&k.ID, &k.Name, &k.Prefix, &hash, engine.ScanTime(&k.Created), engine.ScanTime(&k.Expires), engine.ScanTime(&k.Used))
 		copy(k.Hash[:], hash)
 		return err
 	})

@@ -78,7 +78,7 @@ func (s *Accounts) SpendTicket(ctx context.Context, hash string, kind puntuale.P
 }
 
 func (s *Accounts) Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error) {
-	found, err = engine.QueryOne(ctx, s.CallReads, `select data from visit where token = $1 and expires_at > $2`, []any{token, engine.Micros(now)}, &data)
+	found, err = engine.QueryOne(ctx, s.CallReads, `select data from visit where token = $1 and expires_at > $2 and ended_at = 0`, []any{token, engine.Micros(now)}, &data)
 	if err != nil {
 		return nil, false, engine.PublicError(fmt.Errorf("read a visit: %w", err))
 	}
@@ -87,8 +87,9 @@ func (s *Accounts) Visit(ctx context.Context, token string, now time.Time) (data
 
 func (s *Accounts) KeepVisit(ctx context.Context, v puntuale.Visit) error {
 	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
-		_, err := a.Exec(ctx, `insert into visit (token, data, expires_at) values ($1, $2, $3)
- on conflict (token) do update set data = excluded.data, expires_at = excluded.expires_at`, v.Token, v.Data, engine.Micros(v.Expires))
+		_, err := a.Exec(ctx, `insert into visit (token, data, expires_at, login_id) values ($1, $2, $3, $4)
+ on conflict (token) do update set data = excluded.data, expires_at = excluded.expires_at, login_id = excluded.login_id where visit.ended_at = 0`,
+			v.Token, v.Data, engine.Micros(v.Expires), v.User)
 		return err
 	})
 }
@@ -96,6 +97,25 @@ func (s *Accounts) KeepVisit(ctx context.Context, v puntuale.Visit) error {
 func (s *Accounts) EndVisit(ctx context.Context, token string) error {
 	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `delete from visit where token = $1`, token)
+		return err
+	})
+}
+
+func (s *Accounts) VisitsOf(ctx context.Context, user puntuale.UserID, now time.Time, limit int) ([]puntuale.Visit, error) {
+	all, err := engine.QueryAll(ctx, s.CallReads, `select token, data, expires_at from visit where login_id = $1 and login_id <> 0 and expires_at > $2 and ended_at = 0
+ order by expires_at desc, token limit $3`, []any{user, engine.Micros(now), limit}, func(r engine.Row, v *puntuale.Visit) error {
+		v.User = user
+		return r.Scan(&v.Token, &v.Data, engine.ScanTime(&v.Expires))
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("list visits: %w", err))
+	}
+	return all, nil
+}
+
+func (s *Accounts) EndVisitOf(ctx context.Context, user puntuale.UserID, token string, now time.Time) error {
+	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update visit set ended_at = $3, data = $4 where token = $1 and login_id = $2 and ended_at = 0`, token, user, engine.Micros(now), []byte{})
 		return err
 	})
 }

@@ -37,7 +37,7 @@ var MovedTables = []movedTable{
 	{Name: "day_total", Columns: "client_id day sent failed"},
 	{Name: "total_mark", Columns: "client_id at"},
 	{Name: "audit", Columns: "id partner_id client_id login_id who entry action target at address times", Serial: "id"},
-	{Name: "api_key", Columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
+	{Name: "api_key", Columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at used_at"},
 	{Name: "session", Columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
 		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way told",
 		left: "owner code code_until code_mark"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control"
 )
 
 // CampaignList is a page of the list of campaigns.
@@ -350,11 +351,13 @@ type CheckPage struct {
 	Campaign      puntuale.Campaign
 	Check         puntuale.CampaignCheck
 	What, Session string
-	Left          *int64               // the client's remaining credits; nil: unlimited
-	Form          *view.Form           // the form of the button that starts the campaign
-	Excluded      []puntuale.Recipient // the first refused rows
-	Trial         *view.Form           // nil: the campaign uses a sequence
-	TrialSessions []view.Option        // the sessions that can send a trial
+	Left          *int64                   // the client's remaining credits; nil: unlimited
+	Form          *view.Form               // the form of the button that starts the campaign
+	Excluded      []puntuale.Recipient     // the first refused rows
+	Trial         *view.Form               // nil: the campaign uses a sequence
+	Row           *view.Form               // asks for a line of the file; nil: there is no list
+	Sample        *control.RecipientSample // of this line; nil: none was asked for
+	TrialSessions []view.Option            // the sessions that can send a trial
 }
 
 func (p CheckPage) short() bool { return p.Left != nil && *p.Left < int64(p.Check.Messages) }

@@ -2,6 +2,8 @@ package campaign
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 
@@ -48,8 +50,32 @@ func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, 
 	if p.Trial, p.TrialSessions, err = trialForm(v, found.Campaign); err != nil {
 		return p, err
 	}
+	if err := anyRow(v, &p); err != nil {
+		return p, err
+	}
 	p.What, p.Session, err = campaignNames(v, found.Campaign)
 	return p, err
+}
+
+// anyRow adds the message of the line for which the person asked.
+func anyRow(v *page.Request, p *CheckPage) error {
+	p.Row = view.NewForm("line", strings.TrimSpace(v.Query("line")))
+	if p.Row.Value("line") == "" {
+		return nil
+	}
+	line, err := strconv.Atoi(p.Row.Value("line"))
+	if err != nil {
+		p.Row.Refuse("line", v.Frame.Language.Fault(puntuale.Because(puntuale.FaultNotWhole)))
+		return nil
+	}
+	s, err := v.Client.SampleRecipient(v.Ctx(), p.ID.String(), line)
+	if e, _ := page.Refusal(err); e != nil {
+		p.Row.Refuse("line", v.Frame.Language.Fault(page.FirstFault(e)))
+		return nil
+	}
+	s.Phone = v.ReadAs(s.Written, s.Phone)
+	p.Sample = &s
+	return err
 }
 
 // checkCampaign checks the list, and redirects to the page that requested the check. If the check takes long, that page

@@ -56,7 +56,7 @@ func (l *Language) ShortWeekday(d time.Weekday) string { return weekdaysShort[l.
 // Clock formats the time of day, such as "10:30".
 func (l *Language) Clock(t time.Time) string { return t.Format("15:04") }
 
-// Moment formats a time in t's zone in a short form: "10:30" for today, otherwise "20 nov 10:30". Moment adds the year
+// Moment formats a time in t's zone in a short form: "10:30" for today, otherwise "ven 20 nov, 10:30". Moment adds the year
 // if t is not in the present year.
 func (l *Language) Moment(t, now time.Time) string {
 	now = now.In(t.Location())
@@ -64,9 +64,9 @@ func (l *Language) Moment(t, now time.Time) string {
 	case day == today:
 		return l.Clock(t)
 	case day.Year == today.Year:
-		return fmt.Sprintf("%d %s, %s", t.Day(), monthsShort[l.Code][t.Month()-1], l.Clock(t))
+		return l.ShortWeekday(t.Weekday()) + " " + l.ShortDay(day) + ", " + l.Clock(t)
 	default:
-		return l.Day(day) + ", " + l.Clock(t)
+		return l.ShortWeekday(t.Weekday()) + " " + l.Day(day) + ", " + l.Clock(t)
 	}
 }
 

@@ -2,15 +2,21 @@ package page
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/web/view"
 )
 
 // A visit ends when it was idle for idleLife, and in any case after wholeLife. The service's own clock measures both.
@@ -26,6 +32,8 @@ const (
 	keyStamp   = "stamp"   // the user's stamp at the sign-in; if the user has a higher stamp now, the visit ends
 	keyBegun   = "begun"   // the time of the sign-in, in Unix seconds
 	keySeen    = "seen"    // the time of the last request, in Unix seconds
+	keyProgram = "program" // the browser as it names itself, at the last stored request
+	keyAddress = "address" // the browser's IP address, at the last stored request
 	KeyEntered = "entered" // clients whose dashboards the partner's user entered
 	keyToasts  = "toasts"  // texts that the next page must show
 	KeyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.PendingStep
@@ -69,7 +77,11 @@ func (v visitStore) FindCtx(ctx context.Context, token string) ([]byte, bool, er
 
 func (v visitStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
 	// Store the visit even if the browser closed the connection, because the request's action is done.
-	return v.accounts.KeepVisit(context.WithoutCancel(ctx), token, data, wholeLife)
+	var user int64
+	if _, values, err := (scs.GobCodec{}).Decode(data); err == nil {
+		user, _ = values[keyUser].(int64)
+	}
+	return v.accounts.KeepVisit(context.WithoutCancel(ctx), token, data, puntuale.UserID(user), wholeLife)
 }
 
 func (v visitStore) DeleteCtx(ctx context.Context, token string) error {
@@ -106,11 +118,53 @@ func (v *Request) identify() error {
 		return err
 	}
 	if now.Sub(seen) >= touch {
-		m.Put(ctx, keySeen, now.Unix())
+		v.seen()
 	}
 	v.Person = p
 	v.dress()
 	return nil
+}
+
+// maxProgram bounds how much of a browser's own name a visit stores, in bytes.
+const maxProgram = 300
+
+// seen stores the time of this request, and from where it came.
+func (v *Request) seen() {
+	m, ctx, program := v.Visits, v.Ctx(), v.HTTP.UserAgent()
+	m.Put(ctx, keySeen, v.Now().Unix())
+	m.Put(ctx, keyProgram, strings.ToValidUTF8(program[:min(len(program), maxProgram)], ""))
+	m.Put(ctx, keyAddress, control.AddressText(v.Caller().Address))
+}
+
+// OpenVisits lists the browsers in which the person is signed in: this one, then the one that was used last.
+func (v *Request) OpenVisits() ([]view.OpenVisit, error) {
+	stored, err := v.Person.Visits(v.Ctx())
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256([]byte(v.Visits.Token(v.Ctx()))) // as the manager hashes it for the store
+	here := base64.RawURLEncoding.EncodeToString(hash[:])
+	var all []view.OpenVisit
+	for _, s := range stored {
+		_, values, err := (scs.GobCodec{}).Decode(s.Data)
+		if err != nil {
+			continue // a visit that cannot be read cannot be used either
+		}
+		number := func(key string) int64 { n, _ := values[key].(int64); return n }
+		text := func(key string) string { t, _ := values[key].(string); return t }
+		o := view.OpenVisit{Token: s.Token, Program: text(keyProgram), Address: text(keyAddress), Begun: time.Unix(number(keyBegun), 0), Seen: time.Unix(number(keySeen), 0), Here: s.Token == here}
+		if number(keyStamp) != v.Person.User().Stamp || v.Now().Sub(o.Begun) >= wholeLife || v.Now().Sub(o.Seen) >= idleLife {
+			continue // it is over, although it is still stored
+		}
+		all = append(all, o)
+	}
+	slices.SortStableFunc(all, func(a, b view.OpenVisit) int {
+		if a.Here != b.Here {
+			return map[bool]int{true: -1, false: 1}[a.Here]
+		}
+		return b.Seen.Compare(a.Seen)
+	})
+	return all, nil
 }
 
 // Begin signs a person in, and gives the visit a new token. The old token becomes invalid, because somebody else may
@@ -127,7 +181,7 @@ func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, bro
 	m.Put(ctx, keyUser, int64(u.ID))
 	m.Put(ctx, keyStamp, u.Stamp)
 	m.Put(ctx, keyBegun, v.Now().Unix())
-	m.Put(ctx, keySeen, v.Now().Unix())
+	v.seen()
 	v.Person = p
 	if err := arrived(ctx, v.Device(), v.Caller().Address); err != nil {
 		return err

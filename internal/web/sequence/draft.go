@@ -27,7 +27,7 @@ var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitu
 
 // draftFields returns the names of all fields in a sequence's form.
 func draftFields(f *view.Form) []string {
-	all := []string{"name", "purpose", "id_sessione", "if_running", "stop_on_reply", "booking", "steps"}
+	all := []string{"name", "purpose", "for_bookings", "booking", "booking_new", "id_sessione", "if_running", "stop_on_reply", "steps"}
 	for i := range stepCount(f) {
 		for _, part := range stepParts {
 			all = append(all, stepName(i)+part)
@@ -55,6 +55,9 @@ func stepCount(f *view.Form) int {
 // draftForm returns a form that is filled with a sequence.
 func draftForm(s puntuale.Sequence) *view.Form {
 	f := view.NewForm("name", s.Name, "purpose", s.Purpose.String(), "if_running", string(s.IfRunning), "count", strconv.Itoa(len(s.Steps)), "booking", s.Booking)
+	if s.Booking != "" {
+		f.Values.Set("for_bookings", "on")
+	}
 	if s.Session != 0 {
 		f.Values.Set("id_sessione", s.Session.String())
 	}
@@ -82,12 +85,18 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	set(".template", s.Template)
 	set(".on_uncertain", string(s.OnUncertain))
 	set(".id", s.ID)
-	set(".only_if", strings.Join(s.OnlyIf, " "))
+	for _, status := range s.OnlyIf {
+		f.Values.Add(stepName(i)+".only_if", status)
+	}
 	t := s.Timing
 	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
 	if t.Offset.Amount == 0 {
 		direction, amount, unit = "at", "", firstText(unit, string(puntuale.Days))
-		if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // the step leaves on the day of the start, at a time of day
+		if puntuale.BookingAnchor(t.Anchor) && t.At == "" {
+			direction = t.Anchor
+		} else if puntuale.BookingAnchor(t.Anchor) { // the step leaves on the day of the change, at a time of day
+			direction, amount = string(puntuale.After), "0"
+		} else if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // the step leaves on the day of the start, at a time of day
 			direction, amount = string(puntuale.After), "0"
 		} else if t.Anchor == puntuale.AnchorStart || t.Anchor == "" {
 			direction = "now"
@@ -156,12 +165,28 @@ func degrees(x *float64) string {
 
 // readDraft reads a sequence from its form. A field that cannot be read is a fault.
 func readDraft(f *view.Form) control.NewSequence {
-	r := control.NewSequence{Name: strings.TrimSpace(f.Value("name")), Purpose: f.Value("purpose"), Session: f.Value("id_sessione"), IfRunning: f.Value("if_running"), StopOnReply: f.Is("stop_on_reply", "on"), Booking: strings.TrimSpace(f.Value("booking"))}
+	r := control.NewSequence{Name: strings.TrimSpace(f.Value("name")), Purpose: f.Value("purpose"), Session: f.Value("id_sessione")}
+	if forBookings(f) { // what does not apply to bookings is hidden, and not read
+		r.Booking = firstText(mainDate(f), " ") // a blank name is a fault, while an empty one means an ordinary sequence
+	} else {
+		r.IfRunning, r.StopOnReply = f.Value("if_running"), f.Is("stop_on_reply", "on")
+	}
 	for i := range stepCount(f) {
 		s := stepReader{f: f, at: stepName(i), faults: &r.Faults}
 		r.Steps = append(r.Steps, s.step())
 	}
 	return r
+}
+
+// forBookings reports whether the form's sequence is for bookings.
+func forBookings(f *view.Form) bool { return f.Is("for_bookings", "on") }
+
+// mainDate returns the main date field that the form names. The value "+" means a new field, as in [stepReader.anchor].
+func mainDate(f *view.Form) string {
+	if name := strings.TrimSpace(f.Value("booking")); name != "+" {
+		return name
+	}
+	return strings.Trim(f.Value("booking_new"), "{} ")
 }
 
 // stepReader reads one step of a form.
@@ -206,9 +231,9 @@ func (s stepReader) degrees(part string) *float64 {
 var bothDegrees = regexp.MustCompile(`^\s*(-?\d+\.\d+)\s*[,;]\s*(-?\d+\.\d+)\s*$`)
 
 func (s stepReader) step() puntuale.Step {
-	step := puntuale.Step{ID: s.word(".id"), OnUncertain: puntuale.OnUncertain(s.word(".on_uncertain")), OnlyIf: strings.Fields(s.text(".only_if"))}
-	if len(step.OnlyIf) == 0 {
-		step.OnlyIf = nil
+	step := puntuale.Step{ID: s.word(".id"), OnUncertain: puntuale.OnUncertain(s.word(".on_uncertain"))}
+	if forBookings(s.f) {
+		step.OnlyIf = s.f.Values[s.at+".only_if"]
 	}
 	kind := s.word(".kind")
 	if kind != "template" {
@@ -253,7 +278,11 @@ func (s stepReader) location(before string) (latitude, longitude *float64) {
 func (s stepReader) timing() puntuale.Timing {
 	t := puntuale.Timing{Anchor: puntuale.AnchorStart, IfPast: puntuale.IfPast(s.word(".timing.if_past")), Window: s.window()}
 	unit, direction := puntuale.Unit(s.word(".timing.offset.unit")), s.word(".timing.offset.direction")
-	if direction == "now" {
+	switch {
+	case puntuale.BookingAnchor(direction):
+		t.Anchor = direction
+		return s.readFurther(t)
+	case direction == "now":
 		return s.readFurther(t)
 	}
 	t.Anchor = s.anchor()

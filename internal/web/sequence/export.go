@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,7 +42,7 @@ func (x exported) date() string {
 	if x.Booking == nil {
 		return ""
 	}
-	return x.Booking.Date
+	return cmp.Or(x.Booking.Date, " ") // a blank name is a fault
 }
 
 func exportSequence(v *page.Request) error {

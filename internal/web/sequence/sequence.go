@@ -65,12 +65,12 @@ func sequence(v *page.Request) error {
 	}
 	f := draftForm(found.Sequence)
 	for name, values := range v.HTTP.URL.Query() {
-		if name == "phone" || strings.HasPrefix(name, "fields.") {
+		if name == "phone" || strings.HasPrefix(name, "fields.") || strings.HasPrefix(name, "preview.") {
 			f.Values[name] = values
 		}
 	}
 	example(v, f, found.Fields)
-	try, err := try(v, f, control.NewSequence{Name: found.Name, Steps: found.Steps, Session: sessionText(found.Session)})
+	try, err := try(v, f, control.NewSequence{Name: found.Name, Steps: found.Steps, Session: sessionText(found.Session), Booking: found.Booking})
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,14 @@ func sessionText(id puntuale.SessionID) string {
 
 // try computes the preview of the form's sequence for the form's person.
 func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
-	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
+	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values), Change: f.Value("preview.change"), MovedTo: picked(f.Value("preview.to"))})
 	if err != nil {
 		return Try{}, err
 	}
-	t := Try{Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, MissingFields: done.MissingFields, Faults: done.Faults, Now: done.Now}
+	if c := done.Change; c != nil && f.Value("preview.to") == "" {
+		f.Values.Set("preview.to", c.To.In(v.Frame.Zone).Format(picker))
+	}
+	t := Try{ForBookings: r.Booking != "", Change: done.Change, Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, MissingFields: done.MissingFields, Faults: done.Faults, Now: done.Now}
 	for _, d := range done.Dates {
 		t.Dates = append(t.Dates, Mark{Name: d.Name, At: d.At})
 	}
@@ -154,6 +157,15 @@ func beginning(v *page.Request) puntuale.Sequence {
 			{Text: v.T("sequence.like.appointment_1"), Timing: now},
 			{Text: v.T("sequence.like.appointment_2"), Timing: timing(2, puntuale.Days, puntuale.Before, v.T("sequence.field.appointment"), "09:00")},
 			{Text: v.T("sequence.like.appointment_3"), Timing: timing(1, puntuale.Days, puntuale.After, v.T("sequence.field.appointment"), "18:00")},
+		}}
+	case "booking":
+		date := v.T("sequence.field.appointment")
+		return puntuale.Sequence{Name: v.T("sequence.like.booking"), Booking: date, Steps: []puntuale.Step{
+			{Text: v.T("sequence.like.booking_1"), Timing: now},
+			{Text: v.T("sequence.like.booking_2"), Timing: timing(1, puntuale.Days, puntuale.Before, date, "10:00")},
+			{Text: v.T("sequence.like.booking_3"), Timing: puntuale.Timing{Anchor: puntuale.BookingMovedAnchor}},
+			{Text: v.T("sequence.like.booking_4"), Timing: puntuale.Timing{Anchor: puntuale.BookingCancelledAnchor}},
+			{Text: v.T("sequence.like.booking_5"), OnlyIf: []string{puntuale.BookingArrived.String()}, Timing: timing(1, puntuale.Days, puntuale.After, date, "18:00")},
 		}}
 	case "birthday":
 		return puntuale.Sequence{Name: v.T("sequence.like.birthday"), Steps: []puntuale.Step{
@@ -264,7 +276,7 @@ func refused(v *page.Request, err error, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	return v.ShowRefused(atTexts(err), f, SequenceForm(e), SequenceEdit(e), draftFields(f)...)
+	return v.ShowRefused(atBooking(atTexts(err), f), f, SequenceForm(e), SequenceEdit(e), draftFields(f)...)
 }
 
 // atTexts changes the location of a fault "step without content" to the step's text field.
@@ -281,6 +293,29 @@ func atTexts(err error) error {
 		})
 		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // if a file or a location is missing, the fault of that field is more exact, so this fault keeps its location
 			moved.Faults[i].Location += ".text"
+		}
+	}
+	return &moved
+}
+
+// atBooking changes the location of a fault of the main date to the field that names it. A sequence that something else
+// uses cannot become one for bookings: this is a fault of the choice.
+func atBooking(err error, f *view.Form) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err
+	}
+	moved := *e
+	if moved.Faults = slices.Clone(e.Faults); e.Code == puntuale.CodeConflict && strings.HasPrefix(string(e.Reason.Code), "booking.") {
+		moved.Faults = append(moved.Faults, e.Reason.At("body.for_bookings", nil))
+	}
+	name := "body.booking"
+	if f.Value("booking") == "+" {
+		name = "body.booking_new"
+	}
+	for i := range moved.Faults {
+		if moved.Faults[i].Location == "body.booking.date" {
+			moved.Faults[i].Location = name
 		}
 	}
 	return &moved
@@ -416,8 +451,11 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 	for i := range max(len(typed.Steps), len(found.Steps)) {
 		f.Differ(v.T("step.number", "Number", i+1), StepWords(ctx, typed.Steps, i), StepWords(ctx, found.Steps, i))
 	}
-	settings := func(session, ifRunning string, stop bool) string {
+	settings := func(session, ifRunning string, stop bool, date string) string {
 		words := []string{v.T("editor.running." + firstText(ifRunning, string(puntuale.IfRunningAllow)))}
+		if date = strings.TrimSpace(date); date != "" {
+			words = []string{v.T("editor.for_bookings"), v.T("editor.main_date") + " " + date}
+		}
 		if session != "" {
 			words = append(words, v.T("editor.session")+" "+session)
 		}
@@ -426,6 +464,6 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 		}
 		return strings.Join(words, " · ")
 	}
-	f.Differ(v.T("editor.more"), settings(typed.Session, typed.IfRunning, typed.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
+	f.Differ(v.T("editor.more"), settings(typed.Session, typed.IfRunning, typed.StopOnReply, typed.Booking), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply, found.Booking))
 	return nil
 }

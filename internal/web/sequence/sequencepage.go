@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control"
 )
 
 // SequenceRow is one sequence of the list.
@@ -71,6 +72,15 @@ type SequencePage struct {
 	DefaultOf []string   // names of the sessions that have this sequence as a default
 }
 
+// summary describes a sequence in a few words.
+func (p SequencePage) summary(ctx context.Context) string {
+	text := view.T(ctx, "sequence.summary", "N", len(p.Steps), "ID", p.ID.String())
+	if p.Booking != "" {
+		text += " · " + view.T(ctx, "sequence.for_bookings", "Field", p.Booking)
+	}
+	return text
+}
+
 // Snippet is a short program that starts the sequence. Name is its language.
 type Snippet struct{ Name, Text string }
 
@@ -110,6 +120,8 @@ type Try struct {
 	Warnings      []StepWarning
 	Faults        []puntuale.Fault
 	Now           time.Time
+	ForBookings   bool
+	Change        *control.RehearsedChange // what becomes of the booking; nil: nothing
 }
 
 // Mark is a time with a name, which the timeline shows.
@@ -185,7 +197,7 @@ func (e Editor) isDate(name, usual string) bool {
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
-		if name != "" && name != "+" && name != puntuale.AnchorStart && !slices.Contains(names, name) {
+		if name != "" && name != "+" && name != puntuale.AnchorStart && !puntuale.BookingAnchor(name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -197,10 +209,8 @@ func (e Editor) anchors(own, usual string) []string {
 	if len(names) == 0 {
 		add(usual)
 	}
-	if e.Form.Value("booking") != "" {
-		for _, anchor := range []string{puntuale.BookingMovedAnchor, puntuale.BookingConfirmedAnchor, puntuale.BookingCancelledAnchor, puntuale.BookingArrivedAnchor, puntuale.BookingNoShowAnchor} {
-			add(anchor)
-		}
+	if forBookings(e.Form) {
+		add(e.mainDate(usual))
 	}
 	add(own)
 	return names
@@ -263,7 +273,7 @@ func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 		return ""
 	}
 	s := steps[i]
-	parts := []string{TimingWords(ctx, s.Timing)}
+	parts := []string{TimingWords(ctx, s.Timing) + onlyIfWords(ctx, s)}
 	for _, part := range []string{s.Text, s.Media, s.MediaName, s.Template} {
 		if part != "" {
 			parts = append(parts, part)
@@ -302,6 +312,8 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 	anchored := t.Anchor != "" && t.Anchor != puntuale.AnchorStart
 	var text string
 	switch {
+	case puntuale.BookingAnchor(t.Anchor):
+		text = changeWords(ctx, t)
 	case t.Offset.Amount == 0 && !anchored && t.At == "":
 		text = view.T(ctx, "timing.now")
 	case t.Offset.Amount == 0 && !anchored:
@@ -339,6 +351,7 @@ type event struct {
 	mark    string // the text of a mark, or the name of a field; "": the event is a message
 	message *puntuale.PlannedMessage
 	words   string
+	gone    string // why the message does not leave after all; "": it leaves
 }
 
 // day is one day of the timeline.
@@ -349,17 +362,28 @@ type day struct {
 
 // days returns the timeline: the planned messages and the times with a name, by day, in order.
 func (t Try) days(ctx context.Context) (days []day) {
-	events := []event{{at: t.Now, mark: view.T(ctx, "preview.start")}}
+	events := []event{{at: t.Now, mark: view.T(ctx, t.startMark())}}
+	if c := t.Change; c != nil {
+		events = append(events, event{at: c.At, mark: view.T(ctx, "preview.change."+c.Kind)})
+	}
 	for _, d := range t.Dates {
 		events = append(events, event{at: d.At, mark: view.FieldName(d.Name)})
 	}
-	for i := range t.Messages {
-		m := &t.Messages[i]
-		e := event{at: m.Due, message: m}
+	add := func(m *puntuale.PlannedMessage, gone string) {
+		e := event{at: m.Due, message: m, gone: gone}
 		if m.Step < len(t.Steps) {
 			e.words = TimingWords(ctx, t.Steps[m.Step].Timing)
 		}
 		events = append(events, e)
+	}
+	for i := range t.Messages {
+		add(&t.Messages[i], "")
+	}
+	if t.Change != nil {
+		for i := range t.Change.Withdrawn {
+			w := &t.Change.Withdrawn[i]
+			add(&w.PlannedMessage, view.FrameOf(ctx).Language.Says(puntuale.Because(w.Reason)))
+		}
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at.Unix(), b.at.Unix()) })
 	zone := view.FrameOf(ctx).Zone
@@ -372,6 +396,14 @@ func (t Try) days(ctx context.Context) (days []day) {
 		last.events = append(last.events, e)
 	}
 	return days
+}
+
+// startMark returns the text key of the first mark.
+func (t Try) startMark() string {
+	if t.ForBookings {
+		return "preview.change.made"
+	}
+	return "preview.start"
 }
 
 // moved reports whether a window changed the message's due time by at least a minute.
@@ -413,6 +445,8 @@ func (t Try) notes(ctx context.Context) (all []note) {
 			}
 		} else if name, ok := strings.CutPrefix(f.Location, "body.fields."); ok {
 			add(note{"bad", -1, view.FieldName(name) + ": " + reason})
+		} else if f.Location == "body.booking.date" {
+			add(note{"bad", -1, view.T(ctx, "editor.main_date") + ": " + reason})
 		} else if f.Location == "body.phone" {
 			add(note{"bad", -1, view.T(ctx, "preview.phone") + ": " + reason})
 		}

@@ -14,6 +14,9 @@ import (
 // snippets returns programs that start this sequence with the example's values.
 func snippets(v *page.Request, s control.Sequence, f *view.Form) []Snippet {
 	c := call{address: apiAddress(v) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
+	if s.Booking != "" {
+		c.names, c.values = append(c.names, "reference"), append(c.values, "4711")
+	}
 	for _, field := range s.Fields {
 		c.names = append(c.names, field.Name)
 		c.values = append(c.values, f.Value("fields."+field.Name))

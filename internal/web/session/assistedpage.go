@@ -8,6 +8,7 @@ import (
 // AssistedPage is the data of the phone app's page, in addition to the frame.
 type AssistedPage struct {
 	Icon string // the address of the icon
+	Slug string // of the partner whose brand the page shows; "": of none
 }
 
 // assistedTexts are the endings of the text keys of texts that the app's script shows.

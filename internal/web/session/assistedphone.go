@@ -55,7 +55,7 @@ func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFo
 // assistedPage returns the page's data for a partner. The data depends only on the partner, because assistedWorker
 // hashes the page.
 func assistedPage(v *page.Request, h puntuale.Host) AssistedPage {
-	return AssistedPage{Icon: assistedIcon(h, 192)}
+	return AssistedPage{Icon: assistedIcon(h, 192), Slug: h.Partner.Slug}
 }
 
 // noMark is the mark in the address of an icon if the brand was never set.

@@ -16,6 +16,7 @@ var profileRoutes = []page.Route{
 	page.Post("/me/name", page.SignedIn, puntuale.Reader, "me.name", rename),
 	page.Post("/me/password", page.SignedIn, puntuale.Reader, "me.password", changePassword),
 	page.Post("/me/visits/end", page.SignedIn, puntuale.Reader, "me.visits_end", endVisits),
+	page.Post("/me/visits/end-one", page.SignedIn, puntuale.Reader, "me.visit_end", endVisit),
 	page.Get("/me/second", page.SignedIn, puntuale.Reader, secondPage),
 	page.Post("/me/second", page.SignedIn, puntuale.Reader, "me.second_on", setSecond),
 	page.Post("/me/second/end", page.SignedIn, puntuale.Reader, "me.second_off", endSecond),
@@ -26,7 +27,11 @@ var profileRoutes = []page.Route{
 func loadMine(v *page.Request) (Mine, error) {
 	enabled, codes := v.Person.Second()
 	choices, err := noticeChoices(v)
-	return Mine{User: v.Person.User(), Second: enabled, Codes: codes, Notices: choices}, err
+	if err != nil {
+		return Mine{}, err
+	}
+	visits, err := v.OpenVisits()
+	return Mine{User: v.Person.User(), Second: enabled, Codes: codes, Notices: choices, Visits: visits}, err
 }
 
 func profilePage(v *page.Request) error {
@@ -84,6 +89,19 @@ func endVisits(v *page.Request) error {
 		return err
 	}
 	v.Say("me.visits_done", "")
+	return v.Redirect("/me")
+}
+
+// endVisit signs the person out in one other browser.
+func endVisit(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	if err := v.Person.EndVisit(v.Ctx(), f.Value("visit")); err != nil {
+		return err
+	}
+	v.Say("me.visit_done", "")
 	return v.Redirect("/me")
 }
 

@@ -73,14 +73,14 @@
   };
   const moment = (text) => {
     const at = new Date(text), today = at.toDateString() === new Date().toDateString();
-    return at.toLocaleString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", ...!today && { day: "numeric", month: "short" } });
+    return at.toLocaleString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", ...!today && { weekday: "short", day: "numeric", month: "short" } });
   };
 
   const soon = (text) => text && new Date(text) - Date.now() < 6 * 3600_000; // a message that ends within six hours shows when it ends
 
   // card returns a message in the form that a card shows.
   const card = (m) => ({
-    ...m, group: m.phone.endsWith("@g.us"), words: words(m), place: (m.latitude ?? m.longitude) !== undefined,
+    ...m, name: m.name ?? "", number: m.phone.replace(/^(\+39)(3\d\d)(\d{3})(\d{3,4})$/, "$1 $2 $3 $4"), group: m.phone.endsWith("@g.us"), words: words(m), place: (m.latitude ?? m.longitude) !== undefined,
     link: `https://wa.me/${m.phone.replace(/\D/g, "")}?text=${encodeURIComponent(words(m))}`,
     until: soon(m.valid_until) ? moment(m.valid_until) : "", over: false, opened: false,
   });
@@ -187,6 +187,7 @@
           const device = await this.ask("GET", "/device");
           await keep("device", { token: this.token, device });
           this.device = device;
+          if (this.dress()) return;
           await this.tellAgain();
         }
         const found = await this.ask("GET", "/device/due");
@@ -352,6 +353,14 @@
         this.working = false;
         if (this.fault) this.$nextTick(() => document.getElementById("assisted-code")?.focus());
       }
+    },
+
+    // dress opens the page with the brand of the phone's partner, unless the page shows this brand, or its address names
+    // one. It returns true if the browser leaves this page.
+    dress() {
+      const { brand } = this.device, leaves = Boolean(brand) && brand !== this.$root.dataset.brand && !new URLSearchParams(location.search).has("p");
+      if (leaves) location.replace(`/phone?${new URLSearchParams({ p: brand })}`);
+      return leaves;
     },
 
     // owes returns true if the phone still holds messages, or stores reports that were not sent to the server.

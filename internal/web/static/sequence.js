@@ -14,22 +14,33 @@
   });
 
   // A step before its anchor, or exactly at its anchor, needs a date as the anchor. The start cannot be the anchor, because
-  // no message can leave before the start.
+  // no message can leave before the start. In a sequence for bookings, moments of a booking are offered, too.
   const dated = (timing) => ["before", "at"].includes(timing.querySelector(".timing-direction").value);
-  const offerStart = () => {
+  const moment = (value) => value.startsWith("booking.");
+  const offer = (part, yes) => { part.hidden = part.disabled = !yes; };
+  const offerAnchors = () => {
+    const bookings = Boolean(document.querySelector("#sequence-form [name=for_bookings]")?.checked);
     for (const timing of document.querySelectorAll(".timing")) {
-      const start = timing.querySelector('.timing-anchor [value="start"]');
-      start.hidden = start.disabled = dated(timing) && !start.selected;
+      const direction = timing.querySelector(".timing-direction"), anchor = timing.querySelector(".timing-anchor");
+      const start = anchor.querySelector('[value="start"]');
+      offer(start, !dated(timing) || start.selected);
+      for (const group of timing.querySelectorAll("optgroup"))
+        offer(group, (bookings && (group.parentElement === direction || direction.value === "after")) || moment(group.parentElement.value));
+      const change = moment(direction.value) ? direction.value : direction.value !== "now" && moment(anchor.value) ? anchor.value : "";
+      const words = timing.querySelector(".only-if-unset");
+      if (!words) continue;
+      const key = change ? (change === "booking.moved" ? "open" : change.slice("booking.".length))
+        : ["after", "at"].includes(direction.value) && anchor.value !== "start" ? "after" : "open";
+      words.textContent = JSON.parse(words.dataset.words)[key];
     }
   };
   document.addEventListener("input", (event) => {
-    const timing = event.target instanceof Element && event.target.closest(".timing-direction")?.closest(".timing");
-    if (!timing) return;
-    const anchor = timing.querySelector(".timing-anchor");
-    if (dated(timing) && anchor.value === "start") anchor.value = [...anchor.options].find((o) => o.value !== "start").value;
-    offerStart();
+    if (!(event.target instanceof Element) || !event.target.matches("[name=for_bookings], .timing-direction, .timing-anchor")) return;
+    const timing = event.target.closest(".timing"), anchor = timing?.querySelector(".timing-anchor");
+    if (anchor && dated(timing) && (anchor.value === "start" || moment(anchor.value))) anchor.value = [...anchor.options].find((o) => o.value !== "start").value;
+    offerAnchors();
   });
-  document.addEventListener("htmx:after:swap", offerStart);
+  document.addEventListener("htmx:after:swap", offerAnchors);
 
   // A click on a chip inserts its field at the cursor.
   document.addEventListener("click", (event) => {
@@ -82,7 +93,7 @@
   const editor = () => document.querySelector("form.editor#sequence-form");
   const keep = "puntuale:draft:";
   const written = (form) => [...new FormData(form)].filter(([name, value]) =>
-    typeof value === "string" && name !== "do" && name !== "phone" && !name.startsWith("fields."));
+    typeof value === "string" && name !== "do" && name !== "phone" && !name.startsWith("fields.") && !name.startsWith("preview."));
   const key = (form) => keep + new URL(form.action).pathname;
   let begun = "", leaving = false;
   const dirty = () => {
@@ -102,7 +113,7 @@
     sessionStorage.removeItem(key(form));
     return null;
   };
-  const offer = () => {
+  const offerDraft = () => {
     const form = editor(), box = form?.querySelector(".draft-found"), draft = form && kept(form);
     if (!box || !draft || !Array.isArray(draft.values)) return;
     const at = box.querySelector("[data-draft-at]");
@@ -121,7 +132,7 @@
     form.replaceWith(here);
     htmx.process(here);
     count();
-    offerStart();
+    offerAnchors();
     here.querySelector("[name=name]").focus();
   };
   document.addEventListener("click", (event) => {
@@ -158,12 +169,12 @@
 
   const begin = () => {
     count();
-    offerStart();
+    offerAnchors();
     const form = editor();
     if (form) {
       form.classList.toggle("typing", form.contains(document.activeElement) && typed(document.activeElement));
       begun = JSON.stringify(written(form));
-      offer();
+      offerDraft();
     } else if (document.querySelector("[data-toast]")) { // the form was saved
       const here = keep + location.pathname.replace(/\/sequences.*/, "/sequences");
       for (const name of [here, keep + location.pathname]) sessionStorage.removeItem(name);
@@ -182,7 +193,7 @@
   // Dates that the texts name are options for the anchor, above the proposed dates.
   document.addEventListener("htmx:after:swap", () => {
     const dates = JSON.parse(document.getElementById("timeline")?.dataset.dates ?? "[]");
-    for (const anchor of document.querySelectorAll(".timing-anchor")) {
+    for (const anchor of document.querySelectorAll(".timing-anchor, .editor [name=booking]")) {
       const known = [...anchor.options].map((o) => o.value);
       anchor.options[0].after(...dates.filter((name) => !known.includes(name)).map((name) => new Option(name, name)));
     }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -192,6 +193,61 @@ func testVisits(t *testing.T, w *storetest.World) {
 	}
 	_, err := w.SpendTicket(ctx, "h", puntuale.UnfinishedTicket)
 	storetest.WantCode(t, err, puntuale.CodeNotFound)
+	testVisitsOf(t, w)
+}
+
+// testVisitsOf checks the list of a user's visits. A visit that its user ended is not stored again.
+func testVisitsOf(t *testing.T, w *storetest.World) {
+	t.Helper()
+	ctx, now := context.Background(), storetest.Begin
+	one, two := puntuale.UserID(7001), puntuale.UserID(7002)
+	keep := func(token string, user puntuale.UserID, within time.Duration) {
+		t.Helper()
+		if err := w.KeepVisit(ctx, puntuale.Visit{Token: token, User: user, Data: []byte("of " + token), Expires: now.Add(within)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(user puntuale.UserID, at time.Time, limit int, want ...string) {
+		t.Helper()
+		all, err := w.VisitsOf(ctx, user, at, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range all {
+			if got = append(got, v.Token); string(v.Data) != "of "+v.Token || v.User != user {
+				t.Errorf("visit %+v", v)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("visits of %d: %v, want %v", user, got, want)
+		}
+	}
+	keep("visit-a", one, time.Hour)
+	keep("visit-b", one, 2*time.Hour)
+	keep("visit-c", two, time.Hour)
+	keep("visit-d", 0, time.Hour)
+	has(one, now, 10, "visit-b", "visit-a")
+	has(one, now, 1, "visit-b")
+	has(one, now.Add(time.Hour), 10, "visit-b")
+	has(0, now, 10)
+	end := func(user puntuale.UserID, token string) {
+		t.Helper()
+		if err := w.EndVisitOf(ctx, user, token, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end(two, "visit-a") // another user's
+	end(one, "nobody's")
+	has(one, now, 10, "visit-b", "visit-a")
+	end(one, "visit-a")
+	has(one, now, 10, "visit-b")
+	keep("visit-a", one, time.Hour) // a request of the ended visit was still running
+	if _, found, err := w.Visit(ctx, "visit-a", now); found || err != nil {
+		t.Errorf("an ended visit came back: %v", err)
+	}
+	has(one, now, 10, "visit-b")
+	has(two, now, 10, "visit-c")
 }
 
 // testTickets checks that a ticket can be used only once, even if many callers try. A ticket can be used only for the
