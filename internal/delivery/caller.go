@@ -32,9 +32,10 @@ type CallerConfig struct {
 	Logger *slog.Logger // default: slog.Default
 	// Chatwoot sends the events of links to Chatwoot. nil: their deliveries fail.
 	Chatwoot puntuale.ChatwootCaller
-	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
-	Roots    *x509.CertPool // nil: the system's certificates
-	Within   time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
+	Memory   outside.MemoryGrants // pays for the answers of receivers; nil: they are only bounded
+	Allow    []netip.Prefix       // private networks that receivers may be in; plain http is allowed only in these networks
+	Roots    *x509.CertPool       // nil: the system's certificates
+	Within   time.Duration        // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
 }
 
 // Caller makes attempts to deliver events. It is safe for concurrent use.
@@ -123,8 +124,19 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	if !a.taken() {
 		a.retryAfter = retryAfter(got.Header.Get("Retry-After"), c.cfg.Clock.Now())
 	}
+	ctx, done := c.payer(ctx, t)
+	defer done()
 	a.text = cleaned(outside.Webhook.Beginning(ctx, got.Body, puntuale.MaxWebhookAnswer))
 	return a
+}
+
+// payer charges an answer to the owner of the webhook. If the owner has no memory left, the answer is not read. Its
+// status still counts.
+func (c *Caller) payer(ctx context.Context, t *puntuale.WebhookTarget) (_ context.Context, done func()) {
+	if t.Client == 0 {
+		return c.cfg.Memory.Partner(ctx, t.Partner)
+	}
+	return c.cfg.Memory.Client(ctx, t.Client)
 }
 
 // sendToChatwoot sends an event to Chatwoot, with several requests.

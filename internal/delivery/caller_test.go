@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/delivery"
+	"puntuale/internal/httpkit/admission"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -333,5 +335,54 @@ func TestPanicIsAFailure(t *testing.T) {
 	})
 	if r := c.Call(t.Context(), target("https://example.com/"), sent); r.State != puntuale.DeliveryFailed || r.Answer == "" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// refusing is a memory grant of a payer that has no memory left.
+type refusing struct{}
+
+func (refusing) Take(int64) error { return puntuale.Overloaded(0) }
+
+// TestOwnerPaysForAnswer: the owner of a webhook pays for the answers of its receiver. If the owner has no memory left,
+// the answer is not read, and its status still says that the event arrived.
+func TestOwnerPaysForAnswer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pays   string
+		client puntuale.ClientID // 0: a webhook of partner 3
+		status int
+		state  puntuale.DeliveryState
+	}{
+		{"client 7", 7, http.StatusOK, puntuale.DeliveryDone},
+		{"client 7", 7, http.StatusTeapot, puntuale.DeliveryFailed},
+		{"partner 3", 0, http.StatusOK, puntuale.DeliveryDone},
+	} {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, strings.Repeat("x", 20_000))
+		}))
+		to := target(h.URL)
+		to.Client, to.Partner = c.client, 3
+		for _, poor := range []bool{false, true} {
+			var opened []string
+			closed := 0
+			caller := newCaller(func(cfg *delivery.CallerConfig) {
+				cfg.Memory = func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+					opened = append(opened, fmt.Sprint(side, " ", id))
+					if poor {
+						return refusing{}, func() { closed++ }
+					}
+					return admission.NewMemoryBudget(1<<20, nil).Open(admission.CallerKey{Side: side, ID: id}), func() { closed++ }
+				}
+			})
+			got := caller.Call(t.Context(), to, sent)
+			if !slices.Equal(opened, []string{c.pays}) || closed != 1 {
+				t.Errorf("%v pay, want %s; %d are given back", opened, c.pays, closed)
+			}
+			if got.State != c.state || got.Status != c.status || (got.Answer == "") != poor {
+				t.Errorf("without memory %t: %+v", poor, got)
+			}
+		}
+		h.Close()
 	}
 }
