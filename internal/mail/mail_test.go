@@ -195,6 +195,28 @@ func TestLetter(t *testing.T) {
 	}
 }
 
+// TestBrandWithAddress: a brand's name cannot show an address as the sender's, or in the subject.
+func TestBrandWithAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
+	for i, name := range []string{"Banca Etica <sicurezza@banca.example>", "sicurezza@banca.example", "sicurezza＠banca.example Banca"} {
+		w.write(puntuale.UserID(i+1), func(l *puntuale.Letter) {
+			l.Host.Brand.Name = name
+			if i == 1 {
+				l.Host.Partner.Name = name
+			}
+		})
+	}
+	w.round()
+	all := w.Received()
+	slices.SortFunc(all, func(a, b mailtest.Received) int { return strings.Compare(a.To, b.To) })
+	for i, want := range []string{"Banca Etica", "Puntuale", "Banca"} {
+		if r := all[i]; r.Header.Get("From") != `"`+want+`" <`+from+`>` || !strings.HasSuffix(r.Subject, want) || strings.Contains(r.Text+r.HTML, "banca.example") {
+			t.Errorf("%q: %s, %s\n%s", want, r.Header.Get("From"), r.Subject, r.Text)
+		}
+	}
+}
+
 // TestRefused: after a code 4xx the e-mail is sent again, with growing waits. After a code 5xx only that e-mail is
 // given up. No address is logged.
 func TestRefused(t *testing.T) {
