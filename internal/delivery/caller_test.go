@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -265,13 +266,26 @@ func TestAddresses(t *testing.T) {
 // address that an attempt would accept.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
-	plain, allowing := newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")} })
+	plain, allowing := newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *delivery.CallerConfig) {
+		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}
+		cfg.Lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+			public, private := netip.MustParseAddr("93.184.215.14"), netip.MustParseAddr("10.1.2.3")
+			all, known := map[string][]netip.Addr{"crm.example": {public}, "crm.lan": {private}, "both.example": {public, private}}[host]
+			if !known {
+				return nil, errors.New("no such host")
+			}
+			return all, nil
+		}
+	})
 	// For each address: the results without an allowed network, and with the network 10.1.2.0/24.
 	for address, want := range map[string][2]puntuale.ReasonCode{
 		"https://crm.example/hook":        {},
 		"https://93.184.215.14/hook":      {},
 		"https://[2606:4700:4700::1111]/": {},
-		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, ""}, // if a network is allowed, the name may lead there
+		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, puntuale.FaultWebhookNotHTTPS},
+		"http://crm.lan/hook":             {puntuale.FaultWebhookNotHTTPS, ""},
+		"http://both.example/hook":        {puntuale.FaultWebhookNotHTTPS, ""}, // an attempt tries each address
+		"http://unknown.example/hook":     {puntuale.FaultWebhookNotHTTPS, ""}, // DNS may know it later
 		"http://93.184.215.14/hook":       {puntuale.FaultWebhookNotHTTPS, puntuale.FaultWebhookNotHTTPS},
 		"https://10.1.2.3/hook":           {puntuale.FaultWebhookPrivate, ""},
 		"http://10.1.2.3:8080/hook":       {puntuale.FaultWebhookPrivate, ""},
@@ -285,7 +299,7 @@ func TestRefuses(t *testing.T) {
 		"https://[64:ff9b::1.1.1.1]/":     {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
 	} {
 		for i, c := range []*delivery.Caller{plain, allowing} {
-			if got := c.Refuses(address); got != want[i] {
+			if got := c.Refuses(t.Context(), address); got != want[i] {
 				t.Errorf("%s: %q, want %q", address, got, want[i])
 			}
 		}
