@@ -32,6 +32,11 @@ func (c *Client) runCheck(ctx context.Context, id puntuale.CampaignID, check *ca
 		if err != nil && apart.Err() == nil {
 			slog.Error("the check of a campaign failed", "campaign_id", int64(id), "client_id", int64(c.ID()), "error", err)
 		}
+		select {
+		case <-c.control.stopping: // the call answers with what was checked until now
+			err = nil
+		default:
+		}
 		ended <- err
 	})
 	return ended
