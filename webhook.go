@@ -36,7 +36,8 @@ var WebhookRetries = [...]time.Duration{
 // Webhook is an address that gets the events of a client, or of all clients of a partner.
 type Webhook struct {
 	ID          WebhookID
-	Client      ClientID // 0: the webhook belongs to a partner
+	Client      ClientID  // 0: the webhook belongs to a partner
+	Partner     PartnerID // the partner, or the client's partner
 	URL         string
 	Types       EventSet  // the types of events that the webhook wants
 	Session     SessionID // only events of this session; 0: events of all sessions

@@ -49,10 +49,10 @@ const (
 	agentBurst = 500
 )
 
-// payer opens the memory grants of clients, for answers of other servers that no call waits for.
+// payer opens the memory grants of clients and partners, for answers of other servers that no call waits for.
 func (s *server) payer() outside.MemoryGrants {
-	return func(client puntuale.ClientID) (puntuale.MemoryGrant, func()) {
-		grant := s.memory.Open(admission.CallerKey{Side: puntuale.ClientSide, ID: int64(client)})
+	return func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+		grant := s.memory.Open(admission.CallerKey{Side: side, ID: id})
 		return grant, grant.Close
 	}
 }

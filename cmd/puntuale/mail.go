@@ -50,7 +50,7 @@ func (s *server) openMailer(cfg *serverConfig, m *metrics.Meter) error {
 		return fmt.Errorf("smtp %w", err)
 	}
 	s.mailer, err = mail.New(mail.Config{
-		Store: s.store, Letter: s.accounts.Letter, Server: out, From: cfg.MailFrom, Observe: m.Mailed, Clock: cfg.Clock, Logger: cfg.Logger,
+		Store: s.store, Letter: s.accounts.Letter, Server: out, From: cfg.MailFrom, Memory: s.payer(), Observe: m.Mailed, Clock: cfg.Clock, Logger: cfg.Logger,
 	})
 	return err
 }

@@ -29,7 +29,7 @@ func (s *server) openPushes(ctx context.Context, cfg *serverConfig, vault *auth.
 		way = media.Transport(nil)
 	}
 	return push.New(push.Config{
-		Store: s.store, Key: key, Sender: cfg.PublicURL, Transport: way, Clock: cfg.Clock, Logger: cfg.Logger,
+		Store: s.store, Key: key, Sender: cfg.PublicURL, Memory: s.payer(), Transport: way, Clock: cfg.Clock, Logger: cfg.Logger,
 		Open: func(session puntuale.SessionID, target []byte) ([]byte, error) {
 			return vault.Open(control.SealedPush, session.SealPlace(), target)
 		},

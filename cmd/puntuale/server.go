@@ -399,6 +399,9 @@ func (s *server) Close() error {
 		parts.Go(s.tasks.stop)
 	}
 	parts.Go(s.feeding.stop)
+	if s.control != nil {
+		parts.Go(func() { s.control.Wait(ctx) })
+	}
 	if s.events != nil { // this must end before the dispatcher gives up the lease, because the same lease makes this node the owner of webhooks
 		half, cancel := context.WithTimeout(ctx, s.within/2)
 		note("record deliveries of events", s.events.Stop(half))

@@ -29,7 +29,7 @@ func newSocket(s *server, cfg serverConfig, vault *auth.Vault) socketWay {
 		Seal: vault.Seal, Unseal: vault.Open, IDKey: []byte(vault.Mark("ids of messages at WhatsApp")),
 		Known: s.store, Report: s.report, Take: s.networks.intake.Take,
 		Owned: func() bool { return s.dispatch.Healthy() == nil },
-		HTTP:  cfg.WhatsApp, Clock: cfg.Clock, Logger: cfg.Logger,
+		HTTP:  cfg.WhatsApp, Memory: s.payer(), Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
 		c.Media = s.media

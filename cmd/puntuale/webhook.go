@@ -13,7 +13,7 @@ import (
 // to test a webhook.
 func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *delivery.Caller {
 	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed these networks
-	return delivery.NewCaller(delivery.CallerConfig{Clock: cfg.Clock, Logger: cfg.Logger, Allow: allowed, Chatwoot: s.chatwoot, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
+	return delivery.NewCaller(delivery.CallerConfig{Clock: cfg.Clock, Logger: cfg.Logger, Allow: allowed, Chatwoot: s.chatwoot, Memory: s.payer(), Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}})
 }

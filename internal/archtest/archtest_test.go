@@ -85,6 +85,8 @@ func TestBreachesAreFound(t *testing.T) {
 		"a struct of 21 fields":        {"internal/dispatch/lookahead/state.go", doc + "package lookahead\ntype t struct {" + strings.Repeat("a, b int\n", 10) + "c\n}\n", "t has 21 fields"},
 		"a wide struct elsewhere":      {"internal/plan/build.go", doc + "package plan\ntype t struct {" + strings.Repeat("a, b int\n", 20) + "}\n", ""},
 		"headers without a bound":      {"internal/media/fetcher.go", doc + "package media\nimport \"net/http\"\nvar t = &http.Transport{}\n", "must set MaxResponseHeaderBytes"},
+		"nobody pays":                  {"cmd/puntuale/push.go", doc + "package main\nimport \"puntuale/internal/push\"\nvar _ = push.Config{}\n", "must set Memory"},
+		"a new payer":                  {"internal/push/push.go", doc + "package push\nimport \"puntuale/internal/outside\"\ntype Other struct{ M outside.MemoryGrants }\n", "push.Other is not in the list of payers"},
 		"25 interfaces at the root":    {"store.go", doc + "package puntuale\n" + strings.Repeat("type T interface{ A() }\n", 25), ""},
 		"26 interfaces at the root":    {"store.go", doc + "package puntuale\n" + strings.Repeat("type T interface{ A() }\n", 26), "T is one interface more than the 25"},
 		"dispatch's lookahead locks":   {"internal/dispatch/lookahead/state.go", doc + "package lookahead\nimport _ \"sync\"\n", "may not import sync"},

@@ -125,3 +125,29 @@ func TestBadRuleBlocksNobody(t *testing.T) {
 		}
 	})
 }
+
+// A contact whose fields cannot be decoded keeps its stored dates. Rules act for it as for a person without other
+// fields, and the dates of other contacts are planned.
+func TestBadContactBlocksNoDates(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		w.rule(puntuale.Trigger{Kind: puntuale.TriggerDate, Field: "nascita", Repeat: puntuale.RepeatYearly}, starts(w.birthday()))
+		w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(w.sequence("testo")))
+		const other = "+393330000002"
+		w.born(phone, "1990-11-24")
+		w.dates() // it is too early to plan the date
+		w.born(phone, "1990-11-24")
+		w.Exec("update person set fields = '{' where phone = $1", phone)
+		w.DB.Clock.Advance(24 * time.Hour)
+		w.born(other, "1990-11-24")
+		w.dates()
+		w.wantPending(other, "2026-11-22 08:00", "2026-11-24 08:00")
+		w.wantPending(phone, "2026-11-22 08:00", "2026-11-24 08:00")
+		planned := w.got(phone) + w.got(other)
+		w.DB.Clock.Advance(time.Hour)
+		w.writes(phone, "ciao")
+		w.writes(other, "ciao")
+		if w.round(nil); w.got(phone)+w.got(other) != planned+2 {
+			t.Errorf("%d answers", w.got(phone)+w.got(other)-planned)
+		}
+	})
+}

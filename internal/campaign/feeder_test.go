@@ -139,6 +139,51 @@ func TestFeedsJustAhead(t *testing.T) {
 	}
 }
 
+// A campaign that cannot be decoded keeps no other campaign of the node from being fed.
+func TestBadCampaignBlocksNobody(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, storetest.SQLite(t))
+	ctx, now := t.Context(), clock.System().Now()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
+		t.Fatal(err)
+	}
+	var all []puntuale.CampaignID
+	for range 3 {
+		id, _ := c.MustCampaign(2)
+		frozen := puntuale.CampaignFrozen{
+			Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Text: "ciao", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}},
+			Zone:     "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1},
+		}
+		if _, err := c.StartCampaign(ctx, id, puntuale.CampaignStart{Digest: "d", Frozen: frozen, Session: c.Session, First: now, Day: storetest.Day, Now: now}); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	w.Exec("update campaign set draft = '{' where id = $1", all[1])
+	fake := clock.NewFake(now)
+	f := campaign.New(campaign.Config{
+		Store: w.Store, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+		Node: func() puntuale.NodeID { return node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
+	})
+	run, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Run(run) }()
+	defer func() { stop(); <-ended }()
+	for rounds := 0; w.Int("select count(*) from message where campaign_id <> 0") < 4; rounds++ {
+		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err := fake.Waiting(within, 1) // returns when the feeder has finished a round
+		if cancel(); err != nil || rounds > 20 {
+			t.Fatalf("after %d rounds the others are not fed: %v", rounds, err)
+		}
+		fake.Advance(time.Second)
+	}
+	if n := w.Int("select count(*) from message where campaign_id = $1", all[1]); n != 0 {
+		t.Errorf("%d messages of the bad campaign", n)
+	}
+}
+
 // rounds counts the rounds of a feeder.
 type rounds struct {
 	campaign.FeedStore

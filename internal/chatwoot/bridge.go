@@ -62,7 +62,7 @@ var notSent = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 func (b *Bridge) SendEvent(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, repeat bool) (puntuale.ChatwootAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
-	ctx, done := b.cfg.Memory.Charge(ctx, e.Client)
+	ctx, done := b.cfg.Memory.Client(ctx, e.Client)
 	defer done()
 	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e, repeat: repeat}
 	err := w.send(ctx)

@@ -24,7 +24,7 @@ const channelAPI = "Channel::Api"
 func (b *Bridge) MakeInbox(ctx context.Context, l puntuale.ChatwootLink, token, name, address string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
-	ctx, done := b.cfg.Memory.Charge(ctx, l.Client)
+	ctx, done := b.cfg.Memory.Client(ctx, l.Client)
 	defer done()
 	s := b.server(l.URL, l.Chatwoot.Account, token)
 	channel := map[string]any{"type": "api", "webhook_url": address}

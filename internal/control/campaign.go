@@ -429,14 +429,8 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 	}); err != nil {
 		return puntuale.CampaignCheck{}, fmt.Errorf("begin to check campaign %d: %w", stored.ID, err)
 	}
-	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCheckTime)
-	ended := make(chan error, 1)
 	running = true
-	go func() {
-		defer leave()
-		defer cancel()
-		ended <- check.Run(apart)
-	}()
+	ended := c.runCheck(ctx, stored.ID, check, leave)
 	puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
 	timeout, stop := c.control.clock.After(checkWait)
 	defer stop()

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"puntuale"
@@ -89,6 +90,7 @@ type Control struct {
 	opener  puntuale.MediaOpener
 
 	stopping <-chan struct{}
+	checks   sync.WaitGroup // checks of campaigns that run
 }
 
 // sessionSettings are the operator's settings for clients' sessions.

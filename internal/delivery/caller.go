@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,9 +33,11 @@ type CallerConfig struct {
 	Logger *slog.Logger // default: slog.Default
 	// Chatwoot sends the events of links to Chatwoot. nil: their deliveries fail.
 	Chatwoot puntuale.ChatwootCaller
-	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
-	Roots    *x509.CertPool // nil: the system's certificates
-	Within   time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
+	Memory   outside.MemoryGrants                                                  // pays for the answers of receivers; nil: they are only bounded
+	Allow    []netip.Prefix                                                        // private networks that receivers may be in; plain http is allowed only in these networks
+	Roots    *x509.CertPool                                                        // nil: the system's certificates
+	Lookup   func(ctx context.Context, network, host string) ([]netip.Addr, error) // asks DNS; nil: the system's resolver
+	Within   time.Duration                                                         // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
 }
 
 // Caller makes attempts to deliver events. It is safe for concurrent use.
@@ -50,6 +53,9 @@ func NewCaller(cfg CallerConfig) *Caller {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.Lookup == nil {
+		cfg.Lookup = net.DefaultResolver.LookupNetIP
 	}
 	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots)}
 }
@@ -123,8 +129,19 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	if !a.taken() {
 		a.retryAfter = retryAfter(got.Header.Get("Retry-After"), c.cfg.Clock.Now())
 	}
+	ctx, done := c.payer(ctx, t)
+	defer done()
 	a.text = cleaned(outside.Webhook.Beginning(ctx, got.Body, puntuale.MaxWebhookAnswer))
 	return a
+}
+
+// payer charges an answer to the owner of the webhook. If the owner has no memory left, the answer is not read. Its
+// status still counts.
+func (c *Caller) payer(ctx context.Context, t *puntuale.WebhookTarget) (_ context.Context, done func()) {
+	if t.Client == 0 {
+		return c.cfg.Memory.Partner(ctx, t.Partner)
+	}
+	return c.cfg.Memory.Client(ctx, t.Client)
 }
 
 // sendToChatwoot sends an event to Chatwoot, with several requests.
@@ -167,9 +184,13 @@ func (c *Caller) Request(t puntuale.WebhookTarget, e puntuale.Event, at time.Tim
 	return signed(secrets, &t, &e, at), nil
 }
 
-// Refuses checks only the text of an address. Each attempt checks the host's IP address,
-// because the IP address of a name may change.
-func (c *Caller) Refuses(address string) puntuale.ReasonCode {
+// lookupWithin is how long Refuses waits for DNS.
+const lookupWithin = 2 * time.Second
+
+// Refuses checks the text of an address. Each attempt checks the host's IP address, because the IP address of a name may
+// change. A name in an address with http must lead into a network in which http is allowed. If DNS does not answer,
+// Refuses cannot tell.
+func (c *Caller) Refuses(ctx context.Context, address string) puntuale.ReasonCode {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""
@@ -180,10 +201,19 @@ func (c *Caller) Refuses(address string) puntuale.ReasonCode {
 		return ""
 	case numeric && !media.IsPublic(ip):
 		return puntuale.FaultWebhookPrivate
-	case u.Scheme == "http" && (numeric || len(c.cfg.Allow) == 0):
+	case u.Scheme == "http" && (numeric || len(c.cfg.Allow) == 0 || c.leadsOutside(ctx, u.Hostname())):
 		return puntuale.FaultWebhookNotHTTPS
 	}
 	return ""
+}
+
+// leadsOutside reports whether a name leads only to addresses outside of the allowed networks.
+func (c *Caller) leadsOutside(ctx context.Context, host string) bool {
+	puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
+	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
+	defer cancel()
+	all, err := c.cfg.Lookup(ctx, "ip", host)
+	return err == nil && !slices.ContainsFunc(all, func(ip netip.Addr) bool { return media.Permitted(ip, c.cfg.Allow) })
 }
 
 // secrets returns the signing keys: the present key, and also the earlier key until that key expires.

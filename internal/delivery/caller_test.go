@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +26,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/delivery"
+	"puntuale/internal/httpkit/admission"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -263,13 +266,26 @@ func TestAddresses(t *testing.T) {
 // address that an attempt would accept.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
-	plain, allowing := newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")} })
+	plain, allowing := newCaller(func(cfg *delivery.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *delivery.CallerConfig) {
+		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}
+		cfg.Lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+			public, private := netip.MustParseAddr("93.184.215.14"), netip.MustParseAddr("10.1.2.3")
+			all, known := map[string][]netip.Addr{"crm.example": {public}, "crm.lan": {private}, "both.example": {public, private}}[host]
+			if !known {
+				return nil, errors.New("no such host")
+			}
+			return all, nil
+		}
+	})
 	// For each address: the results without an allowed network, and with the network 10.1.2.0/24.
 	for address, want := range map[string][2]puntuale.ReasonCode{
 		"https://crm.example/hook":        {},
 		"https://93.184.215.14/hook":      {},
 		"https://[2606:4700:4700::1111]/": {},
-		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, ""}, // if a network is allowed, the name may lead there
+		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, puntuale.FaultWebhookNotHTTPS},
+		"http://crm.lan/hook":             {puntuale.FaultWebhookNotHTTPS, ""},
+		"http://both.example/hook":        {puntuale.FaultWebhookNotHTTPS, ""}, // an attempt tries each address
+		"http://unknown.example/hook":     {puntuale.FaultWebhookNotHTTPS, ""}, // DNS may know it later
 		"http://93.184.215.14/hook":       {puntuale.FaultWebhookNotHTTPS, puntuale.FaultWebhookNotHTTPS},
 		"https://10.1.2.3/hook":           {puntuale.FaultWebhookPrivate, ""},
 		"http://10.1.2.3:8080/hook":       {puntuale.FaultWebhookPrivate, ""},
@@ -283,7 +299,7 @@ func TestRefuses(t *testing.T) {
 		"https://[64:ff9b::1.1.1.1]/":     {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
 	} {
 		for i, c := range []*delivery.Caller{plain, allowing} {
-			if got := c.Refuses(address); got != want[i] {
+			if got := c.Refuses(t.Context(), address); got != want[i] {
 				t.Errorf("%s: %q, want %q", address, got, want[i])
 			}
 		}
@@ -333,5 +349,54 @@ func TestPanicIsAFailure(t *testing.T) {
 	})
 	if r := c.Call(t.Context(), target("https://example.com/"), sent); r.State != puntuale.DeliveryFailed || r.Answer == "" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// refusing is a memory grant of a payer that has no memory left.
+type refusing struct{}
+
+func (refusing) Take(int64) error { return puntuale.Overloaded(0) }
+
+// TestOwnerPaysForAnswer: the owner of a webhook pays for the answers of its receiver. If the owner has no memory left,
+// the answer is not read, and its status still says that the event arrived.
+func TestOwnerPaysForAnswer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pays   string
+		client puntuale.ClientID // 0: a webhook of partner 3
+		status int
+		state  puntuale.DeliveryState
+	}{
+		{"client 7", 7, http.StatusOK, puntuale.DeliveryDone},
+		{"client 7", 7, http.StatusTeapot, puntuale.DeliveryFailed},
+		{"partner 3", 0, http.StatusOK, puntuale.DeliveryDone},
+	} {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, strings.Repeat("x", 20_000))
+		}))
+		to := target(h.URL)
+		to.Client, to.Partner = c.client, 3
+		for _, poor := range []bool{false, true} {
+			var opened []string
+			closed := 0
+			caller := newCaller(func(cfg *delivery.CallerConfig) {
+				cfg.Memory = func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+					opened = append(opened, fmt.Sprint(side, " ", id))
+					if poor {
+						return refusing{}, func() { closed++ }
+					}
+					return admission.NewMemoryBudget(1<<20, nil).Open(admission.CallerKey{Side: side, ID: id}), func() { closed++ }
+				}
+			})
+			got := caller.Call(t.Context(), to, sent)
+			if !slices.Equal(opened, []string{c.pays}) || closed != 1 {
+				t.Errorf("%v pay, want %s; %d are given back", opened, c.pays, closed)
+			}
+			if got.State != c.state || got.Status != c.status || (got.Answer == "") != poor {
+				t.Errorf("without memory %t: %+v", poor, got)
+			}
+		}
+		h.Close()
 	}
 }

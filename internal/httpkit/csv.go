@@ -59,9 +59,10 @@ func (c CSV) Send(w http.ResponseWriter, now func() time.Time, file string, head
 }
 
 // formula matches the beginning of a text that a spreadsheet may calculate. The text may begin at the beginning of the
-// cell, or of a line in the cell. White space may come before the text. Some programs treat a line break inside quotes
-// as the end of a row, and make a cell of each line.
-var formula = regexp.MustCompile(`(^|[\n\r])([\p{Z}\t\v\f\x{85}\x{feff}]*[=+\-@|%＝＋－＠])`)
+// cell, of a line in the cell, or after a separator. White space may come before the text. Some programs treat a line
+// break inside quotes as the end of a row, and make a cell of each line. A person may open a file with another separator
+// than the file's, and each program guesses it.
+var formula = regexp.MustCompile(`(^|[\n\r;,\t])([\p{Z}\t\v\f\x{85}\x{feff}]*[=+\-@|%＝＋－＠])`)
 
 // InertCell changes a CSV cell so that no spreadsheet runs it as a formula.
 func InertCell(cell string) string {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"net/mail"
+	"slices"
 	"strconv"
 	"strings"
 	plain "text/template"
@@ -90,6 +91,15 @@ var saying = map[string]struct {
 // standardColour is the product's own colour, for partners without a colour.
 const standardColour = "#0b6e63"
 
+// productName stands for a brand whose name is only an address.
+const productName = "Puntuale"
+
+// withoutAddress removes the words with an at sign. A brand is in From and Subject, so an address in it would look like
+// the sender's.
+func withoutAddress(name string) string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(name), func(word string) bool { return strings.ContainsAny(word, "@＠﹫") }), " ")
+}
+
 func (w layoutTable) content(l puntuale.Letter) (content, error) {
 	if _, known := w[kinds[l.Kind]+"."+l.Language]; !known {
 		l.Language = languages[0]
@@ -99,7 +109,7 @@ func (w layoutTable) content(l puntuale.Letter) (content, error) {
 		return content{}, fmt.Errorf("an e-mail of kind %d has no words", l.Kind)
 	}
 	s := letterContent{
-		Brand: oneLine(cmp.Or(l.Host.Brand.Name, l.Host.Partner.Name)), Colour: cmp.Or(l.Host.Brand.Colour, standardColour),
+		Brand: cmp.Or(withoutAddress(oneLine(l.Host.Brand.Name)), withoutAddress(oneLine(l.Host.Partner.Name)), productName), Colour: cmp.Or(l.Host.Brand.Colour, standardColour),
 		Language: l.Language, To: l.To, Link: l.Link, More: l.More,
 	}
 	in := saying[l.Language]

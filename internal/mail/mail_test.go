@@ -34,6 +34,20 @@ type world struct {
 	mu      sync.Mutex
 	letters map[puntuale.UserID]puntuale.Letter
 	results map[string]int
+	paid    map[string]int64 // how many bytes of answers each owner was charged for
+}
+
+// payer is the memory grant of an owner that has no memory left.
+type payer struct {
+	w     *world
+	owner string
+}
+
+func (p payer) Take(n int64) error {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.w.paid[p.owner] += n
+	return puntuale.Overloaded(0)
 }
 
 // secure returns the address of a server that requires TLS and a password.
@@ -44,7 +58,7 @@ func secure(scheme string) string {
 func newWorld(t *testing.T, address string, how mailtest.Options) *world {
 	t.Helper()
 	db := storetest.SQLite(t)
-	w := &world{t: t, Server: mailtest.New(t, how), queue: db.Open(t), clock: db.Clock, logged: &strings.Builder{}, letters: map[puntuale.UserID]puntuale.Letter{}, results: map[string]int{}}
+	w := &world{t: t, Server: mailtest.New(t, how), queue: db.Open(t), clock: db.Clock, logged: &strings.Builder{}, letters: map[puntuale.UserID]puntuale.Letter{}, results: map[string]int{}, paid: map[string]int64{}}
 	server, err := mail.ParseServer(address)
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +70,9 @@ func newWorld(t *testing.T, address string, how mailtest.Options) *world {
 			defer w.mu.Unlock()
 			l, needed := w.letters[m.User]
 			return l, needed, nil
+		},
+		Memory: func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+			return payer{w, fmt.Sprint(side, " ", id)}, func() {}
 		},
 		Observe: func(result string) {
 			w.mu.Lock()
@@ -130,6 +147,9 @@ func TestMail(t *testing.T) {
 			if r := all[0]; r.From != from || r.To != "utente1@example.com" || r.TLS != c.tls || r.User != c.user {
 				t.Errorf("received %+v", r)
 			}
+			if n := w.paid["partner 1"]; n < 100 || len(w.paid) != 1 { // the partner has no memory left, yet the e-mail is sent once
+				t.Errorf("paid for the mail server's answers: %v", w.paid)
+			}
 			w.round() // a second round, which must send nothing
 			if len(w.Received()) != 1 {
 				t.Error("sent twice")
@@ -172,6 +192,28 @@ func TestLetter(t *testing.T) {
 	}
 	if all[2].Subject != it.Subject {
 		t.Errorf("without a language: %s", all[2].Subject)
+	}
+}
+
+// TestBrandWithAddress: a brand's name cannot show an address as the sender's, or in the subject.
+func TestBrandWithAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
+	for i, name := range []string{"Banca Etica <sicurezza@banca.example>", "sicurezza@banca.example", "sicurezza＠banca.example Banca"} {
+		w.write(puntuale.UserID(i+1), func(l *puntuale.Letter) {
+			l.Host.Brand.Name = name
+			if i == 1 {
+				l.Host.Partner.Name = name
+			}
+		})
+	}
+	w.round()
+	all := w.Received()
+	slices.SortFunc(all, func(a, b mailtest.Received) int { return strings.Compare(a.To, b.To) })
+	for i, want := range []string{"Banca Etica", "Puntuale", "Banca"} {
+		if r := all[i]; r.Header.Get("From") != `"`+want+`" <`+from+`>` || !strings.HasSuffix(r.Subject, want) || strings.Contains(r.Text+r.HTML, "banca.example") {
+			t.Errorf("%q: %s, %s\n%s", want, r.Header.Get("From"), r.Subject, r.Text)
+		}
 	}
 }
 

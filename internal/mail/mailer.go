@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/outside"
 )
 
 const (
@@ -36,7 +37,8 @@ type Config struct {
 	Store   puntuale.MailStore
 	Letter  func(context.Context, puntuale.Mail) (letter puntuale.Letter, needed bool, err error)
 	Server  *Server
-	From    string // the sender's address
+	Memory  outside.MemoryGrants // pays for what the mail server answers; nil: it is only bounded
+	From    string               // the sender's address
 	Observe func(result string)
 	Clock   clock.Clock
 	Logger  *slog.Logger
@@ -92,6 +94,8 @@ func (m *Mailer) attempt(ctx context.Context, one puntuale.Mail, away *atomic.Bo
 	}
 	message, err := m.write(one, letter)
 	if err == nil {
+		ctx, done := m.cfg.Memory.Partner(ctx, one.Partner)
+		defer done()
 		err = m.cfg.Server.send(ctx, message)
 	}
 	if err != nil {

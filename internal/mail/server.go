@@ -130,7 +130,7 @@ func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp fun
 		}
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 		hangUp = func() { stop(); _ = conn.Close() }
-		conn = outside.Mail.Conn(conn)
+		conn = outside.Mail.Conn(ctx, conn)
 		if !s.implicit {
 			return conn, nil
 		}

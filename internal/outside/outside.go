@@ -14,18 +14,67 @@ import (
 	"puntuale/internal/payload"
 )
 
-// MemoryGrants opens a client's memory grant, for work that no call waits for. done gives the memory back. A nil
-// MemoryGrants has no limit.
-type MemoryGrants func(client puntuale.ClientID) (grant puntuale.MemoryGrant, done func())
+// MemoryGrants opens the memory grant of a client or a partner, for work that no call waits for. done gives the memory
+// back. A nil MemoryGrants has no limit.
+type MemoryGrants func(side puntuale.Side, id int64) (grant puntuale.MemoryGrant, done func())
 
-// Charge returns a context in which answers are charged to the client. The caller must call done when it no longer uses
-// the answers. If the context has a grant already, a call waits for the answers, and this call pays.
-func (m MemoryGrants) Charge(ctx context.Context, client puntuale.ClientID) (_ context.Context, done func()) {
-	if m == nil || puntuale.HasMemoryGrant(ctx) {
+// Client returns a context in which answers are charged to the client; 0 is for work of the server itself. The caller
+// must call done when it no longer uses the answers. If the context has a grant already, a call waits for the answers,
+// and this call pays.
+func (m MemoryGrants) Client(ctx context.Context, client puntuale.ClientID) (_ context.Context, done func()) {
+	return m.charge(ctx, puntuale.ClientSide, int64(client))
+}
+
+// Partner is like Client, for work of a partner. 0 is an unknown partner.
+func (m MemoryGrants) Partner(ctx context.Context, partner puntuale.PartnerID) (_ context.Context, done func()) {
+	return m.charge(ctx, puntuale.PartnerSide, int64(partner))
+}
+
+func (m MemoryGrants) charge(ctx context.Context, side puntuale.Side, id int64) (_ context.Context, done func()) {
+	switch {
+	case puntuale.HasMemoryGrant(ctx):
 		return ctx, func() {}
+	case m == nil:
+		return puntuale.WithMemoryGrant(ctx, noLimit{}), func() {}
 	}
-	grant, done := m(client)
+	grant, done := m(side, id)
 	return puntuale.WithMemoryGrant(ctx, grant), done
+}
+
+type noLimit struct{}
+
+func (noLimit) Take(int64) error { return nil }
+
+// errNoPayer is a fault of this program: nobody pays for an answer.
+var errNoPayer = errors.New("nobody pays for the memory of an answer")
+
+// payment takes the memory of one answer from its payer.
+type payment struct {
+	ctx  context.Context //nolint:containedctx // it contains the grant
+	kind *Kind
+	free int64
+}
+
+func (k *Kind) pay(ctx context.Context) *payment { return &payment{ctx, k, k.Free} }
+
+// owned returns errNoPayer if the answer needs a payer and has none.
+func (p *payment) owned() error {
+	if p.kind.Payer == PayOwner && !puntuale.HasMemoryGrant(p.ctx) {
+		return errNoPayer
+	}
+	return nil
+}
+
+// take takes memory. It takes the first bytes also if the payer has no memory left; see [Kind].Free.
+func (p *payment) take(n int64) error {
+	if p.kind.Payer != PayOwner {
+		return nil
+	}
+	p.free -= n
+	if err := puntuale.TakeMemory(p.ctx, n); err != nil && p.free < 0 {
+		return err
+	}
+	return nil
 }
 
 // TooLargeError says that an answer exceeds the bounds of its kind.
@@ -44,14 +93,7 @@ var errUnreadable = errors.New("an answer that cannot be read")
 func (k *Kind) Read(ctx context.Context, from io.ReadCloser) ([]byte, error) {
 	b := k.Body(ctx, from)
 	defer b.Close()
-	free := k.Free
-	return ReadAll(b, func(n int64) error {
-		free -= n
-		if free >= 0 {
-			return nil
-		}
-		return puntuale.TakeMemory(ctx, n)
-	})
+	return ReadAll(b, k.pay(ctx).take)
 }
 
 // Decode reads a whole answer, decodes its JSON into target, and closes the answer. The errors are those of Read and
@@ -76,11 +118,14 @@ func (k *Kind) Parse(text []byte, target any) error {
 	return nil
 }
 
-// Beginning returns the first n bytes of an answer, and closes the answer. It ignores errors. It also reads the rest, up
-// to the kind's bound, so that the connection can be used again.
+// Beginning returns the first n bytes of an answer, and closes the answer. It ignores errors: an answer whose payer has
+// no memory left is empty. It also reads the rest, up to the kind's bound, so that the connection can be used again.
 func (k *Kind) Beginning(ctx context.Context, from io.ReadCloser, n int) []byte {
 	b := k.Body(ctx, from)
 	defer b.Close()
+	if k.pay(ctx).take(int64(n)*workTimes+discardBytes) != nil {
+		return nil
+	}
 	text := make([]byte, n)
 	read, err := io.ReadFull(b, text)
 	if err == nil {
@@ -106,7 +151,7 @@ type boundedBody struct {
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if err := b.ctx.Err(); err != nil {
+	if err := errors.Join(b.ctx.Err(), b.kind.pay(b.ctx).owned()); err != nil {
 		return 0, err
 	}
 	if int64(len(p)) > b.left+1 {
@@ -132,6 +177,8 @@ func (b *boundedBody) Close() error {
 const (
 	firstBytes = 512 // the size of the first buffer in bytes; it doubles each time that more bytes arrive
 	workTimes  = 4   // data that were read and decoded need this many times their length
+
+	discardBytes = 8 << 10 // [io.Discard] reads into a buffer of this size
 )
 
 // ReadAll reads to the end. It asks take for memory before it uses it, and at the end for the memory of the decoded
@@ -157,20 +204,46 @@ func ReadAll(from io.Reader, take func(bytes int64) error) ([]byte, error) {
 	}
 }
 
-// Transport bounds all answers of a transport, for libraries that read answers themselves.
-func (k *Kind) Transport(next http.RoundTripper) http.RoundTripper { return boundedTransport{k, next} }
+// Transport bounds all answers of a transport, for libraries that read answers themselves. Each answer is charged until
+// it is closed: to the call that waits for it, else to the client.
+func (k *Kind) Transport(next http.RoundTripper, memory MemoryGrants, client puntuale.ClientID) http.RoundTripper {
+	return boundedTransport{k, next, memory, client}
+}
 
 type boundedTransport struct {
-	kind *Kind
-	next http.RoundTripper
+	kind   *Kind
+	next   http.RoundTripper
+	memory MemoryGrants
+	client puntuale.ClientID
 }
 
 func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	got, err := t.next.RoundTrip(r)
 	if err == nil && got.StatusCode != http.StatusSwitchingProtocols { // the connection itself follows such an answer
-		got.Body = t.kind.Body(r.Context(), got.Body)
+		ctx, done := t.memory.Client(r.Context(), t.client)
+		got.Body = &chargedBody{ReadCloser: t.kind.Body(ctx, got.Body), pay: t.kind.pay(ctx), done: done}
 	}
 	return got, err
+}
+
+// chargedBody charges what a library reads, until the library closes it.
+type chargedBody struct {
+	io.ReadCloser
+	pay  *payment
+	done func()
+}
+
+func (b *chargedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if refused := b.pay.take(int64(n) * workTimes); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}
+
+func (b *chargedBody) Close() error {
+	b.done()
+	return b.ReadCloser.Close()
 }
 
 // CloseIdleConnections closes idle connections.
@@ -180,20 +253,29 @@ func (t boundedTransport) CloseIdleConnections() {
 	}
 }
 
-// Conn bounds all bytes that arrive on a connection. The connection's own deadlines bound its time.
-func (k *Kind) Conn(c net.Conn) net.Conn { return &boundedConn{c, k, k.MaxBytes} }
+// Conn bounds and charges all bytes that arrive on a connection. The connection's own deadlines bound its time.
+func (k *Kind) Conn(ctx context.Context, c net.Conn) net.Conn {
+	return &boundedConn{c, k, k.MaxBytes, k.pay(ctx)}
+}
 
 type boundedConn struct {
 	net.Conn
 	kind *Kind
 	left int64
+	pay  *payment
 }
 
 func (c *boundedConn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, &TooLargeError{c.kind}
 	}
+	if err := c.pay.owned(); err != nil {
+		return 0, err
+	}
 	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)
+	if refused := c.pay.take(int64(n)); refused != nil {
+		return 0, refused
+	}
 	return n, err
 }

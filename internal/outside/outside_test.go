@@ -167,19 +167,20 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// The first bytes of an answer are free. All others are charged, four times their length.
+// All bytes of an answer are charged, four times their length. The first bytes are read even if the payer has no memory
+// left.
 func TestAnswersAreCharged(t *testing.T) {
 	t.Parallel()
-	k := outside.Kind{Name: "test", MaxBytes: 1 << 20, Within: time.Minute, Free: 64 << 10}
+	k := outside.Kind{Name: "test", MaxBytes: 1 << 20, Within: time.Minute, Free: 64 << 10, Payer: outside.PayOwner}
 	read := func(n int, most int64) (int64, error) {
 		pays := &grant{most: most}
 		_, err := k.Read(puntuale.WithMemoryGrant(t.Context(), pays), io.NopCloser(strings.NewReader(strings.Repeat("x", n))))
 		return pays.taken, err
 	}
-	if taken, err := read(10<<10, 0); taken != 0 || err != nil {
+	if taken, err := read(10<<10, 0); taken < 4*10<<10 || err != nil {
 		t.Errorf("a short answer takes %d, %v", taken, err)
 	}
-	if taken, err := read(512<<10, 1<<30); taken < 4*512<<10-2*64<<10 || err != nil {
+	if taken, err := read(512<<10, 1<<30); taken < 4*512<<10-64<<10 || err != nil {
 		t.Errorf("a long answer takes %d, %v", taken, err)
 	}
 	if _, err := read(512<<10, 256<<10); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
@@ -187,27 +188,125 @@ func TestAnswersAreCharged(t *testing.T) {
 	}
 }
 
-// A call that waits for an answer pays for it. For other work the client pays, and gets the memory back.
+// A call that waits for an answer pays for it. For other work the client or the partner pays, and gets the memory back.
 func TestWhoPays(t *testing.T) {
 	t.Parallel()
 	opened, closed := 0, 0
-	m := outside.MemoryGrants(func(client puntuale.ClientID) (puntuale.MemoryGrant, func()) {
-		if client != 7 {
-			t.Errorf("client %d pays", client)
+	m := outside.MemoryGrants(func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+		if id != 7 || side != []puntuale.Side{puntuale.ClientSide, puntuale.PartnerSide}[opened] {
+			t.Errorf("%s %d pays", side, id)
 		}
 		opened++
 		return &grant{most: 1 << 20}, func() { closed++ }
 	})
-	ctx, done := m.Charge(t.Context(), 7)
-	_, again := m.Charge(ctx, 8)
+	ctx, done := m.Client(t.Context(), 7)
+	_, again := m.Client(ctx, 8)
+	again()
+	_, again = m.Partner(ctx, 8)
 	again()
 	done()
-	if opened != 1 || closed != 1 || !puntuale.HasMemoryGrant(ctx) {
+	_, done = m.Partner(t.Context(), 7)
+	done()
+	if opened != 2 || closed != 2 || !puntuale.HasMemoryGrant(ctx) {
 		t.Errorf("%d grants opened, %d closed", opened, closed)
 	}
-	if _, done := outside.MemoryGrants(nil).Charge(t.Context(), 7); done == nil {
-		t.Error("without a budget there is nothing to call")
+	if ctx, done := outside.MemoryGrants(nil).Client(t.Context(), 7); done == nil || !puntuale.HasMemoryGrant(ctx) {
+		t.Error("without a budget nobody pays")
 	}
+}
+
+// fixed is a transport that always gives the same answer.
+type fixed string
+
+func (f fixed) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(f)))}, nil
+}
+
+// ways are all ways to read an answer of a kind. Each returns how many bytes it read.
+var ways = map[string]func(ctx context.Context, k *outside.Kind, text string) (int, error){
+	"Read": func(ctx context.Context, k *outside.Kind, text string) (int, error) {
+		got, err := k.Read(ctx, io.NopCloser(strings.NewReader(text)))
+		return len(got), err
+	},
+	"Decode": func(ctx context.Context, k *outside.Kind, text string) (int, error) {
+		var to string
+		counted := *k
+		counted.MaxJSON = 10
+		err := counted.Decode(ctx, io.NopCloser(strings.NewReader(`"`+text+`"`)), &to)
+		return len(to), err
+	},
+	"Beginning": func(ctx context.Context, k *outside.Kind, text string) (int, error) {
+		got := len(k.Beginning(ctx, io.NopCloser(strings.NewReader(text)), len(text)))
+		if got == 0 {
+			return 0, errors.New("nothing was read")
+		}
+		return got, nil
+	},
+	"Conn": func(ctx context.Context, k *outside.Kind, text string) (int, error) {
+		near, far := net.Pipe()
+		defer near.Close()
+		go func() { _, _ = io.WriteString(far, text); _ = far.Close() }()
+		got, err := io.ReadAll(k.Conn(ctx, near))
+		return len(got), err
+	},
+}
+
+// TestEveryReadHasPayer reads every kind of the table in every way. Data that need memory of this server cannot be read
+// if nobody pays for them. If somebody pays, all bytes are charged. A payer without memory gets only answers that decide
+// about something.
+func TestEveryReadHasPayer(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("x", 1000)
+	for _, k := range outside.Kinds {
+		owned := k.Payer == outside.PayOwner
+		if !owned && k.Payer != outside.PayDisk && k.Payer != outside.PayHuman {
+			t.Errorf("%s: nobody pays", k.Name)
+		}
+		if _, err := io.Copy(io.Discard, k.Body(t.Context(), io.NopCloser(strings.NewReader(text)))); (err != nil) != owned {
+			t.Errorf("%s: a file without a payer: %v", k.Name, err)
+		}
+		for way, read := range ways {
+			if n, err := read(t.Context(), k, text); (err != nil) != owned || owned && n > 0 {
+				t.Errorf("%s, %s without a payer: %d bytes, %v", k.Name, way, n, err)
+			}
+			rich, poor := &grant{most: 1 << 20}, &grant{}
+			if n, err := read(puntuale.WithMemoryGrant(t.Context(), rich), k, text); n != len(text) || err != nil || (rich.taken >= int64(n)) != owned {
+				t.Errorf("%s, %s: %d bytes, %d are charged, %v", k.Name, way, n, rich.taken, err)
+			}
+			if n, err := read(puntuale.WithMemoryGrant(t.Context(), poor), k, text); (err == nil) != (!owned || k.Free > 0) || err != nil && n > 0 {
+				t.Errorf("%s, %s for a payer without memory: %d bytes, %v", k.Name, way, n, err)
+			}
+		}
+		var taken, open int
+		transport := k.Transport(fixed(text), func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+			if open++; side != puntuale.ClientSide || id != 7 {
+				t.Errorf("%s: %s %d pays", k.Name, side, id)
+			}
+			return counter{&taken}, func() { open-- }
+		}, 7)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.com", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, got.Body); n != int64(len(text)) || err != nil || (taken >= len(text)) != owned || open != 1 {
+			t.Errorf("%s, a transport: %d bytes, %d are charged, %v", k.Name, n, taken, err)
+		}
+		if err := got.Body.Close(); err != nil || open != 0 {
+			t.Errorf("%s: %d grants stay open, %v", k.Name, open, err)
+		}
+	}
+}
+
+// counter is a grant that never refuses.
+type counter struct{ taken *int }
+
+func (c counter) Take(n int64) error {
+	*c.taken += int(n)
+	return nil
 }
 
 // A connection ends after the bytes of its kind.
@@ -219,7 +318,7 @@ func TestConnectionIsBounded(t *testing.T) {
 		for _, err := far.Write(make([]byte, 32<<10)); err == nil; _, err = far.Write(make([]byte, 32<<10)) {
 		}
 	}()
-	n, err := io.Copy(io.Discard, outside.Mail.Conn(near))
+	n, err := io.Copy(io.Discard, outside.Mail.Conn(puntuale.WithMemoryGrant(t.Context(), &grant{most: 1 << 20}), near))
 	if _, large := errors.AsType[*outside.TooLargeError](err); !large || n != outside.Mail.MaxBytes {
 		t.Errorf("%d bytes, %v", n, err)
 	}

@@ -45,7 +45,8 @@ type Config struct {
 	Key       Key
 	Sender    string // an https address at which people who run push services can reach the sender
 	Open      func(session puntuale.SessionID, target []byte) ([]byte, error)
-	Transport http.RoundTripper // must lead only to public addresses
+	Transport http.RoundTripper    // must lead only to public addresses
+	Memory    outside.MemoryGrants // pays for the answers of push services; nil: they are only bounded
 	Observe   func(result string)
 	Clock     clock.Clock
 	Logger    *slog.Logger
@@ -124,6 +125,8 @@ func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.Push
 		return puntuale.PushFailed, 0, withoutAddress(err)
 	}
 	defer answer.Body.Close()
+	ctx, done := n.cfg.Memory.Client(ctx, p.Client)
+	defer done()
 	outside.Push.Beginning(ctx, answer.Body, 0) // the status is enough
 	switch {
 	case answer.StatusCode >= 200 && answer.StatusCode < 300:

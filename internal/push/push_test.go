@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -57,7 +58,13 @@ type world struct {
 	ended   map[puntuale.DeviceID]puntuale.PushOutcome
 	again   map[puntuale.DeviceID]time.Duration
 	results map[string]int
+	paid    []string // who paid for the answers
 }
+
+// poor is a memory grant of a payer that has no memory left.
+type poor struct{}
+
+func (poor) Take(int64) error { return puntuale.Overloaded(0) }
 
 func newWorld(t *testing.T, way func(*world) http.RoundTripper) *world {
 	t.Helper()
@@ -76,6 +83,12 @@ func newWorld(t *testing.T, way func(*world) http.RoundTripper) *world {
 		Store: w, Key: w.key, Sender: sender, Transport: way(w), Clock: w.clock, Logger: slog.New(slog.NewTextHandler(&w.logged, nil)),
 		Open: func(s puntuale.SessionID, target []byte) ([]byte, error) {
 			return vault.Open("push", s.SealPlace(), target)
+		},
+		Memory: func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.paid = append(w.paid, fmt.Sprint(side, " ", id))
+			return poor{}, func() {}
 		},
 		Observe: func(result string) {
 			w.mu.Lock()
@@ -144,6 +157,9 @@ func TestPush(t *testing.T) {
 	}
 	if len(browsers) != devices || len(w.Received()) != devices || w.results[push.Arrived] != devices {
 		t.Errorf("%d browsers, %d pushes, %v", len(browsers), len(w.Received()), w.results)
+	}
+	if len(w.paid) != devices || w.paid[0] != "client 1" { // the client has no memory left, yet the status counts
+		t.Errorf("%v paid for the answers", w.paid)
 	}
 }
 

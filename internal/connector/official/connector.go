@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/outside"
 )
 
 // Config is what [New] needs. Store, Unseal, Report and Take must be set.
@@ -31,10 +32,11 @@ type Config struct {
 	Version string  // the API's version; default [DefaultVersion]
 	Rate    float64 // how many messages a second one number may send; default 80
 
-	Folder    string            // where a reply's file is stored while it is open; "": the system's folder for temporary files
-	Transport http.RoundTripper // nil: a new transport
-	Clock     clock.Clock       // nil: the system's clock
-	Logger    *slog.Logger      // nil: slog.Default
+	Memory    outside.MemoryGrants // pays for Meta's answers; nil: they are only bounded
+	Folder    string               // where a reply's file is stored while it is open; "": the system's folder for temporary files
+	Transport http.RoundTripper    // nil: a new transport
+	Clock     clock.Clock          // nil: the system's clock
+	Logger    *slog.Logger         // nil: slog.Default
 }
 
 const (
@@ -92,7 +94,7 @@ func New(cfg Config) *Connector {
 		cfg.ReadBody = readBody
 	}
 	return &Connector{
-		cfg: cfg, graph: newGraph(strings.TrimSuffix(cfg.API, "/")+"/"+cfg.Version, cfg.Transport),
+		cfg: cfg, graph: newGraph(strings.TrimSuffix(cfg.API, "/")+"/"+cfg.Version, cfg.Transport, cfg.Memory),
 		capabilities: puntuale.Capabilities{
 			Name: "official", Slots: max(1, int(math.Ceil(cfg.Rate*answerTime.Seconds()))), SendTimeout: sendTimeout,
 			PerSecond: cfg.Rate, Recovery: puntuale.RecoverNone,

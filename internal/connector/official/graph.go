@@ -24,10 +24,11 @@ import (
 type graph struct {
 	base   string // the API's address, with the version
 	client *http.Client
+	memory outside.MemoryGrants
 }
 
-func newGraph(base string, t http.RoundTripper) *graph {
-	return &graph{base: base, client: &http.Client{
+func newGraph(base string, t http.RoundTripper, memory outside.MemoryGrants) *graph {
+	return &graph{base: base, memory: memory, client: &http.Client{
 		Transport: t,
 		// A redirect would send the token to another server, and could send a message twice.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -52,9 +53,10 @@ type unsentError struct{ err error }
 func (e *unsentError) Error() string { return "the request did not leave: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// call sends one request and decodes Meta's answer into target. A [*graphError] means that Meta refused. An
-// [*unsentError] means that no byte of the request left. After any other error nobody knows what Meta did.
-func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path string, query url.Values, body io.Reader, length int64, kind string, target any) error {
+// call sends one request with a client's keys, and decodes Meta's answer into target. The client pays for the answer. A
+// [*graphError] means that Meta refused. An [*unsentError] means that no byte of the request left. After any other error
+// nobody knows what Meta did.
+func (g *graph) call(ctx context.Context, client puntuale.ClientID, k puntuale.OfficialKeys, method, path string, query url.Values, body io.Reader, length int64, kind string, target any) error {
 	if query == nil {
 		query = url.Values{}
 	}
@@ -84,6 +86,8 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 		return bare(err)
 	}
 	defer got.Body.Close()
+	ctx, done := g.memory.Client(ctx, client)
+	defer done()
 	text, err := outside.Graph.Read(ctx, got.Body)
 	if err != nil {
 		return fmt.Errorf("read Meta's answer: %w", err)
@@ -92,8 +96,8 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 }
 
 // post sends a JSON body. It returns the errors of call.
-func (g *graph) post(ctx context.Context, k puntuale.OfficialKeys, path string, body []byte, target any) error {
-	return g.call(ctx, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", target)
+func (g *graph) post(ctx context.Context, client puntuale.ClientID, k puntuale.OfficialKeys, path string, body []byte, target any) error {
+	return g.call(ctx, client, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", target)
 }
 
 // understand recognises Meta's own refusals. Such a refusal is definite, with any HTTP status, except an unknown code with

@@ -137,7 +137,7 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration,
 	if heldUntil := a.pauseEnd(now); !heldUntil.IsZero() {
 		return heldUntil.Sub(now), nil
 	}
-	found, err := c.ask(ctx, *keys)
+	found, err := c.ask(ctx, a.clientID(), *keys)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
 		a.set(puntuale.LinkUnlinked, refusal.withCode(explain(refusal)))
 		return lookLater, nil
@@ -232,7 +232,7 @@ type numberInfo struct {
 }
 
 // ask requests a number's data from Meta. If the token may not read the limit, ask returns the other data.
-func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInfo, error) {
+func (c *Connector) ask(ctx context.Context, client puntuale.ClientID, k puntuale.OfficialKeys) (numberInfo, error) {
 	const always, limit = "id,display_phone_number", "whatsapp_business_manager_messaging_limit"
 	var found struct {
 		ID     string `json:"id"`
@@ -240,7 +240,7 @@ func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInf
 		Limit  string `json:"whatsapp_business_manager_messaging_limit"`
 	}
 	get := func(fields string) error {
-		return c.graph.call(ctx, k, http.MethodGet, url.PathEscape(k.PhoneNumberID), url.Values{"fields": {fields}}, nil, 0, "", &found)
+		return c.graph.call(ctx, client, k, http.MethodGet, url.PathEscape(k.PhoneNumberID), url.Values{"fields": {fields}}, nil, 0, "", &found)
 	}
 	err := get(always + "," + limit)
 	if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == 100 && refusal.Subcode != missingObject {

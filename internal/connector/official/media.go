@@ -96,7 +96,7 @@ func (c *Connector) uploadOnce(ctx context.Context, a *account, k puntuale.Offic
 	var answer struct {
 		ID string `json:"id"`
 	}
-	err = c.graph.call(ctx, k, http.MethodPost, url.PathEscape(k.PhoneNumberID)+"/media", nil, body, length, kind, &answer)
+	err = c.graph.call(ctx, u.Client, k, http.MethodPost, url.PathEscape(k.PhoneNumberID)+"/media", nil, body, length, kind, &answer)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
 		return "", a.refuse(refusal, "", "")
 	}

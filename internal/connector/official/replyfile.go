@@ -50,7 +50,7 @@ func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntual
 	var answer struct {
 		URL string `json:"url"`
 	}
-	err = c.graph.call(ctx, *keys, http.MethodGet, url.PathEscape(ref.ID), url.Values{"phone_number_id": {keys.PhoneNumberID}}, nil, 0, "", &answer)
+	err = c.graph.call(ctx, client, *keys, http.MethodGet, url.PathEscape(ref.ID), url.Values{"phone_number_id": {keys.PhoneNumberID}}, nil, 0, "", &answer)
 	if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == noFile {
 		return nil, replyfile.IsGone(refusal)
 	}

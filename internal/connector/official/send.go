@@ -169,7 +169,7 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 			Status string `json:"message_status"`
 		} `json:"messages"`
 	}
-	err := c.graph.post(ctx, keys, url.PathEscape(keys.PhoneNumberID)+"/messages", encode(message), &answer)
+	err := c.graph.post(ctx, prepared.Client, keys, url.PathEscape(keys.PhoneNumberID)+"/messages", encode(message), &answer)
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonUnreachable), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error())), Err: err}
 	}

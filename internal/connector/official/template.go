@@ -35,7 +35,7 @@ func (c *Connector) syncTemplates(ctx context.Context, a *account, k puntuale.Of
 	if k.BusinessAccountID == "" || !a.syncDue(now) {
 		return nil
 	}
-	all, err := c.readTemplates(ctx, k)
+	all, err := c.readTemplates(ctx, a.clientID(), k)
 	refusal, refused := errors.AsType[*graphError](err)
 	switch {
 	case refused:
@@ -57,10 +57,10 @@ func (c *Connector) syncTemplates(ctx context.Context, a *account, k puntuale.Of
 var errOtherAccount = errors.New("the number is not one of the business's")
 
 // readTemplates reads all templates of a business. It returns an error if the number does not belong to the business.
-func (c *Connector) readTemplates(ctx context.Context, k puntuale.OfficialKeys) ([]puntuale.NetworkTemplate, error) {
+func (c *Connector) readTemplates(ctx context.Context, client puntuale.ClientID, k puntuale.OfficialKeys) ([]puntuale.NetworkTemplate, error) {
 	path := url.PathEscape(k.BusinessAccountID)
 	mine := false
-	if err := pages(ctx, c.graph, k, path+"/phone_numbers", "id", func(n struct {
+	if err := pages(ctx, c.graph, client, k, path+"/phone_numbers", "id", func(n struct {
 		ID string `json:"id"`
 	}) {
 		mine = mine || n.ID == k.PhoneNumberID
@@ -72,7 +72,7 @@ func (c *Connector) readTemplates(ctx context.Context, k puntuale.OfficialKeys) 
 	}
 	var all []puntuale.NetworkTemplate
 	const fields = "id,name,language,status,category,quality_score,rejected_reason,parameter_format,components"
-	err := pages(ctx, c.graph, k, path+"/message_templates", fields, func(t metaTemplate) {
+	err := pages(ctx, c.graph, client, k, path+"/message_templates", fields, func(t metaTemplate) {
 		if t.Name != "" && t.Language != "" && !slices.ContainsFunc(all, func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language == languageOf(t.Language) }) {
 			all = append(all, t.template())
 		}
@@ -81,7 +81,7 @@ func (c *Connector) readTemplates(ctx context.Context, k puntuale.OfficialKeys) 
 }
 
 // pages requests all pages of a list, and calls take for each entry.
-func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
+func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
 	after := ""
 	for range maxPages {
 		var page struct {
@@ -97,7 +97,7 @@ func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, 
 		if after != "" {
 			query.Set("after", after)
 		}
-		if err := g.call(ctx, k, http.MethodGet, path, query, nil, 0, "", &page); err != nil {
+		if err := g.call(ctx, client, k, http.MethodGet, path, query, nil, 0, "", &page); err != nil {
 			return err
 		}
 		for _, entry := range page.Data {

@@ -46,6 +46,7 @@ type world struct {
 
 	mu      sync.Mutex
 	reports []puntuale.LinkReport
+	paid    int // memory grants that are open
 	lastID  puntuale.MessageID
 }
 
@@ -80,6 +81,21 @@ func newWorld(t testing.TB, s setup) *world {
 			w.reports = append(w.reports, r)
 		},
 	}
+	cfg.Memory = func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if side != puntuale.ClientSide || id != int64(w.c.ID) {
+			w.t.Errorf("%s %d pays for Meta's answer", side, id)
+		}
+		w.paid++
+		return noMemory{}, func() { w.mu.Lock(); defer w.mu.Unlock(); w.paid-- }
+	}
+	t.Cleanup(func() {
+		if w.mu.Lock(); w.paid != 0 {
+			t.Errorf("%d grants stay open", w.paid)
+		}
+		w.mu.Unlock()
+	})
 	if s.config != nil {
 		s.config(&cfg)
 	}
@@ -91,6 +107,12 @@ func newWorld(t testing.TB, s setup) *world {
 	w.webhook = server.URL + w.session.WebhookPath()
 	return w
 }
+
+// noMemory is the memory grant of a client that has no memory left. Nevertheless, short answers are read, because they
+// decide about a message.
+type noMemory struct{}
+
+func (noMemory) Take(int64) error { return puntuale.Overloaded(0) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 

@@ -83,7 +83,7 @@ func (c *Connector) call(ctx context.Context, a *account, k puntuale.GatewayKeys
 	a.mu.Lock()
 	client := a.client
 	a.mu.Unlock()
-	ctx, done := c.cfg.Memory.Charge(ctx, client)
+	ctx, done := c.cfg.Memory.Client(ctx, client)
 	defer done()
 	text, err := outside.Gateway.Read(ctx, response.Body)
 	if err != nil {

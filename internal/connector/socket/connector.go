@@ -46,10 +46,11 @@ type Config struct {
 	// sessions. nil: always true.
 	Owned func() bool
 
-	HTTP   *http.Client // nil: a new client, which uses HTTPS_PROXY and the system's certificates
-	Clock  clock.Clock  // nil: the system's clock
-	Logger *slog.Logger // nil: slog.Default
-	Logins int          // how many logins may be under way at the same time; default 32
+	Memory outside.MemoryGrants // pays for the answers of WhatsApp's servers; nil: they are only bounded
+	HTTP   *http.Client         // nil: a new client, which uses HTTPS_PROXY and the system's certificates
+	Clock  clock.Clock          // nil: the system's clock
+	Logger *slog.Logger         // nil: slog.Default
+	Logins int                  // how many logins may be under way at the same time; default 32
 }
 
 const (
@@ -121,11 +122,18 @@ func New(cfg Config) *Connector {
 // newHTTP returns a client for WhatsApp. It uses the proxy of the environment, and trusts the system's certificates.
 func newHTTP() *http.Client {
 	dialer := &net.Dialer{Timeout: 20 * time.Second, KeepAlive: 30 * time.Second}
-	return &http.Client{Transport: outside.WhatsApp.Transport(&http.Transport{
+	return &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 15 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 4,
 		MaxResponseHeaderBytes: 64 << 10,
-	})}
+	}}
+}
+
+// httpOf returns a client for WhatsApp whose answers are bounded and charged to a client; 0 is the server itself.
+func (c *Connector) httpOf(client puntuale.ClientID) *http.Client {
+	bounded := *c.cfg.HTTP
+	bounded.Transport = outside.WhatsApp.Transport(bounded.Transport, c.cfg.Memory, client)
+	return &bounded
 }
 
 // Stop ends the work that belongs to no session. The caller must close all open sessions first.

@@ -115,9 +115,10 @@ func (n *number) newClient(device *store.Device, hear func(*whatsmeow.Client, an
 	cli.UseRetryMessageStore = true
 	cli.SynchronousAck, cli.EnableDecryptedEventBuffer = true, true // the network stores an event until the event is on disk here
 	cli.BackgroundEventCtx = n.ctx
-	cli.SetPreLoginHTTPClient(n.c.cfg.HTTP)
-	cli.SetWebsocketHTTPClient(n.c.cfg.HTTP)
-	cli.SetMediaHTTPClient(n.c.cfg.HTTP)
+	http := n.c.httpOf(n.client)
+	cli.SetPreLoginHTTPClient(http)
+	cli.SetWebsocketHTTPClient(http)
+	cli.SetMediaHTTPClient(http)
 	var announced atomic.Pointer[store.WAVersionContainer]
 	cli.GetClientPayload = func() *waWa6.ClientPayload {
 		payload, version := announce(device)

@@ -125,7 +125,7 @@ func (v *versions) look(c *Connector) {
 func (v *versions) find(c *Connector) {
 	for wait := versionSoon; ; wait = min(2*wait, versionLongest) {
 		ctx, cancel := context.WithTimeout(c.ctx, versionTakes)
-		found, err := whatsmeow.GetLatestVersion(ctx, c.cfg.HTTP)
+		found, err := whatsmeow.GetLatestVersion(ctx, c.httpOf(0))
 		cancel()
 		if err == nil && v.take(c, *found) {
 			return

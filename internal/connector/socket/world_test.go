@@ -125,9 +125,20 @@ func (w *world) start() {
 		Database: w.keys, Clock: w.clock,
 		Seal: w.vault.Seal, Unseal: w.vault.Open, IDKey: []byte("of the installation"),
 		Known: w, Media: w.media, Report: w.report, Take: w.take, HTTP: w.net.HTTPClient(),
+		Memory: func(side puntuale.Side, id int64) (puntuale.MemoryGrant, func()) {
+			if side != puntuale.ClientSide {
+				w.t.Errorf("%s %d pays for WhatsApp's answer", side, id)
+			}
+			return noMemory{}, func() {}
+		},
 		Logger: slog.New(slog.NewTextHandler(&locked{w: w}, nil)), Owned: w.owned,
 	})
 }
+
+// noMemory is the memory grant of a client that has no memory left. Nevertheless, short answers are read.
+type noMemory struct{}
+
+func (noMemory) Take(int64) error { return puntuale.Overloaded(0) }
 
 func (w *world) keys(ctx context.Context) (socket.Database, error) {
 	if w.gate != nil {

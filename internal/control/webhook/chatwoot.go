@@ -53,7 +53,7 @@ func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.C
 		return puntuale.ChatwootLink{}, err
 	}
 	f := request.Faults(r.Faults)
-	link := l.check(&f, r)
+	link := l.check(ctx, &f, r)
 	if err := f.Err(); err != nil {
 		return link, err
 	}
@@ -103,9 +103,9 @@ func (l *Links) keep(ctx context.Context, link puntuale.ChatwootLink, token stri
 }
 
 // check parses a request, and adds its faults to f.
-func (l *Links) check(f *request.Faults, r NewLink) (link puntuale.ChatwootLink) {
+func (l *Links) check(ctx context.Context, f *request.Faults, r NewLink) (link puntuale.ChatwootLink) {
 	link.URL = strings.TrimRight(strings.TrimSpace(r.BaseURL), "/")
-	checkAddress(f, "body.base_url", link.URL, l.cfg.Caller)
+	checkAddress(ctx, f, "body.base_url", link.URL, l.cfg.Caller)
 	switch token := strings.TrimSpace(r.Token); {
 	case token == "":
 		f.Add("body.api_access_token", puntuale.FaultRequired, nil)

@@ -14,7 +14,7 @@ type Caller interface {
 	// Request returns the request that an attempt at the time in the argument at would send. The former secret also
 	// signs it, until Secret.Until. An error means that a secret cannot be opened.
 	Request(t puntuale.WebhookTarget, e puntuale.Event, at time.Time) (puntuale.WebhookRequest, error)
-	// Refuses returns why no attempt can reach the address, or "" if an attempt is possible. It looks only at the text
-	// of the address.
-	Refuses(address string) puntuale.ReasonCode
+	// Refuses returns why no attempt can reach the address, or "" if an attempt is possible. It asks DNS only about the
+	// name in an address with http.
+	Refuses(ctx context.Context, address string) puntuale.ReasonCode
 }

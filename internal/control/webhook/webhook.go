@@ -121,7 +121,7 @@ func (o *Owner) Create(ctx context.Context, r NewWebhook, once control.Once[Issu
 	if err != nil {
 		return IssuedWebhook{}, err
 	}
-	p := o.check(&f, r)
+	p := o.check(ctx, &f, r)
 	if r.URL == nil {
 		f.Add("body.url", puntuale.FaultRequired, nil)
 	}
@@ -153,10 +153,10 @@ func (o *Owner) secret(w *puntuale.Webhook) (shown string, sealed []byte) {
 }
 
 // check parses the members of a request, and adds their faults to f.
-func (o *Owner) check(f *request.Faults, r NewWebhook) (p puntuale.WebhookPatch) {
+func (o *Owner) check(ctx context.Context, f *request.Faults, r NewWebhook) (p puntuale.WebhookPatch) {
 	if r.URL != nil {
 		address := strings.TrimSpace(*r.URL)
-		checkAddress(f, "body.url", address, o.cfg.Caller)
+		checkAddress(ctx, f, "body.url", address, o.cfg.Caller)
 		p.URL = &address
 	}
 	if r.Types != nil {
@@ -203,7 +203,7 @@ func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) 
 // checkAddress adds a fault if a text cannot be the address of a receiver. It does not resolve the host name, because
 // the result may change. Instead, each attempt checks the resolved address. Faults never contain the address, because
 // the address may contain a secret.
-func checkAddress(f *request.Faults, at, address string, caller Caller) {
+func checkAddress(ctx context.Context, f *request.Faults, at, address string, caller Caller) {
 	u, err := url.Parse(address)
 	switch {
 	case address == "":
@@ -213,7 +213,7 @@ func checkAddress(f *request.Faults, at, address string, caller Caller) {
 	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
 		f.Add(at, faultNotAddress, nil)
 	default:
-		if refusal := caller.Refuses(address); refusal != "" {
+		if refusal := caller.Refuses(ctx, address); refusal != "" {
 			f.Add(at, refusal, nil)
 		}
 	}
@@ -258,7 +258,7 @@ func (o *Owner) Update(ctx context.Context, id string, r NewWebhook) (puntuale.W
 		return old, err
 	}
 	f := request.Faults(r.Faults)
-	p := o.check(&f, r)
+	p := o.check(ctx, &f, r)
 	if err := f.Err(); err != nil {
 		return old, err
 	}

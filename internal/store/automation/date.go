@@ -161,6 +161,7 @@ type dateFollower struct {
 
 	rules  map[puntuale.AutomationID]puntuale.ActiveAutomation
 	people map[puntuale.ContactID]puntuale.Contact
+	bad    map[puntuale.ContactID]bool // contacts whose fields cannot be decoded: their stored dates stay as they are
 	rows   map[dateKey]dateRow
 	sets   []dateRow // rows to insert or replace
 	moved  []dateRow // rows whose value is the same, but whose day changes
@@ -190,7 +191,9 @@ func (f *dateFollower) follow(ctx context.Context, rules []puntuale.ActiveAutoma
 	}
 	for _, id := range ids {
 		for _, r := range f.rules {
-			f.compare(r, id)
+			if !f.bad[id] {
+				f.compare(r, id)
+			}
 		}
 	}
 	return f.write(ctx)
@@ -198,12 +201,13 @@ func (f *dateFollower) follow(ctx context.Context, rules []puntuale.ActiveAutoma
 
 func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error {
 	column := engine.Columns{clientColumn(f.client, len(ids)), engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) })}
-	f.people, f.rows = map[puntuale.ContactID]puntuale.Contact{}, map[dateKey]dateRow{}
+	f.people, f.bad, f.rows = map[puntuale.ContactID]puntuale.Contact{}, map[puntuale.ContactID]bool{}, map[dateKey]dateRow{}
 	if err := f.a.Query(ctx, LockContacts,
 		[]any{column}, func(r engine.Row) error {
 			var c puntuale.Contact
-			err := r.Scan(&c.ID, &c.Phone, engine.ScanJSON(&c.Fields), engine.ScanTime(&c.Changed))
-			f.people[c.ID] = c
+			var fault error
+			err := r.Scan(engine.ScanFaulty(&fault, &c.ID, &c.Phone, engine.ScanJSON(&c.Fields), engine.ScanTime(&c.Changed))...)
+			f.people[c.ID], f.bad[c.ID] = c, fault != nil
 			return err
 		}); err != nil {
 		return fmt.Errorf("read contacts: %w", err)
@@ -439,10 +443,13 @@ func (s *Rules) DueDates(ctx context.Context, d puntuale.DateRule, by puntuale.D
 		var day int
 		x.Client, x.Rule = d.Client, d.Rule.ID
 		c := &x.Contact
-		var fault error // fields that cannot be decoded count as missing
+		var fault error
 		err := r.Scan(engine.ScanFaulty(&fault, &x.Value, &x.Version, engine.ScanTime(&x.Since), &day, &x.Run, &c.ID, &c.Phone, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags),
 			engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))...)
 		x.Day = puntuale.DateFromInt(day)
+		if fault != nil { // the stored date is right; all other fields that cannot be decoded count as missing
+			c.Fields = map[string]puntuale.ContactField{d.Rule.Trigger.Field: {Kind: puntuale.FieldDate, Value: x.Value}}
+		}
 		return err
 	})
 	if err != nil {

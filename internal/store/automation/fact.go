@@ -72,7 +72,8 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	}{
 		{true, PersonsOf, []any{column}, func(r engine.Row) error {
 			c := &puntuale.Contact{}
-			err := r.Scan(&c.Phone, &c.ID, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags), engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))
+			var fault error // fields that cannot be decoded count as missing
+			err := r.Scan(engine.ScanFaulty(&fault, &c.Phone, &c.ID, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags), engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))...)
 			for _, p := range of[c.Phone] {
 				if f := all[p]; f.Contact == nil || c.Phone == p {
 					f.Contact = c

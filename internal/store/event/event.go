@@ -72,10 +72,10 @@ func (s Account) ownerCondition() string {
 	return ` where w.client_id = 0 and w.partner_id = $1`
 }
 
-const webhookColumns = `w.id, w.client_id, w.url, w.types, w.session_id, w.description, w.active, w.disabled_at, w.reason, w.created_at, w.succeeded_at, w.failing_at`
+const webhookColumns = `w.id, w.client_id, w.partner_id, w.url, w.types, w.session_id, w.description, w.active, w.disabled_at, w.reason, w.created_at, w.succeeded_at, w.failing_at`
 
 func webhookFields(w *puntuale.Webhook) []any {
-	return []any{&w.ID, &w.Client, &w.URL, &w.Types, &w.Session, &w.Description, engine.ScanBool(&w.Active), engine.ScanTime(&w.Disabled),
+	return []any{&w.ID, &w.Client, &w.Partner, &w.URL, &w.Types, &w.Session, &w.Description, engine.ScanBool(&w.Active), engine.ScanTime(&w.Disabled),
 		engine.ScanReason(&w.Reason), engine.ScanTime(&w.Created), engine.ScanTime(&w.LastSuccess), engine.ScanTime(&w.FailingFrom)}
 }
 

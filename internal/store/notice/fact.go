@@ -154,14 +154,17 @@ func gathered(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 	type written struct {
 		id     int64
 		detail puntuale.NoticeDetail
+		fault  error // why the detail cannot be decoded; the notice then stays as it is
 	}
 	all, err := engine.QueryAll(ctx, a, `select x.id, x.detail from notice x where x.client_id = 0 and x.partner_id = $1 and x.kind = $2 and x.due_at = $3`,
-		[]any{n.Partner, int64(n.Kind), engine.Micros(n.At)}, func(r engine.Row, w *written) error { return r.Scan(&w.id, engine.ScanJSON(&w.detail)) })
+		[]any{n.Partner, int64(n.Kind), engine.Micros(n.At)}, func(r engine.Row, w *written) error {
+			return r.Scan(engine.ScanFaulty(&w.fault, &w.id, engine.ScanJSON(&w.detail))...)
+		})
 	if err != nil {
 		return fmt.Errorf("look for notices of the same time: %w", err)
 	}
 	for _, w := range all {
-		if w.detail.Event != n.Detail.Event || w.detail.Days != n.Detail.Days {
+		if w.fault != nil || w.detail.Event != n.Detail.Event || w.detail.Days != n.Detail.Days {
 			continue
 		}
 		w.detail.Clients = max(w.detail.Clients, 1) + 1

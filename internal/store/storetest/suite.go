@@ -54,6 +54,7 @@ var suite = []func(*testing.T, *World){
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,
 	testAutomations, testHooks,
+	testBadRun, testBadCampaign, testBadRuleForReplies,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testSendPermissions,
 }
 

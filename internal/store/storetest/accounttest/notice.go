@@ -433,6 +433,29 @@ func testNoticeMails(t *testing.T, w *storetest.World) {
 	}
 }
 
+// testBadNoticeMail checks that all users get their e-mails if one user's waiting e-mail cannot be decoded. That e-mail
+// then has the new notices only.
+func testBadNoticeMail(t *testing.T, w *storetest.World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	bad, good := newReader(w, c, puntuale.Owner), newReader(w, c, puntuale.Owner)
+	for i, kind := range []puntuale.EventType{puntuale.EventCreditLow, puntuale.EventCreditOut} {
+		now := storetest.Begin.Add(time.Duration(i) * time.Hour)
+		told(w, c, now, outbox.Fact{Type: kind})
+		if _, err := w.QueueNotices(ctx, now); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			w.Exec("update mail set sealed = $2 where login_id = $1", bad.ID, []byte("{"))
+		}
+	}
+	for u, want := range map[puntuale.UserID]int{bad.ID: 1, good.ID: 2} {
+		if _, sizes := queuedMails(w, puntuale.User{ID: u}); !slices.Equal(sizes, []int{want}) {
+			t.Errorf("user %d: %v, want one e-mail with %d", u, sizes, want)
+		}
+	}
+}
+
 // testNoticeMailsBounded checks that a user gets a limited number of e-mails a day, and then one e-mail with all other
 // notices.
 func testNoticeMailsBounded(t *testing.T, w *storetest.World) {

@@ -14,5 +14,5 @@ func Run(t *testing.T, d storetest.Driver) { storetest.RunTests(t, d, suite) }
 var suite = []func(*testing.T, *storetest.World){
 	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitedOwner,
 	testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
-	testNotices, testIncidents, testNoticesBounded, testNoticesForgotten, testNoticeMails, testNoticeMailsBounded,
+	testNotices, testIncidents, testNoticesBounded, testNoticesForgotten, testNoticeMails, testBadNoticeMail, testNoticeMailsBounded,
 }
