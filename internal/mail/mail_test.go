@@ -186,7 +186,7 @@ func TestLetter(t *testing.T) {
 	if date, err := it.Header.Date(); err != nil || !date.Equal(w.clock.Now().Truncate(time.Second)) {
 		t.Errorf("date: %v, %v", date, err)
 	}
-	if en.Subject != "Your access to Èlite & <b>Figli</b> Bcc: x@example.com" || en.Header.Get("Bcc") != "" || !strings.Contains(en.HTML, "Èlite &amp; &lt;b&gt;Figli") ||
+	if en.Subject != "Your access to Èlite & <b>Figli</b> Bcc:" || en.Header.Get("Bcc") != "" || !strings.Contains(en.HTML, "Èlite &amp; &lt;b&gt;Figli") ||
 		!strings.Contains(en.HTML, `background:#ffe680;color:#10181a`) || !strings.Contains(en.HTML, `lang="en"`) || strings.Contains(en.HTML, "<b>") {
 		t.Errorf("in English: %s\n%s\n%v", en.Subject, en.HTML, en.Header)
 	}
