@@ -192,7 +192,7 @@ func (c automatedPlanner) automatedFields(ctx context.Context, call *BookingCall
 	if err != nil {
 		return err
 	}
-	same := state.Revision != 0 && slices.Contains(append(state.Names, o.Phone), state.Phone)
+	same := state.Revision != 0 && (state.Phone == o.Phone || slices.Contains(state.Names, state.Phone))
 	call.Sequence = o.Sequence.String()
 	if !same {
 		call.Phone = o.Phone

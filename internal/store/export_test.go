@@ -59,7 +59,6 @@ var Statements = map[string]Statement{
 	"in a run":        {automation.RunningOf, []any{engine.Columns{one1, oneText, one1}}},
 	"trigger reply":   {automation.TriggerReplies, []any{engine.Columns{one1, one1, one1}}},
 	"trigger message": {automation.TriggerMessages, []any{engine.Columns{one1, one1, one1}}},
-	"trigger booking": {automation.TriggerBookings, []any{engine.Columns{one1, one1, one1}}},
 	"take triggers":   {automation.TakeDue, []any{int64(1), int64(9), 10, int64(1)}},
 	"take contacts":   {automation.TakeContacts, []any{int64(1), int64(9), 10, int64(1)}},
 	"due dates":       {automation.DueDates, []any{int64(1), int64(1), 20261125, 10}},
