@@ -66,7 +66,7 @@ func anyRow(v *page.Request, p *CheckPage) error {
 	line, err := strconv.Atoi(p.Row.Value("line"))
 	if err != nil {
 		p.Row.Refuse("line", v.Frame.Language.Fault(puntuale.Because(puntuale.FaultNotWhole)))
-		return nil
+		return nil //nolint:nilerr // the form shows the fault
 	}
 	s, err := v.Client.SampleRecipient(v.Ctx(), p.ID.String(), line)
 	if e, _ := page.Refusal(err); e != nil {
