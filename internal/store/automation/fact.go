@@ -2,6 +2,7 @@ package automation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -50,9 +51,6 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	}
 	of, names, err := phonesByName(ctx, a, client, phones)
 	if err != nil {
-		return nil, err
-	}
-	if err := readStatus(ctx, a, client, wanted.Booking, all); err != nil {
 		return nil, err
 	}
 	each := func(name string, do func(f *puntuale.AutomationFacts)) {
@@ -120,9 +118,9 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			return nil, fmt.Errorf("read what is known of a person: %w", err)
 		}
 	}
-	return all, readRunning(ctx, a, client, names, wanted.Sequences, func(name string, q puntuale.SequenceID) {
+	return all, errors.Join(readStatus(ctx, a, client, wanted.Booking, all), readRunning(ctx, a, client, names, wanted.Sequences, func(name string, q puntuale.SequenceID) {
 		each(name, func(f *puntuale.AutomationFacts) { f.Running[q] = true })
-	})
+	}))
 }
 
 // readStatus sets the status of a booking in the facts.
