@@ -69,7 +69,7 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	}
 	if now := c.clock.Now(); c.uses.due(principal.Key, principal.Used, now) {
 		// A key works even if its use cannot be stored now.
-		_ = c.tenants.UseKey(context.WithoutCancel(ctx), principal.Key, now)
+		_ = c.tenants.UseKey(ctx, principal.Key, now)
 	}
 	return &Caller{control: c, principal: principal, plain: plain}, nil
 }
