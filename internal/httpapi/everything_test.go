@@ -43,6 +43,10 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-9")
 		s.act(runner)
 		s.must(nil, "POST", "/api/contacts/consent", a.Key, `{"phone":"3331234567","purpose":"marketing","change":"grant","source":"form","words":"accetto tutto"}`)
+		s.must(nil, "GET", "/api/events", a.Key, "") // from now on there are events
+		s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567","reason":"litigio"}`)
+		s.number()
+		s.must(nil, "DELETE", "/api/blacklist/remove", a.Key, `{"phone":"3331234567"}`) // this event has no number yet
 		s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567","reason":"litigio"}`, "Idempotency-Key", "k")
 		s.sql("insert into alias (client_id, session_id, alias, phone) select client_id, id, '" + other + "', '" + phone + "' from session where client_id = " + a.ID)
 		s.sql("insert into chatwoot_conversation (client_id, phone, webhook_id, contact_id, conversation_id) values (" + a.ID + ", '" + phone + "', 1, 4711, 4712)")
