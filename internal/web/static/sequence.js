@@ -37,7 +37,7 @@
   document.addEventListener("input", (event) => {
     if (!(event.target instanceof Element) || !event.target.matches("[name=for_bookings], .timing-direction, .timing-anchor")) return;
     const timing = event.target.closest(".timing"), anchor = timing?.querySelector(".timing-anchor");
-    if (anchor && dated(timing) && (anchor.value === "start" || moment(anchor.value))) anchor.value = [...anchor.options].find((o) => o.value !== "start").value;
+    if (anchor && event.target !== anchor && dated(timing) && (anchor.value === "start" || moment(anchor.value))) anchor.value = [...anchor.options].find((o) => o.value !== "start").value;
     offerAnchors();
   });
   document.addEventListener("htmx:after:swap", offerAnchors);
