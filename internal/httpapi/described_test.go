@@ -92,6 +92,9 @@ func newAnswerSchemas(raw []byte) (*answerSchemas, error) {
 	return s, s.compiler.AddResource(documentAddress, d)
 }
 
+// pointer writes a part of a JSON pointer in an address.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
+
 // The method at returns the schema of an answer. It fails if the route does not describe the answer's status and media
 // type.
 func (s *answerSchemas) at(route *routers.Route, status int, kind string) (*jsonschema.Schema, error) {
@@ -101,7 +104,7 @@ func (s *answerSchemas) at(route *routers.Route, status int, kind string) (*json
 	}
 	place := documentAddress + "#"
 	for _, part := range []string{"paths", route.Path, strings.ToLower(route.Method), "responses", key, "content", kind, "schema"} {
-		place += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(part)
+		place += "/" + pointer.Replace(part)
 	}
 	return s.compile(place)
 }

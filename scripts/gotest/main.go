@@ -17,21 +17,33 @@ import (
 )
 
 func main() {
+	os.Exit(test(os.Args[1:]))
+}
+
+// test runs go test with the given arguments, and returns the exit status.
+func test(given []string) int {
+	templates, err := os.MkdirTemp("", "puntuale-templates")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gotest:", err)
+		return 1
+	}
+	defer os.RemoveAll(templates)
 	//nolint:gosec,noctx // the arguments are a developer's own, and an interrupt reaches go test by itself
-	cmd := exec.Command("go", append([]string{"test", "-json"}, arguments(os.Args[1:])...)...)
+	cmd := exec.Command("go", append([]string{"test", "-json"}, arguments(given)...)...)
 	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), "PUNTUALE_TEST_TEMPLATES="+templates) // see storetest.Templates
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
-		os.Exit(1)
+		return 1
 	}
 	s := newSummary(os.Stdout)
 	s.read(out)
 	failed := cmd.Wait() != nil
-	os.Exit(s.end(failed, os.Getenv("CI") == "true"))
+	return s.end(failed, os.Getenv("CI") == "true")
 }
 
 // unwatched lists the packages that the race detector leaves out. With the detector, each would take up to five times

@@ -45,7 +45,6 @@ var (
 	batchSign = regexp.MustCompile(`\$u\(([^)]*)\)`)
 	parameter = regexp.MustCompile(`\$(\d+)`)
 	castSign  = regexp.MustCompile(`::[a-z]+(\[\])?`)
-	limitSign = regexp.MustCompile(`\blimit (\$\d)`)
 	lockSign  = regexp.MustCompile(`\s+for (update|share|key share|no key update)( of [a-z]+)?( skip locked)?`)
 )
 
@@ -60,23 +59,30 @@ func (d *Dialect) Text(written string) string {
 }
 
 func (d *Dialect) render(text string) string {
+	text = strings.ReplaceAll(text, "$timeline", d.Timeline)
+	if d.Postgres {
+		text = strings.ReplaceAll(text, "$clock", "(extract(epoch from clock_timestamp()) * 1000000)::bigint")
+	} else {
+		if strings.Contains(text, "::") {
+			text = castSign.ReplaceAllString(text, "")
+		}
+		if strings.Contains(text, "for ") {
+			text = lockSign.ReplaceAllString(text, "")
+		}
+		// Without the plus sign, SQLite would parse the prepared statement again at each execution.
+		text = strings.ReplaceAll(text, "limit $", "limit +$")
+		text = strings.ReplaceAll(text, "$clock", "cast(unixepoch('subsec') * 1000000 as integer)")
+		text = strings.ReplaceAll(text, "greatest(", "max(")
+		text = strings.ReplaceAll(text, "least(", "min(")
+	}
+	if !strings.Contains(text, "$u(") {
+		return text
+	}
 	first := 1
 	for _, m := range parameter.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			first = max(first, n+1)
 		}
-	}
-	text = strings.ReplaceAll(text, "$timeline", d.Timeline)
-	if d.Postgres {
-		text = strings.ReplaceAll(text, "$clock", "(extract(epoch from clock_timestamp()) * 1000000)::bigint")
-	} else {
-		text = castSign.ReplaceAllString(text, "")
-		text = lockSign.ReplaceAllString(text, "")
-		// Without the plus sign, SQLite would parse the prepared statement again at each execution.
-		text = limitSign.ReplaceAllString(text, "limit +$1")
-		text = strings.ReplaceAll(text, "$clock", "cast(unixepoch('subsec') * 1000000 as integer)")
-		text = strings.ReplaceAll(text, "greatest(", "max(")
-		text = strings.ReplaceAll(text, "least(", "min(")
 	}
 	return batchSign.ReplaceAllStringFunc(text, func(sign string) string {
 		return d.source(first, strings.Split(batchSign.FindStringSubmatch(sign)[1], ","))

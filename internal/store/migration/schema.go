@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -146,10 +145,29 @@ var postgresSchema = []string{
 // numbers.
 const countersSchema = `select 'counter ' || noun from counter`
 
-var (
-	sqlComment = regexp.MustCompile(`--[^\n]*`)
-	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // matches the schema before the table's name, in the definition of an index
-)
+func withoutComments(text string) string {
+	if !strings.Contains(text, "--") {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "--")
+		out.WriteString(line + "\n")
+	}
+	return out.String()
+}
+
+// withoutSchema removes the schema before the table's name from the definition of an index on PostgreSQL.
+func withoutSchema(line string) string {
+	if !strings.HasPrefix(line, "index ") {
+		return line
+	}
+	index, on, _ := strings.Cut(line, " ON ")
+	if schema, table, ok := strings.Cut(strings.TrimPrefix(on, "ONLY "), "."); ok && !strings.Contains(schema, " ") {
+		return index + " ON " + table
+	}
+	return line
+}
 
 // describe returns the definitions of all tables as sorted lines. On PostgreSQL, schema is an expression for the
 // schema's oid.
@@ -182,13 +200,7 @@ func describeBy(ctx context.Context, q querier, query string, all []string) ([]s
 		if err := rows.Scan(&line); err != nil {
 			return nil, err
 		}
-		if strings.Contains(line, "--") {
-			line = sqlComment.ReplaceAllString(line, "")
-		}
-		line = strings.Join(strings.Fields(line), " ")
-		if strings.HasPrefix(line, "index ") {
-			line = pgSchema.ReplaceAllString(line, " ON ")
-		}
+		line = withoutSchema(strings.Join(strings.Fields(withoutComments(line)), " "))
 		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // a checksum replaces the definition, which is too long for an error message
 			line = fmt.Sprintf("%s defined as %.4x", name, sha256.Sum256([]byte(text)))
 		}

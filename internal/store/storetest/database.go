@@ -74,17 +74,45 @@ func (d *Database) Open(t testing.TB) *store.Store {
 	return s
 }
 
-// sqliteTemplate makes an empty migrated file once. Copying this file is faster than a migration.
-var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "puntuale-template")
+// Templates is the name of an environment variable. Its value is a folder in which the processes of one test run share
+// their templates. scripts/gotest makes it. Without it, each process makes its own templates.
+const Templates = "PUNTUALE_TEST_TEMPLATES"
+
+// template returns the content of a file in the folder for templates. If the file does not exist, build makes its
+// content. Two processes may build it at the same time: both contents are correct, and the later one stays.
+func template(file string, build func() ([]byte, error)) ([]byte, error) {
+	dir := os.Getenv(Templates)
+	if dir == "" {
+		return build()
+	}
+	path := filepath.Join(dir, file)
+	if content, err := os.ReadFile(path); err == nil || !os.IsNotExist(err) {
+		return content, err
+	}
+	content, err := build()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	if err := store.Migrate(context.Background(), engine.Config{Data: dir}); err != nil {
+	written := path + rand.Text()
+	if err := os.WriteFile(written, content, 0o600); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(filepath.Join(dir, "puntuale.db"))
+	return content, os.Rename(written, path)
+}
+
+// sqliteTemplate makes an empty migrated file once. Copying this file is faster than a migration.
+var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
+	return template("sqlite", func() ([]byte, error) {
+		dir, err := os.MkdirTemp("", "puntuale-template")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		if err := store.Migrate(context.Background(), engine.Config{Data: dir}); err != nil {
+			return nil, err
+		}
+		return os.ReadFile(filepath.Join(dir, "puntuale.db"))
+	})
 })
 
 // SQLite opens a new, empty SQLite database for one test.
@@ -104,12 +132,16 @@ func SQLite(t testing.TB) *Database {
 	return d
 }
 
+// postgresTemplate makes an empty migrated database once, and returns its name.
 var postgresTemplate = sync.OnceValues(func() (string, error) {
-	name := "puntuale_template_" + rand.Text()
-	if err := onCluster(`create database "` + name + `"`); err != nil {
-		return "", err
-	}
-	return name, store.Migrate(context.Background(), engine.Config{Database: inCluster(name)})
+	name, err := template("postgres", func() ([]byte, error) {
+		name := "puntuale_template_" + rand.Text()
+		if err := onCluster(`create database "` + name + `"`); err != nil {
+			return nil, err
+		}
+		return []byte(name), store.Migrate(context.Background(), engine.Config{Database: inCluster(name)})
+	})
+	return string(name), err
 })
 
 // Postgres opens a new, empty database on the PostgreSQL server. If there is no server, it skips the test, but in CI it
