@@ -57,7 +57,8 @@ const (
 	feedWithin = 100 * time.Millisecond // how long the feeder works on one campaign before it goes to the next
 	feedEvery  = 200 * time.Millisecond // wait after a round in which the feeder worked on a campaign, but no work is ready now
 	idleEvery  = 500 * time.Millisecond // wait after a round in which there was no campaign, or all work failed
-	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took
+	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took, but at most restAtMost
+	restAtMost = time.Second            // other campaigns wait for the rest, too
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
 )
@@ -221,7 +222,7 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 		f.Wakeup(session, first)
 	}
 	if _, calls := f.Bound(); calls {
-		return f.Clock.Sleep(ctx, feedRest*took)
+		return f.Clock.Sleep(ctx, min(feedRest*took, restAtMost))
 	}
 	return nil
 }

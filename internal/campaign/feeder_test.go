@@ -195,9 +195,20 @@ func (r *rounds) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]punt
 	return r.FeedStore.FedCampaigns(ctx, node)
 }
 
-// While calls arrive, the feeder rests after each chunk. The rest is four times as long as the chunk took.
+// While calls arrive, the feeder rests after each chunk. The rest is four times as long as the chunk took. After a very
+// slow chunk it is a second, so that other campaigns do not wait, and the feeder's own time does not run out.
 func TestFeederRestsBesideCalls(t *testing.T) {
 	t.Parallel()
+	for took, rest := range map[time.Duration]time.Duration{7 * time.Millisecond: 28 * time.Millisecond, 5 * time.Second: time.Second} {
+		t.Run(took.String(), func(t *testing.T) {
+			t.Parallel()
+			restsBesideCalls(t, took, rest)
+		})
+	}
+}
+
+func restsBesideCalls(t *testing.T, took, rest time.Duration) {
+	t.Helper()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
 	ctx, now := t.Context(), clock.System().Now()
 	c := w.Client(puntuale.AccountFull)
@@ -214,7 +225,6 @@ func TestFeederRestsBesideCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	fake := clock.NewFake(now)
-	const took = 7 * time.Millisecond
 	f := campaign.New(campaign.Config{
 		Store: &slow{w.Store, func() { fake.Advance(took) }}, Queue: w.Store, Bound: func() (int, bool) { return 2, true },
 		Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) }, Node: func() puntuale.NodeID { return node },
@@ -232,7 +242,7 @@ func TestFeederRestsBesideCalls(t *testing.T) {
 		if err != nil || failed != nil || stored.Feed.Fed != want {
 			t.Fatalf("%d recipients are fed, want %d: %v %v", stored.Feed.Fed, want, err, failed)
 		}
-		fake.Advance(4*took - time.Microsecond)
+		fake.Advance(rest - time.Microsecond)
 		if n := fake.Waiters(); n != 1 {
 			t.Fatalf("%d wait before the rest ends", n)
 		}
