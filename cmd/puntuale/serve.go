@@ -20,9 +20,10 @@ const garbage = 200
 
 // memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting garbage more often.
 // GOMEMLIMIT overrides it. Connections and [memoryBudget] need much less, so the runtime collects more often only after
-// a flood of calls. The runtime does not count pages of the program (48 MB) and SQLite's caches, which grow with the
-// database. With a small database, the process stays below 400 MB in a flood.
-const memoryLimit = 240 << 20
+// a flood of calls. With a lower limit, a flood of connections makes the calls of other clients late. The runtime does
+// not count pages of the program (52 MB) and SQLite's caches (at most 128 MB). With a small database, the process stays
+// below 400 MB in a flood.
+const memoryLimit = 272 << 20
 
 // serveCommand runs a server until it is stopped.
 type serveCommand struct {

@@ -69,10 +69,10 @@ func arguments(given []string) []string {
 }
 
 // settings is the environment variable for test binaries with the race detector. Without atexit_sleep_ms, each process
-// sleeps for a second before it exits, to wait for reports of goroutines that still run. The detector's own memory is
-// in large pages, and it stores fewer old accesses. Both take a quarter of the time off, and it finds the same races. If
-// a report says that a stack could not be restored, a larger history_size finds the stack.
-const settings = "GORACE=atexit_sleep_ms=0:no_huge_pages_for_shadow=0:history_size=0"
+// sleeps for a second before it exits, to wait for reports of goroutines that still run. With a history_size of 0, the
+// detector finds the same races in less time. If a report says that a stack could not be restored, a larger
+// history_size finds the stack.
+const settings = "GORACE=atexit_sleep_ms=0:history_size=0"
 
 // event is one line of go test -json; see go doc test2json.
 type event struct {

@@ -40,8 +40,9 @@ var sqliteSettings = map[string]string{
 	"temp_store": "MEMORY", "cache_size": "-65536", "journal_size_limit": "100000000", "wal_autocheckpoint": strconv.Itoa(checkpointEach),
 }
 
-// sqliteReaderCache is the cache_size of each read-only connection. There are eight such connections.
-const sqliteReaderCache = "-32768"
+// sqliteReaderCache is the cache_size of each read-only connection. There are eight such connections. Pages that are
+// not in this cache are mostly in the operating system's.
+const sqliteReaderCache = "-8192"
 
 // sqliteAliases lists other names of our settings that a database address may use.
 var sqliteAliases = map[string][]string{
