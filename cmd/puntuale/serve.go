@@ -23,7 +23,7 @@ const garbage = 200
 // a flood of calls. With a lower limit, a flood of connections makes the calls of other clients late. The runtime does
 // not count pages of the program (52 MB) and SQLite's caches (at most 128 MB). With a small database, the process stays
 // below 400 MB in a flood.
-const memoryLimit = 272 << 20
+const memoryLimit = 288 << 20
 
 // serveCommand runs a server until it is stopped.
 type serveCommand struct {

@@ -262,6 +262,26 @@ func TestConditions(t *testing.T) {
 	})
 }
 
+// A reply has its run's depth within an hour of the run's last message, not only within an hour of the run's start.
+func TestDepthOfReplies(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(w.sequence("testo")))
+		w.writes(phone, "ciao")
+		w.runs()
+		w.want(id, 1, "")
+		w.DB.Clock.Advance(72 * time.Hour)
+		w.Exec("update run set depth = 3 where client_id = $1", w.c.ID)
+		w.Exec("update message set state = 1, intent = -1, outcome = 1, done_at = $2, intent_at = $2 where client_id = $1 and origin = 4", w.c.ID, w.DB.Clock.Now().UnixMicro())
+		w.writes(phone, "ciao")
+		w.runs()
+		w.want(id, 2, puntuale.FiringDepth)
+		w.DB.Clock.Advance(2 * time.Hour)
+		w.writes(phone, "ciao")
+		w.runs()
+		w.want(id, 3, "")
+	})
+}
+
 // A person gets at most five starts and sends in 24 hours. Stops come before starts. If if_running prevents a start, the log says so.
 func TestMost(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {

@@ -75,9 +75,16 @@ func (s *Rules) take(ctx context.Context, look, text string, node puntuale.NodeI
 }
 
 const (
-	// TriggerReplies reads the replies of triggers.
+	// TriggerReplies reads the replies of triggers. The last column is when the run's last message before the reply was
+	// sent, if an automation started the run. Networks give the time of a reply in whole seconds, and other clocks may be
+	// late, so a message may seem to be sent up to a minute after its reply.
 	TriggerReplies = `
-select u.n, y.phone, y.session_id, y.kind, y.text, y.effect, y.network_id, y.run_id, y.at, coalesce(r.sequence_id, 0), coalesce(r.depth, 0), coalesce(r.received_at, 0)
+select u.n, y.phone, y.session_id, y.kind, y.text, y.effect, y.network_id, y.run_id, y.at, coalesce(r.sequence_id, 0), coalesce(r.depth, 0),
+ case when coalesce(r.depth, 0) = 0 then 0 else greatest(r.received_at,
+  coalesce((select max(o.done_at) from message o where o.client_id = r.client_id and o.id >= r.id and o.id < r.id + r.messages
+   and o.outcome = 1 and o.done_at < y.at + 60000000), 0),
+  coalesce((select max(o.done_at) from message o where o.client_id = r.client_id and o.run_id = r.id and o.resent_from <> 0
+   and o.outcome = 1 and o.done_at < y.at + 60000000), 0)) end
 from $u(n bigint, c bigint, s bigint) cross join reply y left join run r on r.client_id = y.client_id and r.id = y.run_id and y.run_id <> 0
 where y.client_id = u.c and y.id = u.s`
 
@@ -114,8 +121,8 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 		{TriggerReplies, func(f puntuale.TriggerFact) bool { return f == puntuale.FactReply }, func(r engine.Row) error {
 			var n int
 			var x puntuale.TakenTrigger
-			var at, started time.Time
-			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Reply, &x.Text, &x.Effect, &x.Occurrence, &x.Run, engine.ScanTime(&at), &x.Sequence, &x.Depth, engine.ScanTime(&started)); err != nil {
+			var at, sent time.Time
+			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Reply, &x.Text, &x.Effect, &x.Occurrence, &x.Run, engine.ScanTime(&at), &x.Sequence, &x.Depth, engine.ScanTime(&sent)); err != nil {
 				return err
 			}
 			t := &all[n]
@@ -123,7 +130,7 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 			if t.Occurrence = x.Occurrence; t.Occurrence == "" {
 				t.Occurrence = puntuale.ReplyID(t.Subject).String()
 			}
-			if at.Sub(started) < puntuale.DepthWithin {
+			if at.Sub(sent) < puntuale.DepthWithin {
 				t.Depth = x.Depth
 			}
 			return nil
