@@ -341,3 +341,26 @@ func testRefillKeepsMore(t *testing.T, w *World) {
 	}
 	ledger(t, w)
 }
+
+// blacklisted returns the id of an entry in the client's blacklist.
+func (c *Client) blacklisted() (int64, error) {
+	all, _, err := c.Blacklist(context.Background(), puntuale.Page{Limit: 1})
+	if err != nil || len(all) == 0 {
+		return 0, errors.Join(errors.New("no entry"), err)
+	}
+	return all[0].ID, nil
+}
+
+// template returns the id of the client's only template.
+func (c *Client) template() puntuale.TemplateID {
+	all, _, err := c.Templates(context.Background(), puntuale.Page{})
+	if err != nil || len(all) != 1 {
+		c.w.t.Fatalf("templates: %v, %v", all, err)
+	}
+	return all[0].ID
+}
+
+// login returns the id of the client's first user.
+func (c *Client) login() puntuale.UserID {
+	return puntuale.UserID(c.w.Int("select id from login where client_id = $1", c.ID))
+}

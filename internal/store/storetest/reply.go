@@ -396,7 +396,7 @@ func testForgetReplies(t *testing.T, w *World) {
 }
 
 // ofReplies contains calls about replies and consent that use data of another client. Each call must find nothing.
-var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
+var ofReplies = map[string]foreign{
 	"AddConsent":  nil, // no argument belongs to another client
 	"AddConsents": nil,
 	"Answered":    nil,

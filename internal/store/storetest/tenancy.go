@@ -492,15 +492,6 @@ var foreignCalls = map[string]foreign{
 	},
 }
 
-// blacklisted returns the id of an entry in the client's blacklist.
-func (c *Client) blacklisted() (int64, error) {
-	all, _, err := c.Blacklist(context.Background(), puntuale.Page{Limit: 1})
-	if err != nil || len(all) == 0 {
-		return 0, errors.Join(errors.New("no entry"), err)
-	}
-	return all[0].ID, nil
-}
-
 // empty reports whether an answer contains no data. If a call returns only an error, its answer is nil, and empty
 // returns false. Then the error must show the refusal.
 func empty(answer any) bool {
@@ -514,6 +505,23 @@ func empty(answer any) bool {
 		return v.IsZero()
 	}
 	return false
+}
+
+// foreignCall returns the call of a tenant's method, from the table of its subject. delivery belongs to the other client.
+// The call is nil if the method has nothing to reach.
+func foreignCall(name string, delivery toldDelivery) (call foreign, known bool) {
+	for _, calls := range []map[string]foreign{foreignCalls, ofReplies, ofRules, ofBookings} {
+		if call, known = calls[name]; known {
+			return call, true
+		}
+	}
+	about, known := ofWebhooks[name]
+	if about == nil {
+		return nil, known
+	}
+	return func(theirs puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return about(theirs, delivery)
+	}, true
 }
 
 func testTenantsApart(t *testing.T, w *World) {
@@ -550,23 +558,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	handle := reflect.TypeFor[puntuale.Tenant]()
 	for i := range handle.NumMethod() {
 		name := handle.Method(i).Name
-		call, known := foreignCalls[name]
-		if !known {
-			call, known = ofReplies[name]
-		}
-		if !known {
-			call, known = ofRules[name]
-		}
-		if !known {
-			call, known = ofBookings[name]
-		}
-		if about, ok := ofWebhooks[name]; ok {
-			if known = true; about != nil {
-				call = func(theirs puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-					return about(theirs, delivery)
-				}
-			}
-		}
+		call, known := foreignCall(name, delivery)
 		if !known {
 			t.Errorf("%s is not tried with what belongs to another", name)
 			continue
@@ -598,18 +590,4 @@ func testTenantsApart(t *testing.T, w *World) {
 	if len(answers) != 1 {
 		t.Errorf("answers = %v", answers)
 	}
-}
-
-// template returns the id of the client's only template.
-func (c *Client) template() puntuale.TemplateID {
-	all, _, err := c.Templates(context.Background(), puntuale.Page{})
-	if err != nil || len(all) != 1 {
-		c.w.t.Fatalf("templates: %v, %v", all, err)
-	}
-	return all[0].ID
-}
-
-// login returns the id of the client's first user.
-func (c *Client) login() puntuale.UserID {
-	return puntuale.UserID(c.w.Int("select id from login where client_id = $1", c.ID))
 }
