@@ -27,7 +27,7 @@ func test(given []string) int {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 		return 1
 	}
-	defer os.RemoveAll(templates)
+	defer func() { _ = os.RemoveAll(templates) }()
 	//nolint:gosec,noctx // the arguments are a developer's own, and an interrupt reaches go test by itself
 	cmd := exec.Command("go", append([]string{"test", "-json"}, arguments(given)...)...)
 	cmd.Stderr = os.Stderr
