@@ -128,11 +128,22 @@ const (
 	BookingIsCancelled OutcomeStatus = "cancelled"
 	BookingIsArrived   OutcomeStatus = "arrived"
 	BookingIsNoShow    OutcomeStatus = "no_show"
+	BookingIsAnswered  OutcomeStatus = "answered"
 )
 
-// BookingOutcomes returns what may become of a booking, in the order of the events that tell of it.
+// BookingOutcomes returns what may become of a booking.
 func BookingOutcomes() []OutcomeStatus {
-	return []OutcomeStatus{BookingIsCreated, BookingIsMoved, BookingIsConfirmed, BookingIsCancelled, BookingIsArrived, BookingIsNoShow}
+	return []OutcomeStatus{BookingIsCreated, BookingIsMoved, BookingIsConfirmed, BookingIsCancelled, BookingIsArrived, BookingIsNoShow, BookingIsAnswered}
+}
+
+// BookingEvent returns the event that tells of this outcome of a booking, or 0 if it is none.
+func (s OutcomeStatus) BookingEvent() EventType {
+	for t := EventBookingCreated; t <= EventBookingAnswered; t++ {
+		if t.OfBooking() && t.String() == "booking."+string(s) {
+			return t
+		}
+	}
+	return 0
 }
 
 // Trigger says which event a rule waits for. Members that its kind does not use are empty. The API and the database use

@@ -15,17 +15,18 @@ import (
 type TriggerFact int8
 
 const (
-	FactReply   = TriggerFact(EventReplyReceived)
-	FactSent    = TriggerFact(EventMessageSent)
-	FactFailed  = TriggerFact(EventMessageFailed)
-	FactRead    = TriggerFact(EventMessageRead)
-	FactBooked  = TriggerFact(EventBookingCreated) // the first of the facts about bookings; see [TriggerFact.OfBooking]
-	FactContact = TriggerFact(40)                  // a contact's date changed, or the contact was deleted
-	FactHook    = TriggerFact(41)
+	FactReply    = TriggerFact(EventReplyReceived)
+	FactSent     = TriggerFact(EventMessageSent)
+	FactFailed   = TriggerFact(EventMessageFailed)
+	FactRead     = TriggerFact(EventMessageRead)
+	FactBooked   = TriggerFact(EventBookingCreated) // the facts about bookings are in the range FactBooked to FactAnswered; see [TriggerFact.OfBooking]
+	FactAnswered = TriggerFact(EventBookingAnswered)
+	FactContact  = TriggerFact(40) // a contact's date changed, or the contact was deleted
+	FactHook     = TriggerFact(41)
 )
 
 // OfBooking reports whether the fact is what became of a booking.
-func (f TriggerFact) OfBooking() bool { return f >= FactBooked && f <= TriggerFact(EventBookingNoShow) }
+func (f TriggerFact) OfBooking() bool { return EventType(f).OfBooking() }
 
 // TakenTrigger is a trigger row that a runner took. No other runner gets it within [TriggerLease].
 type TakenTrigger struct {

@@ -102,7 +102,8 @@ type Booking struct {
 	Moments   map[string]BookingMoment // the latest change of each kind that messages can tell of, by anchor
 	Created   time.Time
 	Updated   time.Time
-	Erased    bool // the person was erased: phone, fields and reference are gone
+	Answer    *GivenAnswer // the person's latest answer about the main date; nil: none
+	Erased    bool         // the person was erased: phone, fields and reference are gone
 }
 
 // BookingMoment is when a booking last changed in one way.
@@ -175,6 +176,7 @@ type BookingKey struct {
 type WantedMessage struct {
 	PlannedMessage
 	Key    BookingKey
+	Asks   time.Time  // the main date that the message's buttons ask about; zero: it has none
 	Timing string     // hash of what decides when the message leaves
 	Digest string     // hash of Timing and of what the message shows
 	Past   ReasonCode // the moment is past, and if_past leaves the message out; "": it is not past

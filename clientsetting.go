@@ -36,7 +36,10 @@ type ClientSettings struct {
 	OptOutWords   []string // nil: [DefaultOptOutWords]
 	OptOutAnswer  string   // the text of the confirmation; "": no confirmation is sent
 	TakeoverHours int
-	AutomatedMost int // how many starts and sends of automations a person gets in 24 hours; 0: none
+	AutomatedMost int      // how many starts and sends of automations a person gets in 24 hours; 0: none
+	ConfirmWords  []string // words that confirm a booking; nil: [DefaultConfirmWords]
+	CancelWords   []string // words that cancel a booking; nil: [DefaultCancelWords]
+	ButtonLine    string   // the line above the numbered lines that stand for buttons; "": [DefaultButtonLine]
 }
 
 // DefaultSettings returns the settings of a client that stored none. For a new client, the server stores
@@ -48,6 +51,16 @@ func DefaultSettings() ClientSettings {
 // DefaultOptOutWords are the usual opt-out words, in Italian and English.
 func DefaultOptOutWords() []string {
 	return []string{"STOP", "BASTA", "CANCELLAMI", "DISISCRIVIMI", "UNSUBSCRIBE"}
+}
+
+// DefaultConfirmWords are the usual words that confirm a booking, in Italian and English.
+func DefaultConfirmWords() []string {
+	return []string{"confermo", "confermato", "sì", "ok", "va bene", "confirm", "confirmed", "yes", "i confirm"}
+}
+
+// DefaultCancelWords are the usual words that cancel a booking, in Italian and English.
+func DefaultCancelWords() []string {
+	return []string{"annulla", "annullo", "disdico", "cancel", "i cancel"}
 }
 
 // OptInWords returns the words that undo an opt-out.
@@ -63,4 +76,7 @@ type SettingsPatch struct {
 	OptOutAnswer  *string
 	TakeoverHours *int
 	AutomatedMost *int
+	ConfirmWords  *[]string // empty: the usual words again
+	CancelWords   *[]string
+	ButtonLine    *string
 }

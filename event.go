@@ -46,6 +46,7 @@ const (
 	EventBookingNoShow
 	EventBlacklistAdded
 	EventBlacklistRemoved
+	EventBookingAnswered // a person answered a question about a booking
 )
 
 var eventNames = [...]string{
@@ -55,7 +56,7 @@ var eventNames = [...]string{
 	"account.cap_80", "account.cap_reached", "account.credit_low", "account.credit_out", "account.expiring", "account.expired",
 	"template.changed", "webhook.disabled", "webhook.test",
 	"message.rescheduled", "booking.created", "booking.moved", "booking.confirmed", "booking.cancelled", "booking.arrived", "booking.no_show",
-	"blacklist.added", "blacklist.removed",
+	"blacklist.added", "blacklist.removed", "booking.answered",
 }
 
 func (t EventType) String() string {
@@ -63,6 +64,11 @@ func (t EventType) String() string {
 		return fmt.Sprintf("EventType(%d)", int8(t))
 	}
 	return eventNames[t-1]
+}
+
+// OfBooking reports whether the event says what became of a booking.
+func (t EventType) OfBooking() bool {
+	return t >= EventBookingCreated && t <= EventBookingNoShow || t == EventBookingAnswered
 }
 
 // ParseEventType reads a name, such as "message.sent". It refuses webhook.test, because nobody may subscribe to it.
@@ -79,7 +85,7 @@ func ParseEventType(name string) (EventType, error) {
 type EventSet int64
 
 // AllEvents has every type that a caller can subscribe to.
-const AllEvents EventSet = 1<<(EventBlacklistRemoved+1) - 2 - 1<<EventWebhookTest
+const AllEvents EventSet = 1<<(EventBookingAnswered+1) - 2 - 1<<EventWebhookTest
 
 // EventsOf returns the set of the given types.
 func EventsOf(types ...EventType) (s EventSet) {

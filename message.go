@@ -62,6 +62,9 @@ type Content struct {
 	Longitude *float64 `json:"longitude,omitempty"` // degrees, -180 to 180
 	Template  string   `json:"template,omitempty"`  // the template's name
 
+	Buttons    []StepButton `json:"buttons,omitempty"`
+	ButtonLine string       `json:"button_line,omitempty"` // see [ButtonLines]
+
 	Official *Approved `json:"official,omitempty"` // what an Official session sends instead of the other fields
 	Resend   bool      `json:"resend,omitempty"`   // see [UncertainResend]
 }

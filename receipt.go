@@ -80,6 +80,10 @@ type InboundMessage struct {
 	Kind    ReplyKind   // a reaction opens a window but stops no sequence
 	Text    string      // text or caption; at most [MaxReply] characters are stored
 	Media   *ReplyMedia // nil: no file
+
+	Payload   string    // of the button or list row that the person chose
+	InReplyTo MessageID // the message of this server that the person quotes, if its id alone says so; 0: not known
+	Quoted    string    // the network's id of the message that the person quotes, if InReplyTo is 0
 }
 
 // Limits of what a connector passes on from one message, in bytes.
@@ -89,11 +93,13 @@ const (
 	maxReplyType  = 255
 	maxReplyRef   = 8 << 10
 	maxReplyBytes = 4 * MaxReply
+	maxPayload    = 256
 )
 
 // Storable returns the message with texts that every database accepts. It cuts texts that are too long to store.
 func (m InboundMessage) Storable() InboundMessage {
 	m.ID, m.Text = storable(m.ID, maxReplyID), storable(m.Text, maxReplyBytes)
+	m.Payload, m.Quoted = storable(m.Payload, maxPayload), storable(m.Quoted, maxReplyID)
 	n := 0
 	for i := range m.Text {
 		if n++; n > MaxReply {

@@ -77,6 +77,8 @@ const (
 	ReplyStopped              // the reply cancelled messages of sequences that stop on a reply
 	ReplyOptOut               // the reply withdrew consent
 	ReplyOptIn                // the reply reverted a withdrawal of consent
+	ReplyAnswered             // the reply answered a question about a booking
+	ReplyUnclear              // the reply answers a question, but changes nothing: people must look
 )
 
 // Reply is a message that a person wrote to a session, or that the client's people wrote to a person on the linked
@@ -95,6 +97,11 @@ type Reply struct {
 	Effect    ReplyEffect
 	Read      time.Time // zero: nobody has read it yet
 	Blanked   bool      // the text was removed
+
+	Payload   string      // of the button, as the network told it
+	Button    string      // label of the pressed or named button
+	InReplyTo MessageID   // the message that the reply answers; 0: not known
+	Matched   AnswerMatch // how InReplyTo was found; "": it was not
 }
 
 // ReplyFilter chooses the replies that match all its set members. A zero member other than Own chooses all.

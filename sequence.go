@@ -60,7 +60,10 @@ type Step struct {
 	OnUncertain OnUncertain `json:"on_uncertain,omitempty"`
 	OnlyIf      []string    `json:"only_if,omitempty"` // in a sequence for bookings: the statuses that want the step; empty: as [Step.WantedIn] says
 
-	Official *Approved `json:"-"` // the approved template; set when the content of the template replaces the template's name
+	Buttons []StepButton `json:"buttons,omitempty"` // at most [MaxStepButtons]
+
+	ButtonLine string    `json:"-"` // the client's [ButtonLines]
+	Official   *Approved `json:"-"` // the approved template; set when the content of the template replaces the template's name
 }
 
 // Name returns the step's id. A step of a sequence that was stored without ids has its position as its id.

@@ -56,7 +56,7 @@ func Fits(t puntuale.Trigger, d *puntuale.TakenTrigger) bool {
 	case puntuale.TriggerOutcome:
 		return d.Fact == outcomeFacts[t.Is] && d.Sequence != 0 && d.Sequence == t.Sequence.ID()
 	case puntuale.TriggerBooking:
-		return d.Fact.OfBooking() && int(d.Fact-puntuale.FactBooked) == slices.Index(puntuale.BookingOutcomes(), t.Is) && (t.Sequence == "" || d.Sequence == t.Sequence.ID())
+		return d.Fact == puntuale.TriggerFact(t.Is.BookingEvent()) && (t.Sequence == "" || d.Sequence == t.Sequence.ID())
 	default:
 		return false
 	}

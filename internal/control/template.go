@@ -149,7 +149,11 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 			}
 		}
 	}
-	if len(names) == 0 {
+	line, err := c.buttonLine(ctx, sequences...)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 && line == "" {
 		return sequences, nil
 	}
 	templates, err := c.templatesNamed(ctx, names)
@@ -161,11 +165,29 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 		expanded[i].Steps = slices.Clone(expanded[i].Steps)
 		for j, step := range expanded[i].Steps {
 			if t, ok := templates[step.Template]; ok && step.Template != "" {
-				expanded[i].Steps[j] = filled(step, t)
+				step = filled(step, t)
 			}
+			if len(step.Buttons) > 0 {
+				step.ButtonLine = line
+			}
+			expanded[i].Steps[j] = step
 		}
 	}
 	return expanded, nil
+}
+
+// buttonLine returns the client's own line above the numbers that stand for buttons. If no step has buttons, or the
+// client has no line of its own, it returns "".
+func (c *Client) buttonLine(ctx context.Context, sequences ...puntuale.Sequence) (string, error) {
+	asks := func(step puntuale.Step) bool { return len(step.Buttons) > 0 }
+	if !slices.ContainsFunc(sequences, func(s puntuale.Sequence) bool { return slices.ContainsFunc(s.Steps, asks) }) {
+		return "", nil
+	}
+	set, err := c.tenant.Settings(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read settings: %w", err)
+	}
+	return set.ButtonLine, nil
 }
 
 // templatesNamed returns the client's templates with these names. It ignores texts that cannot be names.

@@ -56,7 +56,7 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 		return append(data, replyOf(e)...)
 	case e.Type == puntuale.EventConsentChanged:
 		return append(data, consentOf(e)...)
-	case e.Type >= puntuale.EventBookingCreated && e.Type <= puntuale.EventBookingNoShow:
+	case e.Type.OfBooking():
 		data = append(data, bookingOf(e)...)
 	case (e.Type == puntuale.EventBlacklistAdded || e.Type == puntuale.EventBlacklistRemoved) && e.Detail == "": // the person was erased
 		return append(data, pair{"phone", ""}, pair{"reason", nil}, pair{"origin", nil})

@@ -40,13 +40,20 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 		b.checkMedia(i, step, &c)
 	}
 	c.Official = b.approved(i, step.Official, &t)
-	limit := textLimit(c.MediaURL != "")
+	if len(step.Buttons) > 0 {
+		c.Buttons, c.ButtonLine = step.Buttons, step.ButtonLine
+	}
+	limit := textLimit(c.MediaURL != "", step)
 	switch {
 	case !textGood || !mediaGood:
 	case tooLong(c.Text, limit):
 		b.stepFault(i, "text", puntuale.FaultLongerThanCharacters, strconv.Itoa(limit))
 	case c.Text == "" && c.MediaURL == "" && c.Latitude == nil:
 		b.stepFault(i, "", faultSequenceNothingLeft)
+	case c.Text == "" && len(c.Buttons) > 0:
+		b.stepFault(i, "buttons", faultButtonsWithoutText)
+	case c.Latitude != nil && len(c.Buttons) > 0:
+		b.stepFault(i, "buttons", faultButtonsWithLocation)
 	}
 	return c
 }
@@ -67,8 +74,11 @@ func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
 }
 
 // textLimit returns how many characters the text of a message may have.
-func textLimit(withMedia bool) int {
-	if withMedia {
+func textLimit(withMedia bool, step *puntuale.Step) int {
+	switch {
+	case len(step.Buttons) > 0:
+		return max(0, puntuale.MaxAsking-puntuale.AnswerLength(step.Buttons, step.ButtonLine))
+	case withMedia:
 		return puntuale.MaxCaption
 	}
 	return puntuale.MaxText

@@ -189,7 +189,7 @@ func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, nam
  or kind < $3::smallint and kind <> $2::smallint and exists (select 1 from message m join run r on r.client_id = m.client_id and r.id = m.run_id
   where m.client_id = automation_trigger.client_id and m.id = automation_trigger.subject and r.phone in (` + namesOf + `))
  or kind between $3::smallint and $4::smallint and exists (select 1 from booking b
-  where b.client_id = automation_trigger.client_id and b.id = automation_trigger.subject and b.phone in (` + namesOf + `)))`, append(kinds, int64(puntuale.EventBookingNoShow))},
+  where b.client_id = automation_trigger.client_id and b.id = automation_trigger.subject and b.phone in (` + namesOf + `)))`, append(kinds, int64(puntuale.FactAnswered))},
 		{`delete from automation_timer where client_id = $1 and phone in (` + namesOf + `)`, nil},
 		{`delete from automation_date where client_id = $1 and person_id in (select p.id from person p where p.client_id = $1 and p.phone in (` + namesOf + `))`, nil},
 	} {
@@ -203,7 +203,7 @@ func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, nam
 // DisarmBookings removes the triggers of erased bookings, in the transaction that erases them.
 func DisarmBookings(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids []puntuale.BookingID) error {
 	if _, err := a.Exec(ctx, `delete from automation_trigger where client_id = $1 and kind between $2 and $3 and subject in (select u.i from $u(i bigint))`,
-		client, int64(puntuale.FactBooked), int64(puntuale.EventBookingNoShow), engine.Columns{engine.Column(ids, func(id *puntuale.BookingID) int64 { return int64(*id) })}); err != nil {
+		client, int64(puntuale.FactBooked), int64(puntuale.FactAnswered), engine.Columns{engine.Column(ids, func(id *puntuale.BookingID) int64 { return int64(*id) })}); err != nil {
 		return fmt.Errorf("disarm automations for bookings: %w", err)
 	}
 	return nil

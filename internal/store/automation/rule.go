@@ -60,7 +60,7 @@ func wants(t puntuale.Trigger) int64 {
 			puntuale.OutcomeCompleted: puntuale.EventMessageSent, puntuale.OutcomeFailed: puntuale.EventMessageFailed, puntuale.OutcomeRead: puntuale.EventMessageRead,
 		}[t.Is]
 	case puntuale.TriggerBooking:
-		return 1 << (int(puntuale.EventBookingCreated) + slices.Index(puntuale.BookingOutcomes(), t.Is))
+		return 1 << t.Is.BookingEvent()
 	}
 	return 0
 }

@@ -106,7 +106,7 @@ var (
 	blacklistEvents = puntuale.EventsOf(puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved)
 
 	bookingEvents = puntuale.EventsOf(puntuale.EventBookingCreated, puntuale.EventBookingMoved, puntuale.EventBookingConfirmed, puntuale.EventBookingCancelled,
-		puntuale.EventBookingArrived, puntuale.EventBookingNoShow)
+		puntuale.EventBookingArrived, puntuale.EventBookingNoShow, puntuale.EventBookingAnswered)
 	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)
 )
 

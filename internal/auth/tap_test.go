@@ -1,0 +1,37 @@
+package auth_test
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// TestTapPayload reads its own payloads, and refuses every other one.
+func TestTapPayload(t *testing.T) {
+	t.Parallel()
+	v, err := auth.NewVault(bytes.Repeat([]byte{7}, auth.DataKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := auth.NewVault(bytes.Repeat([]byte{8}, auth.DataKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap := puntuale.Tap{Message: 123456789, Button: 1}
+	payload := v.TapPayload(5, tap)
+	if got, ok := v.ReadTap(5, payload); !ok || got != tap {
+		t.Errorf("%q is %+v, %t", payload, got, ok)
+	}
+	if n := len(v.TapPayload(math.MaxInt64, puntuale.Tap{Message: math.MaxInt64, Button: 2})); n > 64 {
+		t.Errorf("a payload has %d characters", n)
+	}
+	moved := v.TapPayload(5, puntuale.Tap{Message: 123456789, Button: 0})
+	for _, wrong := range []string{"", "Confermo", "p1.", "p1.a.b.c", payload[:len(payload)-1], payload + "A", moved[:9] + payload[9:], other.TapPayload(5, tap), v.TapPayload(6, tap)} {
+		if got, ok := v.ReadTap(5, wrong); ok && got == tap {
+			t.Errorf("%q passes", wrong)
+		}
+	}
+}
