@@ -133,3 +133,11 @@ type Tap struct {
 	Message MessageID
 	Button  int // position
 }
+
+// Asked is what the store knows about the questions that a reply may answer.
+type Asked struct {
+	Questions []Question
+	InReplyTo MessageID // the message whose button was pressed, or that was quoted; 0: none
+	Matched   AnswerMatch
+	Settings  ClientSettings
+}
