@@ -166,7 +166,9 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	}
 	taker := intake.New(intake.Config{
 		Store: w.store, MessageMark: mark, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Tap: w.vault.ReadTap,
-		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) error { return w.control.Answer(ctx, m, f) },
+		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) error {
+			return w.control.Answer(ctx, m, f)
+		},
 	})
 	w.control = control.New(control.Config{Files: files, Opener: w, Take: taker.Take, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Public: public, PlainGateways: true,
 		Links: func(s puntuale.Session) bool {
