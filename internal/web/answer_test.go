@@ -85,7 +85,7 @@ func TestAnswerStory(t *testing.T) {
 		b.reads(said("Impostazioni salvate.", "Settings saved."))
 		set, err := w.Client().Settings(context.Background())
 		w.must(err)
-		if fmt.Sprint(set.ConfirmWords, set.CancelWords, set.ButtonLine) != "[ci vediamo sì] [] "+said("Scrivi il numero:", "Write the number:") {
+		if fmt.Sprintf("%v %v %s", set.ConfirmWords, set.CancelWords, set.ButtonLine) != "[ci vediamo sì] [] "+said("Scrivi il numero:", "Write the number:") {
 			t.Errorf("the settings: %q %q %q", set.ConfirmWords, set.CancelWords, set.ButtonLine)
 		}
 		b.check("settings")
