@@ -119,7 +119,24 @@ func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []pu
 	if len(t.Parts) > 0 && !fits(step, t) {
 		return puntuale.Because(puntuale.ReasonTemplateValues)
 	}
+	if has := quickReplies(t); len(t.Parts) > 0 && has < len(step.Buttons) {
+		return puntuale.Because(reasonFewQuickReplies, strconv.Itoa(len(step.Buttons)), strconv.Itoa(has))
+	}
 	return puntuale.Reason{}
+}
+
+// reasonFewQuickReplies: the step has {1} buttons, but its template only {2} quick replies, which the buttons need outside
+// of the 24-hour window.
+const reasonFewQuickReplies puntuale.ReasonCode = "sequence.few_quick_replies"
+
+// quickReplies counts the quick replies of a template.
+func quickReplies(t puntuale.NetworkTemplate) (n int) {
+	for _, b := range t.Part("BUTTONS").Buttons {
+		if strings.EqualFold(b.Kind, "QUICK_REPLY") {
+			n++
+		}
+	}
+	return n
 }
 
 // fits reports whether a step has a value for each placeholder of the template, and no other values.
@@ -268,7 +285,7 @@ func (c *Client) networkWarnings(ctx context.Context, session Session, s puntual
 	steps := make([]puntuale.Step, len(s.Messages))
 	var names []string
 	for i, m := range s.Messages {
-		steps[i] = puntuale.Step{Text: m.Content.Text, Media: m.Content.MediaURL, Latitude: m.Content.Latitude, Official: m.Content.Official}
+		steps[i] = puntuale.Step{Text: m.Content.Text, Media: m.Content.MediaURL, Latitude: m.Content.Latitude, Official: m.Content.Official, Buttons: m.Content.Buttons()}
 		if why := mediaWarning(steps[i], session.Type); why != "" {
 			all = append(all, Warning{m.Step, puntuale.Because(why)})
 		}

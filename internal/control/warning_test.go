@@ -2,6 +2,7 @@ package control
 
 import (
 	"testing"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/catalogue"
@@ -33,5 +34,23 @@ func TestMediaWarning(t *testing.T) {
 	approved := puntuale.Step{Media: "https://a.example/x.mp3", Text: "ciao", Official: &puntuale.Approved{Name: "x"}}
 	if says := mediaWarning(approved, puntuale.Official); says != "" {
 		t.Errorf("an approved template has no text of its own: %s", says)
+	}
+}
+
+// TestQuickReplyWarning: outside of the 24-hour window, the buttons of a step are the quick replies of its template.
+func TestQuickReplyWarning(t *testing.T) {
+	t.Parallel()
+	template := puntuale.NetworkTemplate{Name: "x", Language: "it", Status: puntuale.TemplateApproved, Parts: []puntuale.TemplatePart{{Kind: "BODY", Text: "Vieni?"},
+		{Kind: "BUTTONS", Buttons: []puntuale.TemplateButton{{Kind: "URL", Text: "Apri"}, {Kind: "QUICK_REPLY", Text: "Sì"}, {Kind: "QUICK_REPLY", Text: "No"}}}}}
+	step := puntuale.Step{Official: &puntuale.Approved{Name: "x", Language: "it"}}
+	for n, want := range []puntuale.ReasonCode{"", "", "", reasonFewQuickReplies} {
+		step.Buttons = make([]puntuale.StepButton, n)
+		got := stepWarning(step, puntuale.NetworkTemplates{Synced: time.Unix(1, 0)}, []puntuale.NetworkTemplate{template})
+		if got.Code != want {
+			t.Errorf("%d buttons: %v", n, got)
+		}
+		if want != "" && !catalogue.HasSentence(want) {
+			t.Errorf("%q has no sentence", want)
+		}
 	}
 }

@@ -402,7 +402,7 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 			n = int64(len(ids))
 			if n > 0 {
 				// The replies become read, because nobody can open the conversation any more.
-				if _, err := a.Exec(ctx, `update reply set phone = '', text = '', media = '', network_id = '',
+				if _, err := a.Exec(ctx, `update reply set phone = '', text = '', media = '', network_id = '', payload = '', button = '',
  read_at = case when reply.read_at = 0 then $2::bigint else reply.read_at end,
  blanked_at = case when reply.blanked_at = 0 then $2::bigint else reply.blanked_at end from $u(i bigint) where reply.client_id = $1 and reply.id = u.i`,
 					x.id, engine.Micros(x.Now), engine.Columns{ids}); err != nil {
