@@ -58,6 +58,14 @@ func shown(t *testing.T, peer *graphtest.Peer) (all []connectortest.Shown) {
 				t.Error(err)
 			}
 			c.Latitude, c.Longitude = &latitude, &longitude
+		case m.Interactive != nil:
+			c.Text = m.Interactive.Body.Text
+			for _, b := range m.Interactive.Action.Buttons {
+				c.Buttons = append(c.Buttons, puntuale.StepButton{Label: b.Reply.Title})
+			}
+			if h := m.Interactive.Header; h != nil && h.Image != nil {
+				c.MediaURL = addressOf(peer.File(h.Image.ID))
+			}
 		}
 		all = append(all, connectortest.Shown{To: m.To, Content: c})
 	}

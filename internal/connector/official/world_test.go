@@ -75,6 +75,7 @@ func newWorld(t testing.TB, s setup) *world {
 	in := intake.New(intake.Config{Store: w.w.Store, MessageMark: messageMark, Country: price.Country, Clock: w.clock, Logger: quiet()})
 	cfg := official.Config{
 		Store: w.w.Store, Unseal: w.vault.Open, Media: w.files, Take: in.Take, API: w.peer.URL, Clock: w.clock, Logger: quiet(),
+		TapPayload: w.vault.TapPayload,
 		Report: func(r puntuale.LinkReport) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
