@@ -1,6 +1,7 @@
 package puntuale
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,9 @@ func (c Content) Shown() string {
 	}
 	return c.Text + ButtonLines(c.Buttons, c.ButtonLine)
 }
+
+// IsZero reports whether the content is empty, as a content that was blanked is.
+func (c Content) IsZero() bool { return reflect.DeepEqual(c, Content{}) }
 
 // ButtonLines returns what [Content.Shown] adds to the text. above is the line above the numbers; "": the usual one.
 func ButtonLines(all []StepButton, above string) string {

@@ -49,7 +49,7 @@ func TestReplyButtons(t *testing.T) {
 		taps := w.tapsOf(taken, 2)
 		got := taken.Message
 		ids := fileIDs(&got)
-		want := graphtest.Message{Product: "whatsapp", RecipientType: "individual", To: person, Type: "interactive", Token: got.Token, Interactive: &graphtest.Interactive{Type: "button", Header: test.header}}
+		want := graphtest.Message{Product: "whatsapp", RecipientType: "individual", To: person, Type: "interactive", Token: got.Token, Interactive: &graphtest.InteractiveMessage{Type: "button", Header: test.header}}
 		want.Interactive.Body.Text = test.content.Text
 		want.Interactive.Action.Buttons = make([]graphtest.ReplyButton, 2)
 		for i, b := range confirmOrNot {

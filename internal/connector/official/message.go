@@ -39,7 +39,7 @@ type outgoing struct {
 
 	Interactive *interactivePart `json:"interactive,omitempty"`
 
-	Token    string        `json:"biz_opaque_callback_data"`
+	Token string `json:"biz_opaque_callback_data"`
 }
 
 type textPart struct {

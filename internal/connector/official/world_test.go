@@ -308,7 +308,7 @@ func addressOf(f graphtest.File) string {
 }
 
 // messageOf returns the message id in the callback of an accepted message.
-func messageOf(t *testing.T, m graphtest.Taken) puntuale.MessageID {
+func messageOf(t testing.TB, m graphtest.Taken) puntuale.MessageID {
 	t.Helper()
 	text, _, _ := strings.Cut(m.Message.Token, ".")
 	id, err := strconv.ParseInt(text, 36, 64)

@@ -64,7 +64,7 @@ func TestQuotesAndTaps(t *testing.T) {
 			"a place":                {object{"locationMessage": object{"degreesLatitude": 45.07, "contextInfo": quote(sent)}}, "", f.id, ""},
 			"another's text":         {saying("3A5C9E0B"), "", 0, "3A5C9E0B"},
 			"an id with a NUL":       {saying("3A\x005C"), "", 0, "3A5C"},
-			"an endless id":          {saying(strings.Repeat("A", 4096)), "", 0, strings.Repeat("A", 128)},
+			"an endless id":          {saying(strings.Repeat("A", 4096)), "", 0, strings.Repeat("A", 129) + "…"},
 			"nothing quoted":         {object{"conversation": "1"}, "", 0, ""},
 			"an odd quote":           {object{"extendedTextMessage": object{"text": "1", "contextInfo": object{"stanzaId": object{}}}}, "", 0, ""},
 			"a button":               {object{"buttonsResponseMessage": object{"selectedButtonId": "si", "selectedDisplayText": "Confermo", "contextInfo": quote(sent)}}, "si", f.id, ""},

@@ -26,7 +26,7 @@ type Message struct {
 	Template      *Template `json:"template,omitempty"`
 	Token         string    `json:"biz_opaque_callback_data"`
 
-	Interactive *Interactive `json:"interactive,omitempty"`
+	Interactive *InteractiveMessage `json:"interactive,omitempty"`
 }
 
 // Recipient returns To, or the recipient in another member of the message.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Interactive is a text with reply buttons.
-type Interactive struct {
+// InteractiveMessage is a text with reply buttons.
+type InteractiveMessage struct {
 	Type   string  `json:"type"`
 	Header *Header `json:"header,omitempty"`
 	Body   struct {
@@ -37,7 +37,7 @@ type ReplyButton struct {
 }
 
 // check refuses what Meta refuses. (Meta, messages/interactive-reply-buttons-messages.)
-func (i *Interactive) check() error {
+func (i *InteractiveMessage) check() error {
 	all := i.Action.Buttons
 	switch length := len([]rune(i.Body.Text)); {
 	case i.Type != "button":
