@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,9 +45,6 @@ func (c Content) Shown() string {
 	}
 	return c.Text + ButtonLines(c.Buttons, c.ButtonLine)
 }
-
-// IsZero reports whether the content is empty, as a content that was blanked is.
-func (c Content) IsZero() bool { return reflect.DeepEqual(c, Content{}) }
 
 // ButtonLines returns what [Content.Shown] adds to the text. above is the line above the numbers; "": the usual one.
 func ButtonLines(all []StepButton, above string) string {
@@ -136,4 +132,12 @@ func OpenQuestions(all []Question, now time.Time, session SessionID) []Question 
 type Tap struct {
 	Message MessageID
 	Button  int // position
+}
+
+// Asked is what the store knows about the questions that a reply may answer.
+type Asked struct {
+	Questions []Question
+	InReplyTo MessageID // the message whose button was pressed, or that was quoted; 0: none
+	Matched   AnswerMatch
+	Settings  ClientSettings
 }

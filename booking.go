@@ -103,6 +103,7 @@ type Booking struct {
 	Created   time.Time
 	Updated   time.Time
 	Answer    *GivenAnswer // the person's latest answer about the main date; nil: none
+	Page      string       // names the page of the confirmation; "": none
 	Erased    bool         // the person was erased: phone, fields and reference are gone
 }
 
@@ -243,6 +244,7 @@ type BookingChange struct {
 	What    []string    // what changed, for the history
 	Kept    []string    // members that kept their value although the caller gave another one
 	Events  []EventType
+	Effect  ReplyEffect // of the reply that changes the booking
 	BookingDifference
 }
 
@@ -287,12 +289,13 @@ type PutBooking struct {
 	Phone     string // the person of the new state; "": the booking's own
 	Day       Date   // today in the client's time zone; the call is counted on this day
 	Now       time.Time
-	Always    bool         // the call counts even if it changes nothing
-	Unrefused bool         // the daily cap does not refuse the call
-	Request   []byte       // the call's body, for the run
-	Run       Run          // the new run, without steps, phone and reference
-	Revision  int64        // as in [StartRun]
-	Keep      *Idempotency // nil: none; Answer gets the [PutBookingResult]
+	Always    bool          // the call counts even if it changes nothing
+	Unrefused bool          // the daily cap does not refuse the call
+	Request   []byte        // the call's body, for the run
+	Run       Run           // the new run, without steps, phone and reference
+	Revision  int64         // as in [StartRun]
+	Keep      *Idempotency  // nil: none; Answer gets the [PutBookingResult]
+	Reply     *TakenMessage // the reply that answers a question of the booking, which the transaction stores with [BookingChange].Effect; nil: none
 
 	// Unchanged is what Decide made of the state that was read before, if nothing but AsOf is new. If the booking is
 	// still as it was in Read, the transaction asks no further. nil: something else is new.

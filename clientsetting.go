@@ -63,6 +63,18 @@ func DefaultCancelWords() []string {
 	return []string{"annulla", "annullo", "disdico", "cancel", "i cancel"}
 }
 
+// Words returns the client's own words, or else the usual ones: those that withdraw consent, that confirm a booking, and
+// that cancel it.
+func (s ClientSettings) Words() (optOut, confirm, cancel []string) {
+	own := func(words, usual []string) []string {
+		if len(words) == 0 {
+			return usual
+		}
+		return words
+	}
+	return own(s.OptOutWords, DefaultOptOutWords()), own(s.ConfirmWords, DefaultConfirmWords()), own(s.CancelWords, DefaultCancelWords())
+}
+
 // OptInWords returns the words that undo an opt-out.
 func OptInWords() []string { return []string{"START", "RIPRENDI"} }
 

@@ -69,6 +69,11 @@ type Content struct {
 	Resend   bool      `json:"resend,omitempty"`   // see [UncertainResend]
 }
 
+// Empty reports whether the content shows nothing.
+func (c *Content) Empty() bool {
+	return c.Text == "" && c.MediaURL == "" && c.Latitude == nil && c.Template == "" && c.Official == nil
+}
+
 // PlannedMessage is one message that the planner made.
 type PlannedMessage struct {
 	Step    int     // position in the sequence, from 0

@@ -28,11 +28,12 @@ const (
 	NoticeKeyCreated
 	NoticeSignIn         // the user signed in with a browser that is new to the user
 	NoticeClientExpiring // tells the partner's users what NoticeExpiring tells the client's users
+	NoticeAnswer         // a person answered about a booking, and the answer changed nothing
 	lastNotice
 )
 
 var noticeNames = [...]string{
-	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring",
+	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer",
 }
 
 func (k NoticeKind) String() string {
@@ -120,7 +121,7 @@ type NoticeDetail struct {
 // The sets of kinds that a user may get.
 var (
 	clientNotices = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCreditLow, NoticeCreditOut, NoticeCapReached, NoticeExpiring, NoticeCampaignDone,
-		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn)
+		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer)
 	partnerNotices = NoticesOf(NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeClientExpiring)
 	ownerNotices   = NoticesOf(NoticeKeyCreated) // only owners see keys
 
@@ -198,6 +199,8 @@ const (
 	noticeKeyCreatedWhy   ReasonCode = "notice.key_created_why"
 	noticeSignIn          ReasonCode = "notice.sign_in"
 	noticeSignInWhy       ReasonCode = "notice.sign_in_why"
+	noticeAnswer          ReasonCode = "notice.answer"
+	noticeAnswerWhy       ReasonCode = "notice.answer_why"
 	noticeSignInFrom      ReasonCode = "notice.sign_in_from"         // {1}: the IP address
 	noticeClientExpiring  ReasonCode = "notice.client_expiring"      // {2}: number of days
 	noticeClientSoon      ReasonCode = "notice.client_expiring_soon" // {2}: today or tomorrow
@@ -255,6 +258,8 @@ func (n Notice) Title() Reason {
 		return Because(noticeKeyCreated, name)
 	case NoticeSignIn:
 		return Because(noticeSignIn)
+	case NoticeAnswer:
+		return Because(noticeAnswer)
 	case NoticeClientExpiring:
 		many := strconv.Itoa(n.Detail.Clients)
 		switch {
@@ -311,6 +316,8 @@ func (n Notice) Text() Reason {
 			return Because(noticeSignInFrom, n.Detail.Address)
 		}
 		return Because(noticeSignInWhy)
+	case NoticeAnswer:
+		return Because(noticeAnswerWhy)
 	case NoticeClientExpiring:
 		if n.Detail.Clients > 0 {
 			return Because(noticeClientsWhy)

@@ -172,11 +172,21 @@ type TakenMessage struct {
 	// MayChangeConsent reports whether the message may change consent. If it may, the caller must call EnterConsent
 	// before it stores the message. If MayChangeConsent is nil, the message cannot change consent.
 	MayChangeConsent func(ClientSettings) bool
-	Says             func(words []string) bool // reports whether the whole message is one of the words, as rules compare them; nil: no rule waits for the message
+	// Answers reports whether the message answers a question of a booking. The caller must then first change the booking
+	// ([PutBooking].Reply), and set Decided. If Answers is nil, the message is no answer.
+	Answers func(a Asked) bool
+	Decided bool // what the message answers was decided, so the store does not ask Answers
+	Tap     Tap  // the button that the message's payload names; zero: none of this server
+	Button  string
+	Matched AnswerMatch               // how InReplyTo was found; the store keeps InReplyTo only if it is a message to the person
+	Says    func(words []string) bool // reports whether the whole message is one of the words, as rules compare them; nil: no rule waits for the message
 }
 
 // ErrConsentFirst refuses to store a message that may change consent. The caller must first call EnterConsent.
 var ErrConsentFirst = errors.New("the message may change consent, which comes first")
+
+// ErrAnswerFirst refuses to store a message that answers a question of a booking. The answer must first change the booking.
+var ErrAnswerFirst = errors.New("the message answers a question, and the booking comes first")
 
 // ShownName returns the name under which a person's messages are stored. It is a number, if one is known.
 func ShownName(names []string) string {

@@ -81,6 +81,16 @@ const (
 	ReplyUnclear              // the reply answers a question, but changes nothing: people must look
 )
 
+var replyEffects = [...]string{"", "stopped", "opt_out", "opt_in", "answered", "unclear"}
+
+// String returns the word of the wire; "": no effect.
+func (e ReplyEffect) String() string {
+	if e < 0 || int(e) >= len(replyEffects) {
+		return ""
+	}
+	return replyEffects[e]
+}
+
 // Reply is a message that a person wrote to a session, or that the client's people wrote to a person on the linked
 // phone.
 type Reply struct {

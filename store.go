@@ -305,6 +305,8 @@ type TenantStore interface {
 	UseKey(ctx context.Context, id KeyID, now time.Time) error
 	// ClientOf reads a client. Codes: not_found (also if the client was deleted).
 	ClientOf(ctx context.Context, id ClientID) (Client, error)
+	// BookingPage finds the booking whose page of the confirmation has this name. Codes: not_found.
+	BookingPage(ctx context.Context, name string) (ClientID, string, error)
 	Tenant(id ClientID) Tenant
 	// Uncounted returns a Tenant for people in dashboards. Its calls are not counted, and the cap never refuses them.
 	Uncounted(id ClientID) Tenant

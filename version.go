@@ -53,9 +53,7 @@ func (c Client) Version() Version {
 
 // Version returns the version of a client's settings.
 func (s ClientSettings) Version() Version {
-	if len(s.OptOutWords) == 0 {
-		s.OptOutWords = DefaultOptOutWords()
-	}
+	s.OptOutWords, s.ConfirmWords, s.CancelWords = s.Words()
 	return versionOf(s)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/booking"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
@@ -34,6 +35,10 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 				return err
 			}
 			return c.ConfirmOptOut(ctx, m.Session, m.Phone, m.Text, m.Key)
+		},
+		Tap: vault.ReadTap,
+		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.Found) error {
+			return s.control.Answer(ctx, m, f)
 		},
 	})
 	c := official.Config{

@@ -28,8 +28,11 @@ func (v *Vault) ReadTap(client puntuale.ClientID, payload string) (t puntuale.Ta
 		return t, false
 	}
 	if t.Button, err = strconv.Atoi(button); err != nil {
-		return t, false
+		return puntuale.Tap{}, false
 	}
 	t.Message = puntuale.MessageID(id)
-	return t, subtle.ConstantTimeCompare([]byte(v.TapPayload(client, t)), []byte(payload)) == 1
+	if subtle.ConstantTimeCompare([]byte(v.TapPayload(client, t)), []byte(payload)) != 1 {
+		return puntuale.Tap{}, false
+	}
+	return t, true
 }

@@ -29,7 +29,7 @@ func TestTapPayload(t *testing.T) {
 		t.Errorf("a payload has %d characters", n)
 	}
 	moved := v.TapPayload(5, puntuale.Tap{Message: 123456789, Button: 0})
-	for _, wrong := range []string{"", "Confermo", "p1.", "p1.a.b.c", payload[:len(payload)-1], payload + "A", moved[:9] + payload[9:], other.TapPayload(5, tap), v.TapPayload(6, tap)} {
+	for _, wrong := range []string{"", "Confermo", "p1.", "p1.a.b.c", payload[:len(payload)-1], payload + "A", moved[:len(moved)-5] + payload[len(payload)-5:], other.TapPayload(5, tap), v.TapPayload(6, tap)} {
 		if got, ok := v.ReadTap(5, wrong); ok && got == tap {
 			t.Errorf("%q passes", wrong)
 		}

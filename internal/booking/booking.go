@@ -23,9 +23,11 @@ type Put struct {
 	Status    *puntuale.BookingStatus
 	AsOf      puntuale.AsOf
 	Door      puntuale.BookingDoor
-	Forced    bool // the caller has seen the present state, so it may set every status
-	Reopen    bool // a cancelled booking becomes open again, whatever cancelled it
-	Silent    bool // no message tells the person of this change
+	Forced    bool                  // the caller has seen the present state, so it may set every status
+	Reopen    bool                  // a cancelled booking becomes open again, whatever cancelled it
+	Silent    bool                  // no message tells the person of this change
+	Answer    *puntuale.GivenAnswer // see [Put.Answered]
+	Page      string                // name of the page of the confirmation, if the booking has none for this person yet
 	Now       time.Time
 
 	MovedSteps []string // ids of the steps that tell of a new date
@@ -77,8 +79,12 @@ func (p *Put) Next(old puntuale.BookingState, fields map[string]json.RawMessage,
 	c.values(fields)
 	c.date(date)
 	kept := c.status()
+	c.answer()
 	if c.next.Changed = len(c.next.What) > 0; c.next.Changed {
 		n.Revision, n.Updated = old.Revision+1, p.Now
+		if n.Page == "" {
+			n.Page = p.Page
+		}
 	}
 	return c.next, kept, nil
 }
@@ -122,7 +128,9 @@ func (c *change) values(fields map[string]json.RawMessage) {
 		n.Sequence = c.Sequence
 	}
 	if c.Phone != "" {
-		set("phone", n.Phone != c.Phone)
+		if set("phone", n.Phone != c.Phone); n.Phone != c.Phone { // what another person answered says nothing, and that person's page ends
+			n.Answer, n.Page = nil, ""
+		}
 		n.Phone = c.Phone
 	}
 	if c.Session != nil {
@@ -149,7 +157,7 @@ func (c *change) date(date time.Time) {
 			n.Told = n.Date
 		}
 	}
-	n.Date = date
+	n.Date, n.Answer = date, nil
 	c.note("moved", puntuale.BookingMovedAnchor, puntuale.EventBookingMoved)
 	switch n.Status {
 	case puntuale.BookingArrived, puntuale.BookingNoShow:

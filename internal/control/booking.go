@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	cryptorand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type BookingCall struct {
 
 	location string // of the reference: "path.reference" unless set
 	start    bool   // the call is the contract's start
+	answer   *bookingAnswer
 }
 
 // BookingAnswer is what a change of a booking did.
@@ -76,6 +78,7 @@ const (
 	faultBookingAsOf          puntuale.ReasonCode = "booking.as_of"
 	faultBookingFieldsTooLong puntuale.ReasonCode = "booking.fields_too_long"
 	faultBookingNoIfRunning   puntuale.ReasonCode = "booking.no_if_running"
+	faultBookingNoAddress     puntuale.ReasonCode = "booking.no_address"
 )
 
 // errBookingChanged says that a booking was changed between the read and the transaction, so that the call must be
@@ -144,6 +147,7 @@ type bookingPut struct {
 	zone   *time.Location        // of the new state
 	day    puntuale.Date
 	seed   uint64
+	site   string // address of the page of the confirmation, without its name
 
 	nothing   bool                    // the call says nothing new, so the sequence was not read
 	unchanged *puntuale.BookingChange // what the call makes of stored, if at most as_of is new
@@ -156,7 +160,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		return nil, err
 	}
 	p := &bookingPut{client: c, call: call, day: day, seed: rand.Uint64() | 1, //nolint:gosec // the random number only spreads load
-		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage}}
+		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage, Page: cryptorand.Text()}}
 	f := request.Faults(slices.Clone(call.Faults))
 	f.Request(call.Body)
 	switch {
@@ -173,6 +177,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 	}
 	p.status(&f)
 	p.asOf(&f)
+	p.answered(p.stored)
 	if err := p.session(ctx, &f); err != nil {
 		return nil, err
 	}
@@ -343,6 +348,14 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		return nil
 	}
 	p.put.MovedSteps = movedSteps(p.info.sequence)
+	if plan.PrintsPage(p.info.sequence) {
+		if p.site, err = p.client.pageSite(ctx); err != nil {
+			return err
+		}
+		if p.site == "" && !p.cancels() {
+			f.Add("body.sequence", faultBookingNoAddress, nil)
+		}
+	}
 	for i, step := range p.info.sequence.Steps {
 		if unfilled(step) && !p.cancels() {
 			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
@@ -407,8 +420,9 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 		}
 		date = at
 	}
+	effect := p.answered(state)
 	c, kept, err := p.put.Next(state, fields, date)
-	if c.Kept = kept; err != nil {
+	if c.Kept, c.Effect = kept, effect; err != nil {
 		return c, err
 	}
 	if n := sizeOf(fields); n > puntuale.MaxBookingFields {
@@ -442,8 +456,12 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 // wanted returns the messages that a state wants.
 func (p *bookingPut) wanted(b puntuale.Booking, all bool) ([]puntuale.WantedMessage, []puntuale.BookingKey, error) {
 	s := p.info.sequence
+	given := values(s, b.Fields)
+	if p.site != "" {
+		given[plan.FieldPage] = plan.Value{Kind: plan.Text, Text: p.site + b.Page}
+	}
 	wanted, keys, err := plan.Booking(plan.BookingInput{Input: plan.Input{
-		Sequence: s, Phone: b.Phone, Fields: values(s, b.Fields), Location: p.zone, Closed: p.client.account.Closed,
+		Sequence: s, Phone: b.Phone, Fields: given, Location: p.zone, Closed: p.client.account.Closed,
 		Now: p.put.Now, Seed: p.seed, Media: p.client.control.media,
 	}, Booking: b, Session: p.info.session.ID, All: all})
 	if err != nil {
@@ -488,6 +506,9 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 	}
 	r := p.request()
 	r.Keep, r.Unchanged, r.Read = once, p.unchanged, p.stored
+	if p.call.answer != nil {
+		r.Reply = p.call.answer.message
+	}
 	result, err := c.tenant.PutBooking(ctx, r)
 	if err != nil {
 		return BookingAnswer{}, untilMidnight(err, request.Midnight(p.day, loc).Sub(p.put.Now))

@@ -45,15 +45,11 @@ func CheckSettings(f *request.Faults, p puntuale.SettingsPatch) {
 	if p.Consent != nil {
 		f.Word("body.consent", string(*p.Consent), string(puntuale.ConsentFree), string(puntuale.ConsentRequired))
 	}
-	if p.OptOutWords != nil {
-		f.Entries("body.opt_out_words", len(*p.OptOutWords), puntuale.MaxOptOutWords)
-		for i, word := range *p.OptOutWords {
-			at := request.At("body.opt_out_words", i)
-			f.Text(at, word, puntuale.MaxOptOutWord)
-			if keyword.Fold(word) == "" {
-				f.Add(at, faultSettingNoWord, word)
-			}
-		}
+	checkWords(f, "body.opt_out_words", p.OptOutWords)
+	checkWords(f, "body.confirm_words", p.ConfirmWords)
+	checkWords(f, "body.cancel_words", p.CancelWords)
+	if p.ButtonLine != nil {
+		f.Text("body.button_line", *p.ButtonLine, puntuale.MaxOptOutWord)
 	}
 	if p.OptOutAnswer != nil {
 		f.Text("body.opt_out_answer", *p.OptOutAnswer, puntuale.MaxText)
@@ -63,5 +59,19 @@ func CheckSettings(f *request.Faults, p puntuale.SettingsPatch) {
 	}
 	if p.AutomatedMost != nil && (*p.AutomatedMost < 0 || *p.AutomatedMost > puntuale.MaxAutomatedMost) {
 		f.Add("body.automated_most", puntuale.FaultNotWholeInRange, *p.AutomatedMost, "0", strconv.Itoa(puntuale.MaxAutomatedMost))
+	}
+}
+
+func checkWords(f *request.Faults, name string, words *[]string) {
+	if words == nil {
+		return
+	}
+	f.Entries(name, len(*words), puntuale.MaxOptOutWords)
+	for i, word := range *words {
+		at := request.At(name, i)
+		f.Text(at, word, puntuale.MaxOptOutWord)
+		if keyword.Fold(word) == "" {
+			f.Add(at, faultSettingNoWord, word)
+		}
 	}
 }

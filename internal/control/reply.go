@@ -2,11 +2,15 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"puntuale"
+	"puntuale/internal/booking"
 	"puntuale/internal/control/request"
 )
 
@@ -190,4 +194,145 @@ func (c *Client) OpenMedia(ctx context.Context, r puntuale.Reply) (*puntuale.Rep
 		return nil, fmt.Errorf("open the file of a reply: %w", err)
 	}
 	return f, nil
+}
+
+// bookingAnswer is a person's answer about a booking, which the change of the booking stores.
+type bookingAnswer struct {
+	message *puntuale.TakenMessage
+	given   puntuale.GivenAnswer
+	asked   time.Time // the main date that the question was about
+}
+
+// AnswerBooking changes the booking that a person's message answers, and stores the message in the same transaction. Codes:
+// invalid, not_found, forbidden.
+func (c *Client) AnswerBooking(ctx context.Context, m puntuale.TakenMessage, f booking.Found) (err error) {
+	given := puntuale.GivenAnswer{Does: f.Button.Does, Label: f.Button.Label, Step: f.Step, Message: f.Message, At: m.At, Matched: f.Matched}
+	_, err = c.answer(ctx, f.Reference, &bookingAnswer{&m, given, f.Date})
+	return err
+}
+
+// answer changes a booking as its person says.
+func (c *Client) answer(ctx context.Context, reference string, a *bookingAnswer) (effect puntuale.ReplyEffect, err error) {
+	var r BookingAnswer
+	for range putAttempts {
+		var p *bookingPut
+		if _, err = c.bookingState(ctx, reference); err != nil {
+			return 0, err
+		}
+		if p, err = c.newBookingPut(ctx, BookingCall{Reference: reference, Door: puntuale.DoorPerson, answer: a}); err != nil {
+			return 0, err
+		}
+		r, err = p.store(ctx, nil)
+		if !errors.Is(err, errBookingChanged) {
+			return r.Effect, err
+		}
+	}
+	return 0, err
+}
+
+// Answer does the same as [Client.AnswerBooking] for the message's client. Codes: not_found, too.
+func (c *Control) Answer(ctx context.Context, m puntuale.TakenMessage, f booking.Found) error {
+	client, err := c.OfNetwork(ctx, m.Client)
+	if err != nil {
+		return err
+	}
+	return client.AnswerBooking(ctx, m, f)
+}
+
+// answered sets what the call's answer changes in a state. It returns the effect of the reply.
+func (p *bookingPut) answered(state puntuale.BookingState) puntuale.ReplyEffect {
+	a := p.call.answer
+	if a == nil {
+		return puntuale.ReplyNoEffect
+	}
+	if a.message != nil && !slices.Contains(state.Names, a.message.Phone) { // the booking is another person's now
+		p.put.Answer, p.put.Status = nil, nil
+		return puntuale.ReplyUnclear
+	}
+	if !p.put.Answered(state, a.given, a.asked) {
+		return puntuale.ReplyUnclear
+	}
+	return puntuale.ReplyAnswered
+}
+
+// pageSite returns the address of pages of confirmations without their names: at the partner's confirmed host name, or
+// else at the service's own address. It is "" if the service has none.
+func (c *Client) pageSite(ctx context.Context) (string, error) {
+	h, err := c.control.tenants.Partner(c.account.Partner).Host(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the partner's host name: %w", err)
+	}
+	site := strings.TrimSuffix(c.control.Public(), "/")
+	if h.Brand.Confirmed {
+		site = "https://" + h.Brand.Host
+	}
+	if site == "" {
+		return "", nil
+	}
+	return site + PagePath + "?t=", nil
+}
+
+// PagePath is the path of the page on which a person confirms or cancels a booking.
+const PagePath = "/conferma"
+
+// pageLife is how long after the main date the page exists.
+const pageLife = 24 * time.Hour
+
+// BookingPage is what a person may see and do about one booking, without signing in.
+type BookingPage struct {
+	puntuale.Booking
+	Host     puntuale.Host // whose look the page has
+	Client   string        // name of the client
+	Language string        // of the person, if known
+	Zone     *time.Location
+	client   *Client
+}
+
+// BookingPage finds the page with a name. Codes: not_found (also a day after the booking's date).
+func (c *Control) BookingPage(ctx context.Context, name string) (*BookingPage, error) {
+	if len(name) > maxIdempotencyKey || !utf8.ValidString(name) {
+		return nil, puntuale.NotFound(puntuale.NoBooking)
+	}
+	id, reference, err := c.tenants.BookingPage(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("look for a booking's page: %w", err)
+	}
+	client, err := c.OfNetwork(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	state, err := client.bookingState(ctx, reference)
+	if err != nil {
+		return nil, err
+	}
+	if state.Page != name || c.clock.Now().After(state.Date.Add(pageLife)) {
+		return nil, puntuale.NotFound(puntuale.NoBooking)
+	}
+	p := &BookingPage{Booking: state.Booking, Client: client.account.Name, client: client}
+	var f request.Faults
+	if p.Zone, err = client.zoneOf(&f, "", state.Booking.Zone); err != nil {
+		return nil, err
+	}
+	if p.Host, err = c.tenants.Partner(client.account.Partner).Host(ctx); err != nil {
+		return nil, fmt.Errorf("read the partner's look: %w", err)
+	}
+	contact, found, err := client.tenant.ContactOf(ctx, state.Phone)
+	if err != nil {
+		return nil, fmt.Errorf("read a person's language: %w", err)
+	}
+	if found {
+		p.Language = contact.Language
+	}
+	return p, nil
+}
+
+// Answer confirms or cancels the booking. asked is the main date that the page showed. It returns false if nothing
+// changed but the record, so that people must look. label is the button's. Codes: invalid, not_found, forbidden.
+func (p *BookingPage) Answer(ctx context.Context, does puntuale.ButtonEffect, label string, asked time.Time) (bool, error) {
+	if does != puntuale.ButtonConfirms && does != puntuale.ButtonCancels {
+		return false, puntuale.NotFound(puntuale.NoBooking)
+	}
+	given := puntuale.GivenAnswer{Does: does, Label: label, At: p.client.control.clock.Now(), Matched: puntuale.MatchPage}
+	effect, err := p.client.answer(ctx, p.Reference, &bookingAnswer{given: given, asked: asked})
+	return effect == puntuale.ReplyAnswered, err
 }

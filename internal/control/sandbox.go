@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control/request"
+	"puntuale/internal/keyword"
 )
 
 // SandboxMessages lists the messages that the simulated network received from the client, oldest first. If it returns
@@ -36,6 +37,8 @@ type SandboxReply struct {
 	Session   string // the id of a sandbox; "": the client's default session
 	Phone     string // the phone that replies
 	Text      string
+	Button    string // the label of a button that the phone presses, instead of a text
+	Message   string // id of the message with the button; "": the latest one with such a button
 	NetworkID string // the network's id of the reply; a second reply with the same id is a repeat; "": a new id
 
 	Faults     []puntuale.Fault // the faults that the calling package already found in the request
@@ -47,6 +50,8 @@ const (
 	faultSandboxOnly  puntuale.ReasonCode = "sandbox.only"
 	faultSandboxGroup puntuale.ReasonCode = "sandbox.group"
 	faultSandboxTaken puntuale.ReasonCode = "sandbox.not_taken"
+
+	faultSandboxNoButton puntuale.ReasonCode = "sandbox.no_button"
 )
 
 // AnswerFromSandbox handles a reply as if a network had delivered it. The call does not count in the client's usage. It
@@ -58,7 +63,11 @@ func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (Sandbox
 	if strings.HasSuffix(r.Phone, "@g.us") || puntuale.IsNetworkGroup(r.Phone) {
 		f.Add("body.phone", faultSandboxGroup, nil)
 	}
-	f.Required("body.text", r.Text, puntuale.MaxReply)
+	if r.Button == "" {
+		f.Required("body.text", r.Text, puntuale.MaxReply)
+	} else if f.Text("body.button", r.Button, puntuale.MaxReply); r.Text != "" {
+		f.Add("body.text", puntuale.FaultGoesWithout, nil, "button")
+	}
 	f.Text("body.network_id", r.NetworkID, maxIdempotencyKey)
 	if !sane(r.Key) {
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, fmt.Sprint(maxIdempotencyKey))
@@ -69,6 +78,12 @@ func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (Sandbox
 	}
 	if s.ID != 0 && !s.Sandbox {
 		f.Add("body.id_sessione", faultSandboxOnly, nil)
+	}
+	h := puntuale.InboundMessage{Kind: puntuale.ReplyText, Text: r.Text}
+	if r.Button != "" && len(f) == 0 {
+		if h, err = c.pressed(ctx, &f, s, r); err != nil {
+			return SandboxReply{}, err
+		}
 	}
 	if err := f.Err(); err != nil {
 		return SandboxReply{}, err
@@ -84,11 +99,30 @@ func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (Sandbox
 	default:
 		r.NetworkID = "sandbox." + rand.Text()
 	}
-	h := puntuale.InboundMessage{
-		Client: c.account.ID, Session: s.ID, Phone: r.Phone, At: c.control.clock.Now(), ID: r.NetworkID, Kind: puntuale.ReplyText, Text: r.Text,
-	}
+	h.Client, h.Session, h.Phone, h.At, h.ID = c.account.ID, s.ID, r.Phone, c.control.clock.Now(), r.NetworkID
 	if err := c.control.take(ctx, s.ID, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{h.Storable()}}); err != nil {
 		return SandboxReply{}, fmt.Errorf("take a reply of the simulated network: %w", err)
 	}
 	return r, nil
+}
+
+// pressed returns the message that a network sends when the owner of a phone presses a button.
+func (c *Client) pressed(ctx context.Context, f *request.Faults, s puntuale.Session, r SandboxReply) (h puntuale.InboundMessage, err error) {
+	rows, err := c.tenant.SandboxChat(ctx, s.ID, r.Phone, request.MaxPageRows)
+	if err != nil {
+		return h, fmt.Errorf("list what the sandbox received: %w", err)
+	}
+	for _, m := range rows { // the newest first
+		if r.Message != "" && m.Message.String() != r.Message {
+			continue
+		}
+		for i, b := range m.Content.Buttons {
+			if keyword.Whole(b.Label) == keyword.Whole(r.Button) {
+				h.Kind, h.Text, h.Payload = puntuale.ReplyButton, b.Label, c.control.vault.TapPayload(c.account.ID, puntuale.Tap{Message: m.Message, Button: i})
+				return h, nil
+			}
+		}
+	}
+	f.Add("body.button", faultSandboxNoButton, r.Button)
+	return h, nil
 }

@@ -21,10 +21,11 @@ type SingleCall struct {
 	Latitude  *float64                   // set only together with Longitude
 	Longitude *float64
 	ValidFor  *puntuale.Validity // how long after its due time the message may still leave; nil: 24 hours
-	Template  string             // the name of a client's template, which replaces text and media
-	Session   string             // "": the client's default session
-	Name      string             // a name for the send; the API's member is named nome_invio
-	Purpose   string             // service or marketing; "": service
+	Buttons   []puntuale.StepButton
+	Template  string // the name of a client's template, which replaces text and media
+	Session   string // "": the client's default session
+	Name      string // a name for the send; the API's member is named nome_invio
+	Purpose   string // service or marketing; "": service
 	Reference Reference
 	Timezone  string // the zone of the date; "": the client's zone
 	Body      []byte // the request's body, unchanged; the API's member is named richiesta
@@ -111,7 +112,16 @@ const faultTemplateNoPlace puntuale.ReasonCode = "template.no_place"
 
 // singleStep returns the step of a single send, with its content and its timing.
 func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleCall) (puntuale.Step, error) {
-	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, ValidFor: call.ValidFor}}
+	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, ValidFor: call.ValidFor}, Buttons: call.Buttons}
+	if len(call.Buttons) > 0 {
+		for _, fault := range plan.CheckContent("body", puntuale.Step{Text: "-", Buttons: call.Buttons}) {
+			*f = append(*f, fault)
+		}
+		line, err := c.buttonLine(ctx, puntuale.Sequence{Steps: []puntuale.Step{step}})
+		if step.ButtonLine = line; err != nil {
+			return step, err
+		}
+	}
 	for _, fault := range plan.Check(puntuale.Sequence{Name: "-", Steps: []puntuale.Step{{Text: "-", Timing: step.Timing}}}) {
 		fault.Location = "body" + strings.TrimPrefix(fault.Location, "body.steps[0].timing")
 		*f = append(*f, fault)

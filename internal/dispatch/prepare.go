@@ -113,7 +113,7 @@ func (s *scheduler) readContents(batch []*queuedMessage) error {
 	}
 	for _, m := range batch {
 		step, ok := found[m.step()]
-		if !ok || step.Content.IsZero() { // an empty content counts as missing, so that no empty message is sent
+		if !ok || step.Content.Empty() { // an empty content counts as missing, so that no empty message is sent
 			m.failed = errNoContent
 			s.mailbox.prepared(m)
 			continue

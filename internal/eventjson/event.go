@@ -143,8 +143,6 @@ func messageReason(t puntuale.EventType, m *puntuale.MessageDetail) string {
 	return catalogue.Italian.Sentence(m.Detail)
 }
 
-var effects = map[puntuale.ReplyEffect]string{puntuale.ReplyStopped: "stopped", puntuale.ReplyOptOut: "opt_out", puntuale.ReplyOptIn: "opt_in"}
-
 func replyOf(e *puntuale.Event) object {
 	y := e.Reply
 	if y == nil {
@@ -158,6 +156,10 @@ func replyOf(e *puntuale.Event) object {
 	if y.Run != 0 {
 		run = int64(y.Run)
 	}
+	var answered any
+	if y.InReplyTo != 0 {
+		answered = int64(y.InReplyTo)
+	}
 	return object{
 		{"reply", strconv.FormatInt(e.Subject, 10)},
 		{"id_sessione", idOrNull(y.Session)},
@@ -167,7 +169,10 @@ func replyOf(e *puntuale.Event) object {
 		{"media", file},
 		{"received_at", stampOrNull(y.At)},
 		{"run", run},
-		{"effect", textOrNull(effects[y.Effect])},
+		{"effect", textOrNull(y.Effect.String())},
+		{"payload", textOrNull(y.Payload)},
+		{"button", textOrNull(y.Button)},
+		{"in_reply_to", answered},
 	}
 }
 

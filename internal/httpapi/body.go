@@ -94,6 +94,7 @@ func (n nullableMember[T]) orEmpty() *T {
 var jsonForms = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[puntuale.Step]():           reflect.TypeFor[step](),
 	reflect.TypeFor[puntuale.Timing]():         reflect.TypeFor[timing](),
+	reflect.TypeFor[puntuale.StepButton]():     reflect.TypeFor[stepButton](),
 	reflect.TypeFor[puntuale.Offset]():         reflect.TypeFor[offset](),
 	reflect.TypeFor[puntuale.Window]():         reflect.TypeFor[window](),
 	reflect.TypeFor[puntuale.Validity]():       reflect.TypeFor[validity](),

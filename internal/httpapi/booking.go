@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -76,13 +79,31 @@ type bookingCancelByQueryInput struct {
 
 // BookingState is what every answer about a booking begins with.
 type BookingState struct {
-	Reference string  `json:"reference"`
-	Revision  int64   `json:"revision" doc:"Grows with each change"`
-	Status    string  `json:"status" enum:"open,confirmed,cancelled,arrived,no_show"`
-	Answer    *string `json:"answer" doc:"What the person answered; null: nothing"`
-	Date      string  `json:"date" format:"date-time" doc:"Of the appointment"`
-	Phone     string  `json:"phone"`
-	Sequence  string  `json:"sequence"`
+	Reference string       `json:"reference"`
+	Revision  int64        `json:"revision" doc:"Grows with each change"`
+	Status    string       `json:"status" enum:"open,confirmed,cancelled,arrived,no_show"`
+	Answer    *givenAnswer `json:"answer" doc:"What the person answered about this date; null: nothing"`
+	Date      string       `json:"date" format:"date-time" doc:"Of the appointment"`
+	Phone     string       `json:"phone"`
+	Sequence  string       `json:"sequence"`
+}
+
+// givenAnswer is what a person answered.
+type givenAnswer struct {
+	Does    string `json:"does" enum:"confirm,cancel,answer"`
+	Label   string `json:"label" doc:"Of the button"`
+	Step    string `json:"step" doc:"Id of the step that asked; empty: the page of the confirmation"`
+	At      string `json:"at" format:"date-time"`
+	Matched string `json:"matched" enum:"payload,quote,latest,page,word" doc:"How the question was found: by the button's payload, because the person quoted it, on the page of the confirmation, or because it was the one open question and the text names its number or label, or is one of the client's words"`
+	Stale   bool   `json:"stale" doc:"true: the question was about another date, so it changed nothing"`
+}
+
+// Schema describes the answer to huma: an object, or null.
+func (givenAnswer) Schema(r huma.Registry) *huma.Schema {
+	type personAnswer givenAnswer
+	s := *r.Schema(reflect.TypeFor[personAnswer](), false, "")
+	s.Nullable, s.AdditionalProperties = true, nil
+	return &s
 }
 
 // putBookingAnswer answers a change of a booking.
@@ -286,7 +307,11 @@ func listBookings(ctx context.Context, c *control.Client, in *call, p *bookingsI
 }
 
 func bookingStateOf(b puntuale.Booking) BookingState {
-	return BookingState{b.Reference, b.Revision, b.Status.String(), nil, stamp(b.Date), b.Phone, b.Sequence.String()}
+	var answer *givenAnswer
+	if a := b.Answer; a != nil {
+		answer = &givenAnswer{string(a.Does), a.Label, a.Step, stamp(a.At), string(a.Matched), a.Stale}
+	}
+	return BookingState{b.Reference, b.Revision, b.Status.String(), answer, stamp(b.Date), b.Phone, b.Sequence.String()}
 }
 
 func bookingAnswerOf(b puntuale.Booking) bookingAnswer {

@@ -25,6 +25,7 @@ type bookingOf struct {
 	Reference string
 	Revision  int
 	Status    string
+	Answer    *givenOf
 	Kept      []string
 	Changed   bool
 	Phone     string
@@ -52,6 +53,7 @@ type booked struct {
 	*service
 	clientAccount
 	sequence string
+	heard    string // the network's id of the reply that was heard last
 }
 
 func newBooked(t *testing.T, s *service) *booked {

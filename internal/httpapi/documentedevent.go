@@ -34,14 +34,14 @@ type (
 	}
 	bookingEvent struct {
 		EventOwner
-		Reference string  `json:"reference" doc:"Your own name of the appointment; empty after an erasure"`
-		Phone     string  `json:"phone"`
-		Sequence  string  `json:"sequence"`
-		Date      string  `json:"date" format:"date-time" doc:"Of the appointment"`
-		Status    string  `json:"status" enum:"open,confirmed,cancelled,arrived,no_show"`
-		Answer    *string `json:"answer" doc:"What the person answered; null: nothing"`
-		By        string  `json:"by" doc:"Through what it changed: api, page, calendar, rule, stop, person"`
-		Revision  int64   `json:"revision"`
+		Reference string       `json:"reference" doc:"Your own name of the appointment; empty after an erasure"`
+		Phone     string       `json:"phone"`
+		Sequence  string       `json:"sequence"`
+		Date      string       `json:"date" format:"date-time" doc:"Of the appointment"`
+		Status    string       `json:"status" enum:"open,confirmed,cancelled,arrived,no_show"`
+		Answer    *givenAnswer `json:"answer" doc:"What the person answered about this date; null: nothing"`
+		By        string       `json:"by" doc:"Through what it changed: api, page, calendar, rule, stop, person"`
+		Revision  int64        `json:"revision"`
 	}
 	replyEvent struct {
 		EventOwner
@@ -53,7 +53,10 @@ type (
 		Media    eventFile `json:"media" doc:"The file that came with the reply"`
 		Received *string   `json:"received_at" format:"date-time"`
 		Run      *int64    `json:"run" doc:"The run that the reply belongs to: the id of its first message"`
-		Effect   *string   `json:"effect" doc:"stopped, opt_out or opt_in; null: none"`
+		Effect   *string   `json:"effect" doc:"stopped, opt_out, opt_in, answered or unclear; null: none"`
+		Payload  *string   `json:"payload" doc:"Of the pressed button, as the network tells it"`
+		Button   *string   `json:"button" doc:"Label of the button that the person pressed or named"`
+		InReply  *int64    `json:"in_reply_to" doc:"The message that it answers"`
 	}
 	consentEvent struct {
 		EventOwner
@@ -182,6 +185,7 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventBookingCancelled:   {"A booking was cancelled", bookingEvent{}, 5, bookingDetail + `"cancelled","answer":null,"by":"api","revision":4}`},
 	puntuale.EventBookingArrived:     {"The person arrived", bookingEvent{}, 5, bookingDetail + `"arrived","answer":null,"by":"api","revision":4}`},
 	puntuale.EventBookingNoShow:      {"The person did not come", bookingEvent{}, 5, bookingDetail + `"no_show","answer":null,"by":"api","revision":4}`},
+	puntuale.EventBookingAnswered:    {"A person answered a question about a booking", bookingEvent{}, 5, bookingDetail + `"confirmed","answer":{"does":"confirm","label":"Confermo","step":"1","at":"2027-01-19T14:30:05.000000Z","matched":"payload","stale":false},"by":"person","revision":3}`},
 	puntuale.EventReplyReceived:      {"A person wrote", replyEvent{}, 130, ""},
 	puntuale.EventConsentChanged:     {"A person's consent changed", consentEvent{}, 3, ""},
 	puntuale.EventBlacklistAdded:     {"A number came on the blacklist", blacklistEvent{}, 1, blacklistDetail},

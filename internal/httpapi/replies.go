@@ -48,7 +48,11 @@ type replyRecord struct {
 	Received string      `json:"received_at" format:"date-time" doc:"When it was written, by the network"`
 	Session  string      `json:"id_sessione"`
 	Run      *int64      `json:"run" doc:"First message of the latest run that wrote to the person in the 30 days before; null: none"`
-	Effect   *string     `json:"effect" doc:"What it did. stopped: it stopped messages; opt_out: it withdrew consent; opt_in: it took that back; null: nothing"`
+	Effect   *string     `json:"effect" doc:"What it did. stopped: it stopped messages; opt_out: it withdrew consent; opt_in: it took that back; answered: it answered a question about a booking; unclear: it answers such a question, but changed nothing, so people must look; null: nothing"`
+	Payload  *string     `json:"payload" doc:"Of the pressed button, as the network tells it; null: none"`
+	Button   *string     `json:"button" doc:"Label of the button that the person pressed or named; null: none"`
+	InReply  *int64      `json:"in_reply_to" doc:"The message that it answers; null: not known"`
+	Matched  *string     `json:"matched" doc:"How that message was found. payload: by the button's payload; quote: the person quoted it; latest: it was the one open question, and the text names its number or label; word: the same, with one of the client's words; null: it was not"`
 	Read     bool        `json:"read"`
 }
 
@@ -78,7 +82,10 @@ func chosen(text, name string, faults *[]puntuale.Fault) bool {
 func replyOfPerson(y puntuale.Reply) replyRecord {
 	r := replyRecord{
 		ID: y.ID.String(), Phone: y.Phone, Text: y.Text, Kind: string(y.Kind), Received: stamp(y.At), Session: y.Session.String(), Read: !y.Read.IsZero(),
-		Effect: textOrNull(map[puntuale.ReplyEffect]string{puntuale.ReplyStopped: "stopped", puntuale.ReplyOptOut: "opt_out", puntuale.ReplyOptIn: "opt_in"}[y.Effect]),
+		Effect: textOrNull(y.Effect.String()), Payload: textOrNull(y.Payload), Button: textOrNull(y.Button), Matched: textOrNull(string(y.Matched)),
+	}
+	if y.InReplyTo != 0 {
+		r.InReply = new(int64(y.InReplyTo))
 	}
 	if y.Run != 0 {
 		r.Run = new(int64(y.Run))

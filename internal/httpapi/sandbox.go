@@ -19,7 +19,9 @@ func registerSandbox(a *api) {
 type sandboxReplyBody struct {
 	Session   string `json:"id_sessione,omitempty" read:"id" doc:"The sandbox session that gets the answer; else the default one"`
 	Phone     string `json:"phone" read:"phone" doc:"Who answers. A number is taken too."`
-	Text      string `json:"text" maxLength:"4096"`
+	Text      string `json:"text,omitempty" maxLength:"4096" doc:"What the person writes. Needed without a button"`
+	Button    string `json:"button,omitempty" maxLength:"4096" doc:"Label of a button that the person presses, instead of writing"`
+	Message   string `json:"message_id,omitempty" read:"id" doc:"The message whose button is pressed; else the latest one with such a button"`
 	NetworkID string `json:"network_id,omitempty" maxLength:"255" doc:"The network's id of the message; given twice it is the same message. An Idempotency-Key stands for it."`
 }
 
@@ -31,7 +33,7 @@ type sandboxReplyAnswer struct {
 
 func answerFromSandbox(ctx context.Context, c *control.Client, in *call, p *OnceInput, body *sandboxReplyBody) (sandboxReplyAnswer, error) {
 	r, err := c.AnswerFromSandbox(ctx, control.SandboxReply{
-		Session: body.Session, Phone: body.Phone, Text: body.Text, NetworkID: body.NetworkID, Scope: in.scope, Key: p.Key, Faults: in.refused,
+		Session: body.Session, Phone: body.Phone, Text: body.Text, Button: body.Button, Message: body.Message, NetworkID: body.NetworkID, Scope: in.scope, Key: p.Key, Faults: in.refused,
 	})
 	if err != nil {
 		return sandboxReplyAnswer{}, err
@@ -48,6 +50,7 @@ type sandboxMessage struct {
 	Latitude  *float64 `json:"latitude"`
 	Longitude *float64 `json:"longitude"`
 	Received  string   `json:"received_at" format:"date-time"`
+	Buttons   []string `json:"buttons,omitempty" doc:"Labels of the buttons under the message"`
 	Removed   bool     `json:"contents_removed,omitempty" doc:"true once what it showed was removed; with the person's data, its phone, too"`
 }
 
@@ -68,6 +71,13 @@ func sandboxOf(m puntuale.SandboxMessage) sandboxMessage {
 	return sandboxMessage{
 		ID: int64(m.Message), Phone: m.Phone, Text: m.Content.Text, MediaURL: textOrNull(m.Content.MediaURL),
 		MediaName: textOrNull(control.MediaName(m.Content)), Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
-		Received: stamp(m.Received), Removed: m.Blanked,
+		Received: stamp(m.Received), Removed: m.Blanked, Buttons: labelsOf(m.Content.Buttons),
 	}
+}
+
+func labelsOf(all []puntuale.StepButton) (labels []string) {
+	for _, b := range all {
+		labels = append(labels, b.Label)
+	}
+	return labels
 }

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"flag"
@@ -20,6 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/booking"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
@@ -54,6 +57,7 @@ type service struct {
 	rules    *automation.Automations
 	tenants  puntuale.TenantStore
 	store    *store.Store
+	vault    *auth.Vault
 
 	undescribed bool // answers are not compared with the API's document, which takes longer than the calls
 }
@@ -96,7 +100,13 @@ func newService(t *testing.T, o options) *service {
 	var operator puntuale.Operator = opened
 	vault := testVault(t)
 	s.network.mark = func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) }
-	s.intake = intake.New(intake.Config{Store: opened, MessageMark: messageMark, Clock: s.clock, Mark: s.network.mark, Logger: slog.New(slog.DiscardHandler)})
+	s.vault = vault
+	s.intake = intake.New(intake.Config{
+		Store: opened, MessageMark: messageMark, Clock: s.clock, Mark: s.network.mark, Logger: slog.New(slog.DiscardHandler), Tap: vault.ReadTap,
+		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.Found) error {
+			return s.control.Answer(ctx, m, f)
+		},
+	})
 	if o.operator != nil {
 		operator = o.operator(operator)
 	}

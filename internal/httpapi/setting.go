@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -30,6 +31,9 @@ type SettingsBody struct {
 	OptOutAnswer  *string               `json:"opt_out_answer,omitempty" maxLength:"4096" doc:"Confirms an opt-out, once; empty: nothing does"`
 	TakeoverHours *int                  `json:"takeover_hours,omitempty" minimum:"0" maximum:"720" doc:"How long automations leave a person alone whom the client's people answered"`
 	AutomatedMost *int                  `json:"automated_most,omitempty" minimum:"0" maximum:"100" doc:"How many starts and sends of automations a person gets in 24 hours. 0: none"`
+	ConfirmWords  *[]string             `json:"confirm_words,omitempty" maxItems:"50" doc:"A message that is one of them, as a whole, confirms the booking that the person was asked about. Empty: the usual words"`
+	CancelWords   *[]string             `json:"cancel_words,omitempty" maxItems:"50" doc:"The same for cancelling"`
+	ButtonLine    *string               `json:"button_line,omitempty" maxLength:"100" doc:"The line above the numbered lines that stand for buttons where the network shows none; empty: the usual line"`
 	_             closedCheck
 }
 
@@ -41,14 +45,15 @@ type settingsAnswer struct {
 	OptOutAnswer  string   `json:"opt_out_answer"`
 	TakeoverHours int      `json:"takeover_hours"`
 	AutomatedMost int      `json:"automated_most"`
+	ConfirmWords  []string `json:"confirm_words"`
+	CancelWords   []string `json:"cancel_words"`
+	ButtonLine    string   `json:"button_line"`
 }
 
 func settingsOf(s puntuale.ClientSettings) settingsAnswer {
-	words := s.OptOutWords
-	if words == nil {
-		words = puntuale.DefaultOptOutWords()
-	}
-	return settingsAnswer{s.Remember, string(s.KeepReplies), string(s.Consent), words, s.OptOutAnswer, s.TakeoverHours, s.AutomatedMost}
+	optOut, confirm, cancel := s.Words()
+	line := cmp.Or(s.ButtonLine, puntuale.DefaultButtonLine)
+	return settingsAnswer{s.Remember, string(s.KeepReplies), string(s.Consent), optOut, s.OptOutAnswer, s.TakeoverHours, s.AutomatedMost, confirm, cancel, line}
 }
 
 func getSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}) (settingsAnswer, error) {
@@ -76,6 +81,6 @@ func changeSettings(ctx context.Context, c *control.Client, in *call, _ *setting
 func (b *SettingsBody) patch() puntuale.SettingsPatch {
 	return puntuale.SettingsPatch{
 		Remember: b.Remember, KeepReplies: b.KeepReplies, Consent: b.Consent, OptOutWords: b.OptOutWords, OptOutAnswer: b.OptOutAnswer,
-		TakeoverHours: b.TakeoverHours, AutomatedMost: b.AutomatedMost,
+		TakeoverHours: b.TakeoverHours, AutomatedMost: b.AutomatedMost, ConfirmWords: b.ConfirmWords, CancelWords: b.CancelWords, ButtonLine: b.ButtonLine,
 	}
 }

@@ -23,17 +23,18 @@ func registerSingle(a *api) {
 
 // singleBody documents the body of a single send.
 type singleBody struct {
-	_         struct{}           `additionalProperties:"true"`
-	Phone     string             `json:"phone" read:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
-	Latitude  *float64           `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
-	Longitude *float64           `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
-	Template  string             `json:"template,omitempty" doc:"Name of a template, whose fields are further members of the body"`
-	Session   string             `json:"id_sessione,omitempty" read:"id" doc:"The session that sends; else the default one"`
-	Name      string             `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
-	Purpose   string             `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
-	Timezone  string             `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
-	Reference string             `json:"reference,omitempty" read:"id" maxLength:"255" doc:"Your own name of what this is about. Where the template names a field reference, this is that field"`
-	ValidFor  *puntuale.Validity `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
+	_         struct{}              `additionalProperties:"true"`
+	Phone     string                `json:"phone" read:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
+	Latitude  *float64              `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
+	Longitude *float64              `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
+	Template  string                `json:"template,omitempty" doc:"Name of a template, whose fields are further members of the body"`
+	Session   string                `json:"id_sessione,omitempty" read:"id" doc:"The session that sends; else the default one"`
+	Name      string                `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
+	Purpose   string                `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
+	Timezone  string                `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
+	Reference string                `json:"reference,omitempty" read:"id" maxLength:"255" doc:"Your own name of what this is about. Where the template names a field reference, this is that field"`
+	ValidFor  *puntuale.Validity    `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
+	Buttons   []puntuale.StepButton `json:"buttons,omitempty" maxItems:"3" doc:"Under the message. Networks without buttons show numbered lines instead, which count into the 1,024 characters that the text may then have"`
 
 	// Of the following, only the type is checked here. The planner reads them, as fields.
 	Text      string `json:"text,omitempty" doc:"Sent as it is written"`
@@ -61,7 +62,7 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 		Phone: body.Phone, Fields: o.members, Latitude: body.Latitude, Longitude: body.Longitude,
 		Template: body.Template, Session: body.Session, Name: body.Name, Purpose: body.Purpose, Timezone: body.Timezone,
 		Reference: control.Reference{Query: p.Reference, Body: body.Reference},
-		ValidFor:  body.ValidFor, Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
+		ValidFor:  body.ValidFor, Buttons: body.Buttons, Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
 	}
 	if len(requested.Faults) > 0 {
 		requested.Key = "" // a dry run must not get the stored answer of a real call

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"puntuale"
+	"puntuale/internal/booking"
 	"puntuale/internal/clock"
 )
 
@@ -23,6 +24,11 @@ type Config struct {
 	MessageMark func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string
 	// Confirm sends the confirmation of an opt-out. It sends only once for each key. If Confirm is nil, nothing is sent.
 	Confirm func(ctx context.Context, c Confirmation) error
+	// Tap reads the payload of a button that this server sent. If Tap is nil, no payload is.
+	Tap func(client puntuale.ClientID, payload string) (puntuale.Tap, bool)
+	// Answer changes the booking that a message answers, and stores the message in the same transaction. If Answer is
+	// nil, the message is only stored.
+	Answer func(ctx context.Context, m puntuale.TakenMessage, f booking.Found) error
 	// Country returns the country of a phone number as two letters, or "" if the country is not known. If Country is nil,
 	// no country is known.
 	Country func(phone string) string

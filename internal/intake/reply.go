@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"puntuale"
+	"puntuale/internal/booking"
 	"puntuale/internal/keyword"
 )
 
@@ -30,8 +31,12 @@ type Confirmation struct {
 // Few messages change consent. Therefore, the store first gets all messages in one call, and reads the settings in its
 // transaction. If a message may change consent, the store refuses them ([puntuale.ErrConsentFirst]). In this case,
 // consents handles the changes of consent first.
+//
+// A message that answers a question of a booking is treated alike ([puntuale.ErrAnswerFirst]): answers then changes the
+// booking, and stores the message in the same transaction.
 func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLog, all []puntuale.InboundMessage) error {
 	taken := make([]puntuale.TakenMessage, len(all))
+	found := make([]*booking.Found, len(all)) // what the messages answer
 	for i, m := range all {
 		t := puntuale.TakenMessage{InboundMessage: m}
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
@@ -42,26 +47,77 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 			}
 			if speaks(m) {
 				whole := keyword.Whole(t.Text)
-				t.MayChangeConsent = func(set puntuale.ClientSettings) bool { return changeOf(whole, set) != 0 }
+				t.MayChangeConsent = func(set puntuale.ClientSettings) bool { return changeBy(whole, m, set) != 0 }
+				if in.cfg.Tap != nil && m.Payload != "" {
+					t.Tap, _ = in.cfg.Tap(m.Client, m.Payload)
+				}
+				t.Answers = func(a puntuale.Asked) bool {
+					f, ok := booking.Match(whole, t.Tap, a, now, m.Session)
+					if found[i] = nil; ok && changeBy(whole, m, a.Settings) == 0 {
+						found[i] = &f
+					}
+					return found[i] != nil
+				}
 			}
 		}
 		taken[i] = t
 	}
-	stopped, err := in.cfg.Store.KeepInbound(ctx, now, taken)
-	if errors.Is(err, puntuale.ErrConsentFirst) {
-		if err := in.consents(ctx, now, log, taken); err != nil {
+	for {
+		stopped, err := in.cfg.Store.KeepInbound(ctx, now, taken)
+		switch {
+		case errors.Is(err, puntuale.ErrConsentFirst):
+			err = in.consents(ctx, now, log, taken)
+		case errors.Is(err, puntuale.ErrAnswerFirst):
+			err = in.answers(ctx, now, log, taken, found)
+		case err != nil:
+			return fmt.Errorf("keep what people wrote: %w", err)
+		default:
+			if stopped > 0 {
+				log().Info("a reply stopped messages", "messages", stopped)
+			}
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		stopped, err = in.cfg.Store.KeepInbound(ctx, now, taken)
 	}
-	if err != nil {
-		return fmt.Errorf("keep what people wrote: %w", err)
-	}
-	if stopped > 0 {
-		log().Info("a reply stopped messages", "messages", stopped)
+}
+
+// answers changes the bookings that the messages answer. Each message is stored in the transaction that changes its
+// booking. If it is not clear which booking is meant, or the booking cannot be changed, the message is only stored, and
+// people get a notice. found has what the store found so far.
+func (in *Intake) answers(ctx context.Context, now time.Time, log sessionLog, all []puntuale.TakenMessage, found []*booking.Found) error {
+	for i, f := range found {
+		t := &all[i]
+		if f == nil || t.Decided {
+			continue
+		}
+		t.Decided = true
+		if f.Several {
+			t.Effect = puntuale.ReplyUnclear
+			continue
+		}
+		t.InReplyTo, t.Matched, t.Button = f.Message, f.Matched, f.Button.Label
+		if err := in.cfg.Store.StopByReply(ctx, now, *t); err != nil {
+			return fmt.Errorf("stop what an answer stops: %w", err)
+		}
+		var err error = errNoBookings
+		if in.cfg.Answer != nil {
+			err = in.cfg.Answer(ctx, *t, *f)
+		}
+		switch puntuale.CodeOf(err) {
+		case "":
+		case puntuale.CodeInvalid, puntuale.CodeNotFound, puntuale.CodeForbidden, puntuale.CodeConflict:
+			log().Warn("an answer could not change its booking", "booking_id", int64(f.Booking), "error", err)
+			t.Effect = puntuale.ReplyUnclear
+		default:
+			return fmt.Errorf("answer a question: %w", err)
+		}
 	}
 	return nil
 }
+
+var errNoBookings = puntuale.NotFound(puntuale.NoBooking)
 
 // consents makes the changes of consent that the messages request, and sends the confirmations. After that, each
 // message contains all names of the person. The store then accepts the messages.
@@ -83,7 +139,9 @@ func (in *Intake) consents(ctx context.Context, now time.Time, log sessionLog, a
 			}
 			settings[t.Client] = set
 		}
-		t.Phone, t.Keep = puntuale.ShownName(names), set.KeepReplies
+		if t.Phone, t.Keep = puntuale.ShownName(names), set.KeepReplies; t.Decided {
+			continue
+		}
 		if t.Effect, err = in.consent(ctx, now, log, *t, set); err != nil {
 			return err
 		}
@@ -96,13 +154,18 @@ func speaks(m puntuale.InboundMessage) bool {
 	return !m.Own && (m.Kind == puntuale.ReplyText || m.Kind == puntuale.ReplyButton)
 }
 
+// changeBy returns the change of consent that a text or the payload of a pressed button requests.
+func changeBy(whole string, m puntuale.InboundMessage, set puntuale.ClientSettings) puntuale.ConsentChange {
+	if change := changeOf(whole, set); change != 0 || m.Payload == "" {
+		return change
+	}
+	return changeOf(keyword.Whole(m.Payload), set)
+}
+
 // changeOf returns the change of consent that the whole message requests, or 0 for none. It may return an undo even if
 // the person never withdrew consent.
 func changeOf(whole string, set puntuale.ClientSettings) puntuale.ConsentChange {
-	words := set.OptOutWords
-	if words == nil {
-		words = puntuale.DefaultOptOutWords()
-	}
+	words, _, _ := set.Words()
 	switch {
 	case keyword.In(whole, words):
 		return puntuale.ConsentWithdraw
@@ -129,7 +192,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 	e := puntuale.ConsentEntry{Client: m.Client, ReplyMark: m.Mark, Consent: puntuale.Consent{
 		Purpose: puntuale.PurposeMarketing, Source: puntuale.ConsentSourceReply, Words: m.Text, Message: m.ID, At: m.At,
 	}}
-	switch e.Change = changeOf(keyword.Whole(m.Text), set); e.Change {
+	switch e.Change = changeBy(keyword.Whole(m.Text), m.InboundMessage, set); e.Change {
 	case puntuale.ConsentWithdraw:
 		e.Blacklist = optOutReason(m.Text)
 	case puntuale.ConsentUndo:

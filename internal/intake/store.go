@@ -22,9 +22,11 @@ type Store interface {
 	// KeepInbound opens windows for free text. If a sequence stops on a reply, KeepInbound cancels the messages of its
 	// runs that started before the person wrote. KeepInbound stores each message once for its mark, as the client's
 	// settings say. It returns how many messages it cancelled. After an error, some effects may be on disk; a repeat
-	// with the same messages adds the missing ones. Error: [puntuale.ErrConsentFirst], if MayChangeConsent returns true for a
-	// message that is not stored yet.
+	// with the same messages adds the missing ones. Errors: [puntuale.ErrConsentFirst], if MayChangeConsent returns true for a
+	// message that is not stored yet; [puntuale.ErrAnswerFirst], if Answers does.
 	KeepInbound(ctx context.Context, now time.Time, all []puntuale.TakenMessage) (cancelled int, err error)
+	// StopByReply cancels what a message stops, without storing the message.
+	StopByReply(ctx context.Context, now time.Time, m puntuale.TakenMessage) error
 
 	// KeepAliases stores other names by which the network knows people.
 	KeepAliases(ctx context.Context, all []puntuale.Alias) error

@@ -111,8 +111,19 @@ func MainDate(v Value, loc *time.Location) (time.Time, bool) {
 	return m.At(DefaultTime, loc), true
 }
 
+// FieldPage is the name under which the texts of a sequence for bookings print the address of the page on which the
+// person can confirm or cancel.
+const FieldPage = "conferma"
+
 // ReservedInBookings contains the members of a booking that are no fields.
-var ReservedInBookings = []string{"sequence", "status", "as_of", "reference", "id_sessione", fieldPhone, fieldTimezone}
+var ReservedInBookings = []string{"sequence", "status", "as_of", "reference", "id_sessione", FieldPage, fieldPhone, fieldTimezone}
+
+// PrintsPage reports whether a text of a sequence for bookings prints the address of the page.
+func PrintsPage(s puntuale.Sequence) bool {
+	plain := s
+	plain.Booking = ""
+	return s.Booking != "" && slices.ContainsFunc(Fields(plain), func(f puntuale.Field) bool { return f.Name == FieldPage })
+}
 
 // Codes of the faults in this file.
 const (
@@ -144,7 +155,7 @@ func (c *checker) booking(s *puntuale.Sequence) {
 	}
 	for i, step := range s.Steps {
 		for _, f := range Fields(puntuale.Sequence{Steps: []puntuale.Step{step}}) {
-			if slices.Contains(ReservedInBookings, f.Name) && !isReserved(f.Name) {
+			if slices.Contains(ReservedInBookings, f.Name) && !isReserved(f.Name) && (f.Name != FieldPage || f.Kind == puntuale.FieldDate) {
 				c.add(stepLocation("body.", i, ""), faultBookingReserved, f.Name, f.Name)
 			}
 		}

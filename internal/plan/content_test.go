@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -78,12 +79,12 @@ func TestContent(t *testing.T) {
 		p, err := Build(input(t, "["+c.step+"]", c.body))
 		if got := strings.Join(faultsOf(t, err), " "); got != c.faults {
 			t.Errorf("%s: faults at %q, want %q", c.name, got, c.faults)
-		} else if err == nil && p.Messages[0].Content != c.want {
+		} else if err == nil && !reflect.DeepEqual(p.Messages[0].Content, c.want) {
 			t.Errorf("%s: %+v", c.name, p.Messages[0].Content)
 		}
 	}
 	filled, err := Build(Input{Now: now, Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Template: "benvenuto", Text: "Ciao"}}}})
-	if err != nil || filled.Messages[0].Content != (puntuale.Content{Template: "benvenuto", Text: "Ciao"}) {
+	if err != nil || !reflect.DeepEqual(filled.Messages[0].Content, puntuale.Content{Template: "benvenuto", Text: "Ciao"}) {
 		t.Errorf("a template with its content: %+v, %v", filled, err)
 	}
 	p := mustBuild(t, input(t, `[{"text":"qui","latitude":45.4,"longitude":-9.19}]`, ""))

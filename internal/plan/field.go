@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,9 @@ func Fields(s puntuale.Sequence) []puntuale.Field {
 		if anchor := step.Timing.Anchor; isFieldAnchor(anchor) {
 			l.use(anchor, puntuale.FieldDate, true)
 		}
+	}
+	if s.Booking != "" { // the server itself gives the address of the page
+		return slices.DeleteFunc(l.fields, func(f puntuale.Field) bool { return f.Name == FieldPage })
 	}
 	return l.fields
 }

@@ -9,8 +9,10 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/notice"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/reply"
 )
 
 // newBookingKind returns the kind of transactions that change bookings. If the answer to a COMMIT is lost, a put with a
@@ -45,6 +47,7 @@ type bookingPut struct {
 	*puntuale.PutBooking
 	a      engine.Querier
 	first  int64 // id of the new run and of its first message; of a new booking, too
+	kept   *reply.KeptAnswer
 	state  puntuale.BookingState
 	result puntuale.PutBookingResult
 }
@@ -53,7 +56,7 @@ type bookingPut struct {
 // of Decide; not_found, if the sequence or the session is gone; cap_reached.
 func (t tenant) PutBooking(ctx context.Context, r puntuale.PutBooking) (puntuale.PutBookingResult, error) {
 	var result puntuale.PutBookingResult
-	e := &engine.Effect{Owner: int64(t.id), Key: r.Keep, At: engine.Micros(r.Now), IDsNeeded: puntuale.MaxSteps}
+	e := &engine.Effect{Owner: int64(t.id), Key: r.Keep, At: engine.Micros(r.Now), IDsNeeded: puntuale.MaxSteps + 1}
 	err := e.Do(ctx, t.s.TenantWriter(int64(t.id)), t.s.kinds.booking, func(ctx context.Context, a engine.Querier) (any, error) {
 		p := &bookingPut{tenant: t, PutBooking: &r, a: a, first: e.First}
 		err := p.run(ctx)
@@ -74,6 +77,11 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if p.Reply != nil {
+		if p.kept, err = reply.BeginAnswer(ctx, p.a, p.Now, p.first+puntuale.MaxSteps, *p.Reply); err != nil || p.kept == nil {
+			return err
+		}
+	}
 	reference := p.Reference
 	if reference == "" {
 		reference = puntuale.RunReference + puntuale.MessageID(p.first).String()
@@ -90,6 +98,9 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 	if err := p.count(ctx, day); err != nil {
 		return err
 	}
+	if err := p.keepAnswer(ctx); err != nil {
+		return err
+	}
 	if !c.Changed {
 		if p.result.AsOf == p.state.AsOf || p.state.Revision == 0 {
 			return nil
@@ -101,6 +112,29 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 		if err := step(ctx); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// keepAnswer stores the reply, and that its question is answered.
+//
+// An answer on the page has no reply. If it is unclear, people get a notice all the same.
+func (p *bookingPut) keepAnswer(ctx context.Context) error {
+	if p.kept == nil {
+		if p.result.Effect != puntuale.ReplyUnclear {
+			return nil
+		}
+		if err := notice.Add(ctx, p.a, puntuale.Notice{Client: p.id, Kind: puntuale.NoticeAnswer, Subject: int64(p.state.ID), At: p.Now}); err != nil {
+			return fmt.Errorf("tell people of an unclear answer: %w", err)
+		}
+		return nil
+	}
+	if _, err := p.a.Exec(ctx, `update booking_step set answered_at = $3 where client_id = $1 and message_id = $2 and question <> ''`,
+		p.id, p.Reply.InReplyTo, engine.Micros(p.Now)); err != nil {
+		return fmt.Errorf("write that a question is answered: %w", err)
+	}
+	if err := p.kept.End(ctx, p.result.Effect); err != nil {
+		return fmt.Errorf("keep an answer: %w", err)
 	}
 	return nil
 }
@@ -236,17 +270,24 @@ func (p *bookingPut) writeBooking(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	answer := ""
+	if c.Answer != nil {
+		if answer, err = engine.ToJSON(c.Answer); err != nil {
+			return err
+		}
+	}
 	if p.state.Revision == 0 {
 		c.ID = puntuale.BookingID(p.first)
 	}
 	n, err := p.a.Exec(ctx, `
-insert into booking as b (client_id, id, reference, sequence_id, session_id, phone, zone, fields, date_at, status, status_by, revision, as_of, as_of_kind, told_at, moments, created_at, changed_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+insert into booking as b (client_id, id, reference, sequence_id, session_id, phone, zone, fields, date_at, status, status_by, revision, as_of, as_of_kind, told_at, moments, created_at, changed_at, answer, page_token)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 on conflict (client_id, reference) do update set sequence_id = excluded.sequence_id, session_id = excluded.session_id, phone = excluded.phone, zone = excluded.zone,
  fields = excluded.fields, date_at = excluded.date_at, status = excluded.status, status_by = excluded.status_by, revision = excluded.revision, as_of = excluded.as_of,
- as_of_kind = excluded.as_of_kind, told_at = excluded.told_at, moments = excluded.moments, changed_at = excluded.changed_at where b.revision = excluded.revision - 1`,
+ as_of_kind = excluded.as_of_kind, told_at = excluded.told_at, moments = excluded.moments, changed_at = excluded.changed_at, answer = excluded.answer,
+ page_token = excluded.page_token where b.revision = excluded.revision - 1`,
 		p.id, c.ID, c.Reference, c.Sequence, c.Session, c.Phone, c.Zone, fields, engine.Micros(c.Date), c.Status, c.StatusBy, c.Revision, c.AsOf.Value, c.AsOf.Kind,
-		engine.Micros(c.Told), moments, engine.Micros(c.Created), engine.Micros(c.Updated))
+		engine.Micros(c.Told), moments, engine.Micros(c.Created), engine.Micros(c.Updated), answer, c.Page)
 	if err == nil && n == 0 { // another day's first put of the same booking was faster
 		err = fmt.Errorf("a booking was made meanwhile: %w", engine.ErrAgain)
 	}
@@ -279,12 +320,22 @@ func (p *bookingPut) writeSteps(ctx context.Context) error {
 		return nil
 	}
 	type N = puntuale.NewBookingMessage
+	questions := make([]string, len(p.result.New))
+	for i, n := range p.result.New {
+		if n.Asks.IsZero() {
+			continue
+		}
+		var err error
+		if questions[i], err = engine.ToJSON(reply.StoredQuestion{Date: engine.Micros(n.Asks), Buttons: n.Content.Buttons}); err != nil {
+			return err
+		}
+	}
 	of := func(f func(*N) int64) []int64 { return engine.Column(p.result.New, f) }
 	if _, err := p.a.Exec(ctx, `
-insert into booking_step as s (client_id, booking_id, sequence_id, step, occurrence, phone, message_id, previous_id, timing, digest)
-select $1::bigint, $2::bigint, u.q, u.s, u.o, u.p, u.m, u.b, u.t, u.d from $u(q bigint, s text, o bigint, p text, m bigint, b bigint, t text, d text) where true
+insert into booking_step as s (client_id, booking_id, sequence_id, step, occurrence, phone, message_id, previous_id, timing, digest, question)
+select $1::bigint, $2::bigint, u.q, u.s, u.o, u.p, u.m, u.b, u.t, u.d, u.a from $u(q bigint, s text, o bigint, p text, m bigint, b bigint, t text, d text, a text) where true
 on conflict (client_id, booking_id, sequence_id, step, occurrence, phone) do update set message_id = excluded.message_id, previous_id = excluded.previous_id,
- timing = excluded.timing, digest = excluded.digest, fate = 0`, p.id, p.result.ID, engine.Columns{
+ timing = excluded.timing, digest = excluded.digest, fate = 0, question = excluded.question, answered_at = 0`, p.id, p.result.ID, engine.Columns{
 		of(func(n *N) int64 { return int64(n.Key.Sequence) }),
 		engine.Column(p.result.New, func(n *N) string { return n.Key.Step }),
 		of(func(n *N) int64 { return n.Key.Occurrence }),
@@ -293,6 +344,7 @@ on conflict (client_id, booking_id, sequence_id, step, occurrence, phone) do upd
 		of(func(n *N) int64 { return int64(p.before(n)) }),
 		engine.Column(p.result.New, func(n *N) string { return n.Timing }),
 		engine.Column(p.result.New, func(n *N) string { return n.Digest }),
+		questions,
 	}); err != nil {
 		return fmt.Errorf("write a booking's ledger: %w", err)
 	}
@@ -360,13 +412,28 @@ func bookingFacts(client puntuale.ClientID, b puntuale.Booking, by puntuale.Book
 		Sequence string `json:"sequence"`
 		Date     string `json:"date"`
 		Status   string `json:"status"`
-		Answer   *int   `json:"answer"`
+		Answer   any    `json:"answer"`
 		By       string `json:"by"`
 		Revision int64  `json:"revision"`
-	}{b.Sequence.String(), outbox.Moment(b.Date), b.Status.String(), nil, by.String(), b.Revision})
+	}{b.Sequence.String(), outbox.Moment(b.Date), b.Status.String(), answerDetail(b.Answer), by.String(), b.Revision})
 	return engine.Column(types, func(t *puntuale.EventType) outbox.Fact {
 		return outbox.Fact{Client: client, Type: *t, Subject: int64(b.ID), Detail: detail}
 	}), err
+}
+
+// answerDetail returns what events tell of a person's answer: nil if there is none.
+func answerDetail(a *puntuale.GivenAnswer) any {
+	if a == nil {
+		return nil
+	}
+	return struct {
+		Does    string `json:"does"`
+		Label   string `json:"label"`
+		Step    string `json:"step"`
+		At      string `json:"at"`
+		Matched string `json:"matched"`
+		Stale   bool   `json:"stale"`
+	}{string(a.Does), a.Label, a.Step, outbox.Moment(a.At), string(a.Matched), a.Stale}
 }
 
 // stopBookings cancels the bookings of a stopped sequence, in the stop's transaction and before it looks for messages, so

@@ -10,11 +10,12 @@ import (
 )
 
 const bookingColumns = `b.id, b.reference, b.sequence_id, b.session_id, b.phone, b.zone, b.fields, b.date_at, b.status, b.status_by, b.revision,
- b.as_of, b.as_of_kind, b.told_at, b.moments, b.created_at, b.changed_at, b.erased_at <> 0`
+ b.as_of, b.as_of_kind, b.told_at, b.moments, b.created_at, b.changed_at, b.erased_at <> 0, b.answer, b.page_token`
 
 func bookingFields(b *puntuale.Booking) []any {
 	return []any{&b.ID, &b.Reference, &b.Sequence, &b.Session, &b.Phone, &b.Zone, engine.ScanJSON(&b.Fields), engine.ScanTime(&b.Date), &b.Status, &b.StatusBy, &b.Revision,
-		&b.AsOf.Value, &b.AsOf.Kind, engine.ScanTime(&b.Told), engine.ScanJSON(&b.Moments), engine.ScanTime(&b.Created), engine.ScanTime(&b.Updated), &b.Erased}
+		&b.AsOf.Value, &b.AsOf.Kind, engine.ScanTime(&b.Told), engine.ScanJSON(&b.Moments), engine.ScanTime(&b.Created), engine.ScanTime(&b.Updated), &b.Erased,
+		engine.ScanOptionalJSON(&b.Answer), &b.Page}
 }
 
 // bookingLedger reads what each occurrence of a booking's steps got. A message that is not in the table was archived.
@@ -95,4 +96,10 @@ select c.revision, c.at, c.door, c.what from (select * from booking_change x whe
 			return r.Scan(&e.Revision, engine.ScanTime(&e.At), &e.By, engine.ScanJSON(&e.What))
 		})
 	return all, engine.PublicError(err)
+}
+
+// BookingPage finds the booking whose page of the confirmation has this name. Codes: not_found.
+func (s *Store) BookingPage(ctx context.Context, name string) (client puntuale.ClientID, reference string, err error) {
+	found, err := engine.QueryOne(ctx, s.CallReads, `select b.client_id, b.reference from booking b where b.page_token = $1 and b.page_token <> ''`, []any{name}, &client, &reference)
+	return client, reference, engine.FoundOr(found, err, puntuale.NoBooking)
 }

@@ -139,7 +139,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	}
 	for i, m := range due {
 		step, ok := contents[steps[i]]
-		if !ok || step.Content.IsZero() {
+		if !ok || step.Content.Empty() {
 			continue // an empty message is never sent
 		}
 		if h, wasHeld := expired[m.ID]; wasHeld && !h.mayRepeat(step.Content, device, now) {

@@ -16,6 +16,7 @@
 //   - campaign: mass sends.
 //   - automation: rules that act automatically, and their hooks.
 //   - webhook: webhooks and their deliveries.
+//   - confirm: the page on which a person confirms or cancels an appointment, without signing in.
 //   - view: the components of pages. language: the texts. static: style and scripts.
 //
 // Packages signin to webhook in this list are features. A feature imports page and view, but no other feature. Code

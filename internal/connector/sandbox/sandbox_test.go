@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"puntuale"
 	"puntuale/internal/clock"
@@ -197,7 +196,7 @@ func TestMedia(t *testing.T) {
 		t.Errorf("without a source: %v, asked %v", err, s.asked)
 	}
 	p, err := c.Prepare(t.Context(), e)
-	if err != nil || !cmp.Equal(p.Content, e.Content) {
+	if err != nil || !reflect.DeepEqual(p.Content, e.Content) {
 		t.Errorf("media that are there: %+v, %v", p, err)
 	}
 	if want := (puntuale.MediaRequest{Client: 7, Run: 40, URL: e.Content.MediaURL}); len(s.asked) != 1 || s.asked[0] != want {

@@ -78,6 +78,8 @@ func NoticePath(n puntuale.Notice) string {
 		return base + "/campaigns/" + subject
 	case puntuale.NoticeCreditLow, puntuale.NoticeCreditOut, puntuale.NoticeCapReached, puntuale.NoticeExpiring:
 		return base + "/usage"
+	case puntuale.NoticeAnswer:
+		return base + "/conversations"
 	case puntuale.NoticeKeyCreated:
 		return base + "/keys"
 	case puntuale.NoticeWebhookDisabled:

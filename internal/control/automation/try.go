@@ -245,10 +245,7 @@ func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all 
 	if text == "" || t.Kind != puntuale.TriggerReply && t.Kind != puntuale.TriggerReplyTo {
 		return nil
 	}
-	words := s.OptOutWords
-	if words == nil {
-		words = puntuale.DefaultOptOutWords()
-	}
+	words, _, _ := s.Words()
 	whole := keyword.Whole(text)
 	all = append(all, Condition{puntuale.FiringOptOut, text, !keyword.In(whole, words)})
 	if len(t.Words) > 0 {

@@ -13,11 +13,13 @@ import (
 // with the defaults. If a run starts while the setting remember is off, its recipient does not become a contact. The
 // client cannot change this by turning the setting on later.
 const storeSettings = `
-insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most)
-values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12), coalesce($8::integer, 5))
+insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most, confirm_words, cancel_words, button_line)
+values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12), coalesce($8::integer, 5),
+ coalesce($9::text, ''), coalesce($10::text, ''), coalesce($11::text, ''))
 on conflict (client_id) do update set remember = coalesce($2::smallint, s.remember), remembered_to = s.remembered_to * coalesce($2::smallint, s.remember), keep_replies = coalesce($3::text, s.keep_replies),
  consent = coalesce($4::text, s.consent), opt_out_words = coalesce($5::text, s.opt_out_words), opt_out_answer = coalesce($6::text, s.opt_out_answer),
- takeover_hours = coalesce($7::integer, s.takeover_hours), automated_most = coalesce($8::integer, s.automated_most)`
+ takeover_hours = coalesce($7::integer, s.takeover_hours), automated_most = coalesce($8::integer, s.automated_most),
+ confirm_words = coalesce($9::text, s.confirm_words), cancel_words = coalesce($10::text, s.cancel_words), button_line = coalesce($11::text, s.button_line)`
 
 // StoreSettings changes a client's settings in the caller's transaction.
 func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.ClientID, p puntuale.SettingsPatch) error {
@@ -25,19 +27,21 @@ func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.Client
 	if p.Remember != nil {
 		remember = new(engine.Bit(*p.Remember))
 	}
-	var words *string
-	if p.OptOutWords != nil {
-		words = new(string)
-		if len(*p.OptOutWords) > 0 {
-			text, err := json.Marshal(*p.OptOutWords)
+	var words [3]any
+	for i, all := range []*[]string{p.OptOutWords, p.ConfirmWords, p.CancelWords} {
+		if all == nil {
+			continue
+		}
+		if words[i] = ""; len(*all) > 0 {
+			text, err := json.Marshal(*all)
 			if err != nil {
-				return fmt.Errorf("keep opt-out words: %w", err)
+				return fmt.Errorf("keep a client's words: %w", err)
 			}
-			*words = string(text)
+			words[i] = string(text)
 		}
 	}
-	if _, err := a.Exec(ctx, storeSettings, client, orNull(remember), orNull((*string)(p.KeepReplies)), orNull((*string)(p.Consent)), orNull(words),
-		orNull(p.OptOutAnswer), orNull(p.TakeoverHours), orNull(p.AutomatedMost)); err != nil {
+	if _, err := a.Exec(ctx, storeSettings, client, orNull(remember), orNull((*string)(p.KeepReplies)), orNull((*string)(p.Consent)), words[0],
+		orNull(p.OptOutAnswer), orNull(p.TakeoverHours), orNull(p.AutomatedMost), words[1], words[2], orNull(p.ButtonLine)); err != nil {
 		return fmt.Errorf("keep a client's settings: %w", err)
 	}
 	return nil
@@ -52,16 +56,23 @@ func orNull[T any](p *T) any {
 }
 
 // SettingColumns lists the columns that [ScanSettings] scans.
-const SettingColumns = `client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most`
+const SettingColumns = `client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most, confirm_words,
+ cancel_words, button_line`
 
 // ScanSettings scans a row of a client's settings.
 func ScanSettings(r engine.Row, client *puntuale.ClientID, c *puntuale.ClientSettings) error {
-	words := ""
-	if err := r.Scan(client, engine.ScanBool(&c.Remember), &c.KeepReplies, &c.Consent, &words, &c.OptOutAnswer, &c.TakeoverHours, &c.AutomatedMost); err != nil || words == "" {
+	var words [3]string
+	if err := r.Scan(client, engine.ScanBool(&c.Remember), &c.KeepReplies, &c.Consent, &words[0], &c.OptOutAnswer, &c.TakeoverHours, &c.AutomatedMost,
+		&words[1], &words[2], &c.ButtonLine); err != nil {
 		return err
 	}
-	if err := json.Unmarshal([]byte(words), &c.OptOutWords); err != nil {
-		return fmt.Errorf("read opt-out words: %w", err)
+	for i, all := range []*[]string{&c.OptOutWords, &c.ConfirmWords, &c.CancelWords} {
+		if words[i] == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(words[i]), all); err != nil {
+			return fmt.Errorf("read a client's words: %w", err)
+		}
 	}
 	return nil
 }

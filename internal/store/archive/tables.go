@@ -46,8 +46,8 @@ var MovedTables = []movedTable{
 	{Name: "run", Columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
 		" content blanked_at campaign_id reference depth"},
 	{Name: "booking", Columns: "client_id id reference sequence_id session_id phone zone fields date_at status status_by revision as_of as_of_kind told_at moments" +
-		" created_at changed_at erased_at"},
-	{Name: "booking_step", Columns: "client_id booking_id sequence_id step occurrence phone message_id previous_id timing digest fate"},
+		" created_at changed_at erased_at answer page_token"},
+	{Name: "booking_step", Columns: "client_id booking_id sequence_id step occurrence phone message_id previous_id timing digest fate question answered_at"},
 	{Name: "booking_change", Columns: "client_id booking_id revision at door what"},
 	{Name: "late_run", Columns: "client_id run_id since"},
 	{Name: "message", Columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
@@ -66,11 +66,11 @@ var MovedTables = []movedTable{
 	{Name: "event", Columns: "id client_id message_id at kind detail", Serial: "id"},
 	{Name: "receipt", Columns: "client_id message_id sent_at delivered_at read_at failed_at billed"},
 	{Name: "contact", Columns: "client_id session_id phone window_until preference_at met_at"},
-	{Name: "client_setting", Columns: "client_id remember remembered_to keep_replies consent opt_out_words opt_out_answer takeover_hours automated_most"},
+	{Name: "client_setting", Columns: "client_id remember remembered_to keep_replies consent opt_out_words opt_out_answer takeover_hours automated_most confirm_words cancel_words button_line"},
 	{Name: "person", Columns: "client_id id phone name language source fields tags created_at changed_at"},
 	{Name: "person_count", Columns: "client_id people"},
 	{Name: "person_term", Columns: "client_id kind term person_id"},
-	{Name: "reply", Columns: "client_id id session_id phone at own kind text media network_id run_id effect read_at blanked_at"},
+	{Name: "reply", Columns: "client_id id session_id phone at own kind text media network_id run_id effect read_at blanked_at answer payload button in_reply_to matched"},
 	{Name: "conversation", Columns: "client_id phone last_id unread answered_at"},
 	{Name: "inbound_seen", Columns: "client_id mark at"},
 	{Name: "consent", Columns: "client_id id phone purpose change source words message mark by_whom at entered_at applied changed"},

@@ -79,7 +79,7 @@ const (
 	// sent, if an automation started the run. Networks give the time of a reply in whole seconds, and other clocks may be
 	// late, so a message may seem to be sent up to a minute after its reply.
 	TriggerReplies = `
-select u.n, y.phone, y.session_id, y.kind, y.text, y.effect, y.network_id, y.run_id, y.at, coalesce(r.sequence_id, 0), coalesce(r.depth, 0),
+select u.n, y.phone, y.session_id, y.kind, y.text, case when y.answer > 0 then y.answer + 3 else y.effect end, y.network_id, y.run_id, y.at, coalesce(r.sequence_id, 0), coalesce(r.depth, 0),
  case when coalesce(r.depth, 0) = 0 then 0 else greatest(r.received_at,
   coalesce((select max(o.done_at) from message o where o.client_id = r.client_id and o.id >= r.id and o.id < r.id + r.messages
    and o.outcome = 1 and o.done_at < y.at + 60000000), 0),

@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/notice"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
@@ -28,6 +29,9 @@ type inbound struct {
 	// uncancelled is used if the message stops more messages than one transaction may cancel. It contains the messages
 	// that no earlier transaction cancelled. If it is nil, the batch itself searches for the messages to stop.
 	uncancelled []puntuale.MessageRef
+
+	answered puntuale.MessageID // the message that the reply answers; 0: not known
+	matched  puntuale.AnswerMatch
 
 	id      int64 // id of the reply
 	fresh   bool  // this batch wrote the message's mark, so the message was not stored before
@@ -46,7 +50,11 @@ type inboundCall struct {
 	all              []*inbound
 	tooMany          bool // the messages stop more messages than one transaction may cancel
 	mayChangeConsent bool // a message may change consent, so the caller must change the consent first and then repeat the call
+	answersFirst     bool // a message answers a question, so the caller must change the booking first and then repeat the call
 }
+
+// leftOut reports whether the batch stores nothing of the call.
+func (c *inboundCall) leftOut() bool { return c.tooMany || c.mayChangeConsent || c.answersFirst }
 
 // inboundWeight is the largest number of messages in one batch.
 const inboundWeight = 200
@@ -116,6 +124,8 @@ func (s *Replies) takeInbound(ctx context.Context, now time.Time, rows []*inboun
 		switch {
 		case call.mayChangeConsent:
 			return puntuale.ErrConsentFirst
+		case call.answersFirst:
+			return puntuale.ErrAnswerFirst
 		case !call.tooMany:
 			for _, x := range rows {
 				x.cancelled += x.stopped
@@ -217,7 +227,7 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	}
 	for _, t := range tasks {
 		call := t.Body.(*inboundCall)
-		call.tooMany, call.mayChangeConsent = false, false
+		call.tooMany, call.mayChangeConsent, call.answersFirst = false, false, false
 		first := w.IDs.Take(len(call.all))
 		for i, x := range call.all {
 			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "", nil, 0, x.Effect, 0, false
@@ -245,7 +255,7 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 			return err
 		}
 	}
-	for _, step := range []func(context.Context) error{b.ask, b.stop, b.openWindows, b.classify, b.await, b.store, b.converse} {
+	for _, step := range []func(context.Context) error{b.ask, b.relate, b.answer, b.stop, b.openWindows, b.classify, b.await, b.store, b.converse} {
 		if err := step(ctx); err != nil || len(b.rows) == 0 {
 			return err
 		}
@@ -293,12 +303,12 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	var rows []*inbound
 	for _, t := range b.tasks {
 		for _, x := range t.Body.(*inboundCall).all {
+			b.set[x.Client] = puntuale.DefaultSettings()
 			if x.reportedName == "" {
 				continue
 			}
 			clients, names = append(clients, int64(x.Client)), append(names, x.reportedName)
 			rows = append(rows, x)
-			b.set[x.Client] = puntuale.DefaultSettings()
 		}
 	}
 	read := b.a.Queue
@@ -350,10 +360,10 @@ func (b *inboundBatch) leaveOut(ctx context.Context) error {
 		more = false
 		for _, t := range b.tasks {
 			call := t.Body.(*inboundCall)
-			if !t.Later && !call.tooMany && !call.mayChangeConsent {
+			if !t.Later && !call.leftOut() {
 				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && removed[seenKey{int64(x.Client), x.Mark}] })
 			}
-			if !t.Later && !call.tooMany && !call.mayChangeConsent {
+			if !t.Later && !call.leftOut() {
 				continue
 			}
 			for _, x := range call.all {
@@ -382,7 +392,7 @@ func (b *inboundBatch) collect() {
 	b.rows = b.rows[:0]
 	for _, t := range b.tasks {
 		call := t.Body.(*inboundCall)
-		if t.Later || call.tooMany || call.mayChangeConsent {
+		if t.Later || call.leftOut() {
 			continue
 		}
 		for _, x := range call.all {
@@ -434,7 +444,7 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 	sum := 0
 	for _, t := range b.tasks {
 		call, n := t.Body.(*inboundCall), 0
-		if call.mayChangeConsent || t.Later {
+		if call.leftOut() || t.Later {
 			continue
 		}
 		for _, x := range call.all {
@@ -509,16 +519,40 @@ func (x *inbound) isReply() bool {
 	return x.Mark != "" && (x.Keep == puntuale.KeepAllReplies || x.Keep == puntuale.KeepKnownReplies && x.known)
 }
 
+// storedEffect returns an effect as the columns effect and answer have it: the first versions had no answers.
+func storedEffect(e puntuale.ReplyEffect) (effect, answer int64) {
+	if e >= puntuale.ReplyAnswered {
+		return 0, int64(e-puntuale.ReplyAnswered) + 1
+	}
+	return int64(e), 0
+}
+
+// label returns the label of the button that the person pressed or named.
+func (x *inbound) label() string {
+	if x.Button == "" && x.Kind == puntuale.ReplyButton {
+		return x.Text
+	}
+	return x.Button
+}
+
 func (b *inboundBatch) store(ctx context.Context) error {
+	for _, x := range b.rows {
+		if x.effect != puntuale.ReplyUnclear {
+			continue
+		}
+		if err := notice.Add(ctx, b.a, puntuale.Notice{Client: x.Client, Kind: puntuale.NoticeAnswer, Subject: x.id, At: x.at}); err != nil {
+			return fmt.Errorf("tell people of an unclear answer: %w", err)
+		}
+	}
 	rows := slices.DeleteFunc(slices.Clone(b.rows), func(x *inbound) bool { return !x.isReply() })
 	if len(rows) == 0 {
 		return nil
 	}
 	type X = *inbound
 	now := engine.Micros(b.tasks[0].Body.(*inboundCall).now)
-	if err := b.a.Queue(ctx, `insert into reply (client_id, id, session_id, phone, at, own, kind, text, media, network_id, run_id, effect, read_at)
- select u.c, u.i, u.s, u.p, u.a, u.o, u.k, u.t, u.m, u.n, u.r, u.e, u.d
- from $u(c bigint, i bigint, s bigint, p text, a bigint, o smallint, k text, t text, m text, n text, r bigint, e smallint, d bigint)`, []any{engine.Columns{
+	if err := b.a.Queue(ctx, `insert into reply (client_id, id, session_id, phone, at, own, kind, text, media, network_id, run_id, effect, read_at, answer, payload, button, in_reply_to, matched)
+ select u.c, u.i, u.s, u.p, u.a, u.o, u.k, u.t, u.m, u.n, u.r, u.e, u.d, u.z, u.y, u.b, u.q, u.h
+ from $u(c bigint, i bigint, s bigint, p text, a bigint, o smallint, k text, t text, m text, n text, r bigint, e smallint, d bigint, z smallint, y text, b text, q bigint, h text)`, []any{engine.Columns{
 		engine.Column(rows, func(x *X) int64 { return int64((*x).Client) }),
 		engine.Column(rows, func(x *X) int64 { return (*x).id }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).Session) }),
@@ -530,8 +564,13 @@ func (b *inboundBatch) store(ctx context.Context) error {
 		engine.Column(rows, func(x *X) string { return (*x).media }),
 		engine.Column(rows, func(x *X) string { return (*x).ID }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).run) }),
-		engine.Column(rows, func(x *X) int64 { return int64((*x).effect) }),
+		engine.Column(rows, func(x *X) int64 { effect, _ := storedEffect((*x).effect); return effect }),
 		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // read_at: own messages are stored as already read
+		engine.Column(rows, func(x *X) int64 { _, answer := storedEffect((*x).effect); return answer }),
+		engine.Column(rows, func(x *X) string { return (*x).Payload }),
+		engine.Column(rows, func(x *X) string { return (*x).label() }),
+		engine.Column(rows, func(x *X) int64 { return int64((*x).answered) }),
+		engine.Column(rows, func(x *X) string { return string((*x).matched) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("keep replies: %w", err)
 	}

@@ -43,7 +43,7 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 		for _, statement := range []string{
 			`insert into booking_change (client_id, booking_id, revision, at, door, what)
  select b.client_id, b.id, b.revision + 1, $2::bigint, $3::smallint, '["cancelled","erased"]' from $u(i bigint, r text) cross join booking b where b.client_id = $1 and b.id = u.i`,
-			`update booking set status = 2, status_by = $3, revision = booking.revision + 1, changed_at = $2, erased_at = $2, phone = '', fields = '{}', moments = '{}', reference = u.r
+			`update booking set status = 2, status_by = $3, revision = booking.revision + 1, changed_at = $2, erased_at = $2, phone = '', fields = '{}', moments = '{}', reference = u.r, answer = '', page_token = ''
  from $u(i bigint, r text) where booking.client_id = $1 and booking.id = u.i`,
 		} {
 			if _, err := a.Exec(ctx, statement, x.id, engine.Micros(x.Now), puntuale.DoorErasure, columns); err != nil {

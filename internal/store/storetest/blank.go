@@ -32,7 +32,7 @@ func (w *World) mustBlank(before time.Time) {
 func (c *Client) said(id puntuale.MessageID) bool {
 	c.w.t.Helper()
 	d := c.Detail(id)
-	gone := d.Content.IsZero() && len(d.Request) == 0 && d.Window == nil
+	gone := d.Content.Empty() && len(d.Request) == 0 && d.Window == nil
 	if d.Blanked != gone {
 		c.w.t.Errorf("message %d: blanked %v: %+v %q", id, d.Blanked, d.Content, d.Request)
 	}
@@ -93,7 +93,7 @@ func testBlank(t *testing.T, w *World) {
 		t.Errorf("the message became %+v, was %+v", d, before)
 	}
 	list, _, err := c.SandboxMessages(ctx, puntuale.Page{})
-	if err != nil || len(list) != 2 || !list[0].Blanked || !list[0].Content.IsZero() || list[0].Phone != phone {
+	if err != nil || len(list) != 2 || !list[0].Blanked || !list[0].Content.Empty() || list[0].Phone != phone {
 		t.Errorf("the sandbox shows %+v, %v", list, err)
 	}
 	if n := w.Int(`select count(*) from run where blanked_at <> 0 and (length(request) > 0 or content like '%testo%')`); n != 0 {

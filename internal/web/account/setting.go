@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ var settingRoutes = []page.Route{
 }
 
 // settingFields are the fields of the form, in the order of the page.
-var settingFields = []string{"remember", "keep_replies", "takeover_hours", "automated_most", "consent", "opt_out_words", "opt_out_answer"}
+var settingFields = []string{"remember", "keep_replies", "takeover_hours", "automated_most", "consent", "opt_out_words", "opt_out_answer", "confirm_words", "cancel_words", "button_line"}
 
 // settingPage reads the data of the settings page. The path names the client.
 func settingPage(v *page.Request) (c *control.Client, p SettingPage, err error) {
@@ -52,12 +53,10 @@ func settings(v *page.Request) error {
 // settingForm returns the form with the present settings. If the client has no opt-out words of its own, the form shows
 // the usual words.
 func settingForm(s puntuale.ClientSettings) *view.Form {
-	words := s.OptOutWords
-	if len(words) == 0 {
-		words = puntuale.DefaultOptOutWords()
-	}
+	words, confirm, cancel := s.Words()
 	f := view.NewForm("keep_replies", string(s.KeepReplies), "consent", string(s.Consent), "opt_out_words", strings.Join(words, "\n"),
-		"opt_out_answer", s.OptOutAnswer, "takeover_hours", strconv.Itoa(s.TakeoverHours), "automated_most", strconv.Itoa(s.AutomatedMost))
+		"opt_out_answer", s.OptOutAnswer, "takeover_hours", strconv.Itoa(s.TakeoverHours), "automated_most", strconv.Itoa(s.AutomatedMost),
+		"confirm_words", strings.Join(confirm, "\n"), "cancel_words", strings.Join(cancel, "\n"), "button_line", cmp.Or(s.ButtonLine, puntuale.DefaultButtonLine))
 	if s.Remember {
 		f.Values.Set("remember", "on")
 	}
@@ -101,17 +100,29 @@ func readSettings(f *view.Form) (p puntuale.SettingsPatch, faults []puntuale.Fau
 	if touched("consent") {
 		p.Consent = new(puntuale.ConsentRule(f.Value("consent")))
 	}
-	if touched("opt_out_words") {
+	words := func(name string, usual []string) *[]string {
+		if !touched(name) {
+			return nil
+		}
 		words := []string{}
-		for line := range strings.Lines(f.Value("opt_out_words")) {
+		for line := range strings.Lines(f.Value(name)) {
 			if line = strings.TrimSpace(line); line != "" {
 				words = append(words, line)
 			}
 		}
-		if slices.Equal(words, puntuale.DefaultOptOutWords()) {
+		if slices.Equal(words, usual) {
 			words = []string{}
 		}
-		p.OptOutWords = &words
+		return &words
+	}
+	p.OptOutWords = words("opt_out_words", puntuale.DefaultOptOutWords())
+	p.ConfirmWords, p.CancelWords = words("confirm_words", puntuale.DefaultConfirmWords()), words("cancel_words", puntuale.DefaultCancelWords())
+	if touched("button_line") {
+		line := strings.TrimSpace(f.Value("button_line"))
+		if line == puntuale.DefaultButtonLine {
+			line = ""
+		}
+		p.ButtonLine = &line
 	}
 	if touched("opt_out_answer") {
 		p.OptOutAnswer = new(strings.TrimSpace(f.Value("opt_out_answer")))

@@ -23,7 +23,17 @@ import (
 var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template",
 	".timing", ".timing.offset.direction", ".timing.offset.amount", ".timing.offset.unit", ".timing.anchor", ".timing.anchor_new", ".timing.at",
 	".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.jitter_unit",
-	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain", ".id", ".only_if"}
+	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain", ".id", ".only_if",
+	".buttons", ".buttons[0].label", ".buttons[0].does", ".buttons[1].label", ".buttons[1].does", ".buttons[2].label", ".buttons[2].does"}
+
+// buttonEffects are what buttons do, in the order in which the form suggests them. buttonHolders are the keys of the
+// suggested labels.
+var (
+	buttonEffects = []puntuale.ButtonEffect{puntuale.ButtonConfirms, puntuale.ButtonCancels, puntuale.ButtonAnswers}
+	buttonHolders = []string{"step.button_holder.confirm", "step.button_holder.cancel", "step.button_holder.answer"}
+)
+
+func buttonName(at string, i int) string { return fmt.Sprintf("%s.buttons[%d]", at, i) }
 
 // draftFields returns the names of all fields in a sequence's form.
 func draftFields(f *view.Form) []string {
@@ -87,6 +97,10 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	set(".id", s.ID)
 	for _, status := range s.OnlyIf {
 		f.Values.Add(stepName(i)+".only_if", status)
+	}
+	for n, b := range s.Buttons {
+		f.Values.Set(buttonName(stepName(i), n)+".label", b.Label)
+		f.Values.Set(buttonName(stepName(i), n)+".does", string(b.Does))
 	}
 	t := s.Timing
 	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
@@ -249,8 +263,33 @@ func (s stepReader) step() puntuale.Step {
 			s.refuse(".template", puntuale.FaultRequired)
 		}
 	}
+	step.Buttons = s.buttons()
 	step.Timing = s.timing()
 	return step
+}
+
+// buttons reads the buttons that have a label. It moves them together, so that each keeps the place that faults name.
+func (s stepReader) buttons() (all []puntuale.StepButton) {
+	for i := range puntuale.MaxStepButtons {
+		name := strings.TrimPrefix(buttonName(s.at, i), s.at)
+		b := puntuale.StepButton{Label: s.word(name + ".label"), Does: puntuale.ButtonEffect(s.word(name + ".does"))}
+		if b.Label == "" {
+			continue
+		}
+		if !forBookings(s.f) {
+			b.Does = puntuale.ButtonAnswers
+		}
+		all = append(all, b)
+	}
+	for i := range puntuale.MaxStepButtons {
+		var b puntuale.StepButton
+		if i < len(all) {
+			b = all[i]
+		}
+		s.f.Values.Set(buttonName(s.at, i)+".label", b.Label)
+		s.f.Values.Set(buttonName(s.at, i)+".does", string(b.Does))
+	}
+	return all
 }
 
 // media reads the address and the name of a file. before is the prefix of the fields' names.

@@ -259,6 +259,19 @@ func (e Editor) fine(step string) bool {
 	return past != "" && past != string(puntuale.PastSkip)
 }
 
+// hasButtons reports whether a step has buttons, or a fault in one.
+func (e Editor) hasButtons(step string) bool {
+	if e.Form.Fault(step+".buttons") != "" {
+		return true
+	}
+	for i := range puntuale.MaxStepButtons {
+		if name := buttonName(step, i); e.Form.Value(name+".label") != "" || e.Form.Fault(name+".label") != "" || e.Form.Fault(name+".does") != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // action returns the address to which the form is sent.
 func (e Editor) action(ctx context.Context) string {
 	if e.ID != "" {

@@ -92,7 +92,11 @@ func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 }
 
 func ContentBubble(c puntuale.Content) BubbleContent {
-	return BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
+	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
+	for _, button := range c.Buttons {
+		b.Buttons = append(b.Buttons, button.Label)
+	}
+	return b
 }
 
 // shownMedia returns the name of a file: the given name, or else the last part of its address.

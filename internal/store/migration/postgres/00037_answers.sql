@@ -10,6 +10,7 @@ create unique index booking_page on booking (page_token) where page_token <> '';
 alter table booking_step add column question text not null default ''; -- JSON: the buttons and the main date that they ask about; '': none
 alter table booking_step add column answered_at bigint not null default 0;
 
+alter table reply add column answer smallint not null default 0; -- 1 it answered a question about a booking, 2 such an answer that people must look at
 alter table reply add column payload text not null default ''; -- of the button, as the network told it
 alter table reply add column button text not null default ''; -- label of the pressed or named button
 alter table reply add column in_reply_to bigint not null default 0; -- the message that the reply answers
