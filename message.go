@@ -62,8 +62,7 @@ type Content struct {
 	Longitude *float64 `json:"longitude,omitempty"` // degrees, -180 to 180
 	Template  string   `json:"template,omitempty"`  // the template's name
 
-	Buttons    []StepButton `json:"buttons,omitempty"`
-	ButtonLine string       `json:"button_line,omitempty"` // see [ButtonLines]
+	Asks *ButtonSet `json:"asks,omitempty"` // the buttons under the text; nil: none
 
 	Official *Approved `json:"official,omitempty"` // what an Official session sends instead of the other fields
 	Resend   bool      `json:"resend,omitempty"`   // see [UncertainResend]

@@ -174,7 +174,7 @@ type TakenMessage struct {
 	MayChangeConsent func(ClientSettings) bool
 	// Answers reports whether the message answers a question of a booking. The caller must then first change the booking
 	// ([PutBooking].Reply), and set Decided. If Answers is nil, the message is no answer.
-	Answers func(a Asked) bool
+	Answers func(a AskedQuestions) bool
 	Decided bool // what the message answers was decided, so the store does not ask Answers
 	Tap     Tap  // the button that the message's payload names; zero: none of this server
 	Button  string

@@ -37,7 +37,7 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 			return c.ConfirmOptOut(ctx, m.Session, m.Phone, m.Text, m.Key)
 		},
 		Tap: vault.ReadTap,
-		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.Found) error {
+		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) error {
 			return s.control.Answer(ctx, m, f)
 		},
 	})

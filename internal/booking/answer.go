@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Found is what a reply answers.
-type Found struct {
+// FoundAnswer is what a reply answers.
+type FoundAnswer struct {
 	puntuale.Question
 	Button  puntuale.StepButton // without an effect if the words fit none of the question's buttons
 	Matched puntuale.AnswerMatch
@@ -20,25 +20,25 @@ type Found struct {
 // Match finds what a message of a person answers. A pressed button says it by its payload; else a quoted message says
 // it; else the whole text must be an answer to the one open question. whole is the text as the package keyword compares
 // it. Match returns false if the message is no answer.
-func Match(whole string, tap puntuale.Tap, a puntuale.Asked, now time.Time, session puntuale.SessionID) (Found, bool) {
+func Match(whole string, tap puntuale.Tap, a puntuale.AskedQuestions, now time.Time, session puntuale.SessionID) (FoundAnswer, bool) {
 	if i := slices.IndexFunc(a.Questions, func(q puntuale.Question) bool { return a.InReplyTo != 0 && q.Message == a.InReplyTo }); i >= 0 {
 		q := a.Questions[i]
 		if a.Matched == puntuale.MatchPayload {
 			if tap.Button < 0 || tap.Button >= len(q.Buttons) {
-				return Found{}, false
+				return FoundAnswer{}, false
 			}
-			return Found{Question: q, Button: q.Buttons[tap.Button], Matched: puntuale.MatchPayload}, true
+			return FoundAnswer{Question: q, Button: q.Buttons[tap.Button], Matched: puntuale.MatchPayload}, true
 		}
 		if button, _, ok := named(whole, q.Buttons, a.Settings); ok {
-			return Found{Question: q, Button: button, Matched: puntuale.MatchQuote}, true
+			return FoundAnswer{Question: q, Button: button, Matched: puntuale.MatchQuote}, true
 		}
-		return Found{}, false
+		return FoundAnswer{}, false
 	}
-	var found Found
+	var found FoundAnswer
 	open := puntuale.OpenQuestions(a.Questions, now, session)
 	for _, q := range open {
 		if button, how, ok := named(whole, q.Buttons, a.Settings); ok && found.Booking == 0 {
-			found = Found{Question: q, Button: button, Matched: how}
+			found = FoundAnswer{Question: q, Button: button, Matched: how}
 		}
 	}
 	found.Several = found.Booking != 0 && len(open) > 1

@@ -70,7 +70,7 @@ func TestMatch(t *testing.T) {
 		"a picture without words":          {asked: []puntuale.Question{one}, want: "-"},
 	} {
 		f, ok := booking.Match(keyword.Whole(c.text), puntuale.Tap{Message: puntuale.MessageID(c.to), Button: c.tap - 1},
-			puntuale.Asked{Questions: c.asked, InReplyTo: puntuale.MessageID(c.to), Matched: c.how, Settings: c.set}, now, 1)
+			puntuale.AskedQuestions{Questions: c.asked, InReplyTo: puntuale.MessageID(c.to), Matched: c.how, Settings: c.set}, now, 1)
 		got := f.Button.Label
 		switch {
 		case !ok:

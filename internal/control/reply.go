@@ -205,7 +205,7 @@ type bookingAnswer struct {
 
 // AnswerBooking changes the booking that a person's message answers, and stores the message in the same transaction. Codes:
 // invalid, not_found, forbidden.
-func (c *Client) AnswerBooking(ctx context.Context, m puntuale.TakenMessage, f booking.Found) (err error) {
+func (c *Client) AnswerBooking(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) (err error) {
 	given := puntuale.GivenAnswer{Does: f.Button.Does, Label: f.Button.Label, Step: f.Step, Message: f.Message, At: m.At, Matched: f.Matched}
 	_, err = c.answer(ctx, f.Reference, &bookingAnswer{&m, given, f.Date})
 	return err
@@ -231,7 +231,7 @@ func (c *Client) answer(ctx context.Context, reference string, a *bookingAnswer)
 }
 
 // Answer does the same as [Client.AnswerBooking] for the message's client. Codes: not_found, too.
-func (c *Control) Answer(ctx context.Context, m puntuale.TakenMessage, f booking.Found) error {
+func (c *Control) Answer(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) error {
 	client, err := c.OfNetwork(ctx, m.Client)
 	if err != nil {
 		return err

@@ -116,7 +116,7 @@ func (c *Client) pressed(ctx context.Context, f *request.Faults, s puntuale.Sess
 		if r.Message != "" && m.Message.String() != r.Message {
 			continue
 		}
-		for i, b := range m.Content.Buttons {
+		for i, b := range m.Content.Buttons() {
 			if keyword.Whole(b.Label) == keyword.Whole(r.Button) {
 				h.Kind, h.Text, h.Payload = puntuale.ReplyButton, b.Label, c.control.vault.TapPayload(c.account.ID, puntuale.Tap{Message: m.Message, Button: i})
 				return h, nil

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -361,4 +362,85 @@ func untilMidnight(err error, wait time.Duration) error {
 	refused := *e
 	refused.RetryAfter = wait
 	return &refused
+}
+
+// bookingOf returns the contract's start as a change of a booking.
+func (c *Client) bookingOf(call StartCall) BookingCall {
+	f := request.Faults(slices.Clone(call.Faults))
+	if call.IfRunning != "" {
+		f.Add("query.if_running", faultBookingNoIfRunning, call.IfRunning)
+	}
+	if call.Timezone != "" && call.BodyZone != "" && call.BodyZone != call.Timezone {
+		f.Add("query.timezone", faultCallOtherTimezone, call.Timezone)
+	}
+	b := BookingCall{
+		Reference: call.Reference.text(&f, puntuale.Sequence{}), Sequence: call.Sequence, Phone: call.Phone, Fields: call.Fields, Door: puntuale.DoorAPI,
+		Status: statusIn(call.Fields), AsOf: call.Fields["as_of"], Body: call.Body, location: "body.reference", start: true,
+	}
+	if zone := cmp.Or(call.Timezone, call.BodyZone); zone != "" {
+		b.Zone = &zone
+	}
+	b.Faults = f
+	return b
+}
+
+// statusIn returns the member status of a start.
+func statusIn(fields map[string]json.RawMessage) string { return plan.FromJSON(fields["status"]).Text }
+
+// startBooking answers a start of a sequence for bookings.
+func (c *Client) startBooking(ctx context.Context, call StartCall, once *Keyed[puntuale.StartedRun], clash error) (started Started, err error) {
+	for range putAttempts {
+		if started, err = c.tryStartBooking(ctx, call, once, clash); !errors.Is(err, errBookingChanged) {
+			break
+		}
+	}
+	return started, err
+}
+
+func (c *Client) tryStartBooking(ctx context.Context, call StartCall, once *Keyed[puntuale.StartedRun], clash error) (Started, error) {
+	b := c.bookingOf(call)
+	if !sane(call.Key) {
+		b.Faults = append(b.Faults, puntuale.Fault{Location: "header.Idempotency-Key", Code: faultCallBadIdempotencyKey, Args: []string{strconv.Itoa(maxIdempotencyKey)}})
+	}
+	p, err := c.newBookingPut(ctx, b)
+	if err == nil {
+		_, err = p.decide(p.stored) // faults in the request are reported before a conflict
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	if clash != nil {
+		return Started{}, clash
+	}
+	started := func(r puntuale.PutBookingResult) puntuale.StartedRun {
+		a := p.answer(r)
+		return puntuale.StartedRun{IDs: a.Pending(), Usage: r.Usage, Skipped: r.Skipped}
+	}
+	a, err := p.store(ctx, once.Keep(func(stored any) puntuale.StartedRun {
+		r, _ := stored.(puntuale.PutBookingResult)
+		return started(r)
+	}))
+	if err != nil {
+		return startedBefore(err)
+	}
+	return Started{StartedRun: started(a.PutBookingResult)}, nil
+}
+
+// previewBooking returns the messages that a start of a sequence for bookings would plan.
+func (c *Client) previewBooking(ctx context.Context, call StartCall) (Preview, error) {
+	b := c.bookingOf(call)
+	p, err := c.newBookingPut(ctx, b)
+	if err != nil {
+		return Preview{}, err
+	}
+	p.seed = 0
+	change, err := p.decide(p.stored)
+	if err != nil {
+		return Preview{}, err
+	}
+	preview := Preview{Skipped: change.Skipped}
+	for _, n := range change.New {
+		preview.Messages = append(preview.Messages, n.PlannedMessage)
+	}
+	return preview, nil
 }

@@ -70,6 +70,9 @@ func one(t puntuale.EventType) puntuale.Event {
 	case puntuale.EventBookingCreated, puntuale.EventBookingMoved, puntuale.EventBookingConfirmed, puntuale.EventBookingCancelled, puntuale.EventBookingArrived, puntuale.EventBookingNoShow:
 		e.Subject, e.Booking = 5, &puntuale.Booking{ID: 5, Reference: "pren-77/ò", Phone: "+393331234567"}
 		e.Detail = `{"sequence":"12","date":"2027-01-20T14:30:00.000000Z","status":"open","answer":null,"by":"api","revision":2}`
+	case puntuale.EventBookingAnswered:
+		e.Subject, e.Booking = 5, &puntuale.Booking{ID: 5, Reference: "pren-77/ò", Phone: "+393331234567"}
+		e.Detail = `{"sequence":"12","date":"2027-01-20T14:30:00.000000Z","status":"confirmed","answer":{"does":"confirm","label":"Confermo","step":"2","at":"2027-01-19T09:00:00.000000Z","matched":"payload","stale":false},"by":"person","revision":3}`
 	case puntuale.EventWebhookTest:
 		e.Subject, e.Seq = 6, 0
 	}

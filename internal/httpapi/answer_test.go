@@ -319,7 +319,7 @@ func answerOptOut(_ *testing.T, b *booked) {
 func answerPressed(_ *testing.T, b *booked) {
 	made := b.book("p1")
 	ref := b.item(b.clientAccount, made.ID[0])
-	content := puntuale.Content{Text: "Ada, confermi?", Buttons: []puntuale.StepButton{{Label: "Confermo", Does: puntuale.ButtonConfirms}, {Label: "Non posso", Does: puntuale.ButtonCancels}}}
+	content := puntuale.Content{Text: "Ada, confermi?", Asks: &puntuale.ButtonSet{Buttons: []puntuale.StepButton{{Label: "Confermo", Does: puntuale.ButtonConfirms}, {Label: "Non posso", Does: puntuale.ButtonCancels}}}}
 	if err := b.network.ledger.Receive(b.t.Context(), puntuale.SandboxMessage{Client: ref.Client, Message: ref.ID, ConnectorID: puntuale.ConnectorID(ref.ID, 0), Phone: ada, Content: content, Received: b.clock.Now()}); err != nil {
 		b.t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func sandboxOf(m puntuale.SandboxMessage) sandboxMessage {
 	return sandboxMessage{
 		ID: int64(m.Message), Phone: m.Phone, Text: m.Content.Text, MediaURL: textOrNull(m.Content.MediaURL),
 		MediaName: textOrNull(control.MediaName(m.Content)), Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
-		Received: stamp(m.Received), Removed: m.Blanked, Buttons: labelsOf(m.Content.Buttons),
+		Received: stamp(m.Received), Removed: m.Blanked, Buttons: labelsOf(m.Content.Buttons()),
 	}
 }
 

@@ -103,7 +103,7 @@ func newService(t *testing.T, o options) *service {
 	s.vault = vault
 	s.intake = intake.New(intake.Config{
 		Store: opened, MessageMark: messageMark, Clock: s.clock, Mark: s.network.mark, Logger: slog.New(slog.DiscardHandler), Tap: vault.ReadTap,
-		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.Found) error {
+		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) error {
 			return s.control.Answer(ctx, m, f)
 		},
 	})

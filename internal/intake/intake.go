@@ -28,7 +28,7 @@ type Config struct {
 	Tap func(client puntuale.ClientID, payload string) (puntuale.Tap, bool)
 	// Answer changes the booking that a message answers, and stores the message in the same transaction. If Answer is
 	// nil, the message is only stored.
-	Answer func(ctx context.Context, m puntuale.TakenMessage, f booking.Found) error
+	Answer func(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) error
 	// Country returns the country of a phone number as two letters, or "" if the country is not known. If Country is nil,
 	// no country is known.
 	Country func(phone string) string

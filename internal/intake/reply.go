@@ -36,7 +36,7 @@ type Confirmation struct {
 // booking, and stores the message in the same transaction.
 func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLog, all []puntuale.InboundMessage) error {
 	taken := make([]puntuale.TakenMessage, len(all))
-	found := make([]*booking.Found, len(all)) // what the messages answer
+	found := make([]*booking.FoundAnswer, len(all)) // what the messages answer
 	for i, m := range all {
 		t := puntuale.TakenMessage{InboundMessage: m}
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
@@ -51,7 +51,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 				if in.cfg.Tap != nil && m.Payload != "" {
 					t.Tap, _ = in.cfg.Tap(m.Client, m.Payload)
 				}
-				t.Answers = func(a puntuale.Asked) bool {
+				t.Answers = func(a puntuale.AskedQuestions) bool {
 					f, ok := booking.Match(whole, t.Tap, a, now, m.Session)
 					if found[i] = nil; ok && changeBy(whole, m, a.Settings) == 0 {
 						found[i] = &f
@@ -86,7 +86,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 // answers changes the bookings that the messages answer. Each message is stored in the transaction that changes its
 // booking. If it is not clear which booking is meant, or the booking cannot be changed, the message is only stored, and
 // people get a notice. found has what the store found so far.
-func (in *Intake) answers(ctx context.Context, now time.Time, log sessionLog, all []puntuale.TakenMessage, found []*booking.Found) error {
+func (in *Intake) answers(ctx context.Context, now time.Time, log sessionLog, all []puntuale.TakenMessage, found []*booking.FoundAnswer) error {
 	for i, f := range found {
 		t := &all[i]
 		if f == nil || t.Decided {

@@ -56,7 +56,7 @@ func Booking(in BookingInput) (wanted []puntuale.WantedMessage, keys []puntuale.
 			Key: key, Timing: digest(occurrence, b.loc.String(), step.Timing), Past: b.past.reason, Moment: b.past.moment, Reject: b.past.reject,
 		}
 		w.Digest = digest(w.Timing, content, in.Session)
-		if len(content.Buttons) > 0 { // a question about another date is another question
+		if content.Asks != nil { // a question about another date is another question
 			w.Asks, w.Digest = in.Booking.Date, digest(w.Digest, in.Booking.Date.UnixMicro())
 		}
 		messages, timings, wanted = append(messages, placed), append(timings, t), append(wanted, w)

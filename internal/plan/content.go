@@ -41,7 +41,7 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	}
 	c.Official = b.approved(i, step.Official, &t)
 	if len(step.Buttons) > 0 {
-		c.Buttons, c.ButtonLine = step.Buttons, step.ButtonLine
+		c.Asks = &puntuale.ButtonSet{Buttons: step.Buttons, Line: step.ButtonLine}
 	}
 	limit := textLimit(c.MediaURL != "", step)
 	switch {
@@ -50,9 +50,9 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 		b.stepFault(i, "text", puntuale.FaultLongerThanCharacters, strconv.Itoa(limit))
 	case c.Text == "" && c.MediaURL == "" && c.Latitude == nil:
 		b.stepFault(i, "", faultSequenceNothingLeft)
-	case c.Text == "" && len(c.Buttons) > 0:
+	case c.Text == "" && c.Asks != nil:
 		b.stepFault(i, "buttons", faultButtonsWithoutText)
-	case c.Latitude != nil && len(c.Buttons) > 0:
+	case c.Latitude != nil && c.Asks != nil:
 		b.stepFault(i, "buttons", faultButtonsWithLocation)
 	}
 	return c

@@ -326,7 +326,7 @@ func (p *bookingPut) writeSteps(ctx context.Context) error {
 			continue
 		}
 		var err error
-		if questions[i], err = engine.ToJSON(reply.StoredQuestion{Date: engine.Micros(n.Asks), Buttons: n.Content.Buttons}); err != nil {
+		if questions[i], err = engine.ToJSON(reply.StoredQuestion{Date: engine.Micros(n.Asks), Buttons: n.Content.Buttons()}); err != nil {
 			return err
 		}
 	}

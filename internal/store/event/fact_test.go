@@ -333,7 +333,10 @@ var eventCases = map[string]moveCase{
 	}, []string{"account.expiring", "account.expired", "account.expiring"}},
 
 	"bookings": {func(s *eventClient) {
-		for kind := puntuale.EventBookingCreated; kind <= puntuale.EventBookingNoShow; kind++ {
+		for kind := puntuale.EventBookingCreated; kind <= puntuale.EventBookingAnswered; kind++ {
+			if !kind.OfBooking() {
+				continue
+			}
 			r := s.Booking("visita")
 			decide := r.Decide
 			r.Decide = func(state puntuale.BookingState) (puntuale.BookingChange, error) {
@@ -344,7 +347,7 @@ var eventCases = map[string]moveCase{
 			s.must(s.PutBooking(context.Background(), r))
 		}
 	}, []string{"booking.created", "booking.moved", "message.rescheduled", "booking.confirmed", "message.rescheduled", "booking.cancelled", "message.rescheduled",
-		"booking.arrived", "message.rescheduled", "booking.no_show", "message.rescheduled"}},
+		"booking.arrived", "message.rescheduled", "booking.no_show", "message.rescheduled", "booking.answered", "message.rescheduled"}},
 
 	"blacklist": {func(s *eventClient) {
 		e := puntuale.BlacklistEntry{Phone: "+393330000077", Reason: "Ha telefonato", Added: begin}

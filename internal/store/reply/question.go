@@ -185,7 +185,7 @@ func (b *inboundBatch) answer(ctx context.Context) error {
 		call := t.Body.(*inboundCall)
 		for _, x := range call.all {
 			if all := byRow[x]; len(all) > 0 && x.fresh {
-				asked := puntuale.Asked{Questions: all, InReplyTo: x.answered, Matched: x.matched, Settings: b.set[x.Client]}
+				asked := puntuale.AskedQuestions{Questions: all, InReplyTo: x.answered, Matched: x.matched, Settings: b.set[x.Client]}
 				call.answersFirst = x.Answers(asked) || call.answersFirst
 			}
 		}

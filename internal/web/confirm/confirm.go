@@ -21,28 +21,31 @@ var Routes = []page.Route{
 
 // PageView is what the page shows.
 type PageView struct {
-	*control.BookingPage
+	puntuale.Booking
+	Client  string // name of the client
+	Zone    *time.Location
+	Action  string // address that the form is sent to
 	Name    string // of the page, for the form
 	Unclear bool   // the answer changed nothing
 	Past    bool   // the appointment's date has passed
 }
 
 // open finds the page that the request names. Previews of chats fetch the address, so finding it changes nothing.
-func open(v *page.Request, name string) (PageView, error) {
+func open(v *page.Request, name string) (*control.BookingPage, error) {
 	h := v.Writer.Header()
 	h.Set("Referrer-Policy", "no-referrer") // the address must not reach other sites
 	h.Set("X-Robots-Tag", "noindex, nofollow")
 	h.Set("Cache-Control", "no-store")
 	found, err := v.Site.Control.BookingPage(v.Ctx(), name)
 	if err != nil {
-		return PageView{}, err
+		return nil, err
 	}
 	v.Frame.Look = page.LookOf(found.Host)
 	if l := language.Named(found.Language); l != nil {
 		v.Frame.Language = l
 	}
 	v.Frame.Zone = found.Zone
-	return PageView{BookingPage: found, Name: name, Past: !found.Date.After(v.Frame.Now)}, nil
+	return found, nil
 }
 
 // over shows that there is no such page, or no longer.
@@ -54,12 +57,14 @@ func over(v *page.Request, err error) error {
 }
 
 func show(v *page.Request) error {
-	p, err := open(v, v.Query("t"))
+	found, err := open(v, v.Query("t"))
 	if err != nil {
 		return over(v, err)
 	}
-	p.Unclear = v.Query("unclear") != ""
-	return v.Show(Appointment(p))
+	return v.Show(Appointment(PageView{
+		Booking: found.Booking, Client: found.Client, Zone: found.Zone, Action: control.PagePath, Name: v.Query("t"),
+		Unclear: v.Query("unclear") != "", Past: !found.Date.After(v.Frame.Now),
+	}))
 }
 
 func answer(v *page.Request) error {

@@ -93,7 +93,7 @@ func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 
 func ContentBubble(c puntuale.Content) BubbleContent {
 	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
-	for _, button := range c.Buttons {
+	for _, button := range c.Buttons() {
 		b.Buttons = append(b.Buttons, button.Label)
 	}
 	return b
