@@ -206,9 +206,9 @@ func contentsArrive(t *testing.T, n Network) {
 
 // buttonsArrive sends questions with buttons. A recipient sees the text, and then the buttons or lines with their labels.
 func buttonsArrive(t *testing.T, n Network) {
-	question := puntuale.Content{Text: "Viene domani alle 10:30?", ButtonLine: "Risponda:", Buttons: []puntuale.StepButton{
+	question := puntuale.Content{Text: "Viene domani alle 10:30?", Asks: &puntuale.ButtonSet{Line: "Risponda:", Buttons: []puntuale.StepButton{
 		{Label: "Confermo 👍", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels}, {Label: "Forse", Does: puntuale.ButtonAnswers},
-	}}
+	}}}
 	contents := []puntuale.Content{question}
 	if n.Contents.Media {
 		question.MediaURL = "https://example.com/a%20b/foto.JPG?x=1&y=2"
@@ -226,7 +226,7 @@ func buttonsArrive(t *testing.T, n Network) {
 			t.Errorf("the recipient sees %+v", got)
 		}
 		rest := got.Content.Shown()
-		for _, part := range []string{c.Text, c.Buttons[0].Label, c.Buttons[1].Label, c.Buttons[2].Label} {
+		for _, part := range []string{c.Text, c.Buttons()[0].Label, c.Buttons()[1].Label, c.Buttons()[2].Label} {
 			_, after, found := strings.Cut(rest, part)
 			if !found {
 				t.Errorf("%q has no %q in its place", got.Content.Shown(), part)

@@ -43,12 +43,13 @@ type replyPart struct {
 
 // tapPayloads returns the payload of each button of a message.
 func (c *Connector) tapPayloads(e puntuale.Envelope) []string {
-	all := make([]string, len(e.Content.Buttons))
-	for i, b := range e.Content.Buttons {
-		all[i] = b.Label
+	var all []string
+	for i, b := range e.Content.Buttons() {
+		payload := b.Label
 		if c.cfg.TapPayload != nil {
-			all[i] = c.cfg.TapPayload(e.Client, puntuale.Tap{Message: e.Message, Button: i})
+			payload = c.cfg.TapPayload(e.Client, puntuale.Tap{Message: e.Message, Button: i})
 		}
+		all = append(all, payload)
 	}
 	return all
 }
@@ -70,7 +71,7 @@ func (m *outgoing) setReplyButtons(c puntuale.Content, payloads []string, k medi
 			part.Header.Document = file
 		}
 	}
-	for i, b := range c.Buttons {
+	for i, b := range c.Buttons() {
 		part.Action.Buttons = append(part.Action.Buttons, replyButton{Type: "reply", Reply: replyPart{ID: payloads[i], Title: b.Label}})
 	}
 	m.Type, m.Interactive = "interactive", part

@@ -13,11 +13,11 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-var confirmOrNot = []puntuale.StepButton{{Label: "Confermo", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels}}
+var confirmOrNot = &puntuale.ButtonSet{Buttons: []puntuale.StepButton{{Label: "Confermo", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels}}}
 
 // asking returns a content with two buttons.
 func asking(c puntuale.Content) puntuale.Content {
-	c.Buttons = confirmOrNot
+	c.Asks = confirmOrNot
 	return c
 }
 
@@ -52,7 +52,7 @@ func TestReplyButtons(t *testing.T) {
 		want := graphtest.Message{Product: "whatsapp", RecipientType: "individual", To: person, Type: "interactive", Token: got.Token, Interactive: &graphtest.InteractiveMessage{Type: "button", Header: test.header}}
 		want.Interactive.Body.Text = test.content.Text
 		want.Interactive.Action.Buttons = make([]graphtest.ReplyButton, 2)
-		for i, b := range confirmOrNot {
+		for i, b := range confirmOrNot.Buttons {
 			button := &want.Interactive.Action.Buttons[i]
 			button.Type, button.Reply.ID, button.Reply.Title = "reply", taps[i], b.Label
 		}

@@ -161,7 +161,7 @@ func (m *outgoing) setMedia(k mediaKind, id string, c puntuale.Content) *puntual
 	case "video":
 		m.Video = part
 	case "audio":
-		if c.Text != "" || len(c.Buttons) > 0 {
+		if c.Text != "" || len(c.Buttons()) > 0 {
 			return final(puntuale.ReasonAudioAlone, puntuale.Because(puntuale.ReasonAudioUncaptioned))
 		}
 		part.Voice = k.voice

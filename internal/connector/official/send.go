@@ -79,14 +79,14 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	}
 	content, payloads := e.Content, c.tapPayloads(e)
 	if content.Official == nil && puntuale.IsNetworkGroup(e.To) { // Meta sends no buttons to groups
-		content.Text, content.Buttons = content.Shown(), nil
+		content.Text, content.Asks = content.Shown(), nil
 	}
 	var refusal *puntuale.SendError
 	switch {
 	case content.Official != nil:
 		content.Official = withTaps(*content.Official, p.replies, payloads)
 		refusal = p.message.setTemplate(content, kind, media)
-	case len(content.Buttons) > 0 && kind.kind != audioKind.kind:
+	case len(content.Buttons()) > 0 && kind.kind != audioKind.kind:
 		p.message.setReplyButtons(content, payloads, kind, media)
 	case media != "":
 		refusal = p.message.setMedia(kind, media, content)

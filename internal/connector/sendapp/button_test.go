@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-var question = puntuale.Content{Text: "Viene {a|b}?", Buttons: []puntuale.StepButton{
+var question = puntuale.Content{Text: "Viene {a|b}?", Asks: &puntuale.ButtonSet{Buttons: []puntuale.StepButton{
 	{Label: "Confermo", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels},
-}}
+}}}
 
 // TestNumberedLines: each button of a message is a numbered line below its text. An echo with this text proves that the
 // message was sent, even if the gateway's answer was lost.

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-var confirmOrNot = []puntuale.StepButton{{Label: "Confermo", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels}}
+var confirmOrNot = &puntuale.ButtonSet{Buttons: []puntuale.StepButton{{Label: "Confermo", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels}}}
 
 // TestNumberedLines: each button of a message is a numbered line below its text. An audio has no text, so it has no
 // buttons either.
@@ -37,19 +37,21 @@ func TestNumberedLines(t *testing.T) {
 		text    string
 	}{
 		{puntuale.Content{Text: "Viene?"}, "text", "Viene?\n\nRispondi con il numero:\n1. Confermo\n2. Annullo"},
-		{puntuale.Content{Text: "Viene?", ButtonLine: "Answer:"}, "text", "Viene?\n\nAnswer:\n1. Confermo\n2. Annullo"},
+		{puntuale.Content{Text: "Viene?", Asks: &puntuale.ButtonSet{Buttons: confirmOrNot.Buttons, Line: "Answer:"}}, "text", "Viene?\n\nAnswer:\n1. Confermo\n2. Annullo"},
 		{puntuale.Content{Text: "Viene?", MediaURL: "https://x/foto.jpg"}, "image", "Viene?\n\nRispondi con il numero:\n1. Confermo\n2. Annullo"},
 		{puntuale.Content{Text: "Viene?", MediaURL: "https://x/film.mp4"}, "video", "Viene?\n\nRispondi con il numero:\n1. Confermo\n2. Annullo"},
 		{puntuale.Content{Text: "Viene?", MediaURL: "https://x/a.pdf"}, "document", "Viene?\n\nRispondi con il numero:\n1. Confermo\n2. Annullo"},
 	} {
-		test.content.Buttons = confirmOrNot
+		if test.content.Asks == nil {
+			test.content.Asks = confirmOrNot
+		}
 		r := w.mustSend(w.message("+"+annaNumber, test.content))
 		m := anna.Await(t, whatsapptest.ID(r.Detail.String()))
 		if m.Kind != test.kind || m.Text != test.text {
 			t.Errorf("%+v: the phone shows %+v", test.content, m)
 		}
 	}
-	if _, err := w.send(w.message("+"+annaNumber, puntuale.Content{MediaURL: "https://x/canzone.mp3", Text: "Viene?", Buttons: confirmOrNot})); kindOf(err) != puntuale.Final {
+	if _, err := w.send(w.message("+"+annaNumber, puntuale.Content{MediaURL: "https://x/canzone.mp3", Text: "Viene?", Asks: confirmOrNot})); kindOf(err) != puntuale.Final {
 		t.Errorf("an audio: %v", err)
 	}
 }
@@ -61,7 +63,7 @@ func TestQuotesAndTaps(t *testing.T) {
 	w := newWorld(t)
 	anna, shop := w.net.Phone(annaNumber), w.net.Phone(shopNumber)
 	w.link()
-	e := w.message("+"+annaNumber, puntuale.Content{Text: "Viene?", Buttons: confirmOrNot})
+	e := w.message("+"+annaNumber, puntuale.Content{Text: "Viene?", Asks: confirmOrNot})
 	sent := w.mustSend(e).Detail.String()
 	quote := func(id string) *waE2E.ContextInfo {
 		return &waE2E.ContextInfo{StanzaID: &id, Participant: proto.String(shopNumber + "@s.whatsapp.net"), QuotedMessage: conversation("Viene?")}
