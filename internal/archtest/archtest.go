@@ -70,7 +70,7 @@ var Rules = []Rule{
 	{Package: "internal/store/automation", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
 	{Package: "internal/store/person", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/outbox", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/retention", Module: []string{".", "internal/store/alias", "internal/store/automation", "internal/store/engine", "internal/store/outbox", "internal/store/person", "internal/store/queue"}, Never: []string{"net/http"}},
-	{Package: "internal/store/account", Module: []string{".", "internal/store/engine", "internal/store/event", "internal/store/fleet", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
+	{Package: "internal/store/account", Module: []string{".", "internal/store/engine", "internal/store/event", "internal/store/fleet", "internal/store/notice", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
 	{Package: "internal/store/reply", Module: []string{".", "internal/store/account", "internal/store/alias", "internal/store/engine", "internal/store/fleet", "internal/store/notice", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
 	{Package: "internal/store/archive", Module: []string{"internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/archiver", Module: []string{".", "internal/store/archive", "internal/store/engine", "internal/store/migration", "internal/store/queue", "internal/store/retention"}, Never: []string{"net/http"}},

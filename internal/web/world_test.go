@@ -28,6 +28,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/booking"
 	"puntuale/internal/chatwoot"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
@@ -163,7 +164,13 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	mark := func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
 		return fmt.Sprint(client, session, chat, id)
 	}
-	w.control = control.New(control.Config{Files: files, Opener: w, Take: intake.New(intake.Config{Store: w.store, MessageMark: mark, Clock: w.clock, Logger: slog.New(slog.DiscardHandler)}).Take, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Public: public, PlainGateways: true,
+	taker := intake.New(intake.Config{
+		Store: w.store, MessageMark: mark, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Tap: w.vault.ReadTap,
+		Answer: func(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) error {
+			return w.control.Answer(ctx, m, f)
+		},
+	})
+	w.control = control.New(control.Config{Files: files, Opener: w, Take: taker.Take, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Public: public, PlainGateways: true,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil

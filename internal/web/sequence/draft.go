@@ -33,6 +33,9 @@ var (
 	buttonHolders = []string{"step.button_holder.confirm", "step.button_holder.cancel", "step.button_holder.answer"}
 )
 
+// pageField is the placeholder for the address on which the person confirms a booking, as plan.FieldPage names it.
+const pageField = "conferma"
+
 func buttonName(at string, i int) string { return fmt.Sprintf("%s.buttons[%d]", at, i) }
 
 // draftFields returns the names of all fields in a sequence's form.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"puntuale/internal/web/view"
 	"regexp"
 	"slices"
@@ -478,11 +477,8 @@ func (t Try) notes(ctx context.Context) (all []note) {
 
 // bubbleOf returns a message in the form in which its recipient sees it.
 func bubbleOf(c puntuale.Content) view.BubbleContent {
-	b := view.BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, In: true}
-	if c.MediaURL != "" {
-		address, _, _ := strings.Cut(c.MediaURL, "?")
-		b.Media, b.MediaKind = view.Or(c.MediaName, path.Base(address)), view.MediaKind(c)
-	}
+	b := view.ContentBubble(c)
+	b.In = true
 	return b
 }
 

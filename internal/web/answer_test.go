@@ -1,0 +1,105 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/plan"
+	"puntuale/internal/store/storetest"
+)
+
+// arrives lets a pending message leave, and arrive at the simulated phone.
+func (f *traffic) arrives(id puntuale.MessageID) {
+	f.w.t.Helper()
+	ctx := context.Background()
+	all, err := f.tenant.Details(ctx, []puntuale.MessageID{id})
+	f.w.must(err)
+	m := all[0]
+	now, token, ref := f.w.clock.Now(), storetest.Token(f.node), puntuale.MessageRef{Client: f.w.client, ID: id}
+	granted, err := f.w.store.Claim(ctx, puntuale.Claim{Node: f.node, Token: token, Now: now, Messages: []puntuale.ClaimItem{{MessageRef: ref, Phone: m.Phone}}})
+	f.w.must(err)
+	if granted[0] != puntuale.ClaimGranted {
+		f.w.t.Fatalf("claim: %v", granted[0])
+	}
+	_, err = f.w.store.Record(ctx, now, []puntuale.Result{{MessageRef: ref, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}})
+	f.w.must(err)
+	f.w.must(f.w.store.Receive(ctx, puntuale.SandboxMessage{Client: f.w.client, Message: id, ConnectorID: puntuale.ConnectorID(id, 0), Phone: m.Phone, Content: m.Content, Received: now}))
+}
+
+// TestAnswerStory: the editor gives a message buttons, the preview shows them, and a press on the simulated phone confirms
+// the appointment.
+func TestAnswerStory(t *testing.T) {
+	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		said := func(italian, english string) string {
+			if b.look.language == "en" {
+				return english
+			}
+			return italian
+		}
+		f := w.traffic()
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/sequences/new?like=booking")
+		b.until(`document.querySelectorAll(".timeline .bubble").length === 2`)
+		b.click(".step-buttons summary")
+		b.until(`document.querySelector("[name='steps[0].buttons[0].label']").checkVisibility()`)
+		b.fill("steps[0].buttons[0].label", said("Confermo", "I confirm"), "steps[0].buttons[1].label", said("Non posso", "I can't come"))
+		b.until(`document.querySelectorAll(".timeline .bubble-buttons li").length === 2`)
+		b.fill("steps[0].buttons[2].label", said("Confermo!", "i confirm"))
+		b.click(".editor-save .btn-primary")
+		b.reads(said("Un altro pulsante dice già la stessa cosa", "Another button says the same already"))
+		b.check("twice")
+		b.fill("steps[0].buttons[2].label", said("Chiamatemi", "Call me"))
+		b.until(`document.querySelectorAll(".timeline .bubble-buttons li").length === 3`)
+		b.check("editor")
+		b.click(".editor-save .btn-primary")
+		b.until(`/\/sequences\/\d+$/.test(location.pathname) && document.readyState === "complete"`)
+		rows, _, err := f.tenant.Sequences(context.Background(), puntuale.SequenceFilter{Newest: true}, puntuale.Page{Limit: 1})
+		w.must(err)
+		s := rows[0]
+		if got, want := fmt.Sprint(s.Steps[0].Buttons), said("[{Confermo confirm} {Non posso cancel} {Chiamatemi answer}]", "[{I confirm confirm} {I can't come cancel} {Call me answer}]"); got != want {
+			t.Fatalf("the buttons are %s", got)
+		}
+
+		made, err := w.Client().PutBooking(context.Background(), control.BookingCall{Reference: "v1", Sequence: s.ID.String(), Phone: "+393331234567", Door: puntuale.DoorAPI, Body: []byte("{}"),
+			Fields: fieldsOf(s, "2027-01-20T15:30")})
+		w.must(err)
+		f.arrives(made.Pending()[0])
+		b.open(w.pages + "/phone?phone=%2B393331234567")
+		b.check("question")
+		b.press(said("Confermo", "I confirm"))
+		b.until(`document.readyState === "complete" && document.querySelectorAll(".handset-chat .bubble:not(.bubble-in)").length === 1`)
+		if got := w.statusOf("v1"); got != "confirmed" {
+			t.Errorf("after the press: %s", got)
+		}
+		b.check("pressed")
+		b.open(w.personURL("+393331234567"))
+		b.reads(said("Ha risposto a una domanda su un appuntamento", "Answered a question about an appointment"))
+		b.check("conversation")
+		b.open(w.pages + "/settings")
+		b.fill("confirm_words", "ci vediamo\nsì", "button_line", said("Scrivi il numero:", "Write the number:"))
+		b.press(said("Salva", "Save"))
+		b.reads(said("Impostazioni salvate.", "Settings saved."))
+		set, err := w.Client().Settings(context.Background())
+		w.must(err)
+		if fmt.Sprintf("%v %v %s", set.ConfirmWords, set.CancelWords, set.ButtonLine) != "[ci vediamo sì] [] "+said("Scrivi il numero:", "Write the number:") {
+			t.Errorf("the settings: %q %q %q", set.ConfirmWords, set.CancelWords, set.ButtonLine)
+		}
+		b.check("settings")
+	})
+}
+
+// fieldsOf returns a value for each field of a sequence: the date for dates, and a name for the others.
+func fieldsOf(s puntuale.Sequence, date string) map[string]json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	for _, f := range plan.Fields(s) {
+		fields[f.Name] = json.RawMessage(`"Ada"`)
+		if f.Kind == puntuale.FieldDate {
+			fields[f.Name] = json.RawMessage(`"` + date + `"`)
+		}
+	}
+	return fields
+}
