@@ -42,7 +42,7 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 		},
 	})
 	c := official.Config{
-		Store: s.store, Unseal: vault.Open, Take: s.networks.intake.Take, Report: s.report, ReadBody: readDelivery, Memory: s.payer(),
+		Store: s.store, Unseal: vault.Open, Take: s.networks.intake.Take, Report: s.report, ReadBody: readDelivery, Memory: s.payer(), TapPayload: vault.TapPayload,
 		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Folder: cfg.replyFolder(), Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {

@@ -229,7 +229,7 @@ type heldMessage struct {
 }
 
 func messageForDevice(h control.HandedMessage) DeviceMessage {
-	return DeviceMessage{ID: h.ID.String(), Phone: h.Phone, Name: h.Name, Text: h.Content.Text, MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
+	return DeviceMessage{ID: h.ID.String(), Phone: h.Phone, Name: h.Name, Text: h.Content.Shown(), MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
 		Latitude: h.Content.Latitude, Longitude: h.Content.Longitude, Due: stamp(h.Due), Valid: stamp(h.ValidUntil)}
 }
 

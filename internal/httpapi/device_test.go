@@ -177,8 +177,9 @@ func TestTakeWaits(t *testing.T) {
 		t.Errorf("took %+v", held)
 	}
 	for members, want := range map[string]string{
-		`"media":"https://x.it/foto.jpg?a=1&b=2","text":"a {b|c}\n😀"`: `"text":"a {b|c}\n😀","media_url":"https://x.it/foto.jpg?a=1\u0026b=2","media_name":"foto.jpg",`,
-		`"latitude":45.5,"longitude":-9.25`:                           `"latitude":45.5,"longitude":-9.25,`,
+		`"media":"https://x.it/foto.jpg?a=1&b=2","text":"a {b|c}\n😀"`:                               `"text":"a {b|c}\n😀","media_url":"https://x.it/foto.jpg?a=1\u0026b=2","media_name":"foto.jpg",`,
+		`"latitude":45.5,"longitude":-9.25`:                                                         `"latitude":45.5,"longitude":-9.25,`,
+		`"text":"Viene?","buttons":[{"label":"Sì","does":"answer"},{"label":"No","does":"answer"}]`: `"text":"Viene?\n\nRispondi con il numero:\n1. Sì\n2. No",`,
 	} {
 		s.must(nil, "POST", "/api/messages", p.Key, `{"phone":"120363040000000000@g.us","id_sessione":"`+p.session+`",`+members+`}`)
 		held := s.must(nil, "POST", "/device/take", d.Token, `{"take":"contents `+fmt.Sprint(len(want))+`"}`)

@@ -5,6 +5,7 @@ package connectortest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		{"PrepareKeepsTheEnvelope", prepareKeepsEnvelope},
 		{"PrepareEndsWithItsContext", prepareEnds},
 		{"ContentsArriveUnchanged", contentsArrive},
+		{"ButtonsArrive", buttonsArrive},
 		{"AnotherIDIsAnotherMessage", anotherID},
 		{"RefusalIsFinal", refusalIsFinal},
 		{"SendEndsWithItsContext", sendEnds},
@@ -200,6 +202,38 @@ func contentsArrive(t *testing.T, n Network) {
 		want = append(want, Shown{e.To, c})
 	}
 	n.shows(t, want...)
+}
+
+// buttonsArrive sends questions with buttons. A recipient sees the text, and then the buttons or lines with their labels.
+func buttonsArrive(t *testing.T, n Network) {
+	question := puntuale.Content{Text: "Viene domani alle 10:30?", Asks: &puntuale.ButtonSet{Line: "Risponda:", Buttons: []puntuale.StepButton{
+		{Label: "Confermo 👍", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels}, {Label: "Forse", Does: puntuale.ButtonAnswers},
+	}}}
+	contents := []puntuale.Content{question}
+	if n.Contents.Media {
+		question.MediaURL = "https://example.com/a%20b/foto.JPG?x=1&y=2"
+		contents = append(contents, question)
+	}
+	for i, c := range contents {
+		e := n.envelope(n.To(i), c)
+		n.send(t, e)
+		all := n.Shown(t)
+		if len(all) != i+1 {
+			t.Fatalf("the recipients see %+v", all)
+		}
+		got := all[i]
+		if got.To != e.To || got.Content.MediaURL != c.MediaURL {
+			t.Errorf("the recipient sees %+v", got)
+		}
+		rest := got.Content.Shown()
+		for _, part := range []string{c.Text, c.Buttons()[0].Label, c.Buttons()[1].Label, c.Buttons()[2].Label} {
+			_, after, found := strings.Cut(rest, part)
+			if !found {
+				t.Errorf("%q has no %q in its place", got.Content.Shown(), part)
+			}
+			rest = after
+		}
+	}
 }
 
 func repeatIsOneCopy(t *testing.T, n Network) {

@@ -58,6 +58,15 @@ func shown(t *testing.T, peer *graphtest.Peer) (all []connectortest.Shown) {
 				t.Error(err)
 			}
 			c.Latitude, c.Longitude = &latitude, &longitude
+		case m.Interactive != nil:
+			c.Text = m.Interactive.Body.Text
+			c.Asks = &puntuale.ButtonSet{}
+			for _, b := range m.Interactive.Action.Buttons {
+				c.Asks.Buttons = append(c.Asks.Buttons, puntuale.StepButton{Label: b.Reply.Title})
+			}
+			if h := m.Interactive.Header; h != nil && h.Image != nil {
+				c.MediaURL = addressOf(peer.File(h.Image.ID))
+			}
 		}
 		all = append(all, connectortest.Shown{To: m.To, Content: c})
 	}

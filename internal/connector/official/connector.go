@@ -23,6 +23,9 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take stores receipts, inbound messages and other reports of Meta on disk.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
+	// TapPayload returns the payload of a button, which Meta repeats when a person presses the button. nil: the payload
+	// is the button's label.
+	TapPayload func(puntuale.ClientID, puntuale.Tap) string
 	// ReadBody reads the body of a webhook, up to maxBytes. Its error too_large means a larger body. The errors
 	// overloaded and rate_limited mean that there is no memory for the body; Meta then gets status 503. Any other error
 	// means that the connection ended before the body did. If ReadBody is nil, only the size of a body is limited.

@@ -87,6 +87,12 @@ func fileIDs(m *graphtest.Message) (ids []string) {
 	for _, p := range []*graphtest.Media{m.Image, m.Video, m.Audio, m.Document} {
 		take(p)
 	}
+	if m.Interactive != nil && m.Interactive.Header != nil {
+		h := m.Interactive.Header
+		take(h.Image)
+		take(h.Video)
+		take(h.Document)
+	}
 	if m.Template != nil {
 		for _, c := range m.Template.Components {
 			for _, p := range c.Parameters {
@@ -116,6 +122,7 @@ func TestRefusedContents(t *testing.T) {
 		"a page":                   {puntuale.Content{MediaURL: "https://e.com/a.pdf"}, 0, "text/html", 100 * mega, "tipo di file"},
 		"ogg that is not opus":     {puntuale.Content{MediaURL: "https://e.com/a.ogg"}, -1, "", 16 * mega, "opus"},
 		"audio with text":          {puntuale.Content{MediaURL: "https://e.com/a.mp3", Text: "x"}, 0, "", 16 * mega, "audio"},
+		"audio with buttons":       {puntuale.Content{MediaURL: "https://e.com/a.mp3", Text: "x", Asks: confirmOrNot}, 0, "", 16 * mega, "audio"},
 		"an empty value":           {withValue(" "), 0, "", 0, "vuoto"},
 		"a value with a break":     {withValue("a\nb"), 0, "", 0, "a capo"},
 		"a value with five spaces": {withValue("a     b"), 0, "", 0, "spazi"},

@@ -19,6 +19,7 @@ func FuzzDelivery(f *testing.F) {
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"contacts":[{"wa_id":"393331234567","user_id":"IT.12"}],"messages":[{"from_user_id":"IT.12","timestamp":"9","type":"text"}]}}]}]}`)
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"smb_message_echoes","value":{"metadata":{"phone_number_id":"1"},"message_echoes":[{"from":"1","to":"393331234567","id":"w\u0000","timestamp":"9","type":"document","document":{"id":"1","filename":"\udc00/..","caption":"\u0000"}}]}}]}]}`)
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"messages":[{"from":"393331234567","id":"w","type":"edit","edit":{"message":{"type":"edit"}}},{"from":"393331234567","id":"w","type":"contacts","contacts":[{"name":{"formatted_name":"x"}}]}]}}]}]}`)
+	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"messages":[{"from":"393331234567","id":"w","type":"interactive","interactive":{"type":"button_reply","button_reply":{"id":"\u0000x","title":"y"}},"context":{"from":"1","id":"z\u0000"}},{"from":"393331234567","id":"v","type":"button","button":{"payload":"x","text":"y"},"context":[]}]}}]}]}`)
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	c := New(Config{Clock: clock.NewFake(now)})
 	f.Fuzz(func(t *testing.T, body string) {
@@ -44,7 +45,7 @@ func FuzzDelivery(f *testing.F) {
 			if h.Client != 3 || h.Session != 7 || len(h.Phone) < 4 || h.Phone[0] != '+' && !puntuale.IsPersonID(h.Phone) || h.At.After(now) {
 				t.Errorf("%+v", h)
 			}
-			if !utf8.ValidString(h.Text+h.ID) || strings.ContainsRune(h.Text+h.ID, 0) || utf8.RuneCountInString(h.Text) > puntuale.MaxReply || len(h.ID) > 900 {
+			if all := h.Text + h.ID + h.Payload + h.Quoted; !utf8.ValidString(all) || strings.ContainsRune(all, 0) || len(h.Payload) > 256 || len(h.Quoted) > 900 || utf8.RuneCountInString(h.Text) > puntuale.MaxReply || len(h.ID) > 900 {
 				t.Errorf("%+v", h)
 			}
 			if m := h.Media; m != nil && (!utf8.ValidString(m.Type+m.Name) || strings.ContainsAny(m.Name, "\x00/\\") || strings.ContainsRune(m.Type, 0) || !m.Until.After(now)) {

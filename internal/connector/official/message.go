@@ -18,6 +18,7 @@ type payload struct {
 	template string    // key of the template; "" for free content
 	window   time.Time // only for free content: the end of the 24-hour window that Prepare read
 	first    bool      // the person has no open window, so reach must count the person
+	replies  []int     // the positions of the template's quick replies, if the template's buttons are known
 	upload   *puntuale.Upload
 }
 
@@ -35,7 +36,10 @@ type outgoing struct {
 	Document *mediaPart    `json:"document,omitempty"`
 	Location *locationPart `json:"location,omitempty"`
 	Template *templatePart `json:"template,omitempty"`
-	Token    string        `json:"biz_opaque_callback_data"`
+
+	Interactive *interactivePart `json:"interactive,omitempty"`
+
+	Token string `json:"biz_opaque_callback_data"`
 }
 
 type textPart struct {
@@ -157,7 +161,7 @@ func (m *outgoing) setMedia(k mediaKind, id string, c puntuale.Content) *puntual
 	case "video":
 		m.Video = part
 	case "audio":
-		if c.Text != "" {
+		if c.Text != "" || len(c.Buttons()) > 0 {
 			return final(puntuale.ReasonAudioAlone, puntuale.Because(puntuale.ReasonAudioUncaptioned))
 		}
 		part.Voice = k.voice

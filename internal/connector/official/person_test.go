@@ -91,6 +91,17 @@ func TestPersonID(t *testing.T) {
 	}
 }
 
+// allowGroups lets the session write to groups.
+func (w *world) allowGroups() {
+	w.t.Helper()
+	keys := keysOf(w.number)
+	keys.GroupsAPI = true
+	if err := w.c.SetKeys(context.Background(), w.session, w.vault.Seal(puntuale.SealedOfficial, w.session.SealPlace(), keys.JSON())); err != nil {
+		w.t.Fatal(err)
+	}
+	w.test()
+}
+
 // TestGroups: an account with the Groups API sends to a group by its id, after a person wrote in the group. In any
 // other account the message is refused with the reason.
 func TestGroups(t *testing.T) {
@@ -101,12 +112,7 @@ func TestGroups(t *testing.T) {
 	if e := w.refused(err, puntuale.Final); !strings.Contains(italian(e.Reason), "che questo account non usa") || english(e.Reason) == italian(e.Reason) {
 		t.Errorf("without the API: %+v", e)
 	}
-	keys := keysOf(w.number)
-	keys.GroupsAPI = true
-	if err := w.c.SetKeys(t.Context(), w.session, w.vault.Seal(puntuale.SealedOfficial, w.session.SealPlace(), keys.JSON())); err != nil {
-		t.Fatal(err)
-	}
-	w.test()
+	w.allowGroups()
 	w.refusedBy(group, text("x"), puntuale.Final)
 	w.deliver(w.peer.Event("101", "messages", "messages", map[string]any{"from": person[1:], "type": "text", "group_id": group, "timestamp": fmt.Sprint(w.clock.Now().Unix())}))
 	if m := w.must(group, text("x")).Message; m.RecipientType != "group" || m.To != group {

@@ -43,6 +43,7 @@ type shownMessage struct {
 	Interactive json.RawMessage `json:"interactive"`
 	Order       json.RawMessage `json:"order"`
 	Edit        json.RawMessage `json:"edit"`
+	Context     json.RawMessage `json:"context"` // has an id if the person quotes a message, or pressed one of its buttons
 }
 
 // fileLife is how long Meta stores a file that came with a message.
@@ -97,7 +98,11 @@ func (r *reader) message(m *inboundMessage) bool {
 	if !ok {
 		return false
 	}
-	r.hear(r.inbound(phone, m))
+	h := r.inbound(phone, m)
+	if h.ID != "" { // a welcome answers nothing
+		m.answer(&h)
+	}
+	r.hear(h)
 	return true
 }
 
@@ -129,6 +134,23 @@ func (r *reader) inbound(phone string, m *inboundMessage) puntuale.InboundMessag
 	}
 	h.Kind, h.Text, h.Media = m.shown(r.now)
 	return h
+}
+
+// answer sets what a person's message answers: the button or the row, and the message that had it or that the person
+// quotes.
+func (m *shownMessage) answer(h *puntuale.InboundMessage) {
+	h.Quoted = part[struct{ ID string }](m.Context).ID
+	switch m.Type {
+	case "button":
+		h.Payload = part[struct{ Payload string }](m.Button).Payload
+	case "interactive":
+		type choice struct{ ID string }
+		i := part[struct {
+			Button choice `json:"button_reply"`
+			Row    choice `json:"list_reply"`
+		}](m.Interactive)
+		h.Payload = cmp.Or(i.Button.ID, i.Row.ID)
+	}
 }
 
 // shown returns what a message shows. now is the time at which the message came.

@@ -38,7 +38,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// allowed returns an error if the person may not get the message now. It sets window, first and template of p.
+// allowed returns an error if the person may not get the message now. It sets window, first, template and replies of p.
 func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
 	windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, e.Client, e.Session, e.To)
 	if err != nil {
@@ -50,9 +50,11 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 	}
 	if t := e.Content.Official; t != nil {
 		p.template = templateKey(t)
-		if refusal := c.usable(ctx, a, keys, e.To, t, now); refusal != nil {
+		known, refusal := c.usable(ctx, a, keys, e.To, t, now)
+		if refusal != nil {
 			return refusal
 		}
+		p.replies = quickReplies(known)
 		if wait := a.persons().wait(e.To, now); p.first && wait > 0 {
 			return tooMany(wait)
 		}
@@ -75,10 +77,17 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 			return err
 		}
 	}
+	content, payloads := e.Content, c.tapPayloads(e)
+	if content.Official == nil && puntuale.IsNetworkGroup(e.To) { // Meta sends no buttons to groups
+		content.Text, content.Asks = content.Shown(), nil
+	}
 	var refusal *puntuale.SendError
-	switch content := e.Content; {
+	switch {
 	case content.Official != nil:
+		content.Official = withTaps(*content.Official, p.replies, payloads)
 		refusal = p.message.setTemplate(content, kind, media)
+	case len(content.Buttons()) > 0 && kind.kind != audioKind.kind:
+		p.message.setReplyButtons(content, payloads, kind, media)
 	case media != "":
 		refusal = p.message.setMedia(kind, media, content)
 	case content.Latitude != nil && content.Longitude != nil:

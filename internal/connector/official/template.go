@@ -181,18 +181,18 @@ func explainTemplates(e *graphError) puntuale.Reason {
 	return e.withCode(reason)
 }
 
-// usable returns why a template must not be used now. It returns nil if the template may be used, or if its state is
-// unknown.
-func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, to string, t *puntuale.Approved, now time.Time) error {
+// usable returns what is known about a template. Its error says why the template must not be used now. The error is nil
+// if the template may be used, or if its state is unknown.
+func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, to string, t *puntuale.Approved, now time.Time) (known puntuale.NetworkTemplate, err error) {
 	if refusal := a.mayUse(templateKey(t), now); refusal != nil {
-		return refusal
+		return known, refusal
 	}
 	if k.BusinessAccountID == "" {
-		return nil
+		return known, nil
 	}
 	known, found, err := c.cfg.Store.NetworkTemplate(ctx, a.clientID(), k.BusinessAccountID, t.Name, languageOf(t.Language))
 	if err != nil || !found {
-		return err
+		return puntuale.NetworkTemplate{}, err
 	}
 	state := string(known.Status)
 	if known.Reason != "" {
@@ -201,12 +201,12 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 	detail := puntuale.Because(reasonStateAtMeta, state)
 	switch use, reason := known.Status.Use(); use {
 	case puntuale.TemplateWaits:
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: reason, Detail: detail, After: templateFor}
+		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: reason, Detail: detail, After: templateFor}
 	case puntuale.TemplateUnusable:
-		return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
+		return known, &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
 	}
 	if wait := a.marketingPauses.wait(to, now); wait > 0 && known.Category == "MARKETING" {
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonMarketingLimit), Detail: puntuale.Because(reasonTomorrow), After: wait}
+		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonMarketingLimit), Detail: puntuale.Because(reasonTomorrow), After: wait}
 	}
-	return nil
+	return known, nil
 }

@@ -75,6 +75,7 @@ func newWorld(t testing.TB, s setup) *world {
 	in := intake.New(intake.Config{Store: w.w.Store, MessageMark: messageMark, Country: price.Country, Clock: w.clock, Logger: quiet()})
 	cfg := official.Config{
 		Store: w.w.Store, Unseal: w.vault.Open, Media: w.files, Take: in.Take, API: w.peer.URL, Clock: w.clock, Logger: quiet(),
+		TapPayload: w.vault.TapPayload,
 		Report: func(r puntuale.LinkReport) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -307,7 +308,7 @@ func addressOf(f graphtest.File) string {
 }
 
 // messageOf returns the message id in the callback of an accepted message.
-func messageOf(t *testing.T, m graphtest.Taken) puntuale.MessageID {
+func messageOf(t testing.TB, m graphtest.Taken) puntuale.MessageID {
 	t.Helper()
 	text, _, _ := strings.Cut(m.Message.Token, ".")
 	id, err := strconv.ParseInt(text, 36, 64)

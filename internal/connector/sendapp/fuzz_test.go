@@ -34,6 +34,7 @@ func FuzzReport(f *testing.F) {
 	f.Add(`{"instance_id":"65F0","data":{"event":"messages.upsert","data":{"type":"append","messages":[{"key":{"id":"3EB0","remoteJid":"39333@s.whatsapp.net","fromMe":true},"messageTimestamp":{"low":1},"message":{"conversation":"x"}}]}}}`)
 	f.Add(`{"instance_id":"65F0","event":"messages.update","data":[{"key":{"id":"3EB0","fromMe":true},"update":{"status":3,"messageStubParameters":["463"]}}]}`)
 	f.Add(`{"instance_id":"65F0","event":"messages.upsert","data":{"messages":[{"key":{"id":"A","remoteJid":"177@lid"},"message":{"ephemeralMessage":{"message":{"documentMessage":{"fileName":"a/b","mediaKey":{"0":1,"1":2},"fileLength":{"low":3},"fileSha256":{"type":"Buffer","data":[1,2]},"directPath":"/v"}}}}}]}}`)
+	f.Add(`{"instance_id":"65F0","event":"messages.upsert","data":{"messages":[{"key":{"id":"A","remoteJid":"177@lid"},"message":{"interactiveResponseMessage":{"nativeFlowResponseMessage":{"paramsJson":"{\"id\":\"\\u0000x\"}"},"contextInfo":{"stanzaId":"3EB0\u0000"}}}}]}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		r, ok := readReport([]byte(body))
 		if !ok {
@@ -42,7 +43,8 @@ func FuzzReport(f *testing.F) {
 		for _, m := range r.arrivals().Messages {
 			h, _ := m.shown()
 			h.ID = m.Key.ID
-			if h = h.Storable(); !utf8.ValidString(h.Text+h.ID) || strings.ContainsRune(h.Text+h.ID, 0) || utf8.RuneCountInString(h.Text) > puntuale.MaxReply {
+			h = h.Storable()
+			if all := h.Text + h.ID + h.Payload + h.Quoted; !utf8.ValidString(all) || strings.ContainsRune(all, 0) || len(h.Payload) > 256 || len(h.Quoted) > 900 || utf8.RuneCountInString(h.Text) > puntuale.MaxReply {
 				t.Errorf("%+v", h)
 			}
 			if who := m.Key.person(); who != "" && who[0] != '+' && !strings.HasSuffix(who, "@lid") {

@@ -64,7 +64,7 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 	for name := range c {
 		ok = ok || !silent[name]
 	}
-	h.Kind = puntuale.ReplyOther
+	h.Kind, h.Payload, h.Quoted = puntuale.ReplyOther, c.payload(), c.quoted()
 	if !ok || c.file(&h) {
 		return h, ok
 	}
@@ -112,6 +112,33 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 		}
 	}
 	return h, true
+}
+
+// payload returns the id of the button or the list row that a person chose.
+func (c content) payload() string {
+	flow := part[struct {
+		Response struct{ ParamsJSON string } `json:"nativeFlowResponseMessage"`
+	}](c["interactiveResponseMessage"])
+	return cmp.Or(
+		part[struct{ SelectedButtonID string }](c["buttonsResponseMessage"]).SelectedButtonID,
+		part[struct{ SelectedID string }](c["templateButtonReplyMessage"]).SelectedID,
+		part[struct {
+			Reply struct{ SelectedRowID string } `json:"singleSelectReply"`
+		}](c["listResponseMessage"]).Reply.SelectedRowID,
+		part[struct{ ID string }](json.RawMessage(flow.Response.ParamsJSON)).ID,
+	)
+}
+
+// quoted returns WhatsApp's id of the message that a message quotes. Many types of messages can quote.
+func (c content) quoted() string {
+	for _, member := range c {
+		if id := part[struct {
+			Context struct{ StanzaID string } `json:"contextInfo"`
+		}](member).Context.StanzaID; id != "" {
+			return id
+		}
+	}
+	return ""
 }
 
 // fileKinds are the members of a content that have a file. Each has the kind of the reply, and the name with

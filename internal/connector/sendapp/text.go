@@ -12,9 +12,9 @@ import (
 const spinBar = "ǀ"
 
 // written returns the text that the gateway must send. Gateways cannot send locations, so a location becomes a link to
-// a map.
+// a map. Each button becomes a numbered line, because gateways send only buttons that were made on their own pages.
 func written(c puntuale.Content) string {
-	text := c.Text
+	text := c.Shown()
 	if c.Latitude != nil && c.Longitude != nil {
 		link := "https://maps.google.com/?q=" + degrees(*c.Latitude) + "," + degrees(*c.Longitude)
 		text = strings.TrimLeft(text+"\n"+link, "\n")

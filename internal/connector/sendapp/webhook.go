@@ -166,8 +166,36 @@ func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 			written = written && !own && m.Key.ID != "" && h.Phone != t.c.ownNumber(t.from.session)
 		}
 		if written && h.Phone != "" {
+			h.Quoted = storable(h.Quoted, maxNetworkID)
+			if h.Own { // what the client's own people write answers no message
+				h.Payload, h.Quoted = "", ""
+			}
 			h.Client, h.Session, h.At, h.ID = t.from.client, t.from.session, t.moment(m.At), storable(m.Key.ID, maxNetworkID)
 			t.reported.Messages = append(t.reported.Messages, h.Storable())
+		}
+	}
+	return t.resolveQuotes(ctx)
+}
+
+// resolveQuotes finds the messages of this server that people quote.
+func (t *deliveryBatch) resolveQuotes(ctx context.Context) error {
+	var ids []string
+	for _, h := range t.reported.Messages {
+		if h.Quoted != "" {
+			ids = append(ids, h.Quoted)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	known, err := t.c.cfg.Store.NetworkIDs(ctx, t.from.client, t.from.session, ids)
+	if err != nil {
+		return err
+	}
+	for i := range t.reported.Messages {
+		h := &t.reported.Messages[i]
+		if n, ok := known[h.Quoted]; ok {
+			h.InReplyTo, h.Quoted = n.MessageRef.ID, ""
 		}
 	}
 	return nil

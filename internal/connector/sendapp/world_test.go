@@ -212,12 +212,17 @@ type flying struct {
 	err     error // the error of the attempt
 }
 
-// fly sends a stored message, as the dispatcher would. It records no outcome.
-func (w *world) fly(to, text string) flying {
+// fly sends a stored text, as the dispatcher would. It records no outcome.
+func (w *world) fly(to, words string) flying {
+	w.t.Helper()
+	return w.flyContent(to, text(words))
+}
+
+func (w *world) flyContent(to string, c puntuale.Content) flying {
 	w.t.Helper()
 	run := w.c.Run(to, w.clock.Now(), 1)
 	run.Run.Session = w.session
-	run.Messages[0].Content.Text = text
+	run.Messages[0].Content = c
 	started, err := w.c.Start(context.Background(), run)
 	if err != nil {
 		w.t.Fatal(err)

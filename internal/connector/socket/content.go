@@ -17,7 +17,9 @@ import (
 
 // compose makes the message that the recipient sees.
 func (n *number) compose(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*waE2E.Message, error) {
-	switch c := e.Content; {
+	c := e.Content
+	c.Text = c.Shown() // phones do not show the buttons of a linked device reliably, so each button is a numbered line
+	switch {
 	case c.Official != nil:
 		return nil, final(puntuale.ReasonOnlyOfficial, puntuale.Quoted("official"))
 	case c.MediaURL != "":

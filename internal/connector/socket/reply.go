@@ -5,6 +5,7 @@ package socket
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"strings"
 
 	"go.mau.fi/whatsmeow"
@@ -26,6 +27,7 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 		return true
 	}
 	shown.Client, shown.Session, shown.At, shown.ID = n.client, n.id, n.moment(e.Info.Timestamp), e.Info.ID
+	n.resolve(&shown, e.Info.IsFromMe)
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
 	defer cancel()
 	if e.Info.IsFromMe {
@@ -41,6 +43,18 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 		}
 	}
 	return true
+}
+
+// resolve finds the message of this installation that a person quotes. What the client's own people write answers no
+// message.
+func (n *number) resolve(h *puntuale.InboundMessage, own bool) {
+	if own {
+		h.Payload, h.Quoted = "", ""
+		return
+	}
+	if m, ok := n.c.ids.message(h.Quoted); ok && n.c.ids.made(h.Quoted, n.c.cfg.Clock.Now()) {
+		h.InReplyTo, h.Quoted = m, ""
+	}
 }
 
 // inbound returns the entries to store for one message from a person. In a direct chat, the first entry contains the
@@ -151,7 +165,7 @@ func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 	if m = unwrapped(m); !isMessage(m) {
 		return h, false
 	}
-	h.Kind = puntuale.ReplyOther
+	h.Kind, h.Payload, h.Quoted = puntuale.ReplyOther, payloadOf(m), quotedBy(m)
 	if h.Media = fileOf(m, &h); h.Media != nil {
 		return h, true
 	}
@@ -189,6 +203,33 @@ func chosen(m *waE2E.Message) string {
 		m.GetButtonsResponseMessage().GetSelectedDisplayText(), m.GetListResponseMessage().GetTitle(),
 		m.GetTemplateButtonReplyMessage().GetSelectedDisplayText(), m.GetInteractiveResponseMessage().GetBody().GetText(),
 	)
+}
+
+// payloadOf returns the id of the button or the list row that a person chose.
+func payloadOf(m *waE2E.Message) string {
+	var native struct {
+		ID string `json:"id"`
+	}
+	if flow := m.GetInteractiveResponseMessage().GetNativeFlowResponseMessage().GetParamsJSON(); flow != "" && json.Unmarshal([]byte(flow), &native) != nil {
+		native.ID = ""
+	}
+	return cmp.Or(
+		m.GetButtonsResponseMessage().GetSelectedButtonID(), m.GetListResponseMessage().GetSingleSelectReply().GetSelectedRowID(),
+		m.GetTemplateButtonReplyMessage().GetSelectedID(), native.ID,
+	)
+}
+
+// quotedBy returns WhatsApp's id of the message that a message quotes. Many types of messages can quote.
+func quotedBy(m *waE2E.Message) (id string) {
+	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap() {
+			if part, ok := v.Message().Interface().(interface{ GetContextInfo() *waE2E.ContextInfo }); ok {
+				id = part.GetContextInfo().GetStanzaID()
+			}
+		}
+		return id == ""
+	})
+	return id
 }
 
 func contactNames(m *waE2E.ContactsArrayMessage) string {

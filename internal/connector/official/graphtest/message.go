@@ -25,6 +25,8 @@ type Message struct {
 	Location      *Location `json:"location,omitempty"`
 	Template      *Template `json:"template,omitempty"`
 	Token         string    `json:"biz_opaque_callback_data"`
+
+	Interactive *InteractiveMessage `json:"interactive,omitempty"`
 }
 
 // Recipient returns To, or the recipient in another member of the message.
@@ -115,7 +117,7 @@ func readMessage(body []byte) (Message, error) {
 	}
 	parts := map[string]bool{
 		"text": m.Text != nil, "image": m.Image != nil, "video": m.Video != nil, "audio": m.Audio != nil,
-		"document": m.Document != nil, "location": m.Location != nil, "template": m.Template != nil,
+		"document": m.Document != nil, "location": m.Location != nil, "template": m.Template != nil, "interactive": m.Interactive != nil,
 	}
 	for kind, present := range parts {
 		if present != (kind == m.Type) {
@@ -147,6 +149,11 @@ func (m Message) check() error {
 		if m.Location.Latitude == "" || m.Location.Longitude == "" {
 			return errors.New("a location without degrees")
 		}
+	case "interactive":
+		if m.RecipientType == "group" {
+			return errors.New("buttons to a group")
+		}
+		return m.Interactive.check()
 	case "template":
 		return m.Template.check()
 	}

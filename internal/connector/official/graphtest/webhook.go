@@ -61,6 +61,13 @@ func (p *Peer) Inbound(number, phone, id string, at time.Time, kind string, cont
 	return p.Event(number, "messages", "messages", p.written(phone, "from", id, at, kind, content))
 }
 
+// Quoting is like Inbound. The message quotes the message with the id wamid, or is a tap of one of its buttons.
+func (p *Peer) Quoting(number, phone, id, wamid string, at time.Time, kind string, content any) []byte {
+	m := p.written(phone, "from", id, at, kind, content)
+	m["context"] = map[string]any{"from": "390212345", "id": wamid}
+	return p.Event(number, "messages", "messages", m)
+}
+
 // Echo returns the body of a delivery: the business wrote a message to a person in the WhatsApp Business app.
 func (p *Peer) Echo(number, phone, id string, at time.Time, kind string, content any) []byte {
 	m := p.written(phone, "to", id, at, kind, content)

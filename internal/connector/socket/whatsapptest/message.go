@@ -36,7 +36,7 @@ var messageShape = sh("message", "id type=text|media|reaction|poll to:jid peer_r
 	maybe(sh("participants", "", many(sh("to", "jid:jid", one(cipherShape))))), maybe(cipherShape), maybe(raw("device-identity", "")),
 	maybe(sh("meta", "appdata? polltype? thread_msg_id? thread_msg_sender_jid:jid?")), maybe(raw("tctoken", "")), maybe(raw("cstoken", "")),
 	maybe(sh("reporting", "", maybe(raw("reporting_token", "v")))),
-	maybe(sh("biz", "", maybe(sh("buttons_response", "")), maybe(sh("list_response", "type? v?"))))) // set in an answer to buttons or to a list
+	maybe(sh("biz", "", maybe(sh("buttons_response", "")), maybe(sh("list_response", "type? v?")), maybe(sh("interactive_response", ""))))) // set in an answer to buttons or to a list
 
 var cipherShape = raw("enc", "v=2 type=msg|pkmsg|skmsg mediatype? decrypt-fail?=hide count?")
 
