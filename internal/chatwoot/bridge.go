@@ -165,7 +165,7 @@ func (w *eventAttempt) note(ctx context.Context, m *puntuale.MessageDetail) erro
 
 // noteOf returns the text of a note.
 func noteOf(m *puntuale.MessageDetail) string {
-	lines := []string{markdownOf(m.Content.Text)}
+	lines := []string{markdownOf(m.Content.Shown())}
 	if m.Content.MediaURL != "" {
 		lines = append(lines, m.Content.MediaURL)
 	}

@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 	"puntuale/internal/store/storetest"
 )
@@ -102,4 +106,35 @@ func fieldsOf(s puntuale.Sequence, date string) map[string]json.RawMessage {
 		}
 	}
 	return fields
+}
+
+// TestButtonsOfOneMessage: a single message and an answer in a conversation may have buttons, too.
+func TestButtonsOfOneMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	form := url.Values{"phone": {"+393331234567"}, "text": {"Ti è piaciuto?"}, "purpose": {"service"}, "when": {"now"}, "buttons[1].label": {"Sì"}, "buttons[2].label": {"No"}}
+	if r := v.post(w.pages+"/messages/new", form); r.status != http.StatusSeeOther {
+		t.Fatalf("a message: %d %s", r.status, r.body)
+	}
+	shown := func() string {
+		t.Helper()
+		all, _, err := w.Client().Messages(context.Background(), control.MessageQuery{Phone: "+393331234567", Page: request.Page{Limit: "1"}})
+		w.must(err)
+		return all[0].Content.Shown()
+	}
+	if got := shown(); got != "Ti è piaciuto?\n\nRispondi con il numero:\n1. Sì\n2. No" {
+		t.Errorf("the message: %q", got)
+	}
+	form.Set("text", "E ora?")
+	form.Set("buttons[2].label", "sì!")
+	for _, path := range []string{"/messages/new", "/person/answer"} {
+		if r := v.post(w.pages+path, form); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, "Un altro pulsante dice già la stessa cosa") {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	form.Set("buttons[2].label", "Chiamami")
+	if r := v.post(w.pages+"/person/answer", form); r.status != http.StatusSeeOther || !strings.HasSuffix(shown(), "1. Sì\n2. Chiamami") {
+		t.Errorf("an answer: %d %q", r.status, shown())
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"puntuale"
@@ -46,7 +47,7 @@ func sendPage(v *page.Request, f *view.Form) (p SendPage, err error) {
 }
 
 // sendFields are the fields of the form, in the order of the page.
-var sendFields = []string{"phone", "text", "purpose", "when", "date", "id_sessione"}
+var sendFields = slices.Concat([]string{"phone", "text"}, view.ButtonNames(), []string{"purpose", "when", "date", "id_sessione"})
 
 func sendMessage(v *page.Request) error {
 	f, err := v.Form()
@@ -55,7 +56,7 @@ func sendMessage(v *page.Request) error {
 	}
 	if f.Value("do") == "look" && v.Partial() {
 		v.Quiet = true
-		return v.Show(SendPreview(f.Value("text")))
+		return v.Show(SendPreview(f))
 	}
 	call, err := singleCall(f)
 	if err != nil {
@@ -86,7 +87,7 @@ func singleCall(f *view.Form) (call control.SingleCall, err error) {
 	members := map[string]string{"phone": f.Value("phone"), "text": f.Value("text"), "purpose": f.Value("purpose"), "id_sessione": f.Value("id_sessione")}
 	call = control.SingleCall{
 		Phone: members["phone"], Purpose: members["purpose"], Session: members["id_sessione"],
-		Fields: map[string]json.RawMessage{}, Scope: http.MethodPost + " messages/new", Key: f.Value("key"),
+		Fields: map[string]json.RawMessage{}, Scope: http.MethodPost + " messages/new", Key: f.Value("key"), Buttons: view.ButtonsIn(f),
 	}
 	needed := []string{"text", "purpose"}
 	if f.Value("when") != "now" {
@@ -104,6 +105,9 @@ func singleCall(f *view.Form) (call control.SingleCall, err error) {
 				return call, fmt.Errorf("write a call: %w", err)
 			}
 		}
+	}
+	for _, b := range call.Buttons {
+		members["buttons"] += b.Label + "\n"
 	}
 	if call.Body, err = json.Marshal(members); err != nil {
 		return call, fmt.Errorf("write a call: %w", err)

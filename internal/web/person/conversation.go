@@ -176,7 +176,8 @@ func answer(v *page.Request) error {
 		return err
 	}
 	phone := f.Value("phone")
-	body, err := json.Marshal(map[string]string{"phone": phone, "text": f.Value("text"), "id_sessione": f.Value("id_sessione")})
+	buttons := view.ButtonsIn(f)
+	body, err := json.Marshal(map[string]any{"phone": phone, "text": f.Value("text"), "id_sessione": f.Value("id_sessione"), "buttons": buttons})
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func answer(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	call := control.SingleCall{Phone: phone, Fields: map[string]json.RawMessage{"text": text}, Session: f.Value("id_sessione"), Body: body, Scope: http.MethodPost + " person/answer", Key: f.Value("key")}
+	call := control.SingleCall{Phone: phone, Fields: map[string]json.RawMessage{"text": text}, Session: f.Value("id_sessione"), Buttons: buttons, Body: body, Scope: http.MethodPost + " person/answer", Key: f.Value("key")}
 	if strings.TrimSpace(f.Value("text")) == "" {
 		call.Faults = append(call.Faults, puntuale.Fault{Location: "body.text", Code: puntuale.FaultRequired})
 	}
@@ -199,7 +200,7 @@ func answer(v *page.Request) error {
 			return missing
 		}
 		p.Answer.Form = f
-		return v.ShowRefused(err, f, AnswerForm(p.Answer), Person(p), "text", "id_sessione")
+		return v.ShowRefused(err, f, AnswerForm(p.Answer), Person(p), append(view.ButtonNames(), "text", "id_sessione")...)
 	}
 	v.SetAuditTarget(started.IDs[0].String())
 	return v.Redirect(personAddress(v, phone))
