@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/booking"
 )
 
 // asking is a sequence for bookings that asks at once, reminds the day before, and tells of a confirmation and of a
@@ -126,7 +127,7 @@ func TestBookingAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *booked){
 		"Tap": answerTap, "Words": answerWords, "Stale": answerStale, "Past": answerPast, "Two": answerTwo, "Kept": answerKept, "Foreign": answerForeign,
-		"OptOut": answerOptOut, "Pressed": answerPressed, "Unplannable": answerUnplannable, "Batch": answerBatch,
+		"OptOut": answerOptOut, "Pressed": answerPressed, "Unplannable": answerUnplannable, "Batch": answerBatch, "Once": answerOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -378,4 +379,25 @@ func answerBatch(_ *testing.T, b *booked) {
 	b.want("the booking", say(b.view("p1").Status, b.view("p1").Revision), "confirmed 2")
 	effects := b.rows("select effect + case when answer > 0 then answer + 3 else 0 end from reply order by network_id")
 	b.want("the replies", strings.Join(strings.Fields(strings.Join(effects, " ")), " "), "0 2 4 0 3")
+}
+
+// Two nodes may take the same message at the same time. Only one of them stores it.
+func answerOnce(_ *testing.T, b *booked) {
+	id := b.ask("p1")
+	ref := b.item(b.clientAccount, id)
+	tap := b.tap(id, 0)
+	tap.Client, tap.Phone, tap.At, tap.ID = ref.Client, ada, b.clock.Now(), "n1"
+	m := puntuale.TakenMessage{InboundMessage: tap, Mark: "m1", Matched: puntuale.MatchPayload, Button: "Confermo"}
+	m.InReplyTo = ref.ID
+	f := booking.FoundAnswer{
+		Question: puntuale.Question{Reference: "p1", Message: ref.ID, Date: time.Date(2027, 1, 20, 14, 30, 0, 0, time.UTC)},
+		Button:   puntuale.StepButton{Label: "Confermo", Does: puntuale.ButtonConfirms}, Matched: puntuale.MatchPayload,
+	}
+	for range 2 {
+		if err := b.control.Answer(b.t.Context(), m, f); err != nil {
+			b.t.Fatal(err)
+		}
+		b.put("p1", `{"status":"cancelled"}`)
+	}
+	b.want("the booking", say(b.view("p1").Status, b.view("p1").Revision, b.count("select count(*) from reply"), b.unclear()), "cancelled 3 1 0")
 }
