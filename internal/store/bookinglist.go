@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
@@ -52,9 +53,20 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 		}
 		text += ` and b.status in (` + strings.Join(words, ", ") + `)`
 	}
+	bind := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
 	if f.Sequence != 0 {
-		args = append(args, f.Sequence)
-		text += ` and b.sequence_id = $6`
+		text += ` and b.sequence_id = ` + bind(f.Sequence)
+	}
+	if f.ID != 0 {
+		text += ` and b.id = ` + bind(f.ID)
+	}
+	if f.Message != 0 {
+		message := bind(f.Message)
+		text += ` and b.id in (select s.booking_id from booking_step s where s.client_id = $1 and s.message_id = ` + message +
+			` union select s.booking_id from booking_step s where s.client_id = $1 and s.previous_id = ` + message + ` and s.previous_id <> 0)`
 	}
 	if len(names) > 0 {
 		args = append(args, engine.Columns{names})
@@ -94,6 +106,45 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 		return found, bookingCursorAt(last), nil
 	}
 	return found, "", nil
+}
+
+// CountBookings counts the bookings of a period by status. from is inclusive, and to is exclusive.
+func (t tenant) CountBookings(ctx context.Context, from, to time.Time) (counts puntuale.BookingCounts, err error) {
+	err = t.lists().Query(ctx, `select b.status, count(*) from booking b where b.client_id = $1 and b.date_at >= $2 and b.date_at < $3 and b.erased_at = 0 group by b.status`,
+		[]any{t.id, engine.Micros(from), engine.Micros(to)}, func(r engine.Row) error {
+			var status puntuale.BookingStatus
+			var n int
+			if err := r.Scan(&status, &n); err != nil {
+				return err
+			}
+			counts[status] = n
+			return nil
+		})
+	if err != nil {
+		return counts, engine.PublicError(fmt.Errorf("count bookings: %w", err))
+	}
+	return counts, nil
+}
+
+// NextMessages returns the message that leaves next of each of these bookings. A booking without one is missing.
+func (t tenant) NextMessages(ctx context.Context, bookings []puntuale.BookingID) (map[puntuale.BookingID]puntuale.MessageID, error) {
+	next := make(map[puntuale.BookingID]puntuale.MessageID, len(bookings))
+	ids := engine.Column(bookings, func(id *puntuale.BookingID) int64 { return int64(*id) })
+	err := t.lists().Query(ctx, `
+select s.booking_id, s.message_id from $u(i bigint) cross join booking_step s join message m on m.client_id = s.client_id and m.id = s.message_id
+where s.client_id = $1 and s.booking_id = u.i and m.state = 0 and m.valid_until >= 0 order by m.next_at desc, m.id desc`, []any{t.id, engine.Columns{ids}}, func(r engine.Row) error {
+		var booking puntuale.BookingID
+		var message puntuale.MessageID
+		if err := r.Scan(&booking, &message); err != nil {
+			return err
+		}
+		next[booking] = message // the soonest comes last
+		return nil
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("list the next messages of bookings: %w", err))
+	}
+	return next, nil
 }
 
 // fieldTexts returns the values of a booking's fields as one text.
