@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
+
 	"puntuale"
 	"puntuale/internal/control"
 )
@@ -172,14 +174,19 @@ func TestReceptionist(t *testing.T) {
 		// The list follows what others do.
 		_, err := w.Client().PutBooking(context.Background(), control.BookingCall{Reference: "oggi-1", Status: "arrived", Door: puntuale.DoorAPI})
 		w.must(err)
-		w.clock.Advance(3 * time.Second)
-		b.until(`document.querySelector("` + row("oggi-1") + `.booking-arrived")`)
+		b.ticking(`document.querySelector("` + row("oggi-1") + `.booking-arrived")`)
 
 		b.leaves(func() { b.click(row("oggi-1") + " .list-name") })
 		b.check("one")
 		b.open(w.pages + "/bookings?view=week")
 		rows(21)
 		b.check("week")
+		command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		if evaluate[bool](b, `[...document.querySelectorAll(".booking-verbs, .side, .phone, .searchbar")].some(e => e.checkVisibility())`) {
+			t.Error("buttons are printed")
+		}
+		b.picture("printed")
+		b.turn(b.look)
 		b.open(w.pages + "/bookings?text=petrova")
 		rows(1)
 		b.check("found")

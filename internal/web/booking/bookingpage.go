@@ -168,11 +168,10 @@ func (r Row) offers(ctx context.Context) (all []puntuale.BookingStatus) {
 			all = append(all, s)
 		}
 	}
-	ended := r.Status == puntuale.BookingArrived || r.Status == puntuale.BookingNoShow
 	if r.Status == puntuale.BookingCancelled {
 		return nil
 	}
-	add(puntuale.BookingConfirmed, !ended && r.Date.After(view.FrameOf(ctx).Now))
+	add(puntuale.BookingConfirmed, r.changeable() && r.Date.After(view.FrameOf(ctx).Now))
 	add(puntuale.BookingArrived, r.begun(ctx))
 	add(puntuale.BookingNoShow, r.begun(ctx))
 	return all

@@ -80,7 +80,7 @@ func move(v *page.Request) error {
 	call.DryRun = true
 	planned, err := v.Client.PutBooking(v.Ctx(), call)
 	if err != nil {
-		return moveRefused(v, atDate(err), m, do)
+		return moveRefused(v, atDate(err, call), m, do)
 	}
 	details, err := detailsOf(v, found.Steps)
 	if err != nil {
@@ -112,7 +112,7 @@ func saveMove(v *page.Request, found control.BookingView, m Moving, call control
 		return refused(v, err, next)
 	}
 	if err != nil {
-		return moveRefused(v, atDate(err), m, "save")
+		return moveRefused(v, atDate(err, call), m, "save")
 	}
 	v.SetAuditTarget(found.ID.String())
 	date := ""
@@ -152,7 +152,7 @@ func moveRefused(v *page.Request, err error, m Moving, do string) error {
 }
 
 // atDate changes the location of a fault of the main date into the form's field.
-func atDate(err error) error {
+func atDate(err error, call control.BookingCall) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || e.Code != puntuale.CodeInvalid {
 		return err
@@ -160,7 +160,7 @@ func atDate(err error) error {
 	named := *e
 	named.Faults = slices.Clone(e.Faults)
 	for i, f := range named.Faults {
-		if f.Code == puntuale.FaultSequenceMustBeDate || f.Code == puntuale.FaultRequired {
+		if _, main := call.Fields[strings.TrimPrefix(f.Location, "body.")]; main {
 			named.Faults[i].Location = "body.date"
 		}
 	}

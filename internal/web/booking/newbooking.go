@@ -35,11 +35,11 @@ const suggested = "10"
 
 func newBooking(v *page.Request) error {
 	if v.Query("part") == "people" {
-		people, err := people(v, v.Query("phone"))
+		found, err := people(v, v.Query("phone"))
 		if err != nil {
 			return err
 		}
-		return v.Show(People(people))
+		return v.Show(People(found))
 	}
 	f := view.NewForm("phone", v.Query("phone"), "key", v.Frame.Request, "sequence", v.Query("sequence"), "day", v.Query("day"))
 	n, err := newPage(v, f)
@@ -96,8 +96,8 @@ func people(v *page.Request, text string) ([]puntuale.Contact, error) {
 // fromContact fills empty fields with what the contact of the number says.
 func (n *NewBooking) fromContact(v *page.Request) error {
 	phone, err := v.Client.Known(n.Form.Value("phone"))
-	if err != nil { // no number yet
-		return nil
+	if err != nil {
+		return nil //nolint:nilerr // the person has not typed a whole number yet
 	}
 	known, err := v.Client.ContactsOf(v.Ctx(), phone)
 	if err != nil {

@@ -162,9 +162,11 @@ func messagePage(v *page.Request) (MessagePage, error) {
 		return MessagePage{}, err
 	}
 	var booking *puntuale.Booking
-	if b, ok, err := v.Client.BookingOf(v.Ctx(), story.ID); err != nil {
+	b, belongs, err := v.Client.BookingOf(v.Ctx(), story.ID)
+	if err != nil {
 		return MessagePage{}, err
-	} else if ok {
+	}
+	if belongs {
 		booking = &b
 	}
 	planned := story.Planned().In(v.Frame.Zone)
