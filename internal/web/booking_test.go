@@ -125,8 +125,8 @@ func TestReceptionist(t *testing.T) {
 		b.leaves(func() { b.click(row("domani-3") + ` a[href*="/move"]`) })
 		b.check("move")
 		b.fill("date", "2026-11-27", "time", "16:45")
-		b.until(`document.querySelectorAll(".difference-line").length === 2 && document.querySelector("[name=do][value=save]")`)
-		b.reads(said("ven 27 nov", "Fri 27 Nov"))
+		b.until(`document.querySelectorAll(".difference-line").length === 3 && document.querySelector("[name=do][value=save]")`)
+		b.reads(said("gio 26 nov, 18:00", "Thu 26 Nov, 18:00"))
 		b.check("difference")
 		if got := w.booking("domani-3").Revision; got != 1 {
 			t.Errorf("a look has changed the booking: %d", got)
@@ -215,7 +215,7 @@ func TestNewBookingStory(t *testing.T) {
 		b.fill("phone", "+393331234567")
 		b.until(`document.querySelector("[name='fields.nome']").value === "Ada Rossi"`)
 		b.fill("fields.appuntamento", "2026-11-24T15:30")
-		b.until(`document.querySelectorAll(".difference-line").length === 2`)
+		b.until(`document.querySelector("#booking-preview").innerText.includes("24 novembre") && document.querySelectorAll(".difference-line").length === 2`)
 		b.check("filled")
 		b.leaves(func() { b.click("[name=do][value=save]") })
 		b.until(`document.querySelectorAll(".booking").length === 1`)
@@ -236,7 +236,7 @@ func TestMoveNeedsItsDifference(t *testing.T) {
 	if unseen.status != http.StatusOK || w.booking("p/1").Revision != 2 || strings.Contains(unseen.body, "javascript:") {
 		t.Fatalf("unseen: %d, revision %d: %s", unseen.status, w.booking("p/1").Revision, mainOf(unseen.body))
 	}
-	seen := formOf(unseen.body)
+	seen := formTo(unseen.body, at+"/move")
 	seen.Set("do", "save")
 	other := url.Values{}
 	for name, values := range seen {
@@ -345,7 +345,7 @@ func TestSecondClickBooksOnce(t *testing.T) {
 	w := newWorld(t)
 	sequence := w.sequence(bookedVisit())
 	v := w.visitor(w.clients[puntuale.Staff])
-	form := formOf(v.get(w.pages + "/bookings/new?day=2026-11-24").body)
+	form := formTo(v.get(w.pages+"/bookings/new?day=2026-11-24").body, w.pages+"/bookings")
 	if form.Get("fields.appuntamento") != "2026-11-24T09:00" || form.Get("sequence") != sequence {
 		t.Errorf("the form begins with %v", form)
 	}

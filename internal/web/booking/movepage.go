@@ -30,7 +30,7 @@ type Difference struct {
 
 // Line is what becomes of one message.
 type Line struct {
-	Kind string    // new, moved, gone, flying or skipped
+	Kind string    // new, moved, text, gone, flying or skipped
 	From time.Time // when the former message would have left; zero: there was none
 	To   time.Time // when the message leaves; zero: it does not
 	Text string
@@ -51,7 +51,9 @@ func differenceOf(ctx context.Context, a control.BookingAnswer, details map[punt
 		line := Line{Kind: "new", To: n.Due, Text: view.Summary(ctx, puntuale.MessageDetail{Content: n.Content})}
 		if n.Before >= 0 {
 			replaced[n.Before] = true
-			line.Kind, line.From = "moved", a.Before[n.Before].Planned()
+			if line.Kind, line.From = "moved", a.Before[n.Before].Planned(); line.From.Equal(n.Due) { // only what it says is new
+				line.Kind, line.From = "text", time.Time{}
+			}
 		}
 		d.Lines = append(d.Lines, line)
 	}
@@ -82,6 +84,8 @@ func (l Line) tone() string {
 	switch l.Kind {
 	case "new", "moved":
 		return "ok"
+	case "text":
+		return "info"
 	case "flying":
 		return "wait"
 	}
@@ -94,6 +98,8 @@ func (l Line) icon() string {
 		return "plus"
 	case "moved":
 		return "arrow-right"
+	case "text":
+		return "pencil"
 	case "flying":
 		return "send"
 	}

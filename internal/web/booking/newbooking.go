@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -71,9 +72,18 @@ func newPage(v *page.Request, f *view.Form) (n NewBooking, err error) {
 	}
 	n.Fields = s.Fields
 	if at := "fields." + s.Booking; f.Values[at] == nil && n.Day != "" {
-		f.Values.Set(at, n.Day+"T09:00")
+		f.Values.Set(at, proposed(v, n.Day))
 	}
 	return n, nil
+}
+
+// proposed returns the time of a day that the form proposes: nine o'clock, or else the next full hour.
+func proposed(v *page.Request, day string) string {
+	text := day + "T09:00"
+	if next := v.Now().In(v.Frame.Zone).Truncate(time.Hour).Add(time.Hour).Format(view.Picker); text < next && next[:len(day)] == day {
+		return next
+	}
+	return text
 }
 
 // people proposes contacts while a person types a name or a number.
