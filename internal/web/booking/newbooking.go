@@ -2,7 +2,9 @@ package booking
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -150,7 +152,12 @@ func createBooking(v *page.Request) error {
 			return err
 		}
 	}
-	call := control.BookingCall{Reference: f.Value("key"), Sequence: n.Sequence, Phone: f.Value("phone"), Fields: fieldsOf(n.values()), Door: puntuale.DoorPage}
+	values := n.values()
+	call := control.BookingCall{Reference: f.Value("key"), Sequence: n.Sequence, Phone: f.Value("phone"), Fields: fieldsOf(values), Door: puntuale.DoorPage}
+	values["phone"] = call.Phone
+	if call.Body, err = json.Marshal(values); err != nil { // as a program would have sent it, so that pages find the name there
+		return fmt.Errorf("write a call: %w", err)
+	}
 	switch made, err := v.Client.Booking(v.Ctx(), call.Reference); {
 	case err == nil: // the second click
 		v.Quiet = true
