@@ -45,37 +45,11 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 	if !f.To.IsZero() {
 		until = engine.Micros(f.To)
 	}
-	text, args := `select `+bookingColumns+listedBookings, []any{t.id, date, id, until, reads}
-	if len(f.Statuses) > 0 { // the index also has the status and the sequence, so other bookings' rows are not read
-		var words []string
-		for _, s := range f.Statuses {
-			words = append(words, strconv.Itoa(int(s)))
-		}
-		text += ` and b.status in (` + strings.Join(words, ", ") + `)`
-	}
-	bind := func(value any) string {
-		args = append(args, value)
-		return "$" + strconv.Itoa(len(args))
-	}
-	if f.Sequence != 0 {
-		text += ` and b.sequence_id = ` + bind(f.Sequence)
-	}
-	if f.ID != 0 {
-		text += ` and b.id = ` + bind(f.ID)
-	}
-	if f.Message != 0 {
-		message := bind(f.Message)
-		text += ` and b.id in (select s.booking_id from booking_step s where s.client_id = $1 and s.message_id = ` + message +
-			` union select s.booking_id from booking_step s where s.client_id = $1 and s.previous_id = ` + message + ` and s.previous_id <> 0)`
-	}
-	if len(names) > 0 {
-		args = append(args, engine.Columns{names})
-		text += ` and b.phone in (select u.p from $u(p text))`
-	}
+	more, args := narrowed(f, names, []any{t.id, date, id, until, reads})
 	var found []puntuale.Booking
 	read, size := 0, 0
 	var last puntuale.Booking
-	err = t.lists().Query(ctx, text+` order by b.date_at, b.id limit $5`, args, func(r engine.Row) error {
+	err = t.lists().Query(ctx, `select `+bookingColumns+listedBookings+more+` order by b.date_at, b.id limit $5`, args, func(r engine.Row) error {
 		var b puntuale.Booking
 		if err := r.Scan(bookingFields(&b)...); err != nil {
 			return err
@@ -106,6 +80,39 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 		return found, bookingCursorAt(last), nil
 	}
 	return found, "", nil
+}
+
+// narrowed returns the conditions of a filter besides the period and the text, and the arguments with theirs. names are of
+// the filter's person.
+func narrowed(f puntuale.BookingFilter, names []string, args []any) (string, []any) {
+	text := ""
+	if len(f.Statuses) > 0 { // the index also has the status and the sequence, so other bookings' rows are not read
+		var words []string
+		for _, s := range f.Statuses {
+			words = append(words, strconv.Itoa(int(s)))
+		}
+		text += ` and b.status in (` + strings.Join(words, ", ") + `)`
+	}
+	bind := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
+	if f.Sequence != 0 {
+		text += ` and b.sequence_id = ` + bind(f.Sequence)
+	}
+	if f.ID != 0 {
+		text += ` and b.id = ` + bind(f.ID)
+	}
+	if f.Message != 0 {
+		message := bind(f.Message)
+		text += ` and b.id in (select s.booking_id from booking_step s where s.client_id = $1 and s.message_id = ` + message +
+			` union select s.booking_id from booking_step s where s.client_id = $1 and s.previous_id = ` + message + ` and s.previous_id <> 0)`
+	}
+	if len(names) > 0 {
+		args = append(args, engine.Columns{names})
+		text += ` and b.phone in (select u.p from $u(p text))`
+	}
+	return text, args
 }
 
 // CountBookings counts the bookings of a period by status. from is inclusive, and to is exclusive.
