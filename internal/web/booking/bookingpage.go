@@ -93,7 +93,9 @@ func (l List) query() url.Values {
 	return q
 }
 
-func (l List) url(ctx context.Context) string { return view.Base(ctx) + "/bookings?" + l.query().Encode() }
+func (l List) url(ctx context.Context) string {
+	return view.Base(ctx) + "/bookings?" + l.query().Encode()
+}
 
 // on returns the address of the same list for another day.
 func (l List) on(ctx context.Context, day puntuale.Date) string {
