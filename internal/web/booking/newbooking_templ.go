@@ -615,7 +615,7 @@ func NewPreview(n NewBooking) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = DifferenceList(*n.Difference).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = DifferenceList(view.T(ctx, "nav.messages"), *n.Difference).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
