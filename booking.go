@@ -323,6 +323,19 @@ type BookingFilter struct {
 	Names    []string // names of a person
 	Sequence SequenceID
 	Text     string // words of the reference or of the fields
+	ID       BookingID
+	Message  MessageID // a message of the booking
+}
+
+// BookingCounts is how many bookings have each status.
+type BookingCounts [len(bookingStatuses)]int
+
+// Total returns how many bookings there are.
+func (c BookingCounts) Total() (n int) {
+	for _, some := range c {
+		n += some
+	}
+	return n
 }
 
 // BookingEntry is one change in a booking's history.

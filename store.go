@@ -33,6 +33,8 @@ type Tenant interface {
 	BookingState(ctx context.Context, reference, phone string) (BookingState, error)
 	BookingHistory(ctx context.Context, id BookingID) ([]BookingEntry, error)
 	Bookings(ctx context.Context, f BookingFilter, p Page) ([]Booking, string, error)
+	CountBookings(ctx context.Context, from, to time.Time) (BookingCounts, error)
+	NextMessages(ctx context.Context, bookings []BookingID) (map[BookingID]MessageID, error)
 	Usage(ctx context.Context, day Date) (Usage, error)
 
 	// Messages.

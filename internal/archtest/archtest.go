@@ -93,6 +93,7 @@ var Rules = []Rule{
 	{Package: "internal/web", Never: []string{"database"}},
 	{Package: "internal/web/page", Module: []string{".", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/static", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/automation", Module: []string{".", "internal/control", "internal/payload", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
+	{Package: "internal/web/booking", Module: []string{".", "internal/control", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/campaign", Module: []string{".", "internal/clock", "internal/control", "internal/httpkit", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/message", Module: []string{".", "internal/control", "internal/httpkit", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/account", Module: []string{".", "internal/control", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},

@@ -768,13 +768,13 @@ var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEn
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
 	Client.Contact Client.UpdateContact Client.DeleteContact Client.RecipientsFrom Client.SetAddress Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients Client.SampleRecipient
 	Client.CheckCampaign Client.StartCampaign Client.StartMade Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
-	Client.Reply Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.RecipientStatus
+	Client.Reply Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.RecipientStatus Client.BookingWith
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
 // unlimited lists the verbs that accept no values from outside, or only values that need no limit. The parser limits
 // recipients.
-var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.ContactTags Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.Pulse
+var unlimited = strings.Fields(`Client.Account Client.Before Client.BookingOf Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountBookings Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.Pulse
 	Client.Settings Client.UnreadReplies Client.ConfirmOptOut
 	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Client.BeginLink Client.Holders Client.Known Client.ParseRecipient Client.Spend Client.Stopping Client.Wait Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Look Device.Owner Device.Partner Device.Pause Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)

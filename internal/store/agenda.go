@@ -157,7 +157,11 @@ const noticesVersion = `select n.id, n.due_at from notice n where n.client_id = 
 const repliesVersion = `select (select coalesce(max(y.id), 0) from reply y where y.client_id = $1),
  (select coalesce(sum(x.unread), 0) from (select g.unread from conversation g where g.client_id = $1 and g.unread > 0 order by g.last_id desc limit 200) as x)`
 
-// Version returns a text that changes when the lists of messages change. A page may call it every second or two,
+// bookingsVersion reads the latest changes of bookings.
+const bookingsVersion = `select coalesce(max(x.changed_at), 0), coalesce(sum((x.id % 1000003) * (x.revision % 1000003) % 1000003), 0) from
+ (select b.id, b.revision, b.changed_at from booking b where b.client_id = $1 order by b.changed_at desc limit 20) as x`
+
+// Version returns a text that changes when the lists of messages or of bookings change. A page may call it every second or two,
 // because it is cheap. It may miss changes of messages that are neither new nor due.
 func (t tenant) Version(ctx context.Context) (string, error) {
 	var run, done, receipts, open, sum int64
@@ -173,7 +177,11 @@ func (t tenant) Version(ctx context.Context) (string, error) {
 	if _, err := engine.QueryOne(ctx, t.lists(), noticesVersion, []any{t.id, engine.Micros(t.s.Config.Clock.Now())}, &notice, &due); err != nil {
 		return "", engine.PublicError(fmt.Errorf("look for new notices: %w", err))
 	}
-	return fmt.Sprintf("%x.%x.%x.%x.%x.%x.%x.%x.%x", run, done, receipts, open, sum, reply, unread, notice, due), nil
+	var changed, bookings int64
+	if _, err := engine.QueryOne(ctx, t.lists(), bookingsVersion, []any{t.id}, &changed, &bookings); err != nil {
+		return "", engine.PublicError(fmt.Errorf("look for changes of bookings: %w", err))
+	}
+	return fmt.Sprintf("%x.%x.%x.%x.%x.%x.%x.%x.%x.%x.%x", run, done, receipts, open, sum, reply, unread, notice, due, changed, bookings), nil
 }
 
 const sandboxChat = `select g.seq, g.client_id, g.message_id, g.connector_id, g.phone, g.content, g.received_at, g.copies

@@ -3,6 +3,7 @@ package store_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store/storetest"
@@ -51,6 +52,63 @@ func TestBookingsAndCancels(t *testing.T) {
 			}
 			if got := w.DB.Meter.Deadlocks.Load(); got != 0 {
 				t.Errorf("%d deadlocks", got)
+			}
+		})
+	}
+}
+
+// TestBookingLists: a booking is found by its id and by each of its messages, its next message is the soonest that may
+// leave, and the counts of a period leave out what is not in it.
+func TestBookingLists(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.NewWorld(t, driver(t))
+			c := w.Client(puntuale.AccountFull)
+			version := func() string {
+				t.Helper()
+				text, err := c.Version(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return text
+			}
+			empty := version()
+			put := func(reference string) puntuale.PutBookingResult {
+				t.Helper()
+				r, err := c.PutBooking(t.Context(), c.Booking(reference))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			first, other := put("prima"), put("altra")
+			second := put("prima") // its message replaces the former one
+			if version() == empty {
+				t.Error("the version is the same after bookings were made")
+			}
+			for what, f := range map[string]puntuale.BookingFilter{
+				"id": {ID: first.ID}, "message": {Message: second.IDs[0]}, "former message": {Message: first.IDs[0]},
+			} {
+				found, _, err := c.Bookings(t.Context(), f, puntuale.Page{})
+				if err != nil || len(found) != 1 || found[0].ID != first.ID {
+					t.Errorf("by its %s: %v, %v", what, found, err)
+				}
+			}
+			next, err := c.NextMessages(t.Context(), []puntuale.BookingID{first.ID, other.ID, 987654})
+			if err != nil || len(next) != 2 || next[first.ID] != second.IDs[0] || next[other.ID] != other.IDs[0] {
+				t.Errorf("next: %v, %v", next, err)
+			}
+			day := first.Date
+			for what, x := range map[string]struct {
+				from, to time.Time
+				want     int
+			}{"the day": {day, day.Add(time.Second), 2}, "before": {day.Add(-time.Hour), day, 0}, "after": {day.Add(time.Microsecond), day.Add(time.Hour), 0}} {
+				counts, err := c.CountBookings(t.Context(), x.from, x.to)
+				if err != nil || counts[puntuale.BookingOpen] != x.want || counts.Total() != x.want {
+					t.Errorf("%s: %v, %v", what, counts, err)
+				}
 			}
 		})
 	}

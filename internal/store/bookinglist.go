@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
@@ -44,26 +45,11 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 	if !f.To.IsZero() {
 		until = engine.Micros(f.To)
 	}
-	text, args := `select `+bookingColumns+listedBookings, []any{t.id, date, id, until, reads}
-	if len(f.Statuses) > 0 { // the index also has the status and the sequence, so other bookings' rows are not read
-		var words []string
-		for _, s := range f.Statuses {
-			words = append(words, strconv.Itoa(int(s)))
-		}
-		text += ` and b.status in (` + strings.Join(words, ", ") + `)`
-	}
-	if f.Sequence != 0 {
-		args = append(args, f.Sequence)
-		text += ` and b.sequence_id = $6`
-	}
-	if len(names) > 0 {
-		args = append(args, engine.Columns{names})
-		text += ` and b.phone in (select u.p from $u(p text))`
-	}
+	more, args := narrowed(f, names, []any{t.id, date, id, until, reads})
 	var found []puntuale.Booking
 	read, size := 0, 0
 	var last puntuale.Booking
-	err = t.lists().Query(ctx, text+` order by b.date_at, b.id limit $5`, args, func(r engine.Row) error {
+	err = t.lists().Query(ctx, `select `+bookingColumns+listedBookings+more+` order by b.date_at, b.id limit $5`, args, func(r engine.Row) error {
 		var b puntuale.Booking
 		if err := r.Scan(bookingFields(&b)...); err != nil {
 			return err
@@ -94,6 +80,78 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 		return found, bookingCursorAt(last), nil
 	}
 	return found, "", nil
+}
+
+// narrowed returns the conditions of a filter besides the period and the text, and the arguments with theirs. names are of
+// the filter's person.
+func narrowed(f puntuale.BookingFilter, names []string, args []any) (string, []any) {
+	text := ""
+	if len(f.Statuses) > 0 { // the index also has the status and the sequence, so other bookings' rows are not read
+		var words []string
+		for _, s := range f.Statuses {
+			words = append(words, strconv.Itoa(int(s)))
+		}
+		text += ` and b.status in (` + strings.Join(words, ", ") + `)`
+	}
+	bind := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
+	if f.Sequence != 0 {
+		text += ` and b.sequence_id = ` + bind(f.Sequence)
+	}
+	if f.ID != 0 {
+		text += ` and b.id = ` + bind(f.ID)
+	}
+	if f.Message != 0 {
+		message := bind(f.Message)
+		text += ` and b.id in (select s.booking_id from booking_step s where s.client_id = $1 and s.message_id = ` + message +
+			` union select s.booking_id from booking_step s where s.client_id = $1 and s.previous_id = ` + message + ` and s.previous_id <> 0)`
+	}
+	if len(names) > 0 {
+		args = append(args, engine.Columns{names})
+		text += ` and b.phone in (select u.p from $u(p text))`
+	}
+	return text, args
+}
+
+// CountBookings counts the bookings of a period by status. from is inclusive, and to is exclusive.
+func (t tenant) CountBookings(ctx context.Context, from, to time.Time) (counts puntuale.BookingCounts, err error) {
+	err = t.lists().Query(ctx, `select b.status, count(*) from booking b where b.client_id = $1 and b.date_at >= $2 and b.date_at < $3 and b.erased_at = 0 group by b.status`,
+		[]any{t.id, engine.Micros(from), engine.Micros(to)}, func(r engine.Row) error {
+			var status puntuale.BookingStatus
+			var n int
+			if err := r.Scan(&status, &n); err != nil {
+				return err
+			}
+			counts[status] = n
+			return nil
+		})
+	if err != nil {
+		return counts, engine.PublicError(fmt.Errorf("count bookings: %w", err))
+	}
+	return counts, nil
+}
+
+// NextMessages returns the message that leaves next of each of these bookings. A booking without one is missing.
+func (t tenant) NextMessages(ctx context.Context, bookings []puntuale.BookingID) (map[puntuale.BookingID]puntuale.MessageID, error) {
+	next := make(map[puntuale.BookingID]puntuale.MessageID, len(bookings))
+	ids := engine.Column(bookings, func(id *puntuale.BookingID) int64 { return int64(*id) })
+	err := t.lists().Query(ctx, `
+select s.booking_id, s.message_id from $u(i bigint) cross join booking_step s join message m on m.client_id = s.client_id and m.id = s.message_id
+where s.client_id = $1 and s.booking_id = u.i and m.state = 0 and m.valid_until >= 0 order by m.next_at desc, m.id desc`, []any{t.id, engine.Columns{ids}}, func(r engine.Row) error {
+		var booking puntuale.BookingID
+		var message puntuale.MessageID
+		if err := r.Scan(&booking, &message); err != nil {
+			return err
+		}
+		next[booking] = message // the soonest comes last
+		return nil
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("list the next messages of bookings: %w", err))
+	}
+	return next, nil
 }
 
 // fieldTexts returns the values of a booking's fields as one text.

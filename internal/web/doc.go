@@ -12,6 +12,7 @@
 //   - message: the day, the calendar, the list of messages, actions on many messages, the blacklist and the simulated
 //     phone.
 //   - sequence: the list, the editor, previews, starts, templates, snippets, import and export.
+//   - booking: appointments by day, one appointment, its changes.
 //   - person: contacts and conversations.
 //   - campaign: mass sends.
 //   - automation: rules that act automatically, and their hooks.

@@ -27,6 +27,7 @@ var noPages = map[string]string{
 	"/c/{client}/messages/export":          "a file",
 	"/c/{client}/contacts/export":          "a file",
 	"/c/{client}/messages/live":            "a stream",
+	"/c/{client}/bookings/live":            "a stream",
 	"/c/{client}/messages/{id}/live":       "a stream",
 	"/c/{client}/person/live":              "a stream",
 	"/c/{client}/replies/live":             "a stream",

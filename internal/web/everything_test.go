@@ -59,6 +59,11 @@ func (w *world) everything(client puntuale.ClientID) things {
 	started, err := c.Start(ctx, control.StartCall{Sequence: has["sequences"], Phone: "+393337654321", Fields: fields, Body: body})
 	w.must(err)
 	has["messages"] = started.IDs[1].String()
+	visit, err := c.CreateSequence(ctx, bookedVisit(), control.Once[control.Sequence]{})
+	w.must(err)
+	booked, err := c.PutBooking(ctx, bookingCall(visit.ID.String(), "visita/"+client.String(), "+393337654321", "Lucia", "21/11/2026 15:30"))
+	w.must(err)
+	has["bookings"] = booked.ID.String()
 	campaign, err := c.CreateCampaign(ctx, control.NewCampaign{Name: "Auguri", Purpose: "marketing", Step: &puntuale.Step{Text: "Auguri, {{nome}}! Scrivi STOP per non riceverne più."}, Session: has["sessions"]},
 		[]control.Recipient{{"phone": "+393337654321", "nome": "Lucia"}, {"phone": "nessuno", "nome": "Ugo"}}, control.Once[control.Campaign]{})
 	w.must(err)

@@ -103,7 +103,7 @@ func (w *world) whole(client puntuale.ClientID, has things) string {
 	}
 	var b strings.Builder
 	for _, path := range []string{"/sequences", "/sequences/" + has["sequences"], "/templates", "/templates/" + has["templates"], "/sessions", "/sessions/" + has["sessions"],
-		"/sessions/" + has["official"], "/keys", "/users", "/blacklist", "/usage", "/replies", "/contacts", "/webhooks", "/webhooks/" + has["webhooks"]} {
+		"/sessions/" + has["official"], "/keys", "/users", "/blacklist", "/bookings?day=2026-11-21", "/bookings/" + has["bookings"], "/usage", "/replies", "/contacts", "/webhooks", "/webhooks/" + has["webhooks"]} {
 		r := v.get(base + path)
 		if r.status != http.StatusOK {
 			w.t.Fatalf("%s%s: %d", base, path, r.status)

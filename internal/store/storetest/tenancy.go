@@ -444,7 +444,7 @@ var foreignCalls = map[string]foreign{
 	},
 	"Version": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		v, err := tenant.Version(context.Background())
-		if v == "0.0.0.0.0.0.0.0.0" {
+		if v == "0.0.0.0.0.0.0.0.0.0.0" {
 			return []string{}, err
 		}
 		return []string{v}, err

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"puntuale"
 )
@@ -36,5 +38,23 @@ var ofBookings = map[string]foreign{
 		}
 		all, _, err := tenant.Bookings(context.Background(), puntuale.BookingFilter{Names: []string{phone}}, puntuale.Page{})
 		return all, err
+	},
+	"CountBookings": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if _, err := other.PutBooking(context.Background(), other.Booking("conto")); err != nil {
+			return []string{err.Error()}, nil
+		}
+		counts, err := tenant.CountBookings(context.Background(), Begin.AddDate(-1, 0, 0), Begin.AddDate(1, 0, 0))
+		if counts.Total() == 0 {
+			return []any{}, err
+		}
+		return []any{counts}, err
+	},
+	"NextMessages": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		result, err := other.PutBooking(context.Background(), other.Booking("prossimo"))
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		next, err := tenant.NextMessages(context.Background(), []puntuale.BookingID{result.ID})
+		return slices.Collect(maps.Keys(next)), err
 	},
 }

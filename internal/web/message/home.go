@@ -25,6 +25,11 @@ func home(v *page.Request) error {
 	if page.Unwanted, err = v.Client.Unwanted(v.Ctx(), today.Upcoming); err != nil {
 		return err
 	}
+	for i := range page.Bookings {
+		if page.Bookings[i], err = v.Client.CountBookings(v.Ctx(), today.Day.AddDays(i), 1); err != nil {
+			return err
+		}
+	}
 	for _, f := range today.Failures {
 		page.Failures = append(page.Failures, Failure(f))
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
@@ -93,4 +94,16 @@ func CampaignName(v *Request, id string) string {
 		return ""
 	}
 	return c.Name
+}
+
+// BookingSequences returns the names of the sequences of some bookings. A deleted sequence is missing.
+func BookingSequences(v *Request, bookings []puntuale.Booking) map[puntuale.SequenceID]string {
+	names := map[puntuale.SequenceID]string{}
+	for i := range bookings {
+		id := bookings[i].Sequence
+		if _, known := names[id]; !known {
+			names[id] = SequenceName(v, id.String())
+		}
+	}
+	return names
 }

@@ -32,6 +32,7 @@ var items = []item{
 	{group: "nav.group.partner", title: "nav.audit", icon: "history", path: "/partner/audit"},
 
 	{title: "nav.home", icon: "home", path: "/c/{client}", first: true},
+	{title: "nav.bookings", icon: "calendar-event", path: "/c/{client}/bookings"},
 	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", also: "/c/{client}/start"},
 	{title: "nav.campaigns", icon: "users", path: "/c/{client}/campaigns"},
 	{title: "nav.automations", icon: "sparkles", path: "/c/{client}/automations"},

@@ -118,7 +118,7 @@ func (s *Site) enter(v *Request) (err error) {
 // before other requests, as it does in the API.
 var preventing = []string{
 	"message.cancel", "message.all", "person.stop", "person.stop_all", "campaign.paused", "campaign.cancelling", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
-	"key.revoke", "sequence.delete", "session.delete",
+	"key.revoke", "sequence.delete", "session.delete", "booking.cancel",
 }
 
 // priority returns the gate's priority for requests to the route.

@@ -24,7 +24,7 @@ const streamAllows = 10 * time.Second
 // streamBytes is the memory that the budget counts for one waiting stream.
 const streamBytes = 64 << 10
 
-// Stream sends a part of a page each time that the client's messages have changed, compared with the version that the
+// Stream sends a part of a page each time that the client's messages or bookings have changed, compared with the version that the
 // browser shows. If the request does not accept events, Stream redirects to the first page of the client's dashboard.
 func (v *Request) Stream(part func() (string, error)) error {
 	if !v.WantsEvents() {

@@ -91,6 +91,9 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	if err := readRuns(v, &p); err != nil {
 		return p, err
 	}
+	if p.Bookings, p.Sequences, err = bookingsOf(v, phone); err != nil {
+		return p, err
+	}
 	if err := v.NamePeople(phone); err != nil {
 		return p, err
 	}
@@ -113,6 +116,20 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 		}
 	}
 	return p, err
+}
+
+// Which bookings of a person the page shows: the first ones from some days before today on.
+const (
+	bookingRows = "20"
+	bookingPast = 30 // days
+)
+
+// bookingsOf reads the person's bookings, and the names of their sequences.
+func bookingsOf(v *page.Request, phone string) ([]puntuale.Booking, map[puntuale.SequenceID]string, error) {
+	from := puntuale.DateOf(v.Now().In(v.Frame.Zone)).AddDays(-bookingPast)
+	found, _, err := v.Client.Bookings(v.Ctx(), control.BookingQuery{Phone: phone, Page: request.Page{Limit: bookingRows},
+		Period: request.Period{Start: []request.Bound{{Name: "from", Text: from.String()}}}})
+	return found, page.BookingSequences(v, found), err
 }
 
 // readRuns reads the runs of the page, and whether the person is on the blacklist.

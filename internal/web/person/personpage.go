@@ -24,6 +24,9 @@ type PersonPage struct {
 	Block       *view.Form
 
 	Version      string // the version of the client's messages when the conversation was read
+	Bookings  []puntuale.Booking             // the first ones from some days before today on
+	Sequences map[puntuale.SequenceID]string // names of the bookings' sequences; without the deleted ones
+
 	Conversation ConversationPart
 	Older        bool // true: the shown part is not the newest part
 	Answer       AnswerPage

@@ -464,7 +464,7 @@ func samples(values url.Values) map[string]string {
 	fields := map[string]string{}
 	for name, all := range values {
 		if name, ok := strings.CutPrefix(name, "fields."); ok && len(all) > 0 {
-			fields[name] = picked(all[0])
+			fields[name] = view.Picked(all[0])
 		}
 	}
 	return fields

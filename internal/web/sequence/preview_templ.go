@@ -67,7 +67,7 @@ func Preview(f *view.Form, t Try) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, field := range t.Fields {
-			templ_7745c5c3_Err = sampleField(f, "fields."+field.Name, view.FieldName(field.Name), dateKind(field, f.Value("fields."+field.Name))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sampleField(f, "fields."+field.Name, view.FieldName(field.Name), view.DateKind(field, f.Value("fields."+field.Name))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -346,9 +346,9 @@ func sampleField(f *view.Form, name, label, kind string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var16 string
-		templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.ResolveAttributeValue(asPicked(kind, f.Value(name)))
+		templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.AsPicked(kind, f.Value(name)))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 73, Col: 93}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 73, Col: 98}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var16)
 		if templ_7745c5c3_Err != nil {

@@ -95,12 +95,12 @@ func sessionText(id puntuale.SessionID) string {
 
 // try computes the preview of the form's sequence for the form's person.
 func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
-	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values), Change: f.Value("preview.change"), MovedTo: picked(f.Value("preview.to"))})
+	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values), Change: f.Value("preview.change"), MovedTo: view.Picked(f.Value("preview.to"))})
 	if err != nil {
 		return Try{}, err
 	}
 	if c := done.Change; c != nil && f.Value("preview.to") == "" {
-		f.Values.Set("preview.to", c.To.In(v.Frame.Zone).Format(picker))
+		f.Values.Set("preview.to", c.To.In(v.Frame.Zone).Format(view.Picker))
 	}
 	t := Try{ForBookings: r.Booking != "", Change: done.Change, Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, MissingFields: done.MissingFields, Faults: done.Faults, Now: done.Now}
 	for _, d := range done.Dates {

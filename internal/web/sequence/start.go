@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -183,15 +182,6 @@ func startCall(s control.Sequence, f *view.Form) control.StartCall {
 	whole, _ := json.Marshal(body) // encoding strings as JSON cannot fail
 	id := s.ID.String()
 	return control.StartCall{Sequence: id, Phone: f.Value("phone"), Fields: body, Body: whole, Scope: "POST /api/start/" + id, Key: f.Value("key")}
-}
-
-// picked changes a day and a time from the layout of browsers into the layout of API calls.
-func picked(text string) string {
-	at, err := time.Parse("2006-01-02T15:04", text)
-	if err != nil {
-		return text
-	}
-	return at.Format("02/01/2006 15:04")
 }
 
 // fielded changes the locations of faults into names of the form's fields.

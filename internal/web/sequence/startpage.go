@@ -7,44 +7,9 @@ import (
 	"puntuale/internal/web/view"
 	"slices"
 	"strings"
-	"time"
 
 	"puntuale"
 )
-
-// picker is the layout of a day and a time in browsers' date inputs.
-const picker = "2006-01-02T15:04"
-
-// pickedForms are the layouts of values that a date input can show.
-var pickedForms = []string{picker, "2006-01-02 15:04", "02/01/2006 15:04", "2/1/2006 15:04"}
-
-// dateKind returns the kind of input for a field. For a field with a date, this is a date input. If a date input cannot
-// show the value, it is a text input.
-func dateKind(f puntuale.Field, value string) string {
-	if f.Kind != puntuale.FieldDate {
-		return "text"
-	}
-	if value = strings.TrimSpace(value); value == "" || asPicked("datetime-local", value) != value {
-		return "datetime-local"
-	}
-	if _, err := time.Parse(picker, value); err == nil {
-		return "datetime-local"
-	}
-	return "text"
-}
-
-// asPicked formats a value for an input of this kind.
-func asPicked(kind, value string) string {
-	if kind != "datetime-local" {
-		return value
-	}
-	for _, form := range pickedForms {
-		if at, err := time.Parse(form, strings.TrimSpace(value)); err == nil {
-			return at.Format(picker)
-		}
-	}
-	return value
-}
 
 // fieldLabel returns the label of a field in the form that starts a sequence.
 func fieldLabel(ctx context.Context, name string) string {
