@@ -108,6 +108,44 @@ func fieldsOf(s puntuale.Sequence, date string) map[string]json.RawMessage {
 	return fields
 }
 
+// TestAnswerComesLive: the page of appointments shows what a person answers without a click.
+func TestAnswerComesLive(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		said := func(italian, english string) string {
+			if b.look.language == "en" {
+				return english
+			}
+			return italian
+		}
+		f := w.traffic()
+		visit := bookedVisit()
+		visit.Steps[0].Buttons = []puntuale.StepButton{{Label: "Confermo", Does: puntuale.ButtonConfirms}, {Label: "Non posso", Does: puntuale.ButtonCancels}}
+		sequence := w.sequence(visit)
+		for i, name := range []string{"Ada Rossi", "Bruno Conti"} {
+			w.book(sequence, fmt.Sprintf("p%d", i), fmt.Sprintf("+39333123450%d", i), name, "21/11/2026 15:30", "")
+		}
+		for i := range 2 {
+			f.arrives(w.booking(fmt.Sprintf("p%d", i)).Steps[0].Message)
+		}
+		press := func(i int, label string) {
+			t.Helper()
+			_, err := w.Client().AnswerFromSandbox(context.Background(), control.SandboxReply{Session: f.session.String(), Phone: fmt.Sprintf("+39333123450%d", i), Button: label})
+			w.must(err)
+		}
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/bookings?day=2026-11-21")
+		b.until(`document.querySelectorAll(".booking").length === 2`)
+		b.until(`document.querySelector("[hx-sse\\:connect]")`)
+		row := func(i int) string { return fmt.Sprintf(`document.querySelector("#b%d").innerText`, w.booking(fmt.Sprintf("p%d", i)).ID) }
+		press(0, "Confermo")
+		b.ticking(row(0) + `.includes("Confermo") && ` + row(0) + `.includes(` + quote(said("Confermato", "Confirmed")) + `)`)
+		press(1, "Non posso")
+		b.ticking(row(1) + `.includes("Non posso") && ` + row(1) + `.includes(` + quote(said("Annullato", "Cancelled")) + `)`)
+		b.reads(said("uno confermato, uno annullato", "one confirmed, one cancelled"))
+		b.check("answered")
+	})
+}
+
 // TestButtonsOfOneMessage: a single message and an answer in a conversation may have buttons, too.
 func TestButtonsOfOneMessage(t *testing.T) {
 	t.Parallel()

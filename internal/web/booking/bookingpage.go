@@ -39,14 +39,6 @@ type Row struct {
 	Name     string                  // the person's name; "": not known
 	Sequence string                  // the sequence's name; "": the sequence was deleted
 	Next     *puntuale.MessageDetail // the message that leaves next; nil: none
-	Answer   *Answer                 // what the person answered; nil: nothing
-}
-
-// Answer is what a person answered to a message of a booking.
-type Answer struct {
-	Label string // of the button
-	At    time.Time
-	Stale bool // the question was about another date
 }
 
 // Page is the page of one booking.
