@@ -166,10 +166,11 @@ func TestSettings(t *testing.T) {
 			}
 		}
 		const usual = `["STOP","BASTA","CANCELLAMI","DISISCRIVIMI","UNSUBSCRIBE"]`
-		read(`{"remember":false,"keep_replies":"known","consent":"required","opt_out_words":` + usual + `,"opt_out_answer":"","takeover_hours":12,"automated_most":5}`)
+		const answers = `,"confirm_words":["confermo","confermato","sì","ok","va bene","confirm","confirmed","yes","i confirm"],"cancel_words":["annulla","annullo","disdico","cancel","i cancel"],"button_line":"Rispondi con il numero:"}`
+		read(`{"remember":false,"keep_replies":"known","consent":"required","opt_out_words":` + usual + `,"opt_out_answer":"","takeover_hours":12,"automated_most":5` + answers)
 		s.must(nil, "PATCH", "/api/settings", a.Key, `{"keep_replies":"all","opt_out_words":["basta così"],"takeover_hours":0}`)
 		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"consent":"free","remember":true,"opt_out_answer":"Fatto.","automated_most":0}`)
-		want := `{"remember":true,"keep_replies":"all","consent":"free","opt_out_words":["basta così"],"opt_out_answer":"Fatto.","takeover_hours":0,"automated_most":0}`
+		want := `{"remember":true,"keep_replies":"all","consent":"free","opt_out_words":["basta così"],"opt_out_answer":"Fatto.","takeover_hours":0,"automated_most":0` + answers
 		read(want)
 		for body, status := range map[string]int{
 			`{"consent":"maybe","takeover_hours":721}`: 422, `{"remember":false,"unknown":1}`: 422, `{"opt_out_words":["!"]}`: 422,
@@ -188,6 +189,13 @@ func TestSettings(t *testing.T) {
 		}
 		read(want)
 		s.must(nil, "PATCH", "/api/settings", a.Key, `{"opt_out_words":[]}`)
-		read(strings.Replace(want, `["basta così"]`, usual, 1))
+		want = strings.Replace(want, `["basta così"]`, usual, 1)
+		read(want)
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"confirm_words":["ci vediamo"],"cancel_words":["salto"],"button_line":"Scrivi il numero:"}`)
+		read(want[:strings.Index(want, `,"confirm_words"`)] + `,"confirm_words":["ci vediamo"],"cancel_words":["salto"],"button_line":"Scrivi il numero:"}`)
+		s.refusedAt(422, "PATCH", "/api/settings", a.Key, `{"confirm_words":["!"],"cancel_words":["`+strings.Repeat("x", 101)+`"],"button_line":"`+strings.Repeat("x", 101)+`"}`,
+			"body.confirm_words[0]", "body.cancel_words[0]", "body.button_line")
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"confirm_words":[],"cancel_words":[],"button_line":""}`)
+		read(want)
 	})
 }
