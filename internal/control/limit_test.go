@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/booking"
 	"puntuale/internal/auth"
+	"puntuale/internal/booking"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
