@@ -99,8 +99,8 @@ func people(v *page.Request, text string) ([]puntuale.Contact, error) {
 		q = control.ContactQuery{Phone: text + "*"}
 	}
 	found, _, err := v.Client.Contacts(v.Ctx(), q, request.Page{Limit: suggested})
-	if e, _ := page.Refusal(err); e != nil {
-		return nil, nil
+	if puntuale.CodeOf(err) == puntuale.CodeInvalid { // nobody has such a name or number
+		err = nil
 	}
 	return found, err
 }

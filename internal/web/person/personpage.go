@@ -23,7 +23,7 @@ type PersonPage struct {
 	Blacklisted *puntuale.BlacklistEntry                   // nil: the phone number is not in the blacklist, or its entry could not be read
 	Block       *view.Form
 
-	Version      string // the version of the client's messages when the conversation was read
+	Version   string                         // the version of the client's messages when the conversation was read
 	Bookings  []puntuale.Booking             // the first ones from some days before today on
 	Sequences map[puntuale.SequenceID]string // names of the bookings' sequences; without the deleted ones
 
