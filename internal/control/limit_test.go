@@ -16,7 +16,6 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
-	"puntuale/internal/booking"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
@@ -235,9 +234,6 @@ var clientLimits = []limit{
 		}
 		_, err := w.client.PutBooking(ctx, control.BookingCall{Reference: "limits", Phone: "3331234567", Sequence: w.bookings, Fields: fields})
 		return err
-	}},
-	{"AnswerBooking", "not_found", func(ctx context.Context, w *limited) error {
-		return w.client.AnswerBooking(ctx, puntuale.TakenMessage{}, booking.FoundAnswer{Question: puntuale.Question{Reference: long}})
 	}},
 	{"CancelBooking", "not_found", func(ctx context.Context, w *limited) error {
 		_, err := w.client.CancelBooking(ctx, control.BookingCall{Reference: long})

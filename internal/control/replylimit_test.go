@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"puntuale"
+	"puntuale/internal/booking"
 	"puntuale/internal/control"
 )
 
@@ -74,6 +75,9 @@ var replyLimits = []limit{
 	{"Send", "invalid body.purpose", func(ctx context.Context, w *limited) error {
 		_, err := w.client.Send(ctx, control.SingleCall{Phone: "3331234567", Purpose: nul, Fields: map[string]json.RawMessage{"text": json.RawMessage(`"a"`)}})
 		return err
+	}},
+	{"AnswerBooking", "not_found", func(ctx context.Context, w *limited) error {
+		return w.client.AnswerBooking(ctx, puntuale.TakenMessage{}, booking.FoundAnswer{Question: puntuale.Question{Reference: long}})
 	}},
 	{"UpdateSettings", "invalid body.keep_replies body.consent body.opt_out_words body.opt_out_answer body.takeover_hours body.automated_most", func(ctx context.Context, w *limited) error {
 		_, err := w.client.UpdateSettings(ctx, puntuale.SettingsPatch{
