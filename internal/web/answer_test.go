@@ -136,7 +136,9 @@ func TestAnswerComesLive(t *testing.T) {
 		b.open(w.pages + "/bookings?day=2026-11-21")
 		b.until(`document.querySelectorAll(".booking").length === 2`)
 		b.until(`document.querySelector("[hx-sse\\:connect]")`)
-		row := func(i int) string { return fmt.Sprintf(`document.querySelector("#b%d").innerText`, w.booking(fmt.Sprintf("p%d", i)).ID) }
+		row := func(i int) string {
+			return fmt.Sprintf(`document.querySelector("#b%d").innerText`, w.booking(fmt.Sprintf("p%d", i)).ID)
+		}
 		press(0, "Confermo")
 		b.ticking(row(0) + `.includes("Confermo") && ` + row(0) + `.includes(` + quote(said("Confermato", "Confirmed")) + `)`)
 		press(1, "Non posso")
