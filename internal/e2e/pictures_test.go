@@ -87,7 +87,19 @@ func TestPictures(t *testing.T) {
 	b.visit(pages + "/phone?phone=" + strings.ReplaceAll(patientPhone(0), "+", "%2B"))
 	b.waitFor(`document.querySelector(".bubble")`)
 	take("phone")
+	p.book()
+	b.visit(pages + "/phone?phone=" + strings.ReplaceAll(patientPhone(0), "+", "%2B"))
+	b.waitFor(`document.querySelector(".handset-buttons")`)
+	evaluate[bool](b, `(document.querySelector(".handset").scrollIntoView(), true)`)
+	take("question")
+	p.answers()
+	b.visit(pages + "/bookings?day=" + p.day(2))
+	b.waitFor(`document.querySelectorAll(".booking").length === 12`)
+	take("appointments-phone")
 	b.do(chromedp.EmulateViewport(1280, 860))
+	b.visit(pages + "/bookings?day=" + p.day(2))
+	b.waitFor(`document.querySelectorAll(".booking").length === 12`)
+	take("appointments")
 	p.mass()
 	b.visit(pages + "/campaigns/" + p.campaign)
 	b.waitFor(`parseInt(document.querySelector("#campaign-live .stats")?.innerText.match(/\d+/)?.[0]) >= 40`)
@@ -213,6 +225,38 @@ func (p *practice) fill() {
 		a, err := call("GET", p.base+"/api/messages?state=FAILED", p.key, nil)
 		return err == nil && strings.Contains(string(a.body), "9901")
 	})
+}
+
+// book makes twelve appointments in two days, and waits until each person was asked to confirm.
+func (p *practice) book() {
+	p.t.Helper()
+	ask := map[string]any{"text": "Ciao {{nome}}, ti aspettiamo {{appuntamento:giorno}} alle {{appuntamento:ora}}. Vieni?", "timing": map[string]any{"anchor": "start", "offset": map[string]any{"amount": 0}},
+		"buttons": []any{map[string]any{"label": "Confermo", "does": "confirm"}, map[string]any{"label": "Non posso", "does": "cancel"}, map[string]any{"label": "Chiamatemi", "does": "answer"}}}
+	remind := map[string]any{"text": "{{nome}}, a domani alle {{appuntamento:ora}}.", "timing": map[string]any{"anchor": "appuntamento", "at": "18:00", "offset": map[string]any{"amount": 1, "unit": "days", "direction": "before"}}}
+	thank := map[string]any{"text": "Grazie, a presto!", "timing": map[string]any{"anchor": "booking.confirmed", "offset": map[string]any{"amount": 0}}}
+	var made struct{ ID string }
+	must(p.t, "POST", p.base+"/api/sequences", p.key, map[string]any{"name": "Visita", "booking": map[string]any{"date": "appuntamento"}, "steps": []any{ask, remind, thank}}).into(p.t, &made)
+	for i, name := range patients[:12] {
+		must(p.t, "PUT", fmt.Sprintf("%s/api/bookings/visita-%d", p.base, i), p.key, map[string]any{
+			"sequence": made.ID, "phone": patientPhone(i), "nome": name, "appuntamento": fmt.Sprintf("%s %02d:%02d", p.day(2), 9+i/2, i%2*30)})
+	}
+	eventually(p.t, 10*time.Second, "everybody was asked", func() bool {
+		asked := 0
+		for _, m := range ledger(p.t, p.base, p.key) {
+			if strings.HasSuffix(m.Text, "Vieni?") {
+				asked++
+			}
+		}
+		return asked >= 11 // one of them is on the blacklist
+	})
+}
+
+// answers presses buttons of the questions.
+func (p *practice) answers() {
+	p.t.Helper()
+	for i, label := range map[int]string{0: "Confermo", 1: "Confermo", 2: "Chiamatemi", 3: "Confermo", 6: "Non posso", 7: "Confermo", 8: "Confermo", 10: "Confermo"} {
+		must(p.t, "POST", p.base+"/api/sandbox/replies", p.key, map[string]any{"phone": patientPhone(i), "button": label})
+	}
 }
 
 // mass starts a campaign.
