@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// TestManual pastes the examples of docs/api.md, people.md, events.md and sessions.md, one after the other. No example
+// TestManual pastes the examples of docs/api.md, appointments.md, bookings.md, people.md, events.md and sessions.md, one after
+// the other. No example
 // may be refused.
 func TestManual(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "puntuale.db")
 	s := serve(t, database, "--official-api-url", "http://127.0.0.1:9") // no server listens at this address
 	script := ""
-	for _, name := range []string{"api.md", "people.md", "events.md", "sessions.md"} {
+	for _, name := range []string{"api.md", "appointments.md", "bookings.md", "people.md", "events.md", "sessions.md"} {
 		text, err := os.ReadFile("../../docs/" + name)
 		if err != nil {
 			t.Fatal(err)
