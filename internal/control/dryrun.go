@@ -100,17 +100,47 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 		phone = c.recipient((*request.Faults)(&r.Faults), "body.phone", call.Phone)
 	}
 	passed := c.examples(&r, call.Fields, zone)
+	site := ""
+	if plan.PrintsPage(expanded[0]) {
+		if site, err = c.pageSite(ctx); err != nil {
+			return DryRun{}, err
+		}
+		if site == "" {
+			r.Faults, site = append(r.Faults, puntuale.Fault{Location: "body.booking", Code: faultBookingNoAddress}), PagePath
+		}
+	}
 	build := func(s puntuale.Sequence) (plan.Plan, error) {
 		return plan.Build(plan.Input{Sequence: s, Phone: shownPhone(phone), Fields: passed, Location: zone, Closed: c.account.Closed, Now: r.Now, Media: c.control.media})
 	}
 	if forBookings {
-		build = c.bookingRehearsal(&r, call, shownPhone(phone), passed, zone)
+		build = c.bookingRehearsal(&r, call, shownPhone(phone), passed, zone, site)
 	}
 	if !forBookings || asked.Booking != "" { // without a main date there is no booking
 		r.rehearse(expanded[0], build)
 	}
 	r.Dates = anchors(expanded[0], passed, zone)
-	return r, nil
+	return r, c.asShown(ctx, call.Sequence.Session, r.Plan.Messages)
+}
+
+// asShown replaces the buttons of messages by numbered lines, if the session's network shows no buttons. Session "" means
+// the default session.
+func (c *Client) asShown(ctx context.Context, session string, messages []puntuale.PlannedMessage) error {
+	if !slices.ContainsFunc(messages, func(m puntuale.PlannedMessage) bool { return m.Content.Asks != nil }) {
+		return nil
+	}
+	var f request.Faults
+	s, err := c.sessionFor(ctx, &f, session)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return nil
+	}
+	if err != nil || s.ID == 0 || s.Sandbox || s.Type == puntuale.Official {
+		return err
+	}
+	for i := range messages {
+		content := &messages[i].Content
+		content.Text, content.Asks = content.Shown(), nil
+	}
+	return nil
 }
 
 // examples returns the given values, and an example for each required field without a value.
@@ -243,15 +273,15 @@ func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []in
 
 // bookingRehearsal returns a function that plans a new booking and the change that the call names. The function does
 // the same as calls that make and change a booking, except that it stores nothing.
-func (c *Client) bookingRehearsal(r *DryRun, call RehearsalCall, phone string, passed map[string]plan.Value, zone *time.Location) func(puntuale.Sequence) (plan.Plan, error) {
+func (c *Client) bookingRehearsal(r *DryRun, call RehearsalCall, phone string, passed map[string]plan.Value, zone *time.Location, site string) func(puntuale.Sequence) (plan.Plan, error) {
 	fields := map[string]json.RawMessage{}
 	for name, v := range passed {
 		fields[name], _ = json.Marshal(v.Text) // encoding a string cannot fail
 	}
 	return func(s puntuale.Sequence) (plan.Plan, error) {
 		p := &bookingPut{
-			client: c, zone: zone, call: BookingCall{Fields: fields}, info: startInfo{sequence: s, purposes: make([]puntuale.Purpose, len(s.Steps))},
-			put: booking.Put{Sequence: s.ID, Phone: phone, Door: puntuale.DoorPage, Forced: true, Now: r.Now, MovedSteps: movedSteps(s)},
+			client: c, zone: zone, site: site, call: BookingCall{Fields: fields}, info: startInfo{sequence: s, purposes: make([]puntuale.Purpose, len(s.Steps))},
+			put: booking.Put{Sequence: s.ID, Phone: phone, Door: puntuale.DoorPage, Forced: true, Now: r.Now, MovedSteps: movedSteps(s), Page: "…"},
 		}
 		made, err := p.decide(puntuale.BookingState{})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/booking"
+	"puntuale/internal/control"
 )
 
 // asking is a sequence for bookings that asks at once, reminds the day before, and tells of a confirmation and of a
@@ -400,4 +401,43 @@ func answerOnce(_ *testing.T, b *booked) {
 		b.put("p1", `{"status":"cancelled"}`)
 	}
 	b.want("the booking", say(b.view("p1").Status, b.view("p1").Revision, b.count("select count(*) from reply"), b.unclear()), "cancelled 3 1 0")
+}
+
+// TestPreviewOfButtons: a preview shows the buttons, and on a network without buttons the editor shows the numbered lines
+// that stand for them. {{conferma}} needs a public address.
+func TestPreviewOfButtons(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true, public: "https://app.example"})
+	b := newAsking(t, s)
+	var preview struct {
+		Preview []struct {
+			Text    string `json:"contenuto"`
+			Buttons []string
+		}
+	}
+	s.must(&preview, "PUT", "/api/bookings/p1?dry_run=true", b.Key, `{"sequence":"`+b.sequence+`","phone":"3331234567","nome":"Ada","appuntamento":"20/01/2027 15:30"}`)
+	b.want("the preview", say(preview.Preview[0].Text, preview.Preview[0].Buttons), "Ada, confermi? [Confermo Non posso Chiamatemi]")
+	caller, err := s.control.Authenticate(t.Context(), b.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := caller.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []puntuale.Step{{Text: "Vieni? {{conferma}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}, Buttons: []puntuale.StepButton{{Label: "Confermo", Does: puntuale.ButtonConfirms}}}}
+	look := func(session string) string {
+		t.Helper()
+		r, err := c.Rehearse(t.Context(), control.RehearsalCall{Sequence: control.NewSequence{Name: "Visita", Booking: "giorno", Session: session, Steps: steps}})
+		if err != nil || len(r.Faults) > 0 || len(r.Plan.Messages) != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		content := r.Plan.Messages[0].Content
+		return say(content.Text, len(content.Buttons()))
+	}
+	s.must(nil, "PATCH", "/api/client/"+b.ID, s.partner, `{"quotas":{"sessions":20}}`)
+	var linked struct{ ID string }
+	s.must(&linked, "POST", "/api/sessions", b.Key, `{"name":"Gateway","connection_type":"Send_app","device":{},"sandbox":false}`)
+	b.want("buttons", look(b.Session), "Vieni? https://app.example/conferma?t=… 1")
+	b.want("numbered lines", look(linked.ID), "Vieni? https://app.example/conferma?t=…\n\nRispondi con il numero:\n1. Confermo 0")
 }

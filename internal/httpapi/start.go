@@ -119,6 +119,7 @@ type previewMessage struct {
 	MediaName *string  `json:"nome_media"`
 	Latitude  *float64 `json:"latitudine"`
 	Longitude *float64 `json:"longitudine"`
+	Buttons   []string `json:"buttons,omitempty" doc:"Labels of the buttons below the text"`
 	Latest    *string  `json:"invio_previsto_max,omitempty" format:"date-time" doc:"With jitter, the latest moment"`
 }
 
@@ -230,7 +231,7 @@ func previewMessageOf(m puntuale.PlannedMessage) previewMessage {
 	out := previewMessage{
 		Step: m.Step, Desired: stampOrNull(m.Desired), Planned: stamp(m.Due), Text: m.Content.Text,
 		MediaURL: textOrNull(m.Content.MediaURL), MediaName: textOrNull(control.MediaName(m.Content)),
-		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
+		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude, Buttons: labelsOf(m.Content.Buttons()),
 	}
 	if m.DueMax.After(m.Due) {
 		out.Latest = stampOrNull(m.DueMax)
