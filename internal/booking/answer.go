@@ -19,9 +19,13 @@ type FoundAnswer struct {
 
 // Match finds what a message of a person answers. A pressed button says it by its payload; else a quoted message says
 // it; else the whole text must be an answer to the one open question. whole is the text as the package keyword compares
-// it. Match returns false if the message is no answer.
-func Match(whole string, tap puntuale.Tap, a puntuale.AskedQuestions, now time.Time, session puntuale.SessionID) (FoundAnswer, bool) {
-	if i := slices.IndexFunc(a.Questions, func(q puntuale.Question) bool { return a.InReplyTo != 0 && q.Message == a.InReplyTo }); i >= 0 {
+// it. Match returns false if the message is no answer, such as a press or a quote of another message.
+func Match(whole string, m puntuale.InboundMessage, tap puntuale.Tap, a puntuale.AskedQuestions, now time.Time) (FoundAnswer, bool) {
+	if a.InReplyTo != 0 {
+		i := slices.IndexFunc(a.Questions, func(q puntuale.Question) bool { return q.Message == a.InReplyTo })
+		if i < 0 {
+			return FoundAnswer{}, false
+		}
 		q := a.Questions[i]
 		if a.Matched == puntuale.MatchPayload {
 			if tap.Button < 0 || tap.Button >= len(q.Buttons) {
@@ -35,13 +39,16 @@ func Match(whole string, tap puntuale.Tap, a puntuale.AskedQuestions, now time.T
 		return FoundAnswer{}, false
 	}
 	var found FoundAnswer
-	open := puntuale.OpenQuestions(a.Questions, now, session)
+	if m.Kind != puntuale.ReplyText { // somebody else's button
+		return found, false
+	}
+	open := puntuale.OpenQuestions(a.Questions, now, m.Session)
 	for _, q := range open {
 		if button, how, ok := named(whole, q.Buttons, a.Settings); ok && found.Booking == 0 {
 			found = FoundAnswer{Question: q, Button: button, Matched: how}
 		}
 	}
-	found.Several = found.Booking != 0 && len(open) > 1
+	found.Several = found.Booking != 0 && (len(open) > 1 || m.Quoted != "") // nobody knows which message is quoted
 	return found, found.Booking != 0
 }
 
@@ -78,6 +85,10 @@ func named(whole string, buttons []puntuale.StepButton, set puntuale.ClientSetti
 func (p *Put) Answered(old puntuale.BookingState, given puntuale.GivenAnswer, asked time.Time) bool {
 	given.Stale = !asked.Equal(old.Date)
 	p.Answer, p.Status = &given, nil
+	if a := old.Booking.Answer; a != nil && given.At.Before(a.At.Truncate(time.Second)) { // a network tells an older answer late, and in whole seconds
+		p.Answer = nil
+		return false
+	}
 	if given.Stale || !old.Date.After(p.Now) {
 		return false
 	}

@@ -42,13 +42,17 @@ func TestMatch(t *testing.T) {
 		matched puntuale.AnswerMatch
 		message int64
 		several bool
+		quoted  bool // the person quotes a message that nobody knows
+		pressed bool // the person pressed a button
 	}{
 		"a tap":                            {tap: 2, to: 10, how: puntuale.MatchPayload, asked: []puntuale.Question{one, two}, want: "Non posso", matched: puntuale.MatchPayload, message: 10},
 		"a tap of an answered question":    {tap: 1, to: 10, how: puntuale.MatchPayload, asked: with(func(q *puntuale.Question) { q.Answered = true }), want: "Ci sarò!", matched: puntuale.MatchPayload, message: 10},
 		"a tap of no button":               {tap: 9, to: 10, how: puntuale.MatchPayload, asked: []puntuale.Question{one}, want: "-"},
 		"a quote":                          {text: "ci saro", to: 20, how: puntuale.MatchQuote, asked: []puntuale.Question{one, two}, want: "Ci sarò!", matched: puntuale.MatchQuote, message: 20},
 		"a quote with other words":         {text: "che bello", to: 20, how: puntuale.MatchQuote, asked: []puntuale.Question{two}, want: "-"},
-		"a quote of another message":       {text: "1", to: 99, how: puntuale.MatchQuote, asked: []puntuale.Question{one}, want: "Ci sarò!", matched: puntuale.MatchLatest, message: 10},
+		"a quote of another message":       {text: "1", to: 99, how: puntuale.MatchQuote, asked: []puntuale.Question{one}, want: "-"},
+		"a quote that nobody knows":        {text: "1", quoted: true, asked: []puntuale.Question{one}, want: "Ci sarò!", matched: puntuale.MatchLatest, message: 10, several: true},
+		"somebody else's button":           {text: "annulla", pressed: true, asked: []puntuale.Question{one}, want: "-"},
 		"a number":                         {text: "2.", asked: []puntuale.Question{one}, want: "Non posso", matched: puntuale.MatchLatest, message: 10},
 		"a number that no line has":        {text: "4", asked: []puntuale.Question{one}, want: "-"},
 		"a label":                          {text: "CHIAMATEMI", asked: []puntuale.Question{one}, want: "Chiamatemi", matched: puntuale.MatchLatest, message: 10},
@@ -69,8 +73,15 @@ func TestMatch(t *testing.T) {
 		"longer ago":                       {text: "sì", asked: with(func(q *puntuale.Question) { q.Asked = now.Add(-puntuale.AnswerTime - time.Second) }), want: "-"},
 		"a picture without words":          {asked: []puntuale.Question{one}, want: "-"},
 	} {
-		f, ok := booking.Match(keyword.Whole(c.text), puntuale.Tap{Message: puntuale.MessageID(c.to), Button: c.tap - 1},
-			puntuale.AskedQuestions{Questions: c.asked, InReplyTo: puntuale.MessageID(c.to), Matched: c.how, Settings: c.set}, now, 1)
+		m := puntuale.InboundMessage{Kind: puntuale.ReplyText, Session: 1}
+		if c.quoted {
+			m.Quoted = "wamid.1"
+		}
+		if c.pressed {
+			m.Kind = puntuale.ReplyButton
+		}
+		f, ok := booking.Match(keyword.Whole(c.text), m, puntuale.Tap{Message: puntuale.MessageID(c.to), Button: c.tap - 1},
+			puntuale.AskedQuestions{Questions: c.asked, InReplyTo: puntuale.MessageID(c.to), Matched: c.how, Settings: c.set}, now)
 		got := f.Button.Label
 		switch {
 		case !ok:
@@ -97,6 +108,7 @@ func TestAnswered(t *testing.T) {
 		want   string // the status that the answer sets; "": none
 		clear  bool
 		stale  bool
+		before time.Duration // how long before the stored answer the person gave this one
 	}{
 		"confirm":                    {does: puntuale.ButtonConfirms, want: "confirmed", clear: true},
 		"cancel":                     {does: puntuale.ButtonCancels, status: puntuale.BookingConfirmed, want: "cancelled", clear: true},
@@ -107,6 +119,8 @@ func TestAnswered(t *testing.T) {
 		"after the date":             {does: puntuale.ButtonConfirms, asked: now, date: now},
 		"cancelled by somebody else": {does: puntuale.ButtonConfirms, status: puntuale.BookingCancelled, by: puntuale.DoorPage},
 		"cancelled by the person, then confirmed": {does: puntuale.ButtonConfirms, status: puntuale.BookingCancelled, by: puntuale.DoorPerson, want: "confirmed", clear: true},
+		"older than the stored answer":            {does: puntuale.ButtonConfirms, status: puntuale.BookingCancelled, by: puntuale.DoorPerson, before: time.Second + time.Millisecond},
+		"in the same second as the stored answer": {does: puntuale.ButtonConfirms, status: puntuale.BookingCancelled, by: puntuale.DoorPerson, before: time.Millisecond, want: "confirmed", clear: true},
 		"arrived before the date":                 {does: puntuale.ButtonCancels, status: puntuale.BookingArrived},
 	} {
 		if c.asked.IsZero() {
@@ -117,13 +131,17 @@ func TestAnswered(t *testing.T) {
 		}
 		p := booking.Put{Now: now, Door: puntuale.DoorPerson}
 		old := puntuale.BookingState{Booking: puntuale.Booking{Revision: 1, Date: c.date, Status: c.status, StatusBy: c.by}}
-		clear := p.Answered(old, puntuale.GivenAnswer{Does: c.does, Label: "x"}, c.asked)
+		at := now.Add(500 * time.Millisecond)
+		if c.before > 0 {
+			old.Booking.Answer = &puntuale.GivenAnswer{Does: puntuale.ButtonCancels, Label: "y", At: at}
+		}
+		clear := p.Answered(old, puntuale.GivenAnswer{Does: c.does, Label: "x", At: at.Add(-c.before)}, c.asked)
 		got := ""
 		if p.Status != nil {
 			got = p.Status.String()
 		}
-		if clear != c.clear || got != c.want || p.Answer.Stale != c.stale {
-			t.Errorf("%s: clear %t, status %q, stale %t", name, clear, got, p.Answer.Stale)
+		if clear != c.clear || got != c.want || (p.Answer != nil && p.Answer.Stale) != c.stale {
+			t.Errorf("%s: clear %t, status %q, stale %t", name, clear, got, p.Answer != nil && p.Answer.Stale)
 		}
 	}
 }

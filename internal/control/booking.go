@@ -181,7 +181,8 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 	if err := p.session(ctx, &f); err != nil {
 		return nil, err
 	}
-	if p.nothing = len(f) == 0 && p.saysNothing(); !p.nothing {
+	records := call.answer != nil && p.put.Status == nil // such an answer plans nothing
+	if p.nothing = len(f) == 0 && (records || p.saysNothing()); !p.nothing {
 		if err := p.sequence(ctx, &f); err != nil {
 			return nil, err
 		}
@@ -196,7 +197,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		}
 		return nil, f.Err()
 	}
-	if !p.cancels() {
+	if !p.cancels() && !records {
 		return p, c.MayCreate()
 	}
 	return p, nil
@@ -406,7 +407,7 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	s := &p.info.sequence
 	given := p.fields()
 	fields, date := booking.Merged(state.Fields, given), state.Date
-	if s.ID != 0 {
+	if s.ID != 0 && p.call.answer == nil { // an answer does not change the date
 		v := plan.FromJSON(fields[s.Booking])
 		at, ok := plan.MainDate(v, p.zone)
 		_, named := given[s.Booking]
@@ -428,7 +429,7 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	if n := sizeOf(fields); n > puntuale.MaxBookingFields {
 		return c, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultBookingFieldsTooLong, Args: []string{strconv.Itoa(puntuale.MaxBookingFields)}})
 	}
-	if !c.Changed {
+	if !c.Changed || p.call.answer != nil && p.put.Status == nil {
 		for i, step := range state.Steps {
 			if step.Pending() && step.Intent == 0 {
 				c.Pending = append(c.Pending, i)

@@ -201,18 +201,32 @@ type bookingAnswer struct {
 	message *puntuale.TakenMessage
 	given   puntuale.GivenAnswer
 	asked   time.Time // the main date that the question was about
+
+	booking puntuale.BookingID // whose question it was; not for a page
+	page    string             // the name of the page; "": the answer is a message
+	only    bool               // the answer is only recorded
 }
 
 // AnswerBooking changes the booking that a person's message answers, and stores the message in the same transaction. Codes:
 // invalid, not_found, forbidden.
 func (c *Client) AnswerBooking(ctx context.Context, m puntuale.TakenMessage, f booking.FoundAnswer) (err error) {
 	given := puntuale.GivenAnswer{Does: f.Button.Does, Label: f.Button.Label, Step: f.Step, Message: f.Message, At: m.At, Matched: f.Matched}
-	_, err = c.answer(ctx, f.Reference, &bookingAnswer{&m, given, f.Date})
+	_, err = c.answer(ctx, f.Reference, &bookingAnswer{message: &m, given: given, asked: f.Date, booking: f.Booking})
 	return err
 }
 
-// answer changes a booking as its person says.
+// answer changes a booking as its person says. If the new state cannot be planned, the answer is only recorded.
 func (c *Client) answer(ctx context.Context, reference string, a *bookingAnswer) (effect puntuale.ReplyEffect, err error) {
+	effect, err = c.tryAnswer(ctx, reference, a)
+	switch puntuale.CodeOf(err) {
+	case puntuale.CodeInvalid, puntuale.CodeNotFound, puntuale.CodeForbidden, puntuale.CodeConflict:
+		a.only = true
+		return c.tryAnswer(ctx, reference, a)
+	}
+	return effect, err
+}
+
+func (c *Client) tryAnswer(ctx context.Context, reference string, a *bookingAnswer) (effect puntuale.ReplyEffect, err error) {
 	var r BookingAnswer
 	for range putAttempts {
 		var p *bookingPut
@@ -245,11 +259,12 @@ func (p *bookingPut) answered(state puntuale.BookingState) puntuale.ReplyEffect 
 	if a == nil {
 		return puntuale.ReplyNoEffect
 	}
-	if a.message != nil && !slices.Contains(state.Names, a.message.Phone) { // the booking is another person's now
+	if state.Page != a.page && a.page != "" || a.message != nil && (state.ID != a.booking || !slices.Contains(state.Names, a.message.Phone)) { // the booking is another person's now
 		p.put.Answer, p.put.Status = nil, nil
 		return puntuale.ReplyUnclear
 	}
-	if !p.put.Answered(state, a.given, a.asked) {
+	if !p.put.Answered(state, a.given, a.asked) || a.only {
+		p.put.Status = nil
 		return puntuale.ReplyUnclear
 	}
 	return puntuale.ReplyAnswered
@@ -333,6 +348,6 @@ func (p *BookingPage) Answer(ctx context.Context, does puntuale.ButtonEffect, la
 		return false, puntuale.NotFound(puntuale.NoBooking)
 	}
 	given := puntuale.GivenAnswer{Does: does, Label: label, At: p.client.control.clock.Now(), Matched: puntuale.MatchPage}
-	effect, err := p.client.answer(ctx, p.Reference, &bookingAnswer{given: given, asked: asked})
+	effect, err := p.client.answer(ctx, p.Reference, &bookingAnswer{given: given, asked: asked, page: p.Page})
 	return effect == puntuale.ReplyAnswered, err
 }

@@ -128,7 +128,7 @@ func TestBookingAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *booked){
 		"Tap": answerTap, "Words": answerWords, "Stale": answerStale, "Past": answerPast, "Two": answerTwo, "Kept": answerKept, "Foreign": answerForeign,
-		"OptOut": answerOptOut, "Pressed": answerPressed, "Unplannable": answerUnplannable, "Batch": answerBatch, "Once": answerOnce,
+		"OptOut": answerOptOut, "Pressed": answerPressed, "Unplannable": answerUnplannable, "Batch": answerBatch, "Once": answerOnce, "Older": answerOlder,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -273,7 +273,11 @@ func answerTwo(_ *testing.T, b *booked) {
 	b.hear("n4", puntuale.InboundMessage{Text: "sì", Quoted: "wamid.HBgMMzkzMzM="})
 	b.want("a quote by the network's id", say(b.latest(), b.view("p3").Status, b.view("p4").Status), say("answered Confermo quote", third, "confirmed open"))
 	b.hear("n5", puntuale.InboundMessage{Text: "sì", Quoted: "wamid.%%%%%%%%"})
-	b.want("a quote of something else", say(b.latest(), b.view("p4").Status), say("answered Confermo word", b.view("p4").Messages[0].ID, "confirmed"))
+	b.want("a quote of something else", say(b.latest(), b.view("p4").Status, b.unclear()), "unclear - - 0 open 2")
+	b.hear("n6", puntuale.InboundMessage{Kind: puntuale.ReplyButton, Text: "Annulla", Payload: "Annulla"})
+	b.want("a button of another message", say(b.latest(), b.view("p4").Status), "- Annulla - 0 open")
+	b.hear("n7", puntuale.InboundMessage{Text: "1", InReplyTo: b.item(b.clientAccount, first).ID})
+	b.want("a quote of another question", say(b.latest(), b.view("p4").Status), say("answered Confermo quote", first, "open"))
 }
 
 // What somebody else cancelled stays cancelled, and people get a notice.
@@ -391,7 +395,7 @@ func answerOnce(_ *testing.T, b *booked) {
 	m := puntuale.TakenMessage{InboundMessage: tap, Mark: "m1", Matched: puntuale.MatchPayload, Button: "Confermo"}
 	m.InReplyTo = ref.ID
 	f := booking.FoundAnswer{
-		Question: puntuale.Question{Reference: "p1", Message: ref.ID, Date: time.Date(2027, 1, 20, 14, 30, 0, 0, time.UTC)},
+		Question: puntuale.Question{Booking: puntuale.BookingID(b.count("select id from booking")), Reference: "p1", Message: ref.ID, Date: time.Date(2027, 1, 20, 14, 30, 0, 0, time.UTC)},
 		Button:   puntuale.StepButton{Label: "Confermo", Does: puntuale.ButtonConfirms}, Matched: puntuale.MatchPayload,
 	}
 	for range 2 {
@@ -401,6 +405,43 @@ func answerOnce(_ *testing.T, b *booked) {
 		b.put("p1", `{"status":"cancelled"}`)
 	}
 	b.want("the booking", say(b.view("p1").Status, b.view("p1").Revision, b.count("select count(*) from reply"), b.unclear()), "cancelled 3 1 0")
+}
+
+// An answer closes the booking's older questions, and a network that tells an older answer late changes nothing.
+func answerOlder(_ *testing.T, b *booked) {
+	steps := strings.Replace(asking, `{"text":"A domani",`, `{"text":"Ancora, confermi?","buttons":[{"label":"Va bene","does":"confirm"},{"label":"No","does":"cancel"}],`, 1)
+	b.must(nil, "PUT", "/api/sequences/"+b.sequence, b.Key, steps)
+	first := b.ask("p1")
+	second := b.view("p1").Messages[1].ID
+	b.clock.Set(time.Date(2027, 1, 19, 14, 30, 0, 0, time.UTC))
+	b.sendNow(second)
+	b.clock.Advance(time.Minute)
+	b.hear("n1", puntuale.InboundMessage{Text: "1"})
+	b.want("the latest question", say(b.view("p1").Status, b.latest()), say("confirmed answered Va bene latest", second))
+	b.hear("n2", puntuale.InboundMessage{Text: "2"})
+	b.want("the older question", say(b.latest(), b.view("p1").Status), "- - - 0 confirmed")
+	late := b.tap(first, 1)
+	b.clock.Advance(-time.Hour)
+	b.hear("n3", late)
+	b.clock.Advance(time.Hour)
+	b.want("an older answer", say(b.latest(), b.view("p1").Status, b.view("p1").Answer.Label), say("unclear Non posso payload", first, "confirmed Va bene"))
+
+	// two answers to one question, told together: the second is looked at after the first
+	third := b.ask("p2")
+	ref := b.item(b.clientAccount, third)
+	session, err := puntuale.ParseID[puntuale.SessionID](b.Session)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var both []puntuale.InboundMessage
+	for i, text := range []string{"1", "2"} {
+		both = append(both, puntuale.InboundMessage{Client: ref.Client, Session: session, Phone: ada, At: b.clock.Now(), ID: "both" + text, Kind: puntuale.ReplyText, Text: text})
+		both[i].At = both[i].At.Add(time.Duration(i) * time.Second)
+	}
+	if err := b.intake.Take(b.t.Context(), session, puntuale.InboundBatch{Messages: both}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.want("two at once", b.view("p2").Status, "confirmed")
 }
 
 // TestPreviewOfButtons: a preview shows the buttons, and on a network without buttons the editor shows the numbered lines

@@ -52,7 +52,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 					t.Tap, _ = in.cfg.Tap(m.Client, m.Payload)
 				}
 				t.Answers = func(a puntuale.AskedQuestions) bool {
-					f, ok := booking.Match(whole, t.Tap, a, now, m.Session)
+					f, ok := booking.Match(whole, m, t.Tap, a, now)
 					if found[i] = nil; ok && changeBy(whole, m, a.Settings) == 0 {
 						found[i] = &f
 					}
@@ -63,6 +63,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 		taken[i] = t
 	}
 	for {
+		clear(found)
 		stopped, err := in.cfg.Store.KeepInbound(ctx, now, taken)
 		switch {
 		case errors.Is(err, puntuale.ErrConsentFirst):
@@ -87,12 +88,13 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 // booking. If it is not clear which booking is meant, or the booking cannot be changed, the message is only stored, and
 // people get a notice. found has what the store found so far.
 func (in *Intake) answers(ctx context.Context, now time.Time, log sessionLog, all []puntuale.TakenMessage, found []*booking.FoundAnswer) error {
+	changed := map[puntuale.BookingID]bool{}
 	for i, f := range found {
 		t := &all[i]
-		if f == nil || t.Decided {
+		if f == nil || t.Decided || changed[f.Booking] { // a second answer about a booking is looked up again, because the first closes questions
 			continue
 		}
-		t.Decided = true
+		t.Decided, changed[f.Booking] = true, true
 		if f.Several {
 			t.Effect = puntuale.ReplyUnclear
 			continue

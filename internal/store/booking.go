@@ -116,10 +116,18 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// keepAnswer stores the reply, and that its question is answered.
+// keepAnswer stores the reply, and that its question is answered. An answer also closes the booking's other questions that
+// have left.
 //
 // An answer on the page has no reply. If it is unclear, people get a notice all the same.
 func (p *bookingPut) keepAnswer(ctx context.Context) error {
+	if p.result.Effect == puntuale.ReplyAnswered || p.result.Effect == puntuale.ReplyUnclear && p.result.Changed {
+		if _, err := p.a.Exec(ctx, `update booking_step set answered_at = $3 where client_id = $1 and booking_id = $2 and question <> '' and answered_at = 0
+ and exists (select 1 from message m where m.client_id = booking_step.client_id and m.id = booking_step.message_id and (m.state = 1 or m.intent > 0))`,
+			p.id, p.state.ID, engine.Micros(p.Now)); err != nil {
+			return fmt.Errorf("write that a booking's questions are answered: %w", err)
+		}
+	}
 	if p.kept == nil {
 		if p.result.Effect != puntuale.ReplyUnclear {
 			return nil

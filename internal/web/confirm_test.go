@@ -83,7 +83,7 @@ func TestConfirmPage(t *testing.T) {
 		return values
 	}
 	page := them.get(path)
-	for name, want := range map[string]string{"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow", "Cache-Control": "no-store"} {
+	for name, want := range map[string]string{"Referrer-Policy": "same-origin", "X-Robots-Tag": "noindex, nofollow", "Cache-Control": "no-store"} {
 		if got := page.header.Get(name); got != want {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -10,11 +10,12 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// askedBookings finds the questions that bookings with a date to come sent to a person.
+// askedBookings finds the questions that bookings with a date to come sent to a person. Words cannot answer a question of
+// a cancelled booking.
 const askedBookings = `
 select u.n, ` + questionColumns + `
 from $u(n bigint, c bigint, p text) cross join booking b cross join booking_step s left join message m on m.client_id = s.client_id and m.id = s.message_id
-where b.client_id = u.c and b.phone = u.p and b.date_at > $1 and b.erased_at = 0 and s.client_id = b.client_id and s.booking_id = b.id and s.question <> ''
+where b.client_id = u.c and b.phone = u.p and b.date_at > $1 and b.status in (0, 1) and b.erased_at = 0 and s.client_id = b.client_id and s.booking_id = b.id and s.question <> ''
  and (m.state = 1 or m.intent > 0)`
 
 // askedBy finds the questions that messages are.

@@ -33,7 +33,6 @@ type PageView struct {
 // open finds the page that the request names. Previews of chats fetch the address, so finding it changes nothing.
 func open(v *page.Request, name string) (*control.BookingPage, error) {
 	h := v.Writer.Header()
-	h.Set("Referrer-Policy", "no-referrer") // the address must not reach other sites
 	h.Set("X-Robots-Tag", "noindex, nofollow")
 	h.Set("Cache-Control", "no-store")
 	found, err := v.Site.Control.BookingPage(v.Ctx(), name)
@@ -86,8 +85,6 @@ func answer(v *page.Request) error {
 	case "":
 	case puntuale.CodeNotFound:
 		return over(v, err)
-	case puntuale.CodeInvalid, puntuale.CodeForbidden, puntuale.CodeConflict:
-		clear = false
 	default:
 		return err
 	}
