@@ -90,17 +90,17 @@ func TestAnswersKilled(t *testing.T) {
 	})
 }
 
-// insist repeats a call until the server takes it. A button can be pressed only when its message has arrived.
-func insist(t *testing.T, method, address, key string, body any) {
-	for {
+// insist repeats a call until the server takes it, because the server may be away. A button can be pressed only when its
+// message has arrived. insist returns false if the server refuses the call.
+func insist(t *testing.T, method, address, key string, body any) (taken bool) {
+	t.Helper()
+	eventually(t, 2*time.Minute, method+" "+address, func() bool {
 		a, err := call(method, address, key, body)
-		switch {
-		case err == nil && a.status == http.StatusOK:
-			return
-		case err == nil && a.status < 500 && (a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), "body.button")):
+		waits := err != nil || a.status >= 500 || a.status == http.StatusUnprocessableEntity && strings.Contains(string(a.body), "body.button")
+		if taken = !waits && a.status == http.StatusOK; !waits && !taken {
 			t.Errorf("%s %s %v: %d %s", method, address, body, a.status, a.body)
-			return
 		}
-		time.Sleep(20 * time.Millisecond) // the pace of a program that repeats a call, while the server is away
-	}
+		return !waits
+	})
+	return taken
 }
