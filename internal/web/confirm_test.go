@@ -171,6 +171,32 @@ func TestConfirmPageLooks(t *testing.T) {
 	}
 }
 
+// TestConfirmStory presses both buttons of the page in a browser.
+func TestConfirmStory(t *testing.T) {
+	t.Parallel()
+	startChromium(t)
+	for _, look := range screens(t) {
+		t.Run(look.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorldAt(t, "https://app.example")
+			w.booked("v1", w.visits(), `{"nome":"Ada","giorno":"2027-01-20T15:30"}`)
+			_, path := w.linkOf("+393331234567")
+			b := newBrowser(t, w, look)
+			b.open(path)
+			b.check("asked")
+			b.leaves(func() { b.click(`button[value="confirm"]`) })
+			b.until(`!document.querySelector('button[value="confirm"]')`)
+			b.check("confirmed")
+			b.leaves(func() { b.click(`button[value="cancel"]`) })
+			b.until(`!document.querySelector('button[value="cancel"]')`)
+			b.check("cancelled")
+			if status := w.statusOf("v1"); status != "cancelled" {
+				t.Errorf("the booking is %s", status)
+			}
+		})
+	}
+}
+
 // unclear counts the notices about answers that people must look at.
 func (w *world) unclear() (n int) {
 	w.t.Helper()

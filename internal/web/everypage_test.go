@@ -45,8 +45,9 @@ var asks = map[string]string{
 	"/c/{client}/person/everything": "?phone=%2B393337654321",
 }
 
-// mailPages do not exist if the service sends no e-mail, as in this test. Other tests open these pages.
-var mailPages = []string{"/forgot", "/p/{slug}/forgot", "/reset"}
+// absent pages do not exist if the service sends no e-mail or has no public address, as in this test. Other tests open
+// these pages.
+var absent = []string{"/forgot", "/p/{slug}/forgot", "/reset", "/conferma"}
 
 // TestEveryPage opens and checks each page in the table of routes, with data on it. In this way the test also covers
 // new pages.
@@ -59,7 +60,7 @@ func TestEveryPage(t *testing.T) {
 		between := halfway(w)
 		pages := map[string][]string{}
 		for _, r := range web.Routes() {
-			if r.Method == http.MethodGet && noPages[r.Path] == "" && !slices.Contains(mailPages, r.Path) {
+			if r.Method == http.MethodGet && noPages[r.Path] == "" && !slices.Contains(absent, r.Path) {
 				pages[r.Side] = append(pages[r.Side], r.Path)
 			}
 		}
