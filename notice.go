@@ -29,11 +29,12 @@ const (
 	NoticeSignIn         // the user signed in with a browser that is new to the user
 	NoticeClientExpiring // tells the partner's users what NoticeExpiring tells the client's users
 	NoticeAnswer         // a person answered about a booking, and the answer changed nothing
+	NoticeCalendar       // a calendar could not be read, or so many of its entries are gone that a person must decide
 	lastNotice
 )
 
 var noticeNames = [...]string{
-	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer",
+	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer", "calendar",
 }
 
 func (k NoticeKind) String() string {
@@ -121,7 +122,7 @@ type NoticeDetail struct {
 // The sets of kinds that a user may get.
 var (
 	clientNotices = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCreditLow, NoticeCreditOut, NoticeCapReached, NoticeExpiring, NoticeCampaignDone,
-		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer)
+		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer, NoticeCalendar)
 	partnerNotices = NoticesOf(NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeClientExpiring)
 	ownerNotices   = NoticesOf(NoticeKeyCreated) // only owners see keys
 
@@ -201,6 +202,9 @@ const (
 	noticeSignInWhy       ReasonCode = "notice.sign_in_why"
 	noticeAnswer          ReasonCode = "notice.answer"
 	noticeAnswerWhy       ReasonCode = "notice.answer_why"
+	noticeCalendar        ReasonCode = "notice.calendar"
+	noticeCalendarWhy     ReasonCode = "notice.calendar_why" // {1}: why the calendar could not be read
+	noticeCalendarAsks    ReasonCode = "notice.calendar_asks"
 	noticeSignInFrom      ReasonCode = "notice.sign_in_from"         // {1}: the IP address
 	noticeClientExpiring  ReasonCode = "notice.client_expiring"      // {2}: number of days
 	noticeClientSoon      ReasonCode = "notice.client_expiring_soon" // {2}: today or tomorrow
@@ -260,6 +264,11 @@ func (n Notice) Title() Reason {
 		return Because(noticeSignIn)
 	case NoticeAnswer:
 		return Because(noticeAnswer)
+	case NoticeCalendar:
+		if n.Detail.gone() {
+			return Because(noticeCalendarAsks, name)
+		}
+		return Because(noticeCalendar, name)
 	case NoticeClientExpiring:
 		many := strconv.Itoa(n.Detail.Clients)
 		switch {
@@ -318,6 +327,11 @@ func (n Notice) Text() Reason {
 		return Because(noticeSignInWhy)
 	case NoticeAnswer:
 		return Because(noticeAnswerWhy)
+	case NoticeCalendar:
+		if n.Detail.gone() {
+			return ParseReason(n.Detail.Reason)
+		}
+		return Because(noticeCalendarWhy, n.Detail.Reason)
 	case NoticeClientExpiring:
 		if n.Detail.Clients > 0 {
 			return Because(noticeClientsWhy)
@@ -326,6 +340,9 @@ func (n Notice) Text() Reason {
 	}
 	return Reason{}
 }
+
+// gone reports whether a calendar asks about entries that are gone.
+func (d NoticeDetail) gone() bool { return ParseReason(d.Reason).Code == NoticeCalendarGone }
 
 // hostOf returns the host of a receiver's address. Notices do not show the rest of the address, which may be a secret.
 func hostOf(address string) string {

@@ -9,13 +9,13 @@ import (
 	"puntuale/internal/campaign"
 )
 
-// feeding runs the feeder of campaigns and the runner of automations.
+// feeding runs the feeder of campaigns, the runner of automations, and the reader of calendars.
 type feeding struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// startFeeding begins to feed campaigns and to run automations, for the sessions that this server owns.
+// startFeeding begins to feed campaigns and to run automations, for the sessions that this server owns, and to read calendars.
 func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}
@@ -28,6 +28,8 @@ func (s *server) startFeeding(cfg serverConfig) {
 		Store: s.store, Node: s.dispatch.Node, Planner: s.control.PlannerOf, Bound: s.store.ChunkBound, DatesBound: s.store.DatesBound, Wakeup: s.wake, Clock: cfg.Clock, Logger: cfg.Logger,
 	})
 	s.feeding.done.Go(func() { rules.Run(ctx) })
+	feeds := s.newCalendarReader(&cfg)
+	s.feeding.done.Go(func() { feeds.Run(ctx) })
 }
 
 // stop ends the feeder and the runner after their current transactions. The receiver may be nil.

@@ -22,6 +22,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
+	"puntuale/internal/control/calendar"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/delivery"
 	"puntuale/internal/dispatch"
@@ -62,6 +63,7 @@ type server struct {
 	agents   *chatwoot.Webhook // handles messages that agents write in Chatwoot
 	desk     *webhook.Webhooks
 	rules    *automation.Automations
+	calendar *calendar.Calendars
 	control  *control.Control
 	accounts *account.Accounts
 	mailer   *mail.Mailer // nil: no e-mail is sent
@@ -161,6 +163,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Chatwoot: s.chatwoot, Public: cfg.PublicURL,
 	})
 	s.rules = automation.New(automation.Config{Control: s.control, Tenants: s.store, Hooks: s.store, Vault: vault, Clock: cfg.Clock, Media: cfg.Media})
+	s.calendar = s.openCalendars(&cfg, vault)
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
@@ -295,7 +298,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Admit: admit, Refuse: admission.NewRefusalPacer(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
+		Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Calendars: s.calendar, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.Answered(route, status)
@@ -312,7 +315,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Calendars: s.calendar, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

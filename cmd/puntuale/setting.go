@@ -55,6 +55,7 @@ type networkSettings struct {
 	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"The most messages a second for one Official number. Meta's limit is 80, or 1000 if Meta raised it. It is 20 if the Business app uses the number, too."`
 	GatewayAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where gateways of Send_app sessions may be, such as 10.1.2.0/24. The server may use http to a gateway only there."`
 	WebhookAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where receivers of webhooks may be, such as 10.1.2.0/24 for a CRM in the LAN. The server may use http to a receiver only there. All others must have a public address and https."`
+	CalendarAllow   []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where calendars may be, such as 10.1.2.0/24 for a server in the LAN. The server may use http to a calendar only there. All others must have a public address and https."`
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The file extensions that a media address may have."`
 }
 
@@ -160,7 +161,7 @@ func (s *serveSettings) check() []fault {
 	faults = append(faults, s.publicSettings.check()...)
 	faults = append(faults, s.mailSettings.check(s.PublicURL)...)
 	faults = append(faults, s.checkOfficial()...)
-	for name, list := range map[string][]string{"gateway-allow": s.GatewayAllow, "webhook-allow": s.WebhookAllow} {
+	for name, list := range map[string][]string{"gateway-allow": s.GatewayAllow, "webhook-allow": s.WebhookAllow, "calendar-allow": s.CalendarAllow} {
 		if _, err := networksOf(list); err != nil {
 			faults = append(faults, fault{name, err.Error()})
 		}

@@ -323,7 +323,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 	id := p.stored.Sequence
 	if p.call.Sequence != "" {
 		given, unreadable := puntuale.ParseID[puntuale.SequenceID](p.call.Sequence)
-		if (p.call.start || p.call.Door == puntuale.DoorRule) && p.stored.Revision != 0 && given != id {
+		if (p.call.start || p.call.Door == puntuale.DoorRule || p.call.Door == puntuale.DoorCalendar) && p.stored.Revision != 0 && given != id {
 			return puntuale.Conflict(faultBookingOtherSequence)
 		}
 		if id, p.put.Sequence = given, given; unreadable != nil {

@@ -45,6 +45,8 @@ var (
 	WhatsApp = Kind{Name: "answer of WhatsApp's servers", MaxBytes: 4 << 20, Within: time.Minute, Free: 64 << 10, Payer: PayOwner}
 	// ReplyFile is a file in a person's message. An encrypted file is a few bytes longer than its content.
 	ReplyFile = Kind{Name: "file of a reply", MaxBytes: 100<<20 + 64, Within: 2 * time.Minute, Payer: PayDisk}
+	// Calendar is a feed of appointments. It is read a piece at a time; [puntuale.MaxCalendarEntries] bounds what is kept.
+	Calendar = Kind{Name: "feed of a calendar", MaxBytes: 20 << 20, Within: 30 * time.Second, Payer: PayOwner}
 	// Mail is all that a mail server writes while one e-mail is sent. If a part of it were refused, the e-mail would be sent
 	// again.
 	Mail = Kind{Name: "answers of a mail server", MaxBytes: 256 << 10, Within: 40 * time.Second, Free: 256 << 10, Payer: PayOwner}
@@ -56,4 +58,4 @@ var (
 
 // Kinds is the table of all kinds. Package media reads the files of callers' addresses, within a budget of disk space.
 // Package admission reads the bodies of requests. DNS answers have at most 64 KiB.
-var Kinds = []*Kind{&Chatwoot, &Gateway, &Graph, &Webhook, &Push, &WhatsApp, &ReplyFile, &Mail, &Command, &CommandFile}
+var Kinds = []*Kind{&Chatwoot, &Gateway, &Graph, &Webhook, &Push, &WhatsApp, &ReplyFile, &Calendar, &Mail, &Command, &CommandFile}

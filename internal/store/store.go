@@ -12,6 +12,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/automation"
+	"puntuale/internal/store/calendar"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
@@ -35,6 +36,7 @@ type Store struct {
 	*notice.Notices
 	*automation.Rules
 	*reply.Replies
+	*calendar.Feeds
 
 	kinds   kinds
 	closing sync.Once
@@ -52,7 +54,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), Feeds: calendar.New(db), kinds: newKinds()}
 	s.Replies = reply.New(db, s.kinds.heard, s.cancelAll)
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -8,6 +8,7 @@ import (
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/alias"
 	"puntuale/internal/store/automation"
+	"puntuale/internal/store/calendar"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/person"
@@ -20,6 +21,7 @@ type tenant struct {
 	event.ClientEvents
 	automation.RuleStore
 	reply.ClientReplies
+	calendar.ClientCalendars
 	s    *Store
 	id   puntuale.ClientID
 	free bool // calls through this tenant are not counted in the client's usage
@@ -37,7 +39,7 @@ func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 }
 
 func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
-	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.OfClient(id), ClientReplies: s.Replies.ForClient(id)}
+	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.OfClient(id), ClientReplies: s.Replies.ForClient(id), ClientCalendars: s.Feeds.OfClient(id)}
 	t.ContactStore = s.Persons.ForClient(id, t.calls())
 	return t
 }

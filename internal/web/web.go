@@ -7,6 +7,7 @@ import (
 	"puntuale/internal/web/account"
 	"puntuale/internal/web/automation"
 	"puntuale/internal/web/booking"
+	"puntuale/internal/web/calendar"
 	"puntuale/internal/web/campaign"
 	"puntuale/internal/web/confirm"
 	"puntuale/internal/web/message"
@@ -24,7 +25,7 @@ func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, al
 
 // allRoutes returns the table of all routes. Each feature adds its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, account.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, booking.Routes, person.Routes, webhook.Routes, confirm.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, account.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, booking.Routes, calendar.Routes, person.Routes, webhook.Routes, confirm.Routes)
 }
 
 // Patterns returns the net/http patterns of all pages, and of the files that pages load.

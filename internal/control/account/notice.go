@@ -80,6 +80,8 @@ func NoticePath(n puntuale.Notice) string {
 		return base + "/usage"
 	case puntuale.NoticeAnswer:
 		return base + "/conversations"
+	case puntuale.NoticeCalendar:
+		return base + "/calendars/" + subject
 	case puntuale.NoticeKeyCreated:
 		return base + "/keys"
 	case puntuale.NoticeWebhookDisabled:

@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
+	"puntuale/internal/control/calendar"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
@@ -28,6 +29,7 @@ type Config struct {
 	Accounts    *account.Accounts
 	Webhooks    *webhook.Webhooks
 	Automations *automation.Automations
+	Calendars   *calendar.Calendars
 	Logger      *slog.Logger
 	Now         func() time.Time                                   // the clock of the access log
 	Observe     func(route string, status int, took time.Duration) // called for every answer; nil: not called
@@ -41,6 +43,7 @@ type Site struct {
 	Accounts    *account.Accounts
 	Webhooks    *webhook.Webhooks
 	Automations *automation.Automations
+	Calendars   *calendar.Calendars
 	logger      *slog.Logger
 	plain       *scs.SessionManager // manages visits over http, which are usual on a person's own machine
 	secure      *scs.SessionManager // manages visits over https
@@ -53,7 +56,7 @@ type Site struct {
 
 // NewHandler returns the handler of all pages.
 func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
-	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, Webhooks: cfg.Webhooks, Automations: cfg.Automations, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
+	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, Webhooks: cfg.Webhooks, Automations: cfg.Automations, Calendars: cfg.Calendars, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]

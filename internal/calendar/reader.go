@@ -1,0 +1,388 @@
+package calendar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/icalendar"
+	"puntuale/internal/outside"
+)
+
+// Store is the part of the store that a reader uses. A method returns still = false if the reading is over, because
+// another one began or because a person changed the calendar; then it has stored nothing.
+type Store interface {
+	TakeCalendars(ctx context.Context, now time.Time, limit int, skip func(puntuale.ClientID) bool) ([]puntuale.Calendar, error)
+	EntriesOf(ctx context.Context, c *puntuale.Calendar) ([]puntuale.CalendarEntry, error)
+	SaveEntries(ctx context.Context, c *puntuale.Calendar, entries []puntuale.CalendarEntry, gone []string, now time.Time) (still bool, err error)
+	EndReading(ctx context.Context, c *puntuale.Calendar, tell bool, now time.Time) (still bool, err error)
+}
+
+// Account is the client of a calendar.
+type Account interface {
+	Zone() *time.Location
+	Rules(c *puntuale.Calendar) Rules
+	// Erased returns which of these references belong to bookings of people who were erased.
+	Erased(ctx context.Context, references []string) (map[string]bool, error)
+	// Book makes or changes the booking of an entry. reopen makes it open again if the calendar had cancelled it.
+	Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, reopen bool) error
+	// Unbook cancels the booking of an entry. silent tells nobody.
+	Unbook(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, silent bool) error
+}
+
+// Config contains the parts of a [Reader]. All members except Memory must be set.
+type Config struct {
+	Store   Store
+	Account func(ctx context.Context, id puntuale.ClientID) (Account, error)
+	Address func(c *puntuale.Calendar) (string, error) // opens the sealed address
+	Feeds   http.RoundTripper                          // reaches only allowed addresses
+	Memory  outside.MemoryGrants                       // pays for the feeds; nil: they are only bounded
+	Clock   clock.Clock
+	Logger  *slog.Logger
+}
+
+// Reader reads the calendars that are due, and changes their bookings. Several nodes may each run one.
+type Reader struct {
+	Config
+	client *http.Client
+
+	mu   sync.Mutex
+	busy map[puntuale.ClientID]bool // clients of which a calendar is read
+	jobs sync.WaitGroup
+}
+
+const (
+	readers   = 4                // calendars that a node reads at the same time
+	lookEvery = time.Second      // how often it looks for calendars that are due
+	redirects = 5                // that a feed may make
+	within    = 60 * time.Second // how long a whole answer may take
+	chunk     = 50               // bookings that change before their entries are written
+	bookers   = 4                // bookings of one calendar that change at the same time
+	jitter    = 0.1              // of the time between two readings
+	soon      = time.Minute      // when a reading is repeated after a failure of this service
+	slowest   = 6 * time.Hour    // between two readings of a feed that fails
+	tellAfter = 3                // failures that may pass by themselves, until people are told
+)
+
+// NewReader returns a reader. It does nothing before Run.
+func NewReader(cfg Config) *Reader {
+	return &Reader{Config: cfg, busy: map[puntuale.ClientID]bool{}, client: &http.Client{
+		Transport: cfg.Feeds, Timeout: within,
+		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+			if len(via) > redirects {
+				return errors.New("too many redirects")
+			}
+			return nil
+		},
+	}}
+}
+
+// Run reads calendars until ctx ends. It returns when the readings that it began have ended.
+func (r *Reader) Run(ctx context.Context) {
+	defer r.jobs.Wait()
+	for ctx.Err() == nil {
+		if err := r.round(ctx); err != nil && ctx.Err() == nil {
+			r.Logger.Warn("looking for calendars failed", "error", err)
+		}
+		if r.Clock.Sleep(ctx, lookEvery) != nil {
+			return
+		}
+	}
+}
+
+func (r *Reader) round(ctx context.Context) error {
+	r.mu.Lock()
+	free := readers - len(r.busy)
+	r.mu.Unlock()
+	if free <= 0 {
+		return nil
+	}
+	taken, err := r.Store.TakeCalendars(ctx, r.Clock.Now(), free, func(id puntuale.ClientID) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.busy[id]
+	})
+	for i := range taken {
+		c := taken[i]
+		r.mu.Lock()
+		r.busy[c.Client] = true
+		r.mu.Unlock()
+		r.jobs.Go(func() {
+			defer func() {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				delete(r.busy, c.Client)
+			}()
+			if err := r.read(ctx, &c); err != nil && ctx.Err() == nil {
+				r.Logger.Warn("reading a calendar failed", "client_id", int64(c.Client), "calendar_id", int64(c.ID), "error", err)
+			}
+		})
+	}
+	return err
+}
+
+// errOver says that the reading is no longer ours.
+var errOver = errors.New("another reading began")
+
+// read reads one calendar, and changes its bookings.
+func (r *Reader) read(ctx context.Context, c *puntuale.Calendar) error {
+	ctx, done := r.Memory.Client(ctx, c.Client)
+	defer done()
+	account, err := r.Account(ctx, c.Client)
+	if err != nil {
+		return r.postpone(ctx, c, err)
+	}
+	stored, err := r.Store.EntriesOf(ctx, c)
+	if err != nil {
+		return r.postpone(ctx, c, err)
+	}
+	found := r.fetch(ctx, c, account)
+	if ctx.Err() != nil {
+		return nil // the lease ends by itself, and the next reading begins anew
+	}
+	if found.fault.Code == "" && !found.same && len(found.entries) == 0 && r.hasFuture(stored) {
+		found.fault = puntuale.Because(faultEmptied)
+	}
+	if found.fault.Code != "" {
+		return r.failed(ctx, c, found)
+	}
+	entries, err := r.keep(ctx, c, account, stored, found)
+	if err != nil {
+		return r.postpone(ctx, c, err)
+	}
+	asked := c.Asked
+	if !c.Started.IsZero() {
+		if err := r.apply(ctx, c, account, entries); err != nil {
+			return r.postpone(ctx, c, err)
+		}
+	}
+	now := r.Clock.Now()
+	c.Tried, c.Read, c.Failures, c.Fault = now, now, 0, puntuale.Reason{}
+	c.Next = now.Add(jittered(max(puntuale.CalendarEvery, min(found.refresh, 24*time.Hour))))
+	_, err = r.Store.EndReading(ctx, c, c.Asked > 0 && c.Asked != asked, now)
+	return err
+}
+
+func (r *Reader) hasFuture(entries []puntuale.CalendarEntry) bool {
+	now := r.Clock.Now()
+	for i := range entries {
+		if entries[i].Start.After(now) && entries[i].Missing < puntuale.CalendarAgreed {
+			return true
+		}
+	}
+	return false
+}
+
+// postpone ends a reading that failed for a reason of this service. The feed is not to blame.
+func (r *Reader) postpone(ctx context.Context, c *puntuale.Calendar, cause error) error {
+	if errors.Is(cause, errOver) {
+		return nil
+	}
+	c.Next = r.Clock.Now().Add(jittered(soon))
+	_, err := r.Store.EndReading(ctx, c, false, r.Clock.Now())
+	return errors.Join(cause, err)
+}
+
+// failed ends a reading of a feed that could not be read. Nothing changes.
+func (r *Reader) failed(ctx context.Context, c *puntuale.Calendar, f found) error {
+	now := r.Clock.Now()
+	c.Tried, c.Fault, c.Failures = now, f.fault, c.Failures+1
+	wait := puntuale.CalendarEvery
+	for range min(c.Failures-tellAfter, 8) {
+		wait *= 2
+	}
+	c.Next = now.Add(max(jittered(min(wait, slowest)), f.after))
+	tell := c.Failures == 1
+	if f.passes {
+		tell = c.Failures == tellAfter
+	}
+	_, err := r.Store.EndReading(ctx, c, tell, now)
+	return err
+}
+
+// keep stores what a reading found, and returns the entries as they are then.
+func (r *Reader) keep(ctx context.Context, c *puntuale.Calendar, account Account, stored []puntuale.CalendarEntry, f found) ([]puntuale.CalendarEntry, error) {
+	now := r.Clock.Now()
+	var changed []puntuale.CalendarEntry
+	var gone []string
+	if f.same {
+		changed = Again(stored)
+	} else {
+		read, err := withoutErased(ctx, account, stored, f.entries)
+		if err != nil {
+			return nil, err
+		}
+		changed, gone = Compare(stored, read, now)
+	}
+	if len(changed) > 0 || len(gone) > 0 {
+		still, err := r.Store.SaveEntries(ctx, c, changed, gone, now)
+		if err != nil || !still {
+			return nil, overOr(err)
+		}
+	}
+	entries := merged(stored, changed, gone)
+	c.Entries, c.Understood = 0, 0
+	for i := range entries {
+		if e := &entries[i]; e.Start.After(now) || e.Start.IsZero() {
+			if c.Entries++; e.Problem == "" {
+				c.Understood++
+			}
+		}
+	}
+	if !f.same {
+		c.ETag, c.Modified, c.Digest = f.etag, f.modified, f.digest
+	}
+	return entries, nil
+}
+
+func overOr(err error) error {
+	if err != nil {
+		return err
+	}
+	return errOver
+}
+
+// withoutErased returns the entries that do not belong to a booking of an erased person.
+func withoutErased(ctx context.Context, account Account, stored, read []puntuale.CalendarEntry) ([]puntuale.CalendarEntry, error) {
+	known := make(map[string]bool, len(stored))
+	for i := range stored {
+		known[stored[i].Reference] = true
+	}
+	var unknown []string
+	for i := range read {
+		if !known[read[i].Reference] {
+			unknown = append(unknown, read[i].Reference)
+		}
+	}
+	if len(unknown) == 0 {
+		return read, nil
+	}
+	erased, err := account.Erased(ctx, unknown)
+	if err != nil || len(erased) == 0 {
+		return read, err
+	}
+	var kept []puntuale.CalendarEntry
+	for _, e := range read {
+		if !erased[e.Reference] {
+			kept = append(kept, e)
+		}
+	}
+	return kept, nil
+}
+
+// merged returns the entries after a change.
+func merged(stored, changed []puntuale.CalendarEntry, gone []string) []puntuale.CalendarEntry {
+	skip := make(map[string]bool, len(changed)+len(gone))
+	for i := range changed {
+		skip[changed[i].Reference] = true
+	}
+	for _, reference := range gone {
+		skip[reference] = true
+	}
+	all := changed
+	for _, e := range stored {
+		if !skip[e.Reference] {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// apply changes the bookings of the entries. After each chunk it writes what was done. A chunk that was not written is
+// done again by the next reading, which changes nothing more.
+func (r *Reader) apply(ctx context.Context, c *puntuale.Calendar, account Account, entries []puntuale.CalendarEntry) error {
+	orders, gone, asked := Due(entries, c.Cancels, r.Clock.Now())
+	c.Asked = asked
+	if gone > 0 || asked == 0 {
+		c.Cancels = 0
+	}
+	for len(orders) > 0 {
+		n := min(chunk, len(orders))
+		done, err := r.book(ctx, c, account, orders[:n])
+		if len(done) > 0 {
+			still, failed := r.Store.SaveEntries(ctx, c, done, nil, r.Clock.Now())
+			if failed != nil || !still {
+				return overOr(failed)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		orders = orders[n:]
+	}
+	return nil
+}
+
+// book executes some orders, and returns the entries that changed. An error is a failure of this service: what was not
+// done is due again.
+func (r *Reader) book(ctx context.Context, c *puntuale.Calendar, account Account, orders []Order) (done []puntuale.CalendarEntry, err error) {
+	results := make([]error, len(orders))
+	slots := make(chan struct{}, bookers)
+	var wg sync.WaitGroup
+	for i := range orders {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if o := &orders[i]; o.Cancel {
+				results[i] = account.Unbook(ctx, c, &o.Entry, o.Silent)
+			} else {
+				results[i] = account.Book(ctx, c, &o.Entry, o.Reopen)
+			}
+		})
+	}
+	wg.Wait()
+	for i, o := range orders {
+		e := o.Entry
+		refused := ""
+		switch code := puntuale.CodeOf(results[i]); {
+		case results[i] == nil:
+			e.Withdrawn = o.Cancel
+			if !o.Cancel {
+				e.Applied = e.Digest
+			}
+		case code == puntuale.CodeStale: // a newer reading was faster
+			continue
+		case code == puntuale.CodeInvalid || code == puntuale.CodeConflict || code == puntuale.CodeNotFound || code == puntuale.CodeForbidden:
+			refused = reasonOf(results[i]).Stored()
+		default:
+			err = errors.Join(err, fmt.Errorf("change the booking of an entry: %w", results[i]))
+			continue
+		}
+		if e.Refused = refused; e != o.Entry {
+			done = append(done, e)
+		}
+	}
+	return done, err
+}
+
+// reasonOf returns why a booking was refused: the first fault, if there are several.
+func reasonOf(err error) puntuale.Reason {
+	e := &puntuale.Error{}
+	if !errors.As(err, &e) {
+		return puntuale.Reason{}
+	}
+	if len(e.Faults) > 0 {
+		return e.Faults[0].Reason()
+	}
+	return e.Reason
+}
+
+func jittered(d time.Duration) time.Duration {
+	return d + time.Duration((2*rand.Float64()-1)*jitter*float64(d)) //nolint:gosec // the random number only spreads load
+}
+
+// fetched turns the entries of a feed into those that the store keeps.
+func fetched(feed *icalendar.Feed, rules Rules) []puntuale.CalendarEntry {
+	all := make([]puntuale.CalendarEntry, 0, len(feed.Entries))
+	for i := range feed.Entries {
+		all = append(all, entryOf(&feed.Entries[i], rules))
+	}
+	return all
+}

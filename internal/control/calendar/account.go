@@ -1,0 +1,128 @@
+package calendar
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/calendar"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+// account is a client, for the reader of its calendars.
+type account struct {
+	*Owner
+	zone *time.Location
+	own  []string // the client's own numbers
+}
+
+// Account returns a client, for the reader of its calendars. Codes: not_found, forbidden (it may not plan messages).
+func (d *Calendars) Account(ctx context.Context, id puntuale.ClientID) (calendar.Account, error) {
+	client, err := d.cfg.Control.OfNetwork(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := client.MayCreate(); err != nil {
+		return nil, err
+	}
+	a := &account{Owner: d.OfClient(client)}
+	if a.zone, err = d.zones.Load(client.Account().Zone); err != nil {
+		return nil, fmt.Errorf("load a client's zone: %w", err)
+	}
+	sessions, _, err := client.Sessions(ctx, request.Page{Limit: "1000"})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sessions {
+		a.own = append(a.own, s.Number)
+	}
+	if phone, err := request.ParseRecipient(client.Account().Phone, client.Account().Region); err == nil {
+		a.own = append(a.own, phone)
+	}
+	return a, nil
+}
+
+// Address opens the address of a calendar.
+func (d *Calendars) Address(c *puntuale.Calendar) (string, error) {
+	address, err := d.cfg.Vault.Open(puntuale.SealedCalendar, c.SealPlace(), c.Sealed)
+	if err != nil {
+		return "", fmt.Errorf("open the address of calendar %d: %w", c.ID, err)
+	}
+	return string(address), nil
+}
+
+func (a *account) Zone() *time.Location { return a.zone }
+
+func (a *account) Rules(c *puntuale.Calendar) calendar.Rules {
+	return calendar.Rules{PhoneFrom: c.PhoneFrom, Own: a.own, Country: a.client.Account().Region, AllDay: c.AllDay}
+}
+
+func (a *account) Erased(ctx context.Context, references []string) (map[string]bool, error) {
+	marks := make([]string, len(references))
+	for i, r := range references {
+		marks[i] = control.Mark(a.cfg.Vault, a.client.ID(), r)
+	}
+	found, err := a.store.ErasedBookings(ctx, marks)
+	if err != nil {
+		return nil, fmt.Errorf("look for erased bookings: %w", err)
+	}
+	erased := make(map[string]bool, len(found))
+	for i, r := range references {
+		if found[marks[i]] {
+			erased[r] = true
+		}
+	}
+	return erased, nil
+}
+
+// Names of the fields that a calendar fills, besides the main date.
+const (
+	fieldName  = "nome"
+	fieldTitle = "titolo"
+	fieldPlace = "luogo"
+)
+
+func (a *account) Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, reopen bool) error {
+	s, err := a.client.Sequence(ctx, c.Sequence.String())
+	if err != nil {
+		return err
+	}
+	call := a.call(c, e)
+	call.Sequence, call.Phone = c.Sequence.String(), e.Phone
+	call.Fields = map[string]json.RawMessage{fieldName: text(e.Name), fieldTitle: text(e.Title), fieldPlace: text(e.Place)}
+	call.Fields[s.Booking] = text(e.Start.In(a.zone).Format(time.RFC3339))
+	if reopen {
+		call.Status = puntuale.BookingOpen.String()
+	}
+	_, err = a.client.PutBooking(ctx, call)
+	return err
+}
+
+// Unbook cancels a booking. One that does not exist any more needs nothing.
+func (a *account) Unbook(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, silent bool) error {
+	call := a.call(c, e)
+	call.Silent = silent
+	_, err := a.client.CancelBooking(ctx, call)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return nil
+	}
+	return err
+}
+
+// call names the booking of an entry. The number of the reading orders the changes, so that a reader that was slow cannot
+// undo what a newer one did.
+func (a *account) call(c *puntuale.Calendar, e *puntuale.CalendarEntry) control.BookingCall {
+	order, _ := json.Marshal(c.Reading) // encoding a number cannot fail
+	return control.BookingCall{Reference: e.Reference, Door: puntuale.DoorCalendar, AsOf: order}
+}
+
+func text(s string) json.RawMessage {
+	if s == "" {
+		return json.RawMessage("null")
+	}
+	raw, _ := json.Marshal(s) // encoding a text cannot fail
+	return raw
+}

@@ -1,0 +1,154 @@
+package calendar
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/notice"
+)
+
+// dueCalendars finds the calendars that must be read. Nothing is read for clients that are held after a restore, or that
+// may not plan messages.
+const dueCalendars = `
+select ` + columns + ` from calendar c join client k on k.id = c.client_id
+where c.next_at <= $1 and c.lease_until < $1 and k.deleted_at = 0 and k.held_at = 0 and k.suspended = 0 and (k.expires_at = 0 or k.expires_at > $1)
+order by c.next_at, c.id limit $2`
+
+// dueAtOnce is how many due calendars are looked at in one round.
+const dueAtOnce = 64
+
+// TakeCalendars begins the reading of at most limit calendars, at most one of each client. skip reports whether the
+// caller already reads a calendar of a client.
+func (s *Feeds) TakeCalendars(ctx context.Context, now time.Time, limit int, skip func(puntuale.ClientID) bool) (taken []puntuale.Calendar, err error) {
+	due, err := engine.QueryAll(ctx, s.db.DispatchReads, dueCalendars, []any{engine.Micros(now), dueAtOnce}, scan)
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for calendars to read: %w", err))
+	}
+	clients := map[puntuale.ClientID]bool{}
+	for i := range due {
+		c := &due[i]
+		if len(taken) >= limit {
+			break
+		}
+		if clients[c.Client] || skip(c.Client) {
+			continue
+		}
+		clients[c.Client] = true
+		got := false
+		if err := s.write(ctx, func(ctx context.Context, a engine.Querier) error {
+			n, err := engine.NextNumber(ctx, a, "calendar_reading")
+			if err != nil {
+				return err
+			}
+			rows, err := a.Exec(ctx, `update calendar set reading = $4, lease_until = $5 where client_id = $1 and id = $2 and reading = $3 and lease_until < $6`,
+				c.Client, c.ID, c.Reading, n, engine.Micros(now.Add(puntuale.CalendarLease)), engine.Micros(now))
+			if got = rows > 0; got {
+				c.Reading = n
+			}
+			return err
+		}); err != nil {
+			return taken, err
+		}
+		if got {
+			taken = append(taken, *c)
+		}
+	}
+	return taken, nil
+}
+
+func (s *Feeds) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return engine.PublicError(s.db.FeedWriter.Do(ctx, engine.Single(s.work, do), true))
+}
+
+// onReading runs a transaction of a reading, and extends the lease. It returns false if the reading is over, because
+// another one began or because a person changed the calendar.
+func (s *Feeds) onReading(ctx context.Context, c *puntuale.Calendar, now time.Time, do func(ctx context.Context, a engine.Querier) error) (still bool, err error) {
+	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `update calendar set lease_until = $4 where client_id = $1 and id = $2 and reading = $3`, c.Client, c.ID, c.Reading, engine.Micros(now.Add(puntuale.CalendarLease)))
+		if still = n > 0; err != nil || !still {
+			return err
+		}
+		return do(ctx, a)
+	})
+	return still, err
+}
+
+// EntriesOf reads all entries of a calendar.
+func (s *Feeds) EntriesOf(ctx context.Context, c *puntuale.Calendar) ([]puntuale.CalendarEntry, error) {
+	all, err := engine.QueryAll(ctx, s.db.DispatchReads, `select `+entryColumns+` from calendar_entry e where e.client_id = $1 and e.calendar_id = $2 order by e.start_at, e.reference`,
+		[]any{c.Client, c.ID}, scanEntry)
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read the entries of a calendar: %w", err))
+	}
+	return all, nil
+}
+
+// SaveEntries stores entries of a reading, and deletes those with the references in gone.
+func (s *Feeds) SaveEntries(ctx context.Context, c *puntuale.Calendar, entries []puntuale.CalendarEntry, gone []string, now time.Time) (still bool, err error) {
+	return s.onReading(ctx, c, now, func(ctx context.Context, a engine.Querier) error {
+		if len(gone) > 0 {
+			if _, err := a.Exec(ctx, `delete from calendar_entry where client_id = $1 and calendar_id = $2 and reference in (select u.r from $u(r text))`, c.Client, c.ID, engine.Columns{gone}); err != nil {
+				return fmt.Errorf("delete entries of a calendar: %w", err)
+			}
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		type E = puntuale.CalendarEntry
+		text := func(f func(*E) string) []string { return engine.Column(entries, f) }
+		number := func(f func(*E) int64) []int64 { return engine.Column(entries, f) }
+		if _, err := a.Exec(ctx, `
+insert into calendar_entry as x (client_id, calendar_id, reference, start_at, all_day, title, place, phone, name, cancelled, problem, warning, digest, applied, withdrawn, missing, refused)
+select $1::bigint, $2::bigint, u.r, u.s, u.a, u.t, u.l, u.p, u.n, u.c, u.q, u.w, u.d, u.x, u.y, u.m, u.z
+ from $u(r text, s bigint, a smallint, t text, l text, p text, n text, c smallint, q text, w text, d text, x text, y smallint, m bigint, z text) where true
+on conflict (client_id, calendar_id, reference) do update set start_at = excluded.start_at, all_day = excluded.all_day, title = excluded.title, place = excluded.place,
+ phone = excluded.phone, name = excluded.name, cancelled = excluded.cancelled, problem = excluded.problem, warning = excluded.warning, digest = excluded.digest,
+ applied = excluded.applied, withdrawn = excluded.withdrawn, missing = excluded.missing, refused = excluded.refused`, c.Client, c.ID, engine.Columns{
+			text(func(e *E) string { return e.Reference }),
+			number(func(e *E) int64 { return engine.Micros(e.Start) }),
+			number(func(e *E) int64 { return engine.Bit(e.AllDay) }),
+			text(func(e *E) string { return e.Title }),
+			text(func(e *E) string { return e.Place }),
+			text(func(e *E) string { return e.Phone }),
+			text(func(e *E) string { return e.Name }),
+			number(func(e *E) int64 { return engine.Bit(e.Cancelled) }),
+			text(func(e *E) string { return string(e.Problem) }),
+			text(func(e *E) string { return string(e.Warning) }),
+			text(func(e *E) string { return e.Digest }),
+			text(func(e *E) string { return e.Applied }),
+			number(func(e *E) int64 { return engine.Bit(e.Withdrawn) }),
+			number(func(e *E) int64 { return int64(e.Missing) }),
+			text(func(e *E) string { return e.Refused }),
+		}); err != nil {
+			return fmt.Errorf("write entries of a calendar: %w", err)
+		}
+		return nil
+	})
+}
+
+// EndReading stores how a reading ended, and when the next one is. It ends the lease. tell writes a notice for the
+// client's users.
+func (s *Feeds) EndReading(ctx context.Context, c *puntuale.Calendar, tell bool, now time.Time) (still bool, err error) {
+	return s.onReading(ctx, c, now, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `update calendar set lease_until = 0, next_at = $4, tried_at = $5, read_at = $6, etag = $7, modified = $8, digest = $9, failures = $10, fault = $11,
+ asked = $12, cancels = $13, entries = $14, understood = $15 where client_id = $1 and id = $2 and reading = $3`,
+			c.Client, c.ID, c.Reading, engine.Micros(c.Next), engine.Micros(c.Tried), engine.Micros(c.Read), c.ETag, c.Modified, c.Digest, c.Failures, c.Fault.Stored(),
+			c.Asked, c.Cancels, c.Entries, c.Understood); err != nil {
+			return fmt.Errorf("end the reading of a calendar: %w", err)
+		}
+		if !tell {
+			return nil
+		}
+		reason := c.Fault
+		if c.Asked > 0 {
+			reason = puntuale.Because(puntuale.NoticeCalendarGone, fmt.Sprint(c.Asked))
+		}
+		if err := notice.Add(ctx, a, puntuale.Notice{Client: c.Client, Kind: puntuale.NoticeCalendar, Subject: int64(c.ID), At: now, Detail: puntuale.NoticeDetail{Reason: reason.Stored()}}); err != nil {
+			return fmt.Errorf("tell people of a calendar: %w", err)
+		}
+		return nil
+	})
+}
