@@ -48,6 +48,8 @@ require (
 	rsc.io/qr v0.2.0
 )
 
+require github.com/teambition/rrule-go v1.8.2 // indirect
+
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/beeper/argo-go v1.1.2 // indirect
