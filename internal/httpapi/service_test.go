@@ -27,6 +27,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
+	calendars "puntuale/internal/control/calendar"
 	"puntuale/internal/delivery"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/intake"
@@ -55,6 +56,7 @@ type service struct {
 	intake   *intake.Intake
 	outbox   delivery.Store
 	rules    *automation.Automations
+	calendar *calendars.Calendars
 	tenants  puntuale.TenantStore
 	store    *store.Store
 	vault    *auth.Vault
@@ -128,6 +130,7 @@ func newService(t *testing.T, o options) *service {
 		},
 	})
 	s.rules = automation.New(automation.Config{Control: s.control, Tenants: operator, Hooks: opened, Vault: vault, Clock: s.clock})
+	s.calendar = calendars.New(calendars.Config{Control: s.control, Tenants: operator, Vault: vault, Clock: s.clock, Refuses: refusesHTTP})
 	s.owner = newOwner(t, opened, db, s.clock, vault, s.control.Answered)
 	var err error
 	_, s.partner, err = s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "una frase lunga 42"})
@@ -135,7 +138,7 @@ func newService(t *testing.T, o options) *service {
 		t.Fatal(err)
 	}
 	s.handler, err = httpapi.New(httpapi.Config{
-		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, !o.internet), Automations: s.rules, Now: s.clock.Now, Rate: o.rate,
+		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, !o.internet), Automations: s.rules, Calendars: s.calendar, Now: s.clock.Now, Rate: o.rate,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

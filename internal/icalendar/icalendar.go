@@ -26,6 +26,8 @@ type Options struct {
 	Zone *time.Location
 	// From and To bound the period: Read returns the entries that start in [From, To).
 	From, To time.Time
+	// Expand is when the instances of series end that no override names. Zero: To.
+	Expand time.Time
 	// AllDay says whether Read also returns entries that have a date but no time.
 	AllDay bool
 	// MaxEntries bounds the entries, including those with a problem. 0: [DefaultEntries].
@@ -119,6 +121,9 @@ var (
 // [ErrCut], [ErrTooMany], and the errors of the reader.
 func Read(r io.Reader, o Options) (Feed, error) {
 	o.MaxEntries = cmp.Or(o.MaxEntries, DefaultEntries)
+	if o.Expand.IsZero() || o.Expand.After(o.To) {
+		o.Expand = o.To
+	}
 	p := newParser(r, o)
 	if err := p.read(); err != nil {
 		return Feed{}, err

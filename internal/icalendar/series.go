@@ -311,7 +311,7 @@ func (s *series) by(o override) time.Duration {
 
 // expand adds the instances. begin is the wall time of the first one.
 func (s *series) expand(begin time.Time) Problem {
-	first, last := s.o.From.UTC().Add(-margin-s.shift), s.o.To.UTC().Add(margin+s.shift)
+	first, last := s.o.From.UTC().Add(-margin-s.shift), s.o.Expand.UTC().Add(margin+s.shift)
 	for _, t := range s.event.dates {
 		instant, zone := s.moment(t, s.event.calendar, s.in)
 		if zone.location != nil {
@@ -365,6 +365,9 @@ func (s *series) instance(wall time.Time) {
 		return
 	}
 	s.shown[key] = true
+	if !start.Before(s.o.Expand) {
+		return
+	}
 	e := s.event
 	for _, o := range s.onwards {
 		if o.key <= key {

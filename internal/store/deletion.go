@@ -87,6 +87,8 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 		`delete from network_id where client_id = $1`,
 		`delete from official where client_id = $1`,
 		`delete from network_template where client_id = $1`,
+		`delete from calendar where client_id = $1`,
+		`delete from calendar_entry where client_id = $1`,
 	} {
 		if _, err := a.Exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("delete what was a client's: %w", err)

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// bookings cancels and empties the person's bookings. It runs before the cancellation, and locks the client's usage like
+// bookings cancels and empties the person's bookings, and removes the entries of calendars from which they came. It runs before the cancellation, and locks the client's usage like
 // every change of a booking, so that no change can plan messages after the cancellation. A keyed hash of the reference
 // stays, and so does the ledger, under the person's mark.
 func (x *erasureTransaction) bookings(ctx context.Context) error {
@@ -39,6 +39,9 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 		columns := engine.Columns{
 			engine.Column(all, func(b *B) int64 { return int64(b.id) }),
 			engine.Column(all, func(b *B) string { return x.markOf(b.reference) + "." + b.id.String() }),
+		}
+		if _, err := a.Exec(ctx, `delete from calendar_entry where client_id = $1 and phone in `+ofNames, x.id, x.batch()); err != nil {
+			return fmt.Errorf("erase entries of calendars: %w", err)
 		}
 		for _, statement := range []string{
 			`insert into booking_change (client_id, booking_id, revision, at, door, what)

@@ -57,6 +57,8 @@ var personal = []erasureStep{
  from $u(p text) cross join person p cross join automation_date d where p.client_id = $1 and p.phone = u.p and d.client_id = p.client_id and d.person_id = p.id`},
 	}},
 	{(*erasureTransaction).bookings, []personalTable{
+		{"calendar_entry", "calendar_entries", "calendar reference phone name title place start:time", "calendar reference", `select e.calendar_id as calendar, e.reference, e.phone, e.name, e.title, e.place,
+ e.start_at as start from $u(p text) cross join calendar_entry e where e.client_id = $1 and e.phone = u.p`},
 		{"booking", "bookings", "reference sequence phone fields:json date:time status created_at:time changed_at:time", "id", `select b.id, b.reference, b.sequence_id as sequence, b.phone,
  b.fields, b.date_at as date, case b.status when 0 then 'open' when 1 then 'confirmed' when 2 then 'cancelled' when 3 then 'arrived' else 'no_show' end as status, b.created_at, b.changed_at
  from $u(p text) cross join booking b where b.client_id = $1 and b.phone = u.p`},
