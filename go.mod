@@ -28,6 +28,7 @@ require (
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/teambition/rrule-go v1.8.2
 	github.com/wneessen/go-mail v0.8.1
 	github.com/xuri/excelize/v2 v2.11.1
 	github.com/yuin/goldmark v1.8.7
@@ -48,7 +49,6 @@ require (
 	rsc.io/qr v0.2.0
 )
 
-require github.com/teambition/rrule-go v1.8.2 // indirect
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

@@ -9,6 +9,7 @@ import (
 	"github.com/nyaruka/phonenumbers"
 
 	"puntuale"
+	"puntuale/internal/phone"
 )
 
 // Codes of the faults that this file reports.
@@ -57,10 +58,10 @@ func ParsePhone(text, region string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	number, kind := parsePhone(text, region)
+	number, kind := phone.Parse(text, region)
 	digits, withCountry := phoneDigits(text)
 	if kind == phonenumbers.UNKNOWN && withCountry {
-		number, kind = parsePhone("+"+digits, phonenumbers.UNKNOWN_REGION)
+		number, kind = phone.Parse("+"+digits, phonenumbers.UNKNOWN_REGION)
 	}
 	if kind == phonenumbers.UNKNOWN && withCountry && isPossible(number) {
 		return "+" + digits, nil
@@ -73,7 +74,7 @@ func ParsePhone(text, region string) (string, error) {
 		return "", &RecipientError{faultRecipientPremiumRate}
 	case kind == phonenumbers.SHARED_COST:
 		return "", &RecipientError{faultRecipientSharedCost}
-	case !reachesPerson(kind):
+	case !phone.Reaches(kind):
 		return "", &RecipientError{faultRecipientNotValid}
 	case number.GetExtension() != "":
 		return "", &RecipientError{faultRecipientExtension}
@@ -86,16 +87,16 @@ func ParsePhone(text, region string) (string, error) {
 // spreadsheet for a digit. If they made another number of this text, it follows. ParseRecipient refuses such a number
 // even with its calling code. Readings accepts it with "+", so that a caller reaches what is stored under it.
 func Readings(text, region string) ([]string, error) {
-	phone, err := ParseRecipient(text, region)
+	recipient, err := ParseRecipient(text, region)
 	former, withCountry := formerReading(text, region)
 	switch {
-	case former == "" || former == phone:
+	case former == "" || former == recipient:
 	case err == nil:
-		return []string{phone, former}, nil
+		return []string{recipient, former}, nil
 	case withCountry:
 		return []string{former}, nil
 	}
-	return []string{phone}, err
+	return []string{recipient}, err
 }
 
 // formerReading returns the number that earlier versions made of a text, and whether the text contained its calling
@@ -108,10 +109,10 @@ func formerReading(text, region string) (former string, withCountry bool) {
 	if err != nil {
 		return "", false
 	}
-	number, kind := parsePhone(text, region)
+	number, kind := phone.Parse(text, region)
 	digits, withCountry := phoneDigits(text)
 	if kind == phonenumbers.UNKNOWN {
-		number, kind = parsePhone("+"+digits, phonenumbers.UNKNOWN_REGION)
+		number, kind = phone.Parse("+"+digits, phonenumbers.UNKNOWN_REGION)
 	}
 	if kind == phonenumbers.UNKNOWN || kind == phonenumbers.PREMIUM_RATE || kind == phonenumbers.SHARED_COST {
 		return "", false
@@ -119,28 +120,11 @@ func formerReading(text, region string) (former string, withCountry bool) {
 	return phonenumbers.Format(number, phonenumbers.E164), withCountry
 }
 
-// reachesPerson reports whether a person may use WhatsApp on numbers of this kind. Companies use it on shared numbers
-// (UAN), too.
-func reachesPerson(kind phonenumbers.PhoneNumberType) bool {
-	switch kind {
-	case phonenumbers.FIXED_LINE, phonenumbers.MOBILE, phonenumbers.FIXED_LINE_OR_MOBILE, phonenumbers.TOLL_FREE,
-		phonenumbers.VOIP, phonenumbers.PERSONAL_NUMBER, phonenumbers.UAN:
-		return true
-	}
-	return false
-}
-
 // isDoubtful reports whether a number without "+" may belong to another country than the region. If the library
 // removed the region's calling code, that code may be the beginning of a number with a digit too many.
 func isDoubtful(number *phonenumbers.PhoneNumber, kind phonenumbers.PhoneNumberType, digits, region string) bool {
 	cut := number.GetCountryCodeSource() == phonenumbers.PhoneNumber_FROM_NUMBER_WITHOUT_PLUS_SIGN
-	return !reachesPerson(kind) || cut && hasDigitTooMany(digits, region)
-}
-
-// hasDigitTooMany reports whether the digits without the last one are a number of the region without calling code.
-func hasDigitTooMany(digits, region string) bool {
-	number, kind := parsePhone(digits[:max(0, len(digits)-1)], region)
-	return reachesPerson(kind) && number.GetCountryCodeSource() == phonenumbers.PhoneNumber_FROM_DEFAULT_COUNTRY
+	return !phone.Reaches(kind) || cut && phone.HasDigitTooMany(digits, region)
 }
 
 // foreignPhone reads a text without "+" as a number with a calling code. kind is the kind of the region's numbers with
@@ -148,10 +132,10 @@ func hasDigitTooMany(digits, region string) bool {
 // doubtful text the spaces must fit the calling code. So 333 123 45678 is not the French number +33 3 12 34 56 78. If
 // no space follows the code, and the last digit may be one too many, the number must be a mobile one.
 func foreignPhone(text, digits, region string, kind phonenumbers.PhoneNumberType) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
-	number, foreign := parsePhone("+"+digits, phonenumbers.UNKNOWN_REGION)
-	tooMany := hasDigitTooMany(digits, region)
+	number, foreign := phone.Parse("+"+digits, phonenumbers.UNKNOWN_REGION)
+	tooMany := phone.HasDigitTooMany(digits, region)
 	switch {
-	case foreign == phonenumbers.UNKNOWN, !reachesPerson(foreign) && kind != phonenumbers.UNKNOWN:
+	case foreign == phonenumbers.UNKNOWN, !phone.Reaches(foreign) && kind != phonenumbers.UNKNOWN:
 		return nil, kind
 	case kind == phonenumbers.UNKNOWN && !tooMany:
 		return number, foreign
@@ -185,16 +169,6 @@ func (e *RecipientError) Error() string { return string(e.Code) }
 // IsNoRecipient reports whether a text is neither a number nor a group.
 func (e *RecipientError) IsNoRecipient() bool {
 	return e.Code == faultRecipientNotValid || e.Code == faultRecipientLetters
-}
-
-// parsePhone parses a number, and returns the number and its kind. The kind is UNKNOWN if, and only if, the library
-// considers the number invalid. The number is nil if the text contains none.
-func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
-	number, err := phonenumbers.ParseAndKeepRawInput(text, region)
-	if err != nil {
-		return nil, phonenumbers.UNKNOWN
-	}
-	return number, phonenumbers.GetNumberType(number)
 }
 
 // phoneDigits returns a number's digits including the calling code, and reports whether the text itself contained this
