@@ -3,7 +3,8 @@
 // appointment. Therefore the package prefers to find nothing: what is not certain gets a code, and a person corrects the
 // event.
 //
-// The package is pure. All its functions are safe for concurrent use.
+// A [Reader] reads the feeds that are due, and changes the bookings of their entries. Everything else in the package is
+// pure: which entries are understood, what has changed, and what becomes of the bookings.
 package calendar
 
 import (
@@ -19,16 +20,13 @@ import (
 	"puntuale/internal/icalendar"
 )
 
-// Sources of a phone number, the names of [Rules].PhoneFrom.
+// Sources of a phone number, the names of [Rules].PhoneFrom; see [puntuale.CalendarSources].
 const (
 	FromAttendee    = "attendee"    // the address of an attendee ("tel:…"), or a number in the displayed name
 	FromLocation    = "location"    //
 	FromDescription = "description" //
 	FromTitle       = "title"       //
 )
-
-// Sources returns all sources in their usual order.
-func Sources() []string { return []string{FromAttendee, FromLocation, FromDescription, FromTitle} }
 
 // Rules are a client's settings for one calendar.
 type Rules struct {

@@ -33,6 +33,21 @@ const (
 	faultTooMany     puntuale.ReasonCode = "calendar.too_many_entries" // {1}: how many are allowed
 )
 
+// warnings are the codes of what the reader of feeds had to assume.
+var warnings = map[icalendar.Warning]puntuale.ReasonCode{
+	icalendar.WarnNoUID:        warnNoUID,
+	icalendar.WarnZoneCalendar: warnZoneCalendar,
+	icalendar.WarnZoneClient:   warnZoneClient,
+	icalendar.WarnZoneCustom:   warnZoneCustom,
+}
+
+const (
+	warnNoUID        puntuale.ReasonCode = "calendar.no_uid"
+	warnZoneCalendar puntuale.ReasonCode = "calendar.zone_calendar"
+	warnZoneClient   puntuale.ReasonCode = "calendar.zone_client"
+	warnZoneCustom   puntuale.ReasonCode = "calendar.zone_custom"
+)
+
 // found is what a reading of a feed found.
 type found struct {
 	same           bool // nothing has changed since the latest good reading
@@ -167,7 +182,7 @@ func entryOf(e *icalendar.Entry, rules Rules) puntuale.CalendarEntry {
 	a, problem := Understand(*e, rules)
 	stored := puntuale.CalendarEntry{
 		Reference: a.Reference, Start: e.Start, AllDay: e.AllDay, Title: e.Title, Place: e.Location, Phone: a.Phone, Name: a.Name, Cancelled: e.Cancelled,
-		Problem: puntuale.ReasonCode(problem), Warning: puntuale.ReasonCode(e.Warning),
+		Problem: problem, Warning: warnings[e.Warning],
 	}
 	if problem != "" {
 		stored.Phone, stored.Name = "", ""

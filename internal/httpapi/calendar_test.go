@@ -196,13 +196,13 @@ func TestCalendar(t *testing.T) {
 		f.read(time.Second)
 		b := f.view("a@x")
 		f.want("status", b.Status, "open")
-		f.want("messages", f.states("a@x"), []string{"PENDING", "PENDING"})
+		f.want("messages", f.states("a@x"), []string{"0 PENDING", "1 PENDING"})
 
 		f.feed.body = ics(event("a@x", "Ada Rossi 333 123 4567", at.Add(24*time.Hour)))
 		f.read(every)
 		moved := f.view("a@x")
 		f.want("revision", moved.Revision, b.Revision+1)
-		f.want("messages after the move", f.states("a@x"), []string{"PENDING", "RESCHEDULED", "PENDING", "PENDING"})
+		f.want("messages after the move", f.states("a@x"), []string{"0 PENDING", "1 CANCELLED", "1 PENDING", "2 PENDING"})
 
 		f.feed.body = ics(event("a@x", "Ada Rossi 333 123 4567", at.Add(24*time.Hour), "STATUS:CANCELLED\r\n"))
 		f.read(every)
@@ -223,7 +223,7 @@ func TestCalendarGone(t *testing.T) {
 		at := s.clock.Now().Add(72 * time.Hour).Truncate(time.Hour)
 		var all []string
 		for i := range 10 {
-			all = append(all, event(fmt.Sprint("e", i), fmt.Sprintf("Persona %d 333 123 450%d", i, i), at.Add(time.Duration(i)*time.Hour)))
+			all = append(all, event(fmt.Sprint("e", i), fmt.Sprintf("Persona %c 333 123 450%d", 'A'+i, i), at.Add(time.Duration(i)*time.Hour)))
 		}
 		f.feed.body = ics(all...)
 		f.read()

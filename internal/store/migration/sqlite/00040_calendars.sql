@@ -53,3 +53,5 @@ create table calendar_entry (
 ) strict;
 create index calendar_entry_start on calendar_entry (client_id, calendar_id, start_at, reference);
 create index calendar_entry_phone on calendar_entry (client_id, phone) where phone <> '';
+
+insert into counter (noun, next) values ('calendar', 0), ('calendar_reading', 0);
