@@ -54,7 +54,7 @@ var others = []*regexp.Regexp{
 
 var (
 	candidate = regexp.MustCompile(`\(?\+?\d[\d \t\p{Zs}.()/\p{Pd}+]*\d|\d`)
-	groups    = regexp.MustCompile(`\(?\+?\s*\d+`)
+	groups    = regexp.MustCompile(`\(?\+ *\d+|\(?\d+`)
 	phoneWord = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:tel|telef|telefono|cell|cel|cellulare|mob|mobile|phone|telephone|whatsapp|whats app|wapp|wa|recapito|contatto|` +
 		`numero|num|chiamare|call|telefon|handy|mobil|móvil|teléfono|tél|téléphone|portable)[\s.:()=/°º\p{Pd}]*(?:(?:n|nr|num|no|numero)\b[\s.:°º]*)?$`)
 	otherWord = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:(?:ordine|order|fattura|invoice|pratica|protocollo|prot|p\.? ?iva|partita iva|vat|c\.? ?f|cod|codice|` +
@@ -125,6 +125,9 @@ func (f *finder) run(t *text, masked string, begin, end int, tries *int) {
 		digits := 0
 		for j := i; j < min(len(all), i+maxGroups); j++ {
 			from, to := begin+all[i][0], begin+all[j][1]
+			if masked[from] == '(' && !strings.Contains(masked[from:to], ")") {
+				from++ // the text is in brackets, not only a part of the number
+			}
 			if j > i && !joined(masked[begin+all[j-1][1]:begin+all[j][0]], masked[begin+all[j][0]:to]) {
 				break
 			}
@@ -184,7 +187,7 @@ func (f *finder) number(masked string, from, to, digits int) (string, bool) {
 		switch {
 		case digits < plainSight, otherWord.MatchString(line), clockPair.MatchString(piece), dayDigits.MatchString(only):
 			return "", false
-		case len(piece) == 11 && only[0] == '0' && isVAT(only):
+		case len(only) == 11 && piece == only && only[0] == '0' && isVAT(only):
 			return "", false
 		}
 	}
@@ -197,7 +200,7 @@ func edges(masked string, from, to int, called bool) bool {
 	before, _ := utf8.DecodeLastRuneInString(masked[:from])
 	after, _ := utf8.DecodeRuneInString(masked[to:])
 	switch {
-	case from > 0 && (unicode.IsLetter(before) && !called || unicode.IsDigit(before) || strings.ContainsRune("_#$€£@%&\\*+", before)):
+	case from > 0 && (unicode.IsLetter(before) && !called || unicode.IsDigit(before) && masked[from] != '+' || strings.ContainsRune("_#$€£@%&\\*+", before)):
 		return false
 	case to < len(masked) && (unicode.IsLetter(after) || unicode.IsDigit(after) || strings.ContainsRune("_@%€£$#*", after)):
 		return false
@@ -241,7 +244,7 @@ func (f *finder) address(address string) (string, bool) {
 var (
 	wordBefore = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:n(?:umero)?\.? ?(?:di )?)?(?:tel|telef|telefono|cell|cel|cellulare|mob|mobile|phone|whatsapp|whats app|wapp|wa|num|numero|nr|recapito)[\s.:°º/]*$`)
 	emptied    = regexp.MustCompile(`\(\s*\)|\[\s*\]|<\s*>|\{\s*\}`)
-	dashes     = regexp.MustCompile(`(?:\s[\p{Pd}:|,;/·•]+)+\s`)
+	dashes     = regexp.MustCompile(`(?:\s+[\p{Pd}:|,;/·•]+){2,}\s+`)
 	blanks     = regexp.MustCompile(`\s+`)
 )
 
@@ -265,12 +268,7 @@ func (t text) without() string {
 	left := b.String()
 	if len(t.found) > 0 {
 		left = emptied.ReplaceAllString(left, " ")
-		left = dashes.ReplaceAllStringFunc(left, func(s string) string {
-			if strings.Count(s, " ") > 2 {
-				return " - "
-			}
-			return s
-		})
+		left = dashes.ReplaceAllString(left, " - ")
 	}
 	left = strings.TrimFunc(left, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.Is(unicode.Pd, r) || strings.ContainsRune(",;:/|·•_*+", r)

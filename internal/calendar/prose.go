@@ -2,7 +2,6 @@ package calendar
 
 import (
 	"html"
-	"net/url"
 	"regexp"
 	"strings"
 )
@@ -19,6 +18,9 @@ var (
 	address = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"|]+`)
 	invites = regexp.MustCompile(`(?i)^(?:https?://)?(?:wa\.me/|(?:api|web)\.whatsapp\.com/send/?\?(?:.*&)?phone=)\+?(\d{7,15})`)
 )
+
+// percent decodes what a number in a link may contain.
+var percent = strings.NewReplacer("%2b", "+", "%20", " ", "%2c", ",", "%23", "#", "%3b", ";")
 
 // withoutMarkup returns the text of HTML. Programs write HTML into descriptions without saying so. A link to a number
 // leaves its number.
@@ -40,10 +42,7 @@ func withoutMarkup(text string) string {
 			}
 			to := html.UnescapeString(link[1])
 			if number, isPhone := strings.CutPrefix(strings.ToLower(to), "tel:"); isPhone {
-				if plain, err := url.PathUnescape(number); err == nil {
-					number = plain
-				}
-				return " tel:" + number + " | "
+				return " tel:" + percent.Replace(number) + " | "
 			}
 			if invites.MatchString(to) {
 				return " " + to + " "

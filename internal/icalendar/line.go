@@ -131,12 +131,13 @@ func split(line []byte) (name string, rest []byte) {
 }
 
 // parse reads the parameters of a property and its value. A quote opens a quoted text only after "=" or ",", and closes
-// it only before a separator, because names contain quotes, as in CN=Mario "il" Rossi.
+// it only before a separator, because names contain quotes, as in CN=Mario "il" Rossi. The colon of "://" is in a parameter: Outlook writes
+// TZID=tzone://Microsoft/Utc without quotes.
 func parse(name string, rest []byte) (p property, ok bool) {
 	p.name = name
 	for len(rest) > 0 && rest[0] == ';' {
 		end, quoted := 1, false
-		for ; end < len(rest) && (quoted || rest[end] != ';' && rest[end] != ':'); end++ {
+		for ; end < len(rest) && (quoted || rest[end] != ';' && (rest[end] != ':' || bytes.HasPrefix(rest[end:], []byte("://")))); end++ {
 			switch {
 			case rest[end] != '"':
 			case quoted:
