@@ -1,7 +1,6 @@
 package puntuale
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -143,23 +142,4 @@ func (c Calendar) Apply(p CalendarPatch, now time.Time) Calendar {
 		c.Started, c.Read, c.Next, c.ETag, c.Modified, c.Digest, c.Asked, c.Cancels = time.Time{}, time.Time{}, now, "", "", "", 0, 0
 	}
 	return c
-}
-
-// CalendarStore stores one client's calendars. Codes of all methods with an id: not_found.
-type CalendarStore interface {
-	CreateCalendar(ctx context.Context, c Calendar, o *Idempotency) (CalendarID, error)
-	UpdateCalendar(ctx context.Context, id CalendarID, p CalendarPatch, now time.Time) (Calendar, error)
-	DeleteCalendar(ctx context.Context, id CalendarID) error
-	Calendars(ctx context.Context) ([]Calendar, error)
-	Calendar(ctx context.Context, id CalendarID) (Calendar, error)
-	CalendarEntries(ctx context.Context, id CalendarID, problems bool, p Page) ([]CalendarEntry, string, error)
-	// ReadCalendarNow lets a calendar be read as soon as possible, unless its latest reading was less than CalendarAgain
-	// ago. It returns when it is read.
-	ReadCalendarNow(ctx context.Context, id CalendarID, now time.Time) (time.Time, error)
-	// StartCalendar starts a calendar. Codes: conflict, if there was no good reading since its last change.
-	StartCalendar(ctx context.Context, id CalendarID, now time.Time) (Calendar, error)
-	// CancelGone lets the next reading cancel what is gone, if it still is as much as the caller saw. Codes: conflict.
-	CancelGone(ctx context.Context, id CalendarID, n int, now time.Time) (Calendar, error)
-	// ErasedBookings returns which of these marks of references belong to bookings of erased people.
-	ErasedBookings(ctx context.Context, marks []string) (map[string]bool, error)
 }

@@ -20,7 +20,6 @@ type Tenant interface {
 	IdempotencyStore
 	WebhookStore
 	DeliveryStore
-	CalendarStore
 
 	// Runs.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
@@ -37,6 +36,18 @@ type Tenant interface {
 	CountBookings(ctx context.Context, from, to time.Time) (BookingCounts, error)
 	NextMessages(ctx context.Context, bookings []BookingID) (map[BookingID]MessageID, error)
 	Usage(ctx context.Context, day Date) (Usage, error)
+
+	// Calendars. Methods with an id may return not_found.
+	CreateCalendar(ctx context.Context, c Calendar, o *Idempotency) (CalendarID, error)
+	UpdateCalendar(ctx context.Context, id CalendarID, p CalendarPatch, now time.Time) (Calendar, error)
+	DeleteCalendar(ctx context.Context, id CalendarID) error
+	Calendars(ctx context.Context) ([]Calendar, error)
+	Calendar(ctx context.Context, id CalendarID) (Calendar, error)
+	CalendarEntries(ctx context.Context, id CalendarID, problems bool, p Page) ([]CalendarEntry, string, error)
+	ReadCalendarNow(ctx context.Context, id CalendarID, now time.Time) (time.Time, error)
+	StartCalendar(ctx context.Context, id CalendarID, now time.Time) (Calendar, error)
+	CancelGone(ctx context.Context, id CalendarID, n int, now time.Time) (Calendar, error)
+	ErasedBookings(ctx context.Context, marks []string) (map[string]bool, error)
 
 	// Messages.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)

@@ -14,7 +14,7 @@ import (
 // openCalendars makes the part that executes requests about calendars.
 func (s *server) openCalendars(cfg *serverConfig, vault *auth.Vault) *control.Calendars {
 	allowed, _ := networksOf(cfg.CalendarAllow) // the check of the settings has already parsed these networks
-	addresses := delivery.NewCaller(delivery.CallerConfig{Clock: cfg.Clock, Logger: cfg.Logger, Allow: allowed})
+	addresses := delivery.NewCaller(delivery.CallerConfig{Clock: cfg.Clock, Logger: cfg.Logger, Allow: allowed, Memory: s.payer()})
 	return control.New(control.Config{Control: s.control, Tenants: s.store, Vault: vault, Clock: cfg.Clock, Refuses: addresses.Refuses})
 }
 

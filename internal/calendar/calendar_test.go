@@ -14,7 +14,7 @@ import (
 )
 
 func rules() calendar.Rules {
-	return calendar.Rules{PhoneFrom: calendar.Sources(), Own: []string{"+390299999999"}, Country: "IT"}
+	return calendar.Rules{PhoneFrom: puntuale.CalendarSources(), Own: []string{"+390299999999"}, Country: "IT"}
 }
 
 // TestPrograms reads the feeds that the reader's own tests use, from what programs write to an appointment.

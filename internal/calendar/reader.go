@@ -191,7 +191,7 @@ func (r *Reader) postpone(ctx context.Context, c *puntuale.Calendar, cause error
 }
 
 // failed ends a reading of a feed that could not be read. Nothing changes.
-func (r *Reader) failed(ctx context.Context, c *puntuale.Calendar, f found) error {
+func (r *Reader) failed(ctx context.Context, c *puntuale.Calendar, f reading) error {
 	now := r.Clock.Now()
 	c.Tried, c.Fault, c.Failures = now, f.fault, c.Failures+1
 	wait := puntuale.CalendarEvery
@@ -208,7 +208,7 @@ func (r *Reader) failed(ctx context.Context, c *puntuale.Calendar, f found) erro
 }
 
 // keep stores what a reading found, and returns the entries as they are then.
-func (r *Reader) keep(ctx context.Context, c *puntuale.Calendar, account Account, stored []puntuale.CalendarEntry, f found) ([]puntuale.CalendarEntry, error) {
+func (r *Reader) keep(ctx context.Context, c *puntuale.Calendar, account Account, stored []puntuale.CalendarEntry, f reading) ([]puntuale.CalendarEntry, error) {
 	now := r.Clock.Now()
 	var changed []puntuale.CalendarEntry
 	var gone []string

@@ -48,8 +48,8 @@ const (
 	warnZoneCustom   puntuale.ReasonCode = "calendar.zone_custom"
 )
 
-// found is what a reading of a feed found.
-type found struct {
+// reading is what a reading of a feed found.
+type reading struct {
 	same           bool // nothing has changed since the latest good reading
 	entries        []puntuale.CalendarEntry
 	etag, modified string
@@ -60,15 +60,15 @@ type found struct {
 	after          time.Duration // how long the server asks to wait
 }
 
-func bad(passes bool, code puntuale.ReasonCode, args ...string) found {
-	return found{fault: puntuale.Because(code, args...), passes: passes}
+func bad(passes bool, code puntuale.ReasonCode, args ...string) reading {
+	return reading{fault: puntuale.Because(code, args...), passes: passes}
 }
 
 // feedMemory is what the reading of a feed takes, besides its entries.
 const feedMemory = 4 << 20
 
 // fetch reads the feed.
-func (r *Reader) fetch(ctx context.Context, c *puntuale.Calendar, account Account) found {
+func (r *Reader) fetch(ctx context.Context, c *puntuale.Calendar, account Account) reading {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if err := puntuale.TakeMemory(ctx, feedMemory); err != nil {
@@ -90,7 +90,7 @@ func (r *Reader) fetch(ctx context.Context, c *puntuale.Calendar, account Accoun
 	request.Header.Set("Accept", "text/calendar, */*;q=0.5")
 	request.Header.Set("User-Agent", "Puntuale")
 	// The first reading of a day is whole, because entries come nearer although the feed stays the same.
-	if sameDay := r.Clock.Now().UTC().Truncate(24*time.Hour).Equal(c.Read.UTC().Truncate(24 * time.Hour)); sameDay {
+	if sameDay := r.Clock.Now().UTC().Truncate(24 * time.Hour).Equal(c.Read.UTC().Truncate(24 * time.Hour)); sameDay {
 		if c.ETag != "" {
 			request.Header.Set("If-None-Match", c.ETag)
 		}
@@ -113,10 +113,10 @@ func (r *Reader) fetch(ctx context.Context, c *puntuale.Calendar, account Accoun
 }
 
 // status returns what an answer without a feed means.
-func status(answer *http.Response, now time.Time) found {
+func status(answer *http.Response, now time.Time) reading {
 	switch code := answer.StatusCode; {
 	case code == http.StatusNotModified:
-		return found{same: true}
+		return reading{same: true}
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return bad(false, faultSignIn)
 	case code == http.StatusNotFound || code == http.StatusGone:
@@ -145,7 +145,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 }
 
 // parse reads the entries of an answer, a piece at a time.
-func (r *Reader) parse(ctx context.Context, c *puntuale.Calendar, account Account, answer *http.Response) found {
+func (r *Reader) parse(ctx context.Context, c *puntuale.Calendar, account Account, answer *http.Response) reading {
 	now := r.Clock.Now()
 	body := outside.Calendar.Body(ctx, answer.Body)
 	defer body.Close()
@@ -166,7 +166,7 @@ func (r *Reader) parse(ctx context.Context, c *puntuale.Calendar, account Accoun
 		return bad(true, faultUnreachable)
 	}
 	rules := account.Rules(c)
-	f := found{etag: answer.Header.Get("ETag"), modified: answer.Header.Get("Last-Modified"), refresh: feed.Refresh, entries: fetched(&feed, rules)}
+	f := reading{etag: answer.Header.Get("ETag"), modified: answer.Header.Get("Last-Modified"), refresh: feed.Refresh, entries: fetched(&feed, rules)}
 	if len(f.etag) > 200 || len(f.modified) > 100 {
 		f.etag, f.modified = "", ""
 	}
