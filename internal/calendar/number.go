@@ -57,8 +57,8 @@ var (
 	groups    = regexp.MustCompile(`\(?\+ *\d+|\(?\d+`)
 	phoneWord = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:tel|telef|telefono|cell|cel|cellulare|mob|mobile|phone|telephone|whatsapp|whats app|wapp|wa|recapito|contatto|` +
 		`numero|num|chiamare|call|telefon|handy|mobil|móvil|teléfono|tél|téléphone|portable)[\s.:()=/°º\p{Pd}]*(?:(?:n|nr|num|no|numero)\b[\s.:°º]*)?$`)
-	otherWord = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:(?:ordine|order|fattura|invoice|pratica|protocollo|prot|p\.? ?iva|partita iva|vat|c\.? ?f|cod|codice|` +
-		`code|id|pnr|ticket|polizza|tessera|iban|cap|pin|passcode|password|matricola|contratto|imei|pod|pdr|rif|ref)(?:\s\p{L}+)?` +
+	otherWord = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:(?:ordine|order|fattura|invoice|pratica|protocollo|prot|p\.? ?iva|partita iva|vat|c\.? ?f|(?:cod|codice|code)(?:\.?\s\p{L}+)?|` +
+		`id|pnr|ticket|polizza|tessera|iban|cap|pin|passcode|password|matricola|contratto|imei|pod|pdr|rif|ref)` +
 		`[\s.:#/°º\p{Pd}]*(?:(?:n|nr|num|no|numero)\b[\s.:°º#]*)?|(?:prenotazione|booking|conto|cliente)\s*(?:n|nr|num|no|numero|#)[\s.:°º#]*)$`)
 	faxWord   = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:fax|telefax)[\s.:()]*$`)
 	apartFrom = regexp.MustCompile(`^(?:[ \t\p{Zs}]{0,2}[.()/\p{Pd}]{0,2}[ \t\p{Zs}]?)$`)
@@ -73,7 +73,7 @@ const (
 	plainSight = 8 // digits of a number without calling code, and without a word such as "tel" before it
 	maxDigits  = 15
 	maxGroups  = 8
-	maxTries   = 300 // in one text; then the search ends
+	maxTries   = 300 // in one text; a text that needs more has no number
 )
 
 // text finds the numbers in a text without markup.
@@ -90,6 +90,9 @@ func (f *finder) text(words string) text {
 	tries := maxTries
 	for _, at := range candidate.FindAllIndex(masked, -1) {
 		f.run(&t, string(masked), at[0], at[1], &tries)
+	}
+	if tries <= 0 { // a second number may be where nobody looked
+		t.found = nil
 	}
 	slices.SortFunc(t.found, func(a, b span) int { return a.begin - b.begin })
 	return t
