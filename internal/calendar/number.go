@@ -57,12 +57,10 @@ var (
 	groups    = regexp.MustCompile(`\(?\+ *\d+|\(?\d+`)
 	phoneWord = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:tel|telef|telefono|cell|cel|cellulare|mob|mobile|phone|telephone|whatsapp|whats app|wapp|wa|recapito|contatto|` +
 		`numero|num|chiamare|call|telefon|handy|mobil|móvil|teléfono|tél|téléphone|portable)[\s.:()=/°º\p{Pd}]*(?:(?:n|nr|num|no|numero)\b[\s.:°º]*)?$`)
-	otherWord = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:(?:ordine|order|fattura|invoice|pratica|protocollo|prot|p\.? ?iva|partita iva|vat|c\.? ?f|cod|codice|` +
-		`code|id|pnr|ticket|polizza|tessera|iban|cap|pin|passcode|password|matricola|contratto|imei|pod|pdr|rif|ref)(?:\s\p{L}+)?` +
+	otherWord = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:(?:ordine|order|fattura|invoice|pratica|protocollo|prot|p\.? ?iva|partita iva|vat|c\.? ?f|(?:cod|codice|code)(?:\.?\s\p{L}+)?|` +
+		`id|pnr|ticket|polizza|tessera|iban|cap|pin|passcode|password|matricola|contratto|imei|pod|pdr|rif|ref)` +
 		`[\s.:#/°º\p{Pd}]*(?:(?:n|nr|num|no|numero)\b[\s.:°º#]*)?|(?:prenotazione|booking|conto|cliente)\s*(?:n|nr|num|no|numero|#)[\s.:°º#]*)$`)
 	faxWord   = regexp.MustCompile(`(?i)(?:^|[^\p{L}])(?:fax|telefax)[\s.:()]*$`)
-	apartFrom = regexp.MustCompile(`^(?:[ \t\p{Zs}]{0,2}[.()/\p{Pd}]{0,2}[ \t\p{Zs}]?)$`)
-	slash     = regexp.MustCompile(`\s/|/\s|\.\s`)
 	clockPair = regexp.MustCompile(`^(?:[01]\d|2[0-3])[0-5]\d\D+(?:[01]\d|2[0-3])[0-5]\d$`)
 	dayDigits = regexp.MustCompile(`^(?:(?:0[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])(?:19|20)\d\d|(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))$`)
 )
@@ -73,12 +71,16 @@ const (
 	plainSight = 8 // digits of a number without calling code, and without a word such as "tel" before it
 	maxDigits  = 15
 	maxGroups  = 8
-	maxTries   = 300 // in one text; then the search ends
+	lookBack   = 60  // bytes before a number in which a word says what it is
+	maxTries   = 200 // in one text; a text that needs more has no number
 )
 
 // text finds the numbers in a text without markup.
 func (f *finder) text(words string) text {
 	t := text{words: strings.Map(visible, words)}
+	if countDigits(t.words) < minDigits {
+		return t
+	}
 	masked := []byte(t.words)
 	for _, pattern := range others {
 		for _, at := range pattern.FindAllIndex(masked, -1) {
@@ -90,6 +92,9 @@ func (f *finder) text(words string) text {
 	tries := maxTries
 	for _, at := range candidate.FindAllIndex(masked, -1) {
 		f.run(&t, string(masked), at[0], at[1], &tries)
+	}
+	if tries <= 0 { // a second number may be where nobody looked
+		t.found = nil
 	}
 	slices.SortFunc(t.found, func(a, b span) int { return a.begin - b.begin })
 	return t
@@ -122,6 +127,9 @@ func (f *finder) run(t *text, masked string, begin, end int, tries *int) {
 	var best span
 	most := 0
 	for i := range all {
+		if *tries <= 0 {
+			return
+		}
 		digits := 0
 		for j := i; j < min(len(all), i+maxGroups); j++ {
 			from, to := begin+all[i][0], begin+all[j][1]
@@ -156,7 +164,23 @@ func (f *finder) run(t *text, masked string, begin, end int, tries *int) {
 
 // joined reports whether two groups of digits may belong to one number.
 func joined(separator, next string) bool {
-	return apartFrom.MatchString(separator) && !slash.MatchString(separator) && !strings.Contains(next, "+")
+	if len(separator) > 8 || strings.Contains(next, "+") {
+		return false
+	}
+	blanks, signs := 0, 0
+	var before rune
+	for _, r := range separator {
+		switch {
+		case r != ' ' && before == ' ' && r == '/', r == ' ' && (before == '/' || before == '.'):
+			return false // "333 1234567 / 02 …" and the end of a sentence
+		case r == ' ':
+			blanks++
+		default:
+			signs++
+		}
+		before = r
+	}
+	return blanks <= 3 && signs <= 2
 }
 
 func countDigits(text string) (n int) {
@@ -171,7 +195,11 @@ func countDigits(text string) (n int) {
 // number returns the number in a piece of a text, if its surroundings allow one.
 func (f *finder) number(masked string, from, to, digits int) (string, bool) {
 	piece := strings.TrimSpace(masked[from:to])
-	line := masked[strings.LastIndexByte(masked[:from], '\n')+1 : from]
+	number, ok := phone.Strict(piece, f.rules.Country)
+	if !ok {
+		return "", false
+	}
+	line := strings.ToValidUTF8(masked[max(0, from-lookBack, strings.LastIndexByte(masked[:from], '\n')+1):from], "")
 	called := phoneWord.MatchString(line)
 	plus := strings.Contains(piece, "+") || strings.HasPrefix(piece, "00")
 	if !edges(masked, from, to, called) || faxWord.MatchString(line) || strings.Contains(strings.TrimLeft(piece, "("), "(+") {
@@ -191,7 +219,7 @@ func (f *finder) number(masked string, from, to, digits int) (string, bool) {
 			return "", false
 		}
 	}
-	return phone.Strict(piece, f.rules.Country)
+	return number, true
 }
 
 // edges reports whether a piece of a text ends where a number can end. A letter before it must be the end of a word

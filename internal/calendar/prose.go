@@ -25,9 +25,6 @@ var percent = strings.NewReplacer("%2b", "+", "%20", " ", "%2c", ",", "%23", "#"
 // withoutMarkup returns the text of HTML. Programs write HTML into descriptions without saying so. A link to a number
 // leaves its number.
 func withoutMarkup(text string) string {
-	if !tag.MatchString(text) {
-		return text
-	}
 	text = tag.ReplaceAllStringFunc(text, func(found string) string {
 		m := tag.FindStringSubmatch(found)
 		switch strings.ToLower(m[2]) {
@@ -67,8 +64,8 @@ var (
 	googleLine = regexp.MustCompile(`-::~:~::~`)
 	ruler      = regexp.MustCompile(`^[_\s]{10,}$`)
 	conference = regexp.MustCompile(`(?i)\b(?:meet|hangouts?|zoom|teams|webex|gotomeeting|skype|jitsi|whereby|conference|videoconferenza|videochiamata|dial[ -]?in|` +
-		`dial by|join|partecipa(?:re)?|collegati|pin|passcode|access code|codice di accesso|id riunione|meeting id|id conferenza|conference id|id:|` +
-		`one tap|call in|toll(?:[ -]free)?|webinar)\b|id:`)
+		`dial by|join|partecipa(?:re)?|collegati|pin|passcode|access code|codice di accesso|id riunione|meeting id|id conferenza|conference id|` +
+		`one tap|call in|toll(?:[ -]free)?|webinar)\b|\bid\s*:`)
 	oneTap = regexp.MustCompile(`\d\s*(?:,+|;+|[pPwWxX])\s*\d+\s*#|\d\s*,,|\d#`)
 	listed = regexp.MustCompile(`(?i)dial by|one tap|call in|dial[ -]?in|by phone|per telefono|via telefono|tramite telefono|telefonicamente|in base alla (?:tua|propria) posizione`)
 	number = regexp.MustCompile(`^[\s•*\-–]*[(+\d]`)

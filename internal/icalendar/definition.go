@@ -104,12 +104,17 @@ func (z *zones) custom(c *calendar, d *definition) zone {
 	if err != nil {
 		return zone{}
 	}
-	names := append([]string{z.o.Zone.String(), c.zone}, windowsIndex().list...)
+	if z.known == nil {
+		for _, name := range windowsIndex().list {
+			if known := load(name); known != nil {
+				z.known = append(z.known, known)
+			}
+		}
+	}
 	moments := z.moments(all)
-	for _, name := range names {
-		known := load(name)
-		if known != nil && !slices.ContainsFunc(moments, func(at time.Time) bool { return !sameOffset(at, known, location) }) {
-			return zone{location: known, name: name}
+	for _, known := range append([]*time.Location{z.o.Zone, z.of(c).location}, z.known...) {
+		if !slices.ContainsFunc(moments, func(at time.Time) bool { return !sameOffset(at, known, location) }) {
+			return zone{location: known, name: known.String()}
 		}
 	}
 	return zone{location, z.o.Zone.String(), WarnZoneCustom}

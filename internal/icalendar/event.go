@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // calendar is what a VCALENDAR says about all its events. A feed may have several.
@@ -135,8 +136,15 @@ func (e *event) addDates(list *[]timestamp, p property, value string, in period)
 	}
 }
 
-// boundUID shortens a long UID so that different ones stay different.
+// boundUID removes invisible characters, which databases refuse, and shortens a long UID so that different ones stay
+// different.
 func boundUID(uid string) string {
+	uid = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, uid))
 	if len(uid) <= maxUID {
 		return uid
 	}

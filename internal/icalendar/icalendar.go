@@ -100,7 +100,7 @@ const (
 type Feed struct {
 	Name    string  // may be empty
 	Entries []Entry // sorted by Start, UID and Recurrence
-	Skipped int     // events without start and UID, and problems beyond the first hundred that have no date
+	Skipped int     // events without start and UID, those whose UID another event has, and problems outside of the period beyond the first hundred
 	// Refresh is how long the calendar asks its readers to wait between two readings. 0: it does not say.
 	Refresh time.Duration
 	// Hash is equal for two readings of the same period if their entries are equal. It does not depend on the order of

@@ -60,12 +60,13 @@ func parseRule(text string) (r rule) {
 // part reads one part of a rule.
 func (r *rule) part(key, value string) (err error) {
 	o := &r.option
-	known := false
 	switch key {
 	case "FREQ":
-		if o.Freq, known = frequencies[value]; !known {
+		frequency, known := frequencies[value]
+		if !known {
 			return errRule
 		}
+		o.Freq = frequency
 	case "INTERVAL":
 		o.Interval, err = number(value, 0, maxInterval)
 	case "COUNT":
@@ -172,7 +173,7 @@ type effort struct{ left int }
 
 // Bounds of the work for one series, and for a feed. A rule that never matches costs at most 400 years of days.
 const (
-	maxSeriesEffort = 400_000
+	maxSeriesEffort = 400_000 // a rule without positions costs at most 146,097
 	maxFeedEffort   = 10_000_000
 )
 
@@ -185,18 +186,13 @@ const lastYear = 9999
 //
 // The library looks for the next occurrence up to the year 9999, which takes long if there is none. The days of 400
 // years repeat exactly. Therefore each moves the series as far as possible towards that year, by multiples of 400.
-func (r *rule) each(start, first, last time.Time, work *effort, visit func(time.Time) bool) (problem Problem) {
+func (r *rule) each(start, first, last time.Time, work *effort, visit func(time.Time) bool) Problem {
 	switch {
 	case r.problem != "":
 		return r.problem
 	case work.left < 0:
 		return ProblemBusy
 	}
-	defer func() {
-		if recover() != nil { // the library indexes arrays with numbers of the rule
-			problem = ProblemRule
-		}
-	}()
 	o := r.explicit(start)
 	o.Dtstart = start
 	if r.count == 0 {
@@ -212,13 +208,17 @@ func (r *rule) each(start, first, last time.Time, work *effort, visit func(time.
 	if !visit(start) {
 		return ""
 	}
-	next, series, before := library.Iterator(), maxSeriesEffort, o.Dtstart
+	next, series, before := guarded(library), maxSeriesEffort, o.Dtstart
 	for n := 1; ; {
-		found, ok := next()
+		found, ok, broken := next()
+		if broken {
+			return ProblemRule
+		}
 		if !ok {
 			found = end
 		}
 		days := int(found.Sub(before).Hours()/24)/o.Interval + 1
+		days += days * len(o.Bysetpos) / 2 // the library collects the days of each position anew
 		before = found
 		series -= days
 		work.left -= days
@@ -236,6 +236,20 @@ func (r *rule) each(start, first, last time.Time, work *effort, visit func(time.
 				return ""
 			}
 		}
+	}
+}
+
+// guarded returns the library's iterator. The library indexes arrays with numbers of the rule, so a rule that nobody
+// thought of may make it panic. Then broken is true.
+func guarded(library *rrule.RRule) func() (found time.Time, ok, broken bool) {
+	var next rrule.Next
+	return func() (found time.Time, ok, broken bool) {
+		defer func() { broken = recover() != nil }()
+		if next == nil {
+			next = library.Iterator()
+		}
+		found, ok = next()
+		return found, ok, false
 	}
 }
 

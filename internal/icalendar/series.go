@@ -60,7 +60,13 @@ type override struct {
 func (x *expander) group(events []*event) {
 	var master *event
 	for _, e := range events {
-		if !e.override() && !x.outdated(e) && (master == nil || !e.version.less(master.version)) {
+		if e.override() || x.outdated(e) {
+			continue
+		}
+		if master != nil && e.version == master.version && e.start != master.start {
+			x.skipped++ // two events have one UID; some programs number events of each day anew
+		}
+		if master == nil || !e.version.less(master.version) {
 			master = e
 		}
 	}

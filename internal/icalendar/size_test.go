@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,12 +88,21 @@ func TestReadLarge(t *testing.T) {
 	}
 }
 
+// positions is a list of a hundred numbers of days that no month has.
+func positions() string {
+	var list []string
+	for i := range 100 {
+		list = append(list, strconv.Itoa(366-i))
+	}
+	return strings.Join(list, ",")
+}
+
 // TestReadBusy: rules that repeat too often, or never match, are refused soon, however many there are.
 func TestReadBusy(t *testing.T) {
 	t.Parallel()
 	rules := []string{"FREQ=SECONDLY", "FREQ=MINUTELY;INTERVAL=7", "FREQ=HOURLY", "FREQ=DAILY;BYHOUR=0,1,2,3,4,5,6,7,8,9;BYMINUTE=0,1,2,3,4,5;BYSECOND=0,1",
 		"FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=31", "FREQ=WEEKLY;BYMONTH=4;BYMONTHDAY=31", "FREQ=MONTHLY;BYMONTHDAY=31;BYMONTH=6",
-		"FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=300,299,298,297,296,295,294,293,292,291", "FREQ=DAILY;COUNT=900000", "FREQ=YEARLY;BYWEEKNO=53;BYMONTH=6",
+		"FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=" + positions(), "FREQ=YEARLY;BYMONTHDAY=30;BYMONTH=2;BYYEARDAY=" + positions(), "FREQ=DAILY;COUNT=900000", "FREQ=YEARLY;BYWEEKNO=53;BYMONTH=6",
 		"FREQ=YEARLY;BYYEARDAY=366,-366;BYMONTH=3"}
 	for _, r := range rules {
 		begun := time.Now()

@@ -54,24 +54,25 @@ func nameText(cn string) string {
 const maxRefresh = 366 * 24 * time.Hour
 
 // parseDuration reads a duration such as PT1H, P1DT12H or P2W. It returns 0 if the text is none, or negative.
-func parseDuration(text string) (total time.Duration) {
+func parseDuration(text string) time.Duration {
 	text, ok := strings.CutPrefix(strings.TrimPrefix(strings.ToUpper(strings.TrimSpace(text)), "+"), "P")
 	if !ok {
 		return 0
 	}
-	units := map[rune]time.Duration{'W': 7 * 24 * time.Hour, 'D': 24 * time.Hour, 'H': time.Hour, 'M': time.Minute, 'S': time.Second}
-	var n time.Duration
+	const longest = int(maxRefresh / time.Second)
+	units := map[rune]int{'W': 7 * 24 * 3600, 'D': 24 * 3600, 'H': 3600, 'M': 60, 'S': 1}
+	n, seconds := 0, 0
 	for _, r := range text {
 		switch unit := units[r]; {
 		case r >= '0' && r <= '9' && n < 100_000_000:
-			n = 10*n + time.Duration(r-'0')
+			n = 10*n + int(r-'0')
 		case r == 'T':
 		case unit == 0:
 			return 0
 		default:
-			total = min(maxRefresh, total+min(n, maxRefresh/unit)*unit)
+			seconds = min(longest, seconds+min(n, longest)*unit)
 			n = 0
 		}
 	}
-	return total
+	return time.Duration(seconds) * time.Second
 }

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// zones resolves the names of zones in a feed. Read each name once, because LoadLocation reads a file each time.
+// zones resolves the names of zones in a feed, each name once, because LoadLocation reads a file each time.
 type zones struct {
 	o        Options
 	work     *effort
 	resolved map[zoneKey]zone
+	known    []*time.Location // the zones of Windows, once a definition was compared with them
 }
 
 type zoneKey struct {
