@@ -58,6 +58,8 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.MustClaim(node, storetest.Begin.Add(time.Minute), limited.Items(patient, 0, in.open...)...)
 	c.MustStart(patient, storetest.Begin.Add(time.Hour), 3)
 	must(c.PutBooking(ctx, c.Booking("visita")))
+	must(c.CreateCalendar(ctx, puntuale.Calendar{Name: "Agenda", Host: "x.example", Sealed: []byte("s\x00\xff"), Sequence: c.Sequence, PhoneFrom: []string{"title"}, Created: storetest.Begin}, nil))
+	in.Exec("insert into calendar_entry (client_id, calendar_id, reference, start_at, phone, digest) values ($1, 1, 'a@x', 5, '+393331234567', 'd')", c.ID)
 	cancelled := c.MustStart("+393337654321", storetest.Begin, 1)
 	must(storetest.CancelPending(ctx, c, []string{"+393337654321"}, false, storetest.Day, storetest.Begin))
 	must(nil, c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000001", Reason: "chiesto", Added: storetest.Begin}, storetest.Day, nil))

@@ -64,6 +64,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	booked, err := c.PutBooking(ctx, bookingCall(visit.ID.String(), "visita/"+client.String(), "+393337654321", "Lucia", "21/11/2026 15:30"))
 	w.must(err)
 	has["bookings"] = booked.ID.String()
+	has["calendars"] = w.feed(c, visit.ID.String(), feedOf(w.clock.Now())).String()
 	campaign, err := c.CreateCampaign(ctx, control.NewCampaign{Name: "Auguri", Purpose: "marketing", Step: &puntuale.Step{Text: "Auguri, {{nome}}! Scrivi STOP per non riceverne più."}, Session: has["sessions"]},
 		[]control.Recipient{{"phone": "+393337654321", "nome": "Lucia"}, {"phone": "nessuno", "nome": "Ugo"}}, control.Once[control.Campaign]{})
 	w.must(err)

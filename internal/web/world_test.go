@@ -34,6 +34,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
+	calendars "puntuale/internal/control/calendar"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/delivery"
 	"puntuale/internal/httpkit"
@@ -54,6 +55,7 @@ type world struct {
 	control  *control.Control
 	accounts *account.Accounts
 	rules    *automation.Automations
+	calendar *calendars.Calendars
 	webhooks *webhook.Webhooks // receivers are on this machine
 	clock    *clock.Fake
 	vault    *auth.Vault
@@ -176,6 +178,8 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
 		}, Wakeup: w.wake})
 	w.rules = automation.New(automation.Config{Control: w.control, Tenants: w.store, Hooks: w.store, Vault: w.vault, Clock: w.clock})
+	w.calendar = calendars.New(calendars.Config{Control: w.control, Tenants: w.store, Vault: w.vault, Clock: w.clock,
+		Refuses: func(context.Context, string) puntuale.ReasonCode { return "" }})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: w.store, Public: public, Resolver: w.dns})
 	receivers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -274,7 +278,7 @@ func (w *world) serveBehind(proxies httpkit.Proxies) {
 func (w *world) serveAs(cfg page.Config) {
 	w.t.Helper()
 	cfg.Control, cfg.Accounts, cfg.Webhooks, cfg.Now = w.control, w.accounts, w.webhooks, w.clock.Now
-	cfg.Automations = w.rules
+	cfg.Automations, cfg.Calendars = w.rules, w.calendar
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)

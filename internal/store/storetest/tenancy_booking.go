@@ -10,6 +10,58 @@ import (
 
 // ofBookings contains the methods of a tenant about bookings.
 var ofBookings = map[string]foreign{
+	"CreateCalendar": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.CreateCalendar(context.Background(), puntuale.Calendar{Name: "mio", Sealed: []byte("x"), PhoneFrom: []string{"title"}, Created: Begin}, nil)
+		if all, failed := other.Calendars(context.Background()); failed != nil || len(all) > 0 {
+			return all, failed
+		}
+		return []any{}, err
+	},
+	"Calendars": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := otherCalendar(other)
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		all, err := tenant.Calendars(context.Background())
+		return slices.DeleteFunc(all, func(c puntuale.Calendar) bool { return c.ID != id }), err
+	},
+	"Calendar": onCalendar(func(tenant puntuale.Tenant, id puntuale.CalendarID) error {
+		_, err := tenant.Calendar(context.Background(), id)
+		return err
+	}),
+	"CalendarEntries": onCalendar(func(tenant puntuale.Tenant, id puntuale.CalendarID) error {
+		_, _, err := tenant.CalendarEntries(context.Background(), id, false, puntuale.Page{})
+		return err
+	}),
+	"UpdateCalendar": onCalendar(func(tenant puntuale.Tenant, id puntuale.CalendarID) error {
+		_, err := tenant.UpdateCalendar(context.Background(), id, puntuale.CalendarPatch{Name: new("mio")}, Begin)
+		return err
+	}),
+	"DeleteCalendar": onCalendar(func(tenant puntuale.Tenant, id puntuale.CalendarID) error {
+		return tenant.DeleteCalendar(context.Background(), id)
+	}),
+	"ReadCalendarNow": onCalendar(func(tenant puntuale.Tenant, id puntuale.CalendarID) error {
+		_, err := tenant.ReadCalendarNow(context.Background(), id, Begin)
+		return err
+	}),
+	"StartCalendar": onCalendar(func(tenant puntuale.Tenant, id puntuale.CalendarID) error {
+		_, err := tenant.StartCalendar(context.Background(), id, Begin)
+		return err
+	}),
+	"CancelGone": onCalendar(func(tenant puntuale.Tenant, id puntuale.CalendarID) error {
+		_, err := tenant.CancelGone(context.Background(), id, 1, Begin)
+		return err
+	}),
+	"ErasedBookings": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if _, err := other.PutBooking(context.Background(), other.Booking("segno.1")); err != nil {
+			return []string{err.Error()}, nil
+		}
+		found, err := tenant.ErasedBookings(context.Background(), []string{"segno"})
+		if len(found) == 0 {
+			return []any{}, err
+		}
+		return []any{found}, err
+	},
 	"PutBooking": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		r := other.Booking("altrui")
 		_, err := tenant.PutBooking(context.Background(), r)
@@ -57,4 +109,20 @@ var ofBookings = map[string]foreign{
 		next, err := tenant.NextMessages(context.Background(), []puntuale.BookingID{result.ID})
 		return slices.Collect(maps.Keys(next)), err
 	},
+}
+
+// otherCalendar makes a calendar of another client.
+func otherCalendar(other *Client) (puntuale.CalendarID, error) {
+	return other.CreateCalendar(context.Background(), puntuale.Calendar{Name: "suo", Sealed: []byte("x"), PhoneFrom: []string{"title"}, Created: Begin}, nil)
+}
+
+// onCalendar tries a method with the id of another client's calendar.
+func onCalendar(try func(tenant puntuale.Tenant, id puntuale.CalendarID) error) foreign {
+	return func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := otherCalendar(other)
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return nil, try(tenant, id)
+	}
 }

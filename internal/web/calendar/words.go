@@ -37,7 +37,11 @@ func (e Editor) backName(ctx context.Context) string {
 func sources(ctx context.Context) []view.Option {
 	all := []view.Option{{Text: "–"}}
 	for _, s := range puntuale.CalendarSources() {
-		all = append(all, view.Option{Value: s, Text: view.T(ctx, "feed.source."+s)})
+		word := s
+		if s == "description" { // which the files of texts reserve
+			word = "notes"
+		}
+		all = append(all, view.Option{Value: s, Text: view.T(ctx, "feed.where."+word)})
 	}
 	return all
 }
