@@ -294,6 +294,7 @@ func TestCalendarBad(t *testing.T) {
 			status     int
 		}{
 			{"cut off", strings.TrimSuffix(good, "END:VCALENDAR\r\n"), 0}, {"empty", "", 0}, {"without events", ics(), 0}, {"a page", "<html>login</html>", 0},
+			{"more than 20 MB", strings.TrimSuffix(good, "END:VCALENDAR\r\n") + strings.Repeat("X-PADDING:"+strings.Repeat("x", 1000)+"\r\n", 21_000) + "END:VCALENDAR\r\n", 0},
 			{"gone", "", http.StatusNotFound}, {"unauthorized", "", http.StatusUnauthorized},
 		} {
 			f.feed.body, f.feed.status, f.feed.header = bad.body, bad.status, nil
