@@ -70,7 +70,7 @@ var Rules = []Rule{
 	{Package: "internal/store/outbox", Module: []string{".", "internal/store/engine", "internal/store/notice"}, Never: []string{"net/http"}},
 	{Package: "internal/store/event", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/fleet", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
 	{Package: "internal/store/fleet", Module: []string{".", "internal/clock", "internal/store/engine", "internal/store/outbox"}, Never: []string{"net/http"}},
-	{Package: "internal/store/queue", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/fleet", "internal/store/outbox"}, Never: []string{"net/http"}},
+	{Package: "internal/store/queue", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/fleet", "internal/store/notice", "internal/store/outbox"}, Never: []string{"net/http"}},
 	{Package: "internal/store/automation", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
 	{Package: "internal/store/person", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/outbox", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/retention", Module: []string{".", "internal/store/alias", "internal/store/automation", "internal/store/engine", "internal/store/outbox", "internal/store/person", "internal/store/queue"}, Never: []string{"net/http"}},

@@ -130,6 +130,9 @@ func (c *change) values(fields map[string]json.RawMessage) {
 	if c.Phone != "" {
 		if set("phone", n.Phone != c.Phone); n.Phone != c.Phone { // what another person answered says nothing, and that person's page ends
 			n.Answer, n.Page = nil, ""
+			if c.Door == puntuale.DoorCalendar && !made && !slices.Contains(c.old.Names, n.Phone) { // an entry with another person is another appointment
+				n.Status, n.StatusBy = puntuale.BookingOpen, c.Door
+			}
 		}
 		n.Phone = c.Phone
 	}

@@ -524,8 +524,12 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 // request returns what the store needs for the change.
 func (p *bookingPut) request() puntuale.PutBooking {
 	c := p.client
+	erased := ""
+	if p.call.Door == puntuale.DoorCalendar {
+		erased = c.mark(p.call.Reference)
+	}
 	return puntuale.PutBooking{
-		Reference: p.call.Reference, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
+		Erased: erased, Reference: p.call.Reference, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
 		Run: puntuale.Run{
 			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
 			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,

@@ -85,20 +85,46 @@ const (
 	fieldPlace = "luogo"
 )
 
-func (a *account) Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, reopen bool) error {
-	s, err := a.client.Sequence(ctx, c.Sequence.String())
-	if err != nil {
+// Book makes or changes the booking of an entry. A booking that is there keeps its sequence. One whose date was past, and
+// still is, stays as it is.
+func (a *account) Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, silent bool) error {
+	if _, err := a.client.Spend(ctx, int64(len(e.Title)+len(e.Place)+bookingBytes)); err != nil {
 		return err
 	}
 	call := a.call(c, e)
-	call.Sequence, call.Phone = c.Sequence.String(), e.Phone
-	call.Fields = map[string]json.RawMessage{fieldName: text(e.Name), fieldTitle: text(e.Title), fieldPlace: text(e.Place)}
-	call.Fields[s.Booking] = text(e.Start.In(a.zone).Format(time.RFC3339))
-	if reopen {
-		call.Status = puntuale.BookingOpen.String()
+	call.Silent, call.Status, call.Phone = silent, puntuale.BookingOpen.String(), e.Phone
+	sequence := c.Sequence
+	stored, err := a.client.Booking(ctx, e.Reference)
+	switch {
+	case err == nil:
+		if now := a.cfg.Clock.Now(); !stored.Date.After(now) && !e.Start.After(now) {
+			return nil
+		}
+		sequence = stored.Sequence
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		call.Sequence = c.Sequence.String()
+	default:
+		return err
 	}
+	s, err := a.client.Sequence(ctx, sequence.String())
+	if err != nil {
+		return err
+	}
+	call.Fields = map[string]json.RawMessage{fieldName: text(e.Name), fieldTitle: text(e.Title), fieldPlace: text(e.Place)}
+	call.Fields[s.Booking] = text(dateOf(e, a.zone))
 	_, err = a.client.PutBooking(ctx, call)
 	return err
+}
+
+// bookingBytes is what a booking takes in the database, besides its texts.
+const bookingBytes = 1 << 10
+
+// dateOf returns the main date of an entry. An entry without a time has only a day.
+func dateOf(e *puntuale.CalendarEntry, zone *time.Location) string {
+	if e.AllDay {
+		return e.Start.In(zone).Format(time.DateOnly)
+	}
+	return e.Start.In(zone).Format(time.RFC3339)
 }
 
 // Unbook cancels a booking. One that does not exist any more needs nothing.
