@@ -324,8 +324,18 @@ type BookingFilter struct {
 	Sequence SequenceID
 	Text     string // words of the reference or of the fields
 	ID       BookingID
-	Message  MessageID // a message of the booking
+	Message  MessageID   // a message of the booking
+	Made     BookingDoor // what made the booking
 }
+
+// MadeBooking is a booking, and what made it.
+type MadeBooking struct {
+	Booking
+	Made BookingDoor
+}
+
+// MaxReconciled is how many bookings one call of reconcile may name, and how many others it may find.
+const MaxReconciled = 10_000
 
 // BookingCounts is how many bookings have each status.
 type BookingCounts [len(bookingStatuses)]int

@@ -35,7 +35,14 @@ type Tenant interface {
 	Bookings(ctx context.Context, f BookingFilter, p Page) ([]Booking, string, error)
 	CountBookings(ctx context.Context, from, to time.Time) (BookingCounts, error)
 	NextMessages(ctx context.Context, bookings []BookingID) (map[BookingID]MessageID, error)
+	// NamedBookings returns the bookings that have these references, by reference. A reference without a booking is missing.
+	NamedBookings(ctx context.Context, references []string) (map[string]MadeBooking, error)
+	// ErasedBookings reports which of these keyed hashes are of the reference of an erased booking.
+	ErasedBookings(ctx context.Context, marks []string) (map[string]bool, error)
+	// KeepAsOf stores how new these bookings are. A booking that has changed since it was read keeps its own.
+	KeepAsOf(ctx context.Context, all []Booking, as AsOf) error
 	Usage(ctx context.Context, day Date) (Usage, error)
+	SpendCall(ctx context.Context, day Date) (Usage, error) // counts one call; codes: cap_reached
 
 	// Messages.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)

@@ -90,7 +90,7 @@ func (x *newList) read(ctx context.Context, mapping string) error {
 		}
 	}
 	if x.more > 0 {
-		x.faults.Add("body", faultListMoreFaults, nil, strconv.Itoa(x.more))
+		x.faults.Add("body", FaultListMoreFaults, nil, strconv.Itoa(x.more))
 	}
 	if err := x.faults.Err(); err != nil {
 		return err

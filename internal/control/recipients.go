@@ -89,7 +89,7 @@ func (c *Client) checkRecipients(f *request.Faults, all []Recipient) {
 		*f, more = append(*f, row[:kept]...), more+len(row)-kept
 	}
 	if more > 0 {
-		f.Add("body", faultListMoreFaults, nil, strconv.Itoa(more))
+		f.Add("body", FaultListMoreFaults, nil, strconv.Itoa(more))
 	}
 }
 
@@ -165,7 +165,7 @@ const maxRowFaults = 99
 const (
 	faultCampaignFieldNameTooLong puntuale.ReasonCode = "campaign.field_name_too_long"
 	faultCampaignTooManyFields    puntuale.ReasonCode = "campaign.too_many_fields"
-	faultListMoreFaults           puntuale.ReasonCode = "list.more_faults"
+	FaultListMoreFaults           puntuale.ReasonCode = "list.more_faults"
 	faultListNoPhoneColumn        puntuale.ReasonCode = "list.no_phone_column"
 	faultListNoRows               puntuale.ReasonCode = "list.no_rows"
 )

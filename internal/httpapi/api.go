@@ -80,6 +80,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerClients(a)
 	registerSequences(a)
 	registerBookings(a)
+	registerManyBookings(a)
 	registerSessions(a)
 	registerBlacklist(a)
 	registerSandbox(a)
