@@ -42,6 +42,14 @@ type Tenant interface {
 	// KeepAsOf stores how new these bookings are. A booking that has changed since it was read keeps its own.
 	KeepAsOf(ctx context.Context, all []Booking, as AsOf) error
 	Usage(ctx context.Context, day Date) (Usage, error)
+	// Replans. StartReplan sets Last. Codes: not_found (the sequence); conflict, if one is running or paused.
+	StartReplan(ctx context.Context, r Replan) error
+	Replan(ctx context.Context, sequence SequenceID) (r Replan, found bool, err error)
+	// MoveReplan changes the state if it is one of from. Codes: conflict.
+	MoveReplan(ctx context.Context, sequence SequenceID, to ReplanState, now time.Time, from ...ReplanState) error
+	// ReplanBookings returns references of a part of a range, in the order of ids, and the last id that it read; 0: there are no more.
+	ReplanBookings(ctx context.Context, r ReplanRange, limit int) (references []string, last BookingID, err error)
+	CountReplan(ctx context.Context, r ReplanRange) (int, error)
 	SpendCall(ctx context.Context, day Date) (Usage, error) // counts one call; codes: cap_reached
 
 	// Messages.

@@ -48,6 +48,7 @@ var Rules = []Rule{
 	{Package: "internal/batch"},
 	{Package: "internal/roster", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/campaign", Module: []string{".", "internal/clock", "internal/plan"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/replan", Module: []string{".", "internal/clock"}, Never: []string{"net", "os", "database"}},
 	{Package: "internal/automation", Module: []string{".", "internal/clock", "internal/keyword", "internal/payload", "internal/plan"}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/automation/yeartest", Never: []string{"net", "os", "database"}}, // its model must not use the product's code
 	{Package: "internal/catalogue", Module: []string{"."}, Never: []string{"net/http", "os", "database"}},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/booking"
@@ -284,4 +285,50 @@ func (c *Client) BookingsMade(ctx context.Context, by puntuale.BookingDoor, peri
 			return nil
 		}
 	}
+}
+
+// Now returns the current time of the service's clock.
+func (c *Client) Now() time.Time { return c.control.clock.Now() }
+
+// CountReplan counts the bookings of a range.
+func (c *Client) CountReplan(ctx context.Context, r puntuale.ReplanRange) (int, error) {
+	n, err := c.tenant.CountReplan(ctx, r)
+	if err != nil {
+		return 0, fmt.Errorf("count the bookings of sequence %d: %w", r.Sequence, err)
+	}
+	return n, nil
+}
+
+// ReplanBookings returns references of a part of a range, and the last booking that it looked at; 0: there are no more.
+func (c *Client) ReplanBookings(ctx context.Context, r puntuale.ReplanRange, limit int) ([]string, puntuale.BookingID, error) {
+	references, last, err := c.tenant.ReplanBookings(ctx, r, limit)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list the bookings of sequence %d: %w", r.Sequence, err)
+	}
+	return references, last, nil
+}
+
+// StartReplan stores a replan, which then runs in the background. Codes: conflict.
+func (c *Client) StartReplan(ctx context.Context, r puntuale.Replan) error {
+	if err := c.tenant.StartReplan(ctx, r); err != nil {
+		return fmt.Errorf("start a replan of sequence %d: %w", r.Sequence, err)
+	}
+	return nil
+}
+
+// Replan reads the last replan of a sequence.
+func (c *Client) Replan(ctx context.Context, sequence puntuale.SequenceID) (puntuale.Replan, bool, error) {
+	r, found, err := c.tenant.Replan(ctx, sequence)
+	if err != nil {
+		return r, false, fmt.Errorf("read the replan of sequence %d: %w", sequence, err)
+	}
+	return r, found, nil
+}
+
+// MoveReplan changes the state of a replan. Codes: conflict.
+func (c *Client) MoveReplan(ctx context.Context, sequence puntuale.SequenceID, to puntuale.ReplanState, from ...puntuale.ReplanState) error {
+	if err := c.tenant.MoveReplan(ctx, sequence, to, c.control.clock.Now(), from...); err != nil {
+		return fmt.Errorf("change the replan of sequence %d: %w", sequence, err)
+	}
+	return nil
 }

@@ -81,6 +81,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerSequences(a)
 	registerBookings(a)
 	registerManyBookings(a)
+	registerReplans(a)
 	registerSessions(a)
 	registerBlacklist(a)
 	registerSandbox(a)

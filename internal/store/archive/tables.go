@@ -49,6 +49,7 @@ var MovedTables = []movedTable{
 		" created_at changed_at erased_at answer page_token"},
 	{Name: "booking_step", Columns: "client_id booking_id sequence_id step occurrence phone message_id previous_id timing digest fate question answered_at"},
 	{Name: "booking_change", Columns: "client_id booking_id revision at door what"},
+	{Name: "replan", Columns: "client_id sequence_id state door edited_at cursor_id last_id bookings done planned moved cancelled refused started_at ended_at", left: "owner owned_until"},
 	{Name: "late_run", Columns: "client_id run_id since"},
 	{Name: "message", Columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
 		" step origin attempt repeats generation state outcome credit phone reason detail campaign_id priority purpose"},
