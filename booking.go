@@ -379,9 +379,9 @@ func (c *ReplanCounts) Add(more ReplanCounts) {
 	c.Planned, c.Moved, c.Cancelled = c.Planned+more.Planned, c.Moved+more.Moved, c.Cancelled+more.Cancelled
 }
 
-// ReplanRange names bookings that an edited sequence may still concern: those after After up to Last that are not
+// ReplanFilter names bookings that an edited sequence may still concern: those after After up to Last that are not
 // cancelled, and whose main date is after Since or that have a pending message.
-type ReplanRange struct {
+type ReplanFilter struct {
 	Sequence    SequenceID
 	After, Last BookingID // Last 0: all
 	Since       time.Time

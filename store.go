@@ -48,8 +48,8 @@ type Tenant interface {
 	// MoveReplan changes the state if it is one of from. Codes: conflict.
 	MoveReplan(ctx context.Context, sequence SequenceID, to ReplanState, now time.Time, from ...ReplanState) error
 	// ReplanBookings returns references of a part of a range, in the order of ids, and the last id that it read; 0: there are no more.
-	ReplanBookings(ctx context.Context, r ReplanRange, limit int) (references []string, last BookingID, err error)
-	CountReplan(ctx context.Context, r ReplanRange) (int, error)
+	ReplanBookings(ctx context.Context, r ReplanFilter, limit int) (references []string, last BookingID, err error)
+	CountReplan(ctx context.Context, r ReplanFilter) (int, error)
 	SpendCall(ctx context.Context, day Date) (Usage, error) // counts one call; codes: cap_reached
 
 	// Messages.

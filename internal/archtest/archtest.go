@@ -80,7 +80,7 @@ var Rules = []Rule{
 	{Package: "internal/control/request", Module: []string{".", "internal/plan"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/upload", Module: []string{".", "internal/roster", "internal/semaphore"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/account", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
-	{Package: "internal/control/bookings", Module: []string{".", "internal/booking", "internal/control", "internal/control/request"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/control/bookings", Module: []string{".", "internal/booking", "internal/control", "internal/plan", "internal/roster"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/webhook", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request", "internal/semaphore"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/automation", Module: []string{".", "internal/auth", "internal/automation", "internal/clock", "internal/control", "internal/control/request", "internal/keyword", "internal/payload"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch", Module: []string{".", "internal/batch", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},

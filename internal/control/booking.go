@@ -341,7 +341,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		p.info = startInfo{}
 		return nil
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && id != p.stored.Sequence && !p.call.start:
-		f.Add("body.sequence", faultNotOwnSequence, nil)
+		f.Add("body.sequence", FaultNotOwnSequence, nil)
 		return nil
 	case err != nil:
 		return err

@@ -291,7 +291,7 @@ func (c *Client) BookingsMade(ctx context.Context, by puntuale.BookingDoor, peri
 func (c *Client) Now() time.Time { return c.control.clock.Now() }
 
 // CountReplan counts the bookings of a range.
-func (c *Client) CountReplan(ctx context.Context, r puntuale.ReplanRange) (int, error) {
+func (c *Client) CountReplan(ctx context.Context, r puntuale.ReplanFilter) (int, error) {
 	n, err := c.tenant.CountReplan(ctx, r)
 	if err != nil {
 		return 0, fmt.Errorf("count the bookings of sequence %d: %w", r.Sequence, err)
@@ -300,7 +300,7 @@ func (c *Client) CountReplan(ctx context.Context, r puntuale.ReplanRange) (int, 
 }
 
 // ReplanBookings returns references of a part of a range, and the last booking that it looked at; 0: there are no more.
-func (c *Client) ReplanBookings(ctx context.Context, r puntuale.ReplanRange, limit int) ([]string, puntuale.BookingID, error) {
+func (c *Client) ReplanBookings(ctx context.Context, r puntuale.ReplanFilter, limit int) ([]string, puntuale.BookingID, error) {
 	references, last, err := c.tenant.ReplanBookings(ctx, r, limit)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list the bookings of sequence %d: %w", r.Sequence, err)

@@ -78,7 +78,7 @@ func moveReplan(to puntuale.ReplanState) clientVerb[oneInput, ReplanAnswer] {
 	}
 }
 
-func replanOf(r bookings.Replanning, err error) (ReplanAnswer, error) {
+func replanOf(r bookings.ReplanProgress, err error) (ReplanAnswer, error) {
 	if err != nil {
 		return ReplanAnswer{}, err
 	}

@@ -76,7 +76,7 @@ const replanned = `b.erased_at = 0 and b.status <> 2 and (b.date_at > $3 or exis
  where s.client_id = b.client_id and s.booking_id = b.id and m.state = 0))`
 
 // ReplanBookings reads at most limit bookings of the range, and leaves out those that are not concerned.
-func (t tenant) ReplanBookings(ctx context.Context, r puntuale.ReplanRange, limit int) (references []string, last puntuale.BookingID, err error) {
+func (t tenant) ReplanBookings(ctx context.Context, r puntuale.ReplanFilter, limit int) (references []string, last puntuale.BookingID, err error) {
 	err = t.lists().Query(ctx, `select b.id, b.reference, case when `+replanned+` then 1 else 0 end from (select * from booking x
  where x.client_id = $1 and x.sequence_id = $2 and x.id > $4 and x.id <= $5 order by x.id limit $6) b order by b.id`,
 		[]any{t.id, r.Sequence, engine.Micros(r.Since), r.After, lastOf(r), limit}, func(row engine.Row) error {
@@ -96,7 +96,7 @@ func (t tenant) ReplanBookings(ctx context.Context, r puntuale.ReplanRange, limi
 	return references, last, nil
 }
 
-func lastOf(r puntuale.ReplanRange) puntuale.BookingID {
+func lastOf(r puntuale.ReplanFilter) puntuale.BookingID {
 	if r.Last == 0 {
 		return puntuale.BookingID(puntuale.MaxID)
 	}
@@ -104,7 +104,7 @@ func lastOf(r puntuale.ReplanRange) puntuale.BookingID {
 }
 
 // CountReplan counts the bookings of the range.
-func (t tenant) CountReplan(ctx context.Context, r puntuale.ReplanRange) (n int, err error) {
+func (t tenant) CountReplan(ctx context.Context, r puntuale.ReplanFilter) (n int, err error) {
 	err = t.lists().Query(ctx, `select count(*) from booking b where b.client_id = $1 and b.sequence_id = $2 and b.id > $4 and b.id <= $5 and `+replanned,
 		[]any{t.id, r.Sequence, engine.Micros(r.Since), r.After, lastOf(r)}, func(row engine.Row) error { return row.Scan(&n) })
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// Replanning is how far a replan is, or what a dry run of it found.
-type Replanning struct {
+// ReplanProgress is how far a replan is, or what a dry run of it found.
+type ReplanProgress struct {
 	puntuale.Replan
 	Known    bool // there is a replan; false: only a dry run was made
 	Examined int  // how many bookings a dry run looked at, in the order in which they were made
@@ -26,7 +26,7 @@ type ReplanExample struct {
 }
 
 // Word returns the state in the words of the API.
-func (r *Replanning) Word() string {
+func (r *ReplanProgress) Word() string {
 	switch {
 	case !r.Known:
 		return "none"
@@ -53,7 +53,7 @@ func CountReplan(ctx context.Context, client *control.Client, sequence string) (
 	return client.CountReplan(ctx, rangeOf(s.Sequence, client.Now()))
 }
 
-func rangeOf(s puntuale.Sequence, now time.Time) puntuale.ReplanRange {
+func rangeOf(s puntuale.Sequence, now time.Time) puntuale.ReplanFilter {
 	since := now
 	for _, step := range s.Steps {
 		if o := step.Timing.Offset; o.Direction == puntuale.After && step.Timing.Anchor == s.Booking {
@@ -62,7 +62,7 @@ func rangeOf(s puntuale.Sequence, now time.Time) puntuale.ReplanRange {
 			}
 		}
 	}
-	return puntuale.ReplanRange{Sequence: s.ID, Since: since}
+	return puntuale.ReplanFilter{Sequence: s.ID, Since: since}
 }
 
 // length returns the longest time that an offset may take.
@@ -75,30 +75,30 @@ func length(o puntuale.Offset) time.Duration {
 
 // TryReplan finds out what a replan would do. It looks at some bookings, and says whether these are all. Codes: not_found,
 // forbidden.
-func TryReplan(ctx context.Context, client *control.Client, sequence string) (Replanning, error) {
+func TryReplan(ctx context.Context, client *control.Client, sequence string) (ReplanProgress, error) {
 	s, err := client.Sequence(ctx, sequence)
 	if err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	out, err := ReplanOf(ctx, client, sequence)
 	if err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	out.ReplanCounts, out.Complete = puntuale.ReplanCounts{}, false
 	r := rangeOf(s.Sequence, client.Now())
 	if out.Bookings, err = client.CountReplan(ctx, r); err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	for end := client.Now().Add(sampleTime); out.Examined < sampled && client.Now().Before(end); {
 		references, last, err := client.ReplanBookings(ctx, r, maxExamples*2)
 		if err != nil {
-			return Replanning{}, err
+			return ReplanProgress{}, err
 		}
 		for _, reference := range references {
 			answer, refused := client.PutBooking(ctx, control.BookingCall{Reference: reference, Replan: true, DryRun: true, Door: puntuale.DoorAPI})
 			counts, err := countsOf(answer, refused)
 			if err != nil {
-				return Replanning{}, err
+				return ReplanProgress{}, err
 			}
 			out.Add(counts)
 			if out.Examined++; len(out.Examples) < maxExamples && (answer.Changed || counts.Refused > 0) {
@@ -116,56 +116,56 @@ func TryReplan(ctx context.Context, client *control.Client, sequence string) (Re
 // StartReplan begins to apply an edited sequence to its bookings, in the background. If the sequence is edited again
 // meanwhile, all bookings get its newest form. Codes: not_found; conflict (it is running or paused, or the client is
 // held); forbidden.
-func StartReplan(ctx context.Context, client *control.Client, sequence string, by puntuale.BookingDoor) (Replanning, error) {
+func StartReplan(ctx context.Context, client *control.Client, sequence string, by puntuale.BookingDoor) (ReplanProgress, error) {
 	if err := client.MayCreate(); err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	s, err := client.Sequence(ctx, sequence)
 	if err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	if s.Booking == "" {
-		return Replanning{}, puntuale.Conflict(puntuale.FaultBookingNotForBookings)
+		return ReplanProgress{}, puntuale.Conflict(puntuale.FaultBookingNotForBookings)
 	}
 	if err := client.Unheld(ctx); err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	n, err := client.CountReplan(ctx, rangeOf(s.Sequence, client.Now()))
 	if err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	if err := client.StartReplan(ctx, puntuale.Replan{Sequence: s.ID, Door: by, Edited: s.Updated, Bookings: n, Started: client.Now()}); err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	return ReplanOf(ctx, client, sequence)
 }
 
 // ReplanOf returns how far the last replan of a sequence is. Codes: not_found (the sequence).
-func ReplanOf(ctx context.Context, client *control.Client, sequence string) (Replanning, error) {
+func ReplanOf(ctx context.Context, client *control.Client, sequence string) (ReplanProgress, error) {
 	s, err := client.Sequence(ctx, sequence)
 	if err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	r, found, err := client.Replan(ctx, s.ID)
-	return Replanning{Replan: r, Known: found, Examined: r.Done, Complete: r.State == puntuale.ReplanDone}, err
+	return ReplanProgress{Replan: r, Known: found, Examined: r.Done, Complete: r.State == puntuale.ReplanDone}, err
 }
 
 // MoveReplan pauses, resumes or cancels a replan. Codes: not_found (the sequence), conflict.
-func MoveReplan(ctx context.Context, client *control.Client, sequence string, to puntuale.ReplanState) (Replanning, error) {
+func MoveReplan(ctx context.Context, client *control.Client, sequence string, to puntuale.ReplanState) (ReplanProgress, error) {
 	s, err := client.Sequence(ctx, sequence)
 	if err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	from := map[puntuale.ReplanState][]puntuale.ReplanState{
 		puntuale.ReplanRunning: {puntuale.ReplanPaused}, puntuale.ReplanPaused: {puntuale.ReplanRunning}, puntuale.ReplanCancelled: {puntuale.ReplanRunning, puntuale.ReplanPaused},
 	}[to]
 	if to == puntuale.ReplanRunning {
 		if err := client.MayCreate(); err != nil {
-			return Replanning{}, err
+			return ReplanProgress{}, err
 		}
 	}
 	if err := client.MoveReplan(ctx, s.ID, to, from...); err != nil {
-		return Replanning{}, err
+		return ReplanProgress{}, err
 	}
 	return ReplanOf(ctx, client, sequence)
 }
@@ -204,7 +204,7 @@ func countsOf(a control.BookingAnswer, err error) (puntuale.ReplanCounts, error)
 // Planner plans the bookings of one sequence, for the background work.
 type Planner struct {
 	client *control.Client
-	of     puntuale.ReplanRange
+	of     puntuale.ReplanFilter
 	edited time.Time
 	door   puntuale.BookingDoor
 }

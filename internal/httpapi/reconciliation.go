@@ -19,6 +19,11 @@ func registerManyBookings(a *api) {
 		description: "Without `apply` it only answers what differs, and counts no call. With the digest of that answer it applies exactly these differences, and counts one call. " +
 			"Only bookings that the API made are compared. After an interruption, compare again and apply the rest.",
 		refusals: []int{http.StatusConflict}}, reconcileBookings)
+	client(a, operation{id: "importBookings", method: http.MethodPost, path: "/api/bookings/import", upload: maxList, strict: true, creates: createsAlways,
+		summary:     "Make or change bookings from a list: the request's body is the file",
+		description: "CSV or XLSX with a header row, at most 100 MiB and 50,000 rows, and counted as one call. Each row is a booking with its reference. A refused row changes nothing, and no other row.",
+		refusals:    []int{http.StatusConflict}}, importBookings)
+	documentUpload(a, "/api/bookings/import")
 }
 
 // reconcileBody documents a list of bookings.
@@ -64,7 +69,7 @@ func reconcileBookings(ctx context.Context, c *control.Client, in *call, _ *stru
 	}
 	var body reconcileBody
 	o.into(&body)
-	truth := bookings.Truth{
+	truth := bookings.List{
 		Start: body.Start, End: body.End, Sequence: body.Sequence, AsOf: o.members["as_of"], Apply: body.Apply, Silent: body.Silent == nil || *body.Silent,
 	}
 	o.entries(&truth)
@@ -78,14 +83,14 @@ func reconcileBookings(ctx context.Context, c *control.Client, in *call, _ *stru
 	}
 	return reconcileAnswer{
 		Missing: append([]string{}, done.Missing...), Extra: append([]string{}, done.Extra...), Newer: append([]string{}, done.Newer...), Digest: done.Digest, Applied: done.Applied,
-		Different: append([]differentBooking{}, each(done.Different, func(d bookings.Different) differentBooking {
+		Different: append([]differentBooking{}, each(done.Different, func(d bookings.DifferentBooking) differentBooking {
 			return differentBooking{d.Reference, append([]string{}, d.Members...)}
 		})...),
 	}, nil
 }
 
 // entries reads the list of bookings.
-func (o *object) entries(t *bookings.Truth) {
+func (o *object) entries(t *bookings.List) {
 	raw, ok := o.member("bookings")
 	if !ok {
 		o.required("bookings")

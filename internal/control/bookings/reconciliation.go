@@ -20,8 +20,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Truth is what a program knows about the bookings of a period: all of them.
-type Truth struct {
+// List is what a program knows about the bookings of a period: all of them.
+type List struct {
 	Start, End string          // days or moments, inclusive, in the client's zone
 	Sequence   string          // "": of all sequences. An entry without a sequence has this one
 	AsOf       json.RawMessage // how new the list is
@@ -31,19 +31,19 @@ type Truth struct {
 	Faults     []puntuale.Fault
 }
 
-// Reconciled is in what the stored bookings differ from a [Truth]. The bookings of each list are sorted by reference.
-type Reconciled struct {
+// ReconciledBookings says in what the stored bookings differ from a [List]. The bookings of each list are sorted by reference.
+type ReconciledBookings struct {
 	Missing   []string // the list has them, and the store does not
 	Extra     []string // the store has them, and the list does not
-	Different []Different
+	Different []DifferentBooking
 	Newer     []string // a later change is stored, so they stay
 	Digest    string   // of all this; applying names it
 	Applied   bool
 	Usage     *puntuale.Usage // nil: nothing was applied
 }
 
-// Different is a stored booking that the list would change.
-type Different struct {
+// DifferentBooking is a stored booking that the list would change.
+type DifferentBooking struct {
 	Reference string
 	Members   []string // as in a call
 }
@@ -66,20 +66,20 @@ const (
 //
 // An applying call counts as one call, whatever it changes. Codes: invalid, conflict (the differences are others now; the
 // client is held), cap_reached, forbidden.
-func Reconcile(ctx context.Context, client *control.Client, ask Truth) (Reconciled, error) {
+func Reconcile(ctx context.Context, client *control.Client, ask List) (ReconciledBookings, error) {
 	if err := client.MayCreate(); err != nil {
-		return Reconciled{}, err
+		return ReconciledBookings{}, err
 	}
 	r := &reconciliation{client: client, ask: ask, faults: slices.Clone(ask.Faults)}
 	if err := r.check(); err != nil {
-		return Reconciled{}, err
+		return ReconciledBookings{}, err
 	}
 	if err := client.Unheld(ctx); err != nil {
-		return Reconciled{}, err
+		return ReconciledBookings{}, err
 	}
 	for _, step := range []func(context.Context) error{r.read, r.compare, r.extra} {
 		if err := step(ctx); err != nil {
-			return Reconciled{}, err
+			return ReconciledBookings{}, err
 		}
 	}
 	r.sum()
@@ -87,7 +87,7 @@ func Reconcile(ctx context.Context, client *control.Client, ask Truth) (Reconcil
 	case ask.Apply == "":
 		return r.out, nil
 	case ask.Apply != r.out.Digest:
-		return Reconciled{}, puntuale.Conflict(faultDifferent)
+		return ReconciledBookings{}, puntuale.Conflict(faultDifferent)
 	}
 	return r.out, r.apply(ctx)
 }
@@ -95,7 +95,7 @@ func Reconcile(ctx context.Context, client *control.Client, ask Truth) (Reconcil
 // reconciliation is the state of one call.
 type reconciliation struct {
 	client   *control.Client
-	ask      Truth
+	ask      List
 	sequence puntuale.SequenceID
 	asOf     puntuale.AsOf
 	faults   request.Faults
@@ -106,7 +106,7 @@ type reconciliation struct {
 	changes   []control.BookingCall
 	unchanged []puntuale.Booking
 	found     []string // what the digest is made of
-	out       Reconciled
+	out       ReconciledBookings
 }
 
 // check checks the request without the store.
@@ -241,7 +241,7 @@ func (r *reconciliation) tryEntry(ctx context.Context, i int) error {
 	case stored.Revision == 0:
 		r.out.Missing = append(r.out.Missing, call.Reference)
 	default:
-		r.out.Different = append(r.out.Different, Different{call.Reference, members(stored, answer.Booking)})
+		r.out.Different = append(r.out.Different, DifferentBooking{call.Reference, members(stored, answer.Booking)})
 	}
 	r.found = append(r.found, "put\x00"+call.Reference+"\x00"+strconv.FormatInt(stored.Revision, 10)+"\x00"+string(call.Body))
 	r.changes = append(r.changes, r.ask.Entries[i])
@@ -319,7 +319,7 @@ func (r *reconciliation) sum() {
 	slices.Sort(r.out.Missing)
 	slices.Sort(r.out.Extra)
 	slices.Sort(r.out.Newer)
-	slices.SortFunc(r.out.Different, func(a, b Different) int { return strings.Compare(a.Reference, b.Reference) })
+	slices.SortFunc(r.out.Different, func(a, b DifferentBooking) int { return strings.Compare(a.Reference, b.Reference) })
 	slices.SortFunc(r.changes, func(a, b control.BookingCall) int { return strings.Compare(a.Reference, b.Reference) })
 	slices.Sort(r.found)
 	sum := sha256.New()
