@@ -32,7 +32,9 @@ func (s *server) startFeeding(cfg serverConfig) {
 	})
 	s.feeding.done.Go(func() { rules.Run(ctx) })
 	edits := replan.New(replan.Config{
-		Store: s.store, Planner: func(ctx context.Context, r puntuale.Replan) (replan.Planner, error) { return bookings.NewPlanner(ctx, s.control, r) },
+		Store: s.store, Planner: func(ctx context.Context, r puntuale.Replan) (replan.Planner, error) {
+			return bookings.NewPlanner(ctx, s.control, r)
+		},
 		Bound: s.store.ChunkBound, Node: s.dispatch.Node, Clock: cfg.Clock, Logger: cfg.Logger,
 	})
 	s.feeding.done.Go(func() { edits.Run(ctx) })
