@@ -45,10 +45,11 @@ type Tenant interface {
 	// Replans. StartReplan sets Last. Codes: not_found (the sequence); conflict, if one is running or paused.
 	StartReplan(ctx context.Context, r Replan) error
 	Replan(ctx context.Context, sequence SequenceID) (r Replan, found bool, err error)
-	// MoveReplan changes the state if it is one of from. Codes: conflict.
+	// MoveReplan changes the state if it is one of from. Codes: not_found (the sequence), conflict.
 	MoveReplan(ctx context.Context, sequence SequenceID, to ReplanState, now time.Time, from ...ReplanState) error
-	// ReplanBookings returns references of a part of a range, in the order of ids, and the last id that it read; 0: there are no more.
-	ReplanBookings(ctx context.Context, r ReplanFilter, limit int) (references []string, last BookingID, err error)
+	// ReplanBookings returns a part of the bookings in the order of ids, and the last id that it read; 0: there are no more.
+	// The bookings have only their id and reference.
+	ReplanBookings(ctx context.Context, r ReplanFilter, limit int) (some []Booking, last BookingID, err error)
 	CountReplan(ctx context.Context, r ReplanFilter) (int, error)
 	SpendCall(ctx context.Context, day Date) (Usage, error) // counts one call; codes: cap_reached
 

@@ -299,13 +299,13 @@ func (c *Client) CountReplan(ctx context.Context, r puntuale.ReplanFilter) (int,
 	return n, nil
 }
 
-// ReplanBookings returns references of a part of a range, and the last booking that it looked at; 0: there are no more.
-func (c *Client) ReplanBookings(ctx context.Context, r puntuale.ReplanFilter, limit int) ([]string, puntuale.BookingID, error) {
-	references, last, err := c.tenant.ReplanBookings(ctx, r, limit)
+// ReplanBookings returns ids and references of a part of the bookings, and the last one that it looked at; 0: there are no more.
+func (c *Client) ReplanBookings(ctx context.Context, r puntuale.ReplanFilter, limit int) ([]puntuale.Booking, puntuale.BookingID, error) {
+	some, last, err := c.tenant.ReplanBookings(ctx, r, limit)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list the bookings of sequence %d: %w", r.Sequence, err)
 	}
-	return references, last, nil
+	return some, last, nil
 }
 
 // StartReplan stores a replan, which then runs in the background. Codes: conflict.

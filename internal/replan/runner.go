@@ -31,8 +31,8 @@ type Store interface {
 // Planner plans the bookings of one sequence as it is now.
 type Planner interface {
 	Edited() time.Time // when the sequence was last changed
-	// Next returns references of bookings after r.Cursor, and the cursor after them; 0: there are no more.
-	Next(ctx context.Context, r puntuale.Replan, limit int) (references []string, cursor puntuale.BookingID, err error)
+	// Next returns ids and references of bookings after r.Cursor, and the cursor after them; 0: there are no more.
+	Next(ctx context.Context, r puntuale.Replan, limit int) (some []puntuale.Booking, cursor puntuale.BookingID, err error)
 	// Apply changes one booking. A booking that cannot be planned is counted as refused.
 	Apply(ctx context.Context, reference string) (puntuale.ReplanCounts, error)
 }
@@ -131,7 +131,7 @@ func (w *Runner) work(ctx context.Context, node puntuale.NodeID, r puntuale.Repl
 		}
 	}
 	for end := w.Clock.Now().Add(within); ; {
-		done, err := w.chunk(ctx, node, p, &r)
+		done, err := w.chunk(ctx, node, p, &r, end)
 		if done || err != nil {
 			return false, err
 		}
@@ -141,16 +141,16 @@ func (w *Runner) work(ctx context.Context, node puntuale.NodeID, r puntuale.Repl
 	}
 }
 
-// chunk changes some bookings, and stores the cursor after them.
-func (w *Runner) chunk(ctx context.Context, node puntuale.NodeID, p Planner, r *puntuale.Replan) (done bool, err error) {
-	references, cursor, err := p.Next(ctx, *r, chunk)
+// chunk changes some bookings, and stores the cursor after them. It may stop at the time end.
+func (w *Runner) chunk(ctx context.Context, node puntuale.NodeID, p Planner, r *puntuale.Replan, end time.Time) (done bool, err error) {
+	some, cursor, err := p.Next(ctx, *r, chunk)
 	if err != nil {
 		return false, err
 	}
 	is := *r
-	for _, reference := range references {
+	for i, b := range some {
 		begun := w.Clock.Now()
-		did, err := p.Apply(ctx, reference)
+		did, err := p.Apply(ctx, b.Reference)
 		if err != nil {
 			return false, err
 		}
@@ -159,6 +159,10 @@ func (w *Runner) chunk(ctx context.Context, node puntuale.NodeID, p Planner, r *
 			if err := w.Clock.Sleep(ctx, min(rest*w.Clock.Now().Sub(begun), restAtMost)); err != nil {
 				return false, err
 			}
+		}
+		if i < len(some)-1 && !w.Clock.Now().Before(end) {
+			is.Cursor = b.ID
+			return false, w.keep(ctx, node, r, is)
 		}
 	}
 	if is.Cursor = cursor; cursor == 0 {

@@ -40,12 +40,22 @@ on conflict (client_id, sequence_id) do update set state = 0, door = excluded.do
 		if err != nil {
 			return fmt.Errorf("start a replan: %w", err)
 		}
-		if n == 0 {
-			return puntuale.Conflict(faultReplanRunning)
+		if n > 0 {
+			return nil
 		}
-		return nil
+		return t.noReplan(ctx, a, r.Sequence, faultReplanRunning)
 	})
 	return engine.PublicError(err)
+}
+
+// noReplan returns the refusal of a change that found no row: the sequence is gone, or the replan is in another state.
+func (t tenant) noReplan(ctx context.Context, a engine.Querier, sequence puntuale.SequenceID, otherwise puntuale.ReasonCode) error {
+	var one int
+	found, err := engine.QueryOne(ctx, a, `select 1 from sequence where client_id = $1 and id = $2 and deleted_at = 0`, []any{t.id, sequence}, &one)
+	if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
+		return err
+	}
+	return puntuale.Conflict(otherwise)
 }
 
 // Replan reads the last replan of a sequence.
@@ -64,7 +74,7 @@ func (t tenant) MoveReplan(ctx context.Context, sequence puntuale.SequenceID, to
 		n, err := a.Exec(ctx, `update replan set state = $3, ended_at = $4 from $u(s smallint) where replan.client_id = $1 and replan.sequence_id = $2 and replan.state = u.s`,
 			t.id, sequence, to, ended, engine.Columns{engine.Column(from, func(s *puntuale.ReplanState) int64 { return int64(*s) })})
 		if err == nil && n == 0 {
-			err = puntuale.Conflict(faultReplanWrongState)
+			err = t.noReplan(ctx, a, sequence, faultReplanWrongState)
 		}
 		return err
 	})
@@ -76,24 +86,24 @@ const replanned = `b.erased_at = 0 and b.status <> 2 and (b.date_at > $3 or exis
  where s.client_id = b.client_id and s.booking_id = b.id and m.state = 0))`
 
 // ReplanBookings reads at most limit bookings of the range, and leaves out those that are not concerned.
-func (t tenant) ReplanBookings(ctx context.Context, r puntuale.ReplanFilter, limit int) (references []string, last puntuale.BookingID, err error) {
+func (t tenant) ReplanBookings(ctx context.Context, r puntuale.ReplanFilter, limit int) (some []puntuale.Booking, last puntuale.BookingID, err error) {
 	err = t.lists().Query(ctx, `select b.id, b.reference, case when `+replanned+` then 1 else 0 end from (select * from booking x
  where x.client_id = $1 and x.sequence_id = $2 and x.id > $4 and x.id <= $5 order by x.id limit $6) b order by b.id`,
 		[]any{t.id, r.Sequence, engine.Micros(r.Since), r.After, lastOf(r), limit}, func(row engine.Row) error {
-			var reference string
+			var b puntuale.Booking
 			concerned := false
-			if err := row.Scan(&last, &reference, engine.ScanBool(&concerned)); err != nil {
+			if err := row.Scan(&b.ID, &b.Reference, engine.ScanBool(&concerned)); err != nil {
 				return err
 			}
-			if concerned {
-				references = append(references, reference)
+			if last = b.ID; concerned {
+				some = append(some, b)
 			}
 			return nil
 		})
 	if err != nil {
 		return nil, 0, engine.PublicError(fmt.Errorf("list the bookings of a sequence: %w", err))
 	}
-	return references, last, nil
+	return some, last, nil
 }
 
 func lastOf(r puntuale.ReplanFilter) puntuale.BookingID {

@@ -72,7 +72,6 @@ var dateHeaders = []string{"appuntamento", "data", "dataeora", "dataora", "quand
 const (
 	faultNoReference puntuale.ReasonCode = "booking.no_reference_column"
 	faultTooManyRows puntuale.ReasonCode = "booking.too_many_rows"
-	faultReserved    puntuale.ReasonCode = "booking.reserved"
 )
 
 // ImportBookings makes or changes a booking for each row of a CSV or XLSX file, as a call for each would. A refused row
@@ -88,14 +87,14 @@ func ImportBookings(ctx context.Context, client *control.Client, file io.Reader,
 	if err := client.Unheld(ctx); err != nil {
 		return ImportedBookings{}, err
 	}
-	x := &importing{client: client, part: client.Uncounted(), ask: ask, seen: map[string]bool{}, refused: map[string]int{}}
+	x := &bookingReading{client: client, part: client.Uncounted(), ask: ask, seen: map[string]bool{}, refused: map[string]int{}}
 	list := control.UploadedList{File: file, Kind: kind, Header: ask.Header, Stores: !ask.Check}
 	err := client.ReadTwice(ctx, list, func(r *roster.Reader) error { return x.judge(ctx, r) }, func(r *roster.Reader) error { return x.read(ctx, r) })
 	return x.out, err
 }
 
-// importing is the state of one import.
-type importing struct {
+// bookingReading is the state of one import.
+type bookingReading struct {
 	client, part *control.Client
 	ask          Import
 	orders       map[string]roster.DateOrder // of the columns whose dates have the month first
@@ -113,7 +112,7 @@ type bookingRow struct {
 }
 
 // judge reads the whole file, and stores nothing. It finds out which column is which member, and how dates are written.
-func (x *importing) judge(ctx context.Context, r *roster.Reader) error {
+func (x *bookingReading) judge(ctx context.Context, r *roster.Reader) error {
 	x.out.Columns, x.out.Header = r.Columns(), r.Header()
 	columns := map[string]*roster.DateColumn{}
 	rows := 0
@@ -146,7 +145,7 @@ func (x *importing) judge(ctx context.Context, r *roster.Reader) error {
 	}
 }
 
-func (x *importing) judged(ctx context.Context, rows int, columns map[string]*roster.DateColumn) error {
+func (x *bookingReading) judged(ctx context.Context, rows int, columns map[string]*roster.DateColumn) error {
 	if rows == 0 {
 		return puntuale.Invalid(puntuale.Fault{Location: "body", Code: control.FaultListNoRows})
 	}
@@ -177,7 +176,7 @@ func (x *importing) judged(ctx context.Context, rows int, columns map[string]*ro
 			continue
 		}
 		if slices.Contains(plan.ReservedInBookings, name) {
-			f.Add("query.columns", faultReserved, nil, name)
+			f.Add("query.columns", plan.FaultBookingReserved, nil, name)
 		}
 		if column := columns[strconv.Itoa(x.out.Mapping[name])]; column != nil {
 			order, question := column.Order()
@@ -192,7 +191,7 @@ func (x *importing) judged(ctx context.Context, rows int, columns map[string]*ro
 func isMember(name string) bool { _, own := headers[name]; return own || name == memberPhone }
 
 // mainDate returns the name of the main date in the sequence of the whole file; "": it has none. Codes: invalid.
-func (x *importing) mainDate(ctx context.Context) (string, error) {
+func (x *bookingReading) mainDate(ctx context.Context) (string, error) {
 	if x.ask.Sequence == "" {
 		return "", nil
 	}
@@ -209,7 +208,7 @@ func (x *importing) mainDate(ctx context.Context) (string, error) {
 }
 
 // guess finds the columns of members. Each other column that has a header becomes a field.
-func (x *importing) guess(date string) {
+func (x *bookingReading) guess(date string) {
 	wanted := slices.Clone(dateHeaders)
 	for _, words := range headers {
 		wanted = append(wanted, words...)
@@ -239,7 +238,7 @@ func (x *importing) guess(date string) {
 }
 
 // read stores the rows.
-func (x *importing) read(ctx context.Context, r *roster.Reader) error {
+func (x *bookingReading) read(ctx context.Context, r *roster.Reader) error {
 	if !x.ask.Check {
 		if _, err := x.client.SpendCall(ctx); err != nil {
 			return err
@@ -277,7 +276,7 @@ func (x *importing) read(ctx context.Context, r *roster.Reader) error {
 	return nil
 }
 
-func (x *importing) refuse(r control.RefusedContact) {
+func (x *bookingReading) refuse(r control.RefusedContact) {
 	x.refused[r.Reason]++
 	if len(x.out.Lines) < shownLines {
 		x.out.Lines = append(x.out.Lines, r)
@@ -285,7 +284,7 @@ func (x *importing) refuse(r control.RefusedContact) {
 }
 
 // add makes a row's call, or refuses the row. An empty cell leaves a booking's value as it is.
-func (x *importing) add(row roster.Row) {
+func (x *bookingReading) add(row roster.Row) {
 	call := control.BookingCall{Sequence: x.ask.Sequence, DryRun: x.ask.Check, Door: x.ask.Door, Fields: map[string]json.RawMessage{}}
 	for name, at := range x.out.Mapping {
 		if at >= len(row.Cells) || strings.TrimSpace(row.Cells[at]) == "" {
@@ -328,7 +327,7 @@ var statusWords = map[string]string{
 }
 
 // store makes the calls of the collected rows, each in a transaction of its own.
-func (x *importing) store(ctx context.Context) error {
+func (x *bookingReading) store(ctx context.Context) error {
 	defer func() { x.rows = x.rows[:0] }()
 	return each(ctx, x.rows, func(ctx context.Context, row bookingRow) error {
 		answer, err := x.part.PutBooking(ctx, row.call)

@@ -77,7 +77,7 @@ func Reconcile(ctx context.Context, client *control.Client, ask List) (Reconcile
 	if err := client.Unheld(ctx); err != nil {
 		return ReconciledBookings{}, err
 	}
-	for _, step := range []func(context.Context) error{r.read, r.compare, r.extra} {
+	for _, step := range []func(context.Context) error{r.compare, r.extra} {
 		if err := step(ctx); err != nil {
 			return ReconciledBookings{}, err
 		}
@@ -99,7 +99,6 @@ type reconciliation struct {
 	sequence puntuale.SequenceID
 	asOf     puntuale.AsOf
 	faults   request.Faults
-	stored   map[string]puntuale.MadeBooking
 
 	mu        sync.Mutex // protects the following while bookings are compared at the same time
 	more      int        // faults of entries that are not shown
@@ -166,47 +165,65 @@ func (r *reconciliation) err() error {
 	return r.faults.Err()
 }
 
-// read reads the bookings that the list names.
-func (r *reconciliation) read(ctx context.Context) (err error) {
-	references := make([]string, 0, len(r.ask.Entries))
-	for i := range r.ask.Entries {
-		references = append(references, r.ask.Entries[i].Reference)
-	}
-	r.stored, err = r.client.NamedBookings(ctx, references)
-	return err
-}
+// comparedTogether is how many entries are compared with their stored bookings at a time. A booking may have 64 KiB of
+// fields.
+const comparedTogether = 200
 
 // compare decides about each entry of the list.
 func (r *reconciliation) compare(ctx context.Context) error {
-	var unknown []string
-	for i := range r.ask.Entries {
-		if _, known := r.stored[r.ask.Entries[i].Reference]; !known {
-			unknown = append(unknown, r.ask.Entries[i].Reference)
-		}
-	}
-	erased, err := r.client.ErasedReferences(ctx, unknown)
-	if err != nil {
-		return err
-	}
 	var ask []int
-	for i := range r.ask.Entries {
-		e := &r.ask.Entries[i]
-		stored, known := r.stored[e.Reference]
-		switch {
-		case erased[e.Reference], known && (stored.Erased || stored.Made != puntuale.DoorAPI):
-		case known && later(stored.AsOf, r.asOf):
-			r.newer(stored.Booking)
-		case known && sameKind(stored.AsOf, r.asOf) && r.client.Unchanged(*e, stored.Booking):
-			r.unchanged = append(r.unchanged, stored.Booking)
-		default:
-			ask = append(ask, i)
+	places := make([]int, len(r.ask.Entries))
+	for i := range places {
+		places[i] = i
+	}
+	for some := range slices.Chunk(places, comparedTogether) {
+		more, err := r.compareSome(ctx, some)
+		if err != nil {
+			return err
 		}
+		ask = append(ask, more...)
 	}
 	if err := each(ctx, ask, r.tryEntry); err != nil {
 		return err
 	}
 	slices.SortFunc(r.faults, func(a, b puntuale.Fault) int { return strings.Compare(a.Location, b.Location) })
 	return r.err()
+}
+
+// compareSome compares entries with their stored bookings. It returns those that may change something.
+func (r *reconciliation) compareSome(ctx context.Context, some []int) (ask []int, err error) {
+	references := make([]string, len(some))
+	for n, i := range some {
+		references[n] = r.ask.Entries[i].Reference
+	}
+	stored, err := r.client.NamedBookings(ctx, references)
+	if err != nil {
+		return nil, err
+	}
+	unknown := slices.DeleteFunc(references, func(reference string) bool { _, known := stored[reference]; return known })
+	erased, err := r.client.ErasedReferences(ctx, unknown)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range some {
+		e := &r.ask.Entries[i]
+		b, known := stored[e.Reference]
+		switch {
+		case erased[e.Reference], known && (b.Erased || b.Made != puntuale.DoorAPI):
+		case known && later(b.AsOf, r.asOf):
+			r.newer(b.Booking)
+		case known && sameKind(b.AsOf, r.asOf) && r.client.Unchanged(*e, b.Booking):
+			r.same(b.Booking)
+		default:
+			ask = append(ask, i)
+		}
+	}
+	return ask, nil
+}
+
+// same notes that a booking is already as the list says.
+func (r *reconciliation) same(b puntuale.Booking) {
+	r.unchanged = append(r.unchanged, puntuale.Booking{ID: b.ID, Revision: b.Revision, AsOf: b.AsOf})
 }
 
 func sameKind(a, b puntuale.AsOf) bool { return a.Kind == puntuale.AsOfNone || a.Kind == b.Kind }
@@ -222,8 +239,12 @@ func (r *reconciliation) newer(b puntuale.Booking) {
 func (r *reconciliation) tryEntry(ctx context.Context, i int) error {
 	call := r.ask.Entries[i]
 	call.DryRun = true
+	found, err := r.client.NamedBookings(ctx, []string{call.Reference})
+	if err != nil {
+		return err
+	}
+	stored := found[call.Reference].Booking
 	answer, err := r.client.PutBooking(ctx, call)
-	stored := r.stored[call.Reference].Booking
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch code := puntuale.CodeOf(err); {
@@ -236,7 +257,7 @@ func (r *reconciliation) tryEntry(ctx context.Context, i int) error {
 	case err != nil:
 		return err
 	case !answer.Changed:
-		r.unchanged = append(r.unchanged, stored)
+		r.same(stored)
 		return nil
 	case stored.Revision == 0:
 		r.out.Missing = append(r.out.Missing, call.Reference)

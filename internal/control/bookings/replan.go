@@ -90,19 +90,19 @@ func TryReplan(ctx context.Context, client *control.Client, sequence string) (Re
 		return ReplanProgress{}, err
 	}
 	for end := client.Now().Add(sampleTime); out.Examined < sampled && client.Now().Before(end); {
-		references, last, err := client.ReplanBookings(ctx, r, maxExamples*2)
+		some, last, err := client.ReplanBookings(ctx, r, maxExamples*2)
 		if err != nil {
 			return ReplanProgress{}, err
 		}
-		for _, reference := range references {
-			answer, refused := client.PutBooking(ctx, control.BookingCall{Reference: reference, Replan: true, DryRun: true, Door: puntuale.DoorAPI})
+		for _, b := range some {
+			answer, refused := client.PutBooking(ctx, control.BookingCall{Reference: b.Reference, Replan: true, DryRun: true, Door: puntuale.DoorAPI})
 			counts, err := countsOf(answer, refused)
 			if err != nil {
 				return ReplanProgress{}, err
 			}
 			out.Add(counts)
 			if out.Examined++; len(out.Examples) < maxExamples && (answer.Changed || counts.Refused > 0) {
-				out.Examples = append(out.Examples, ReplanExample{reference, answer, refused})
+				out.Examples = append(out.Examples, ReplanExample{b.Reference, answer, refused})
 			}
 		}
 		if r.After = last; last == 0 {
@@ -156,8 +156,9 @@ func MoveReplan(ctx context.Context, client *control.Client, sequence string, to
 	if err != nil {
 		return ReplanProgress{}, err
 	}
+	open := []puntuale.ReplanState{puntuale.ReplanRunning, puntuale.ReplanPaused} // a repeat changes nothing
 	from := map[puntuale.ReplanState][]puntuale.ReplanState{
-		puntuale.ReplanRunning: {puntuale.ReplanPaused}, puntuale.ReplanPaused: {puntuale.ReplanRunning}, puntuale.ReplanCancelled: {puntuale.ReplanRunning, puntuale.ReplanPaused},
+		puntuale.ReplanRunning: open, puntuale.ReplanPaused: open, puntuale.ReplanCancelled: append(open, to),
 	}[to]
 	if to == puntuale.ReplanRunning {
 		if err := client.MayCreate(); err != nil {
@@ -231,7 +232,7 @@ func NewPlanner(ctx context.Context, all *control.Control, r puntuale.Replan) (*
 func (p *Planner) Edited() time.Time { return p.edited }
 
 // Next returns the next bookings.
-func (p *Planner) Next(ctx context.Context, r puntuale.Replan, limit int) ([]string, puntuale.BookingID, error) {
+func (p *Planner) Next(ctx context.Context, r puntuale.Replan, limit int) ([]puntuale.Booking, puntuale.BookingID, error) {
 	of := p.of
 	of.After = r.Cursor
 	return p.client.ReplanBookings(ctx, of, limit)

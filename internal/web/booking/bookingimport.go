@@ -126,7 +126,7 @@ var ownColumns = []string{"reference", "phone", "status", "sequence"}
 func (p *BookingImport) columnOptions(ctx context.Context, at int) []view.Option {
 	all := []view.Option{{Text: view.T(ctx, "contact.column_none")}}
 	for _, own := range ownColumns {
-		all = append(all, view.Option{Value: own, Text: view.T(ctx, "import.column."+own)})
+		all = append(all, view.Option{Value: own, Text: view.T(ctx, "booking.import_column."+own)})
 	}
 	names := []string{fieldOf(p.Found.Columns[at])}
 	for name := range p.Form.Values {
