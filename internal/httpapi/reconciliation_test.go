@@ -94,7 +94,7 @@ func (b *booked) refused(method, target, key, body string, status int) string {
 	if w.status != status {
 		b.t.Fatalf("%s %s: %d %s, want %d", method, target, w.status, w.body, status)
 	}
-	return string(w.body)
+	return w.body
 }
 
 // Only the differences that the caller has seen are applied.

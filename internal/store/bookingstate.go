@@ -152,9 +152,9 @@ func (t tenant) KeepAsOf(ctx context.Context, all []puntuale.Booking, as puntual
 
 // SpendCall counts one call that takes several transactions. Codes: cap_reached.
 func (t tenant) SpendCall(ctx context.Context, day puntuale.Date) (u puntuale.Usage, err error) {
-	err = t.s.Write(ctx, int64(t.id), func(ctx context.Context, a engine.Querier) (err error) {
-		exhausted := false
-		if u, exhausted, err = t.countOne(ctx, a, queue.UsageDay{Client: t.id, Day: day}); err == nil && exhausted {
+	err = t.s.Write(ctx, int64(t.id), func(ctx context.Context, a engine.Querier) error {
+		counted, exhausted, err := t.countOne(ctx, a, queue.UsageDay{Client: t.id, Day: day})
+		if u = counted; err == nil && exhausted {
 			err = t.capReached(u)
 		}
 		return err
