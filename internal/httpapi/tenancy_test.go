@@ -168,7 +168,7 @@ var operations = map[string]struct {
 	"getReplan":             {"GET", "/api/sequences/{visits}/replan", "", false, "404", false},
 	"pauseReplan":           {"POST", "/api/sequences/{visits}/replan/pause", "", false, "404", false},
 	"resumeReplan":          {"POST", "/api/sequences/{visits}/replan/resume", "", false, "404", false},
-	"cancelReplan":          {"POST", "/api/sequences/{visits}/replan/cancel", "", false, "404", false},
+	"cancelReplan":          {"POST", "/api/sequences/{visits}/replan/cancel", "", false, "404", true},
 	"listBookings":          {"GET", "/api/bookings?limit=10", "", false, "", false},
 	"cancelBooking":         {"DELETE", "/api/bookings/{booking}", "", false, "404", false},
 	"cancelBookingByQuery":  {"DELETE", "/api/bookings?reference={booking}", "", false, "404", false},

@@ -198,7 +198,7 @@ func (x *bookingReading) mainDate(ctx context.Context) (string, error) {
 	s, err := x.client.Sequence(ctx, x.ask.Sequence)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-		return "", puntuale.Invalid(puntuale.Fault{Location: "query.sequence", Code: control.FaultNotOwnSequence, Value: x.ask.Sequence})
+		return "", puntuale.Invalid(puntuale.Fault{Location: "query.sequence", Code: control.FaultNotOwnSequence})
 	case err != nil:
 		return "", err
 	case s.Booking == "":
