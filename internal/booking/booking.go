@@ -89,6 +89,15 @@ func (p *Put) Next(old puntuale.BookingState, fields map[string]json.RawMessage,
 	return c.next, kept, nil
 }
 
+// Replanned makes a change of a difference that an edited sequence causes in a booking that is otherwise unchanged. It
+// changes nothing if there is no difference.
+func (p *Put) Replanned(c *puntuale.BookingChange) {
+	if c.Changed || len(c.New)+len(c.Withdraw)+len(c.Stop) == 0 {
+		return
+	}
+	c.Changed, c.Revision, c.Updated, c.What = true, c.Revision+1, p.Now, []string{"replanned"}
+}
+
 // note records a change. anchor names the messages that tell of it; "": none.
 func (c *change) note(what, anchor string, event puntuale.EventType) {
 	c.next.What = append(c.next.What, what)

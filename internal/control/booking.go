@@ -32,6 +32,7 @@ type BookingCall struct {
 	AsOf      json.RawMessage
 	Fields    map[string]json.RawMessage // the body's members; those with reserved names are left out
 	Silent    bool
+	Replan    bool // the booking's messages become those of its sequence as it is now, even if nothing else is new
 	DryRun    bool
 	Known     []puntuale.Version // the stored version must be one of these; empty: any version
 	Door      puntuale.BookingDoor
@@ -182,7 +183,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		return nil, err
 	}
 	records := call.answer != nil && p.put.Status == nil // such an answer plans nothing
-	if p.nothing = len(f) == 0 && (records || p.saysNothing()); !p.nothing {
+	if p.nothing = len(f) == 0 && (records || !call.Replan && p.saysNothing()); !p.nothing {
 		if err := p.sequence(ctx, &f); err != nil {
 			return nil, err
 		}
@@ -340,7 +341,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		p.info = startInfo{}
 		return nil
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && id != p.stored.Sequence && !p.call.start:
-		f.Add("body.sequence", faultNotOwnSequence, nil)
+		f.Add("body.sequence", FaultNotOwnSequence, nil)
 		return nil
 	case err != nil:
 		return err
@@ -429,13 +430,16 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	if n := sizeOf(fields); n > puntuale.MaxBookingFields {
 		return c, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultBookingFieldsTooLong, Args: []string{strconv.Itoa(puntuale.MaxBookingFields)}})
 	}
-	if !c.Changed || p.call.answer != nil && p.put.Status == nil {
+	if !c.Changed && !p.call.Replan || p.call.answer != nil && p.put.Status == nil {
 		for i, step := range state.Steps {
 			if step.Pending() && step.Intent == 0 {
 				c.Pending = append(c.Pending, i)
 			}
 		}
 		return c, nil
+	}
+	if c.Page == "" { // only a replan of a booking without a page
+		c.Page = p.put.Page
 	}
 	var wanted []puntuale.WantedMessage
 	var keys []puntuale.BookingKey
@@ -450,6 +454,9 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	}
 	if c.BookingDifference, err = booking.Difference(state, c.Booking, wanted, keys); err != nil && p.cancels() {
 		c.BookingDifference, err = booking.Difference(state, c.Booking, nil, keys)
+	}
+	if p.call.Replan {
+		p.put.Replanned(&c)
 	}
 	return c, err
 }

@@ -61,21 +61,7 @@ func (a *account) Rules(c *puntuale.Calendar) calendar.Rules {
 }
 
 func (a *account) Erased(ctx context.Context, references []string) (map[string]bool, error) {
-	marks := make([]string, len(references))
-	for i, r := range references {
-		marks[i] = control.Mark(a.cfg.Vault, a.client.ID(), r)
-	}
-	found, err := a.store.ErasedBookings(ctx, marks)
-	if err != nil {
-		return nil, fmt.Errorf("look for erased bookings: %w", err)
-	}
-	erased := make(map[string]bool, len(found))
-	for i, r := range references {
-		if found[marks[i]] {
-			erased[r] = true
-		}
-	}
-	return erased, nil
+	return a.client.ErasedReferences(ctx, references)
 }
 
 // Names of the fields that a calendar fills, besides the main date.
@@ -94,17 +80,17 @@ func (a *account) Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.Ca
 	call := a.call(c, e)
 	call.Silent, call.Status, call.Phone = silent, puntuale.BookingOpen.String(), e.Phone
 	sequence := c.Sequence
-	stored, err := a.client.Booking(ctx, e.Reference)
-	switch {
-	case err == nil:
+	found, err := a.client.NamedBookings(ctx, []string{e.Reference})
+	if err != nil {
+		return err
+	}
+	if stored, ok := found[e.Reference]; ok {
 		if now := a.cfg.Clock.Now(); !stored.Date.After(now) && !e.Start.After(now) {
 			return nil
 		}
 		sequence = stored.Sequence
-	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+	} else {
 		call.Sequence = c.Sequence.String()
-	default:
-		return err
 	}
 	s, err := a.client.Sequence(ctx, sequence.String())
 	if err != nil {

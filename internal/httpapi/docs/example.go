@@ -52,6 +52,8 @@ var bodyExamples = map[string]json.RawMessage{
 	"removeFromBlacklist":   personExample,
 	"replaceSequence":       sequenceExample,
 	"putBooking":            []byte(`{"appuntamento":"20/02/2027 15:30","as_of":7}`),
+	"reconcileBookings":     []byte(`{"start":"2027-02-01","end":"2027-02-28","as_of":"2027-01-31T02:00:00+01:00","bookings":[{"reference":"4711","sequence":"12","phone":"+39 333 123 4567","nome":"Anna","appuntamento":"20/02/2027 15:30"}]}`),
+	"replanSequence":        []byte(`{"dry_run":true}`),
 	"putBookingByQuery":     []byte(`{"appuntamento":"20/02/2027 15:30","as_of":7}`),
 	"replaceTemplate":       templateExample,
 	"rotateKey":             []byte(`{"grace": 3600}`),
