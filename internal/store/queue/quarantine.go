@@ -110,7 +110,7 @@ func (q *quarantine) Run(ctx context.Context) error {
 	return q.s.OnFleet(ctx, q.finish)
 }
 
-// pauseCalendars stops all calendars, until a person starts them again. What they planned last may be forgotten, so they
+// pauseCalendars stops all calendars and replans, until a person starts them again. What they planned last may be forgotten, so they
 // would plan it again.
 func (q *quarantine) pauseCalendars(ctx context.Context, a engine.Querier) error {
 	type started struct {
@@ -120,6 +120,9 @@ func (q *quarantine) pauseCalendars(ctx context.Context, a engine.Querier) error
 	all, err := engine.QueryAll(ctx, a, `update calendar set started_at = 0 where started_at <> 0 returning client_id, id`, nil, func(r engine.Row, c *started) error { return r.Scan(&c.client, &c.id) })
 	if err != nil {
 		return fmt.Errorf("stop calendars: %w", err)
+	}
+	if _, err := a.Exec(ctx, `update replan set state = $1 where state = $2`, puntuale.ReplanPaused, puntuale.ReplanRunning); err != nil {
+		return fmt.Errorf("pause replans: %w", err)
 	}
 	for _, c := range all {
 		if err := notice.Add(ctx, a, puntuale.Notice{Client: c.client, Kind: puntuale.NoticeCalendar, Subject: int64(c.id), At: q.now,
