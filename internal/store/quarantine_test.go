@@ -52,3 +52,32 @@ func TestQuarantineOfResent(t *testing.T) {
 		w.Exec("update message set next_at = next_at + 7200000000000 where intent = 0 and state = 0") // hides the message from later cases
 	}
 }
+
+// TestQuarantinePausesCalendars: after a failover that may have lost commits, calendars plan nothing until a person starts
+// them again, and people are told.
+func TestQuarantinePausesCalendars(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, storetest.Postgres(t))
+	w.MustJoin()
+	c := w.Client(puntuale.AccountFull)
+	id, err := c.CreateCalendar(t.Context(), puntuale.Calendar{Name: "Agenda", Sealed: []byte("x"), Sequence: c.Sequence, PhoneFrom: []string{"title"}, Created: storetest.Begin}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Exec("update calendar set read_at = 1")
+	if _, err := c.StartCalendar(t.Context(), id, storetest.Begin); err != nil {
+		t.Fatal(err)
+	}
+	w.Exec("update cluster set timeline = timeline - 1, synchronous = 0")
+	if err := store.SetAside(t.Context(), w.Store, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.Calendar(t.Context(), id)
+	if err != nil || !found.Started.IsZero() {
+		t.Errorf("started at %v: %v", found.Started, err)
+	}
+	var notices int
+	if err := w.SQL.QueryRow("select count(*) from notice where kind = 14").Scan(&notices); err != nil || notices != 1 {
+		t.Errorf("%d notices: %v", notices, err)
+	}
+}
