@@ -57,7 +57,8 @@ func TestQuarantineOfResent(t *testing.T) {
 // them again, and people are told.
 func TestQuarantinePausesCalendars(t *testing.T) {
 	t.Parallel()
-	w := storetest.NewWorld(t, storetest.Postgres(t))
+	d := storetest.Postgres(t)
+	w := storetest.NewWorld(t, d)
 	w.MustJoin()
 	c := w.Client(puntuale.AccountFull)
 	id, err := c.CreateCalendar(t.Context(), puntuale.Calendar{Name: "Agenda", Sealed: []byte("x"), Sequence: c.Sequence, PhoneFrom: []string{"title"}, Created: storetest.Begin}, nil)
@@ -77,7 +78,7 @@ func TestQuarantinePausesCalendars(t *testing.T) {
 		t.Errorf("started at %v: %v", found.Started, err)
 	}
 	var notices int
-	if err := w.SQL.QueryRow("select count(*) from notice where kind = 14").Scan(&notices); err != nil || notices != 1 {
+	if err := d.SQL.QueryRow("select count(*) from notice where kind = 14").Scan(&notices); err != nil || notices != 1 {
 		t.Errorf("%d notices: %v", notices, err)
 	}
 }
