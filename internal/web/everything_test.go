@@ -63,7 +63,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	w.must(err)
 	booked, err := c.PutBooking(ctx, bookingCall(visit.ID.String(), "visita/"+client.String(), "+393337654321", "Lucia", "21/11/2026 15:30"))
 	w.must(err)
-	has["bookings"] = booked.ID.String()
+	has["bookings"], has["visits"] = booked.ID.String(), visit.ID.String()
 	has["calendars"] = w.feed(c, visit.ID.String(), feedOf(w.clock.Now())).String()
 	campaign, err := c.CreateCampaign(ctx, control.NewCampaign{Name: "Auguri", Purpose: "marketing", Step: &puntuale.Step{Text: "Auguri, {{nome}}! Scrivi STOP per non riceverne più."}, Session: has["sessions"]},
 		[]control.Recipient{{"phone": "+393337654321", "nome": "Lucia"}, {"phone": "nessuno", "nome": "Ugo"}}, control.Once[control.Campaign]{})
@@ -140,6 +140,8 @@ func (has things) of(t testing.TB, path string) string {
 			noun = "gateway"
 		case noun == "sessions" && i+1 < len(parts) && parts[i+1] == "devices":
 			noun = "by-devices"
+		case noun == "sequences" && i+1 < len(parts) && parts[i+1] == "replan":
+			noun = "visits"
 		case noun == "webhooks" && strings.HasPrefix(path, "/partner/"):
 			noun = "partner-webhooks"
 		case path == "/partner/users/{user}" || strings.HasPrefix(path, "/partner/users/{user}/"):
