@@ -157,7 +157,24 @@ type Trigger struct {
 	Field    string            `json:"field,omitempty"`    // date: name of a contact's date field
 	Repeat   Repeat            `json:"repeat,omitempty"`   // date: how often the date recurs
 	Map      map[string]string `json:"map,omitempty"`      // hook: the path of each field in the payload, such as "customer.phone" (package payload); "phone" is required
+	Preset   HookPreset        `json:"preset,omitempty"`   // hook: the program that calls, instead of Map
 	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome, booking: the result for which the rule waits
+}
+
+// HookPreset names a program for appointments whose calls the server understands without a map (package preset). One
+// action book then makes, moves and cancels the program's appointments.
+type HookPreset string
+
+const (
+	PresetCalCom           HookPreset = "calcom"
+	PresetCalendly         HookPreset = "calendly"
+	PresetEasyAppointments HookPreset = "easyappointments"
+	PresetWooCommerce      HookPreset = "woocommerce_bookings"
+)
+
+// HookPresets returns all presets, in the order in which pages show them.
+func HookPresets() []HookPreset {
+	return []HookPreset{PresetCalCom, PresetCalendly, PresetEasyAppointments, PresetWooCommerce}
 }
 
 // Values of a [SequenceChoice] that are not ids.
@@ -282,6 +299,17 @@ const (
 	AsOfField      = "as_of" // how new the values are on the side of the hook's program; see [AsOf]
 )
 
+// Names of the values that only a preset gives. They are fields for texts and conditions, too.
+const (
+	FormerField = "former_reference" // the reference that the appointment had before it was moved
+	StatusField = "status"
+	MovedField  = "moved" // not "": the appointment goes on under another reference
+	DateField   = "date"
+	ZoneField   = "timezone"
+	// SkippedField has the reason why a call says nothing about an appointment. No field of a map can have this name.
+	SkippedField = "?"
+)
+
 // Step returns the message of a send action as a step.
 func (a Action) Step() Step {
 	return Step{
@@ -342,6 +370,9 @@ const (
 	FiringStale      ReasonCode = "automation.stale"      // a newer change of the booking is known already
 	FiringUnchanged  ReasonCode = "automation.unchanged"  // the booking is already as the action wants it
 	FiringKept       ReasonCode = "automation.kept"       // another door set the booking's status, so the booking keeps it
+	FiringOtherCall  ReasonCode = "automation.other_call" // the hook's call is not about an appointment
+	FiringWaits      ReasonCode = "automation.waits"      // the appointment is not confirmed yet in the hook's program
+	FiringNotProgram ReasonCode = "automation.not_program" // the call does not look like one of the preset's program
 	FiringOtherWords ReasonCode = "automation.words"      // only in a dry run: the text is not one of the trigger's words
 )
 
@@ -370,6 +401,7 @@ type Hook struct {
 	Automation AutomationID
 	Active     bool
 	Map        map[string]string // see [Trigger].Map
+	Preset     HookPreset        // see [Trigger].Preset
 	Sealed     []byte
 	Payload    []byte    // the last payload, at most MaxHookBody bytes; nil: none yet, or removed
 	PayloadAt  time.Time // when the last call came; zero: no call yet
