@@ -112,6 +112,11 @@ func (c *change) note(what, anchor string, event puntuale.EventType) {
 	}
 }
 
+// Stale returns the error of a put that is older than the booking.
+func Stale() error {
+	return &puntuale.Error{Code: puntuale.CodeStale, Reason: puntuale.Because(FaultStale)}
+}
+
 // order refuses a put that is older than the booking.
 func (c *change) order() error {
 	given, stored := c.AsOf, c.old.AsOf
@@ -119,8 +124,6 @@ func (c *change) order() error {
 		stored = puntuale.AsOf{}
 	}
 	switch {
-	case c.old.MovedOn != 0:
-		return &puntuale.Error{Code: puntuale.CodeStale, Reason: puntuale.Because(FaultStale)}
 	case c.Moved && stored.Kind != puntuale.AsOfNone && (stored.Kind != given.Kind || given.Value < stored.Value):
 		return nil
 	case given.Kind == puntuale.AsOfNone:
@@ -128,7 +131,7 @@ func (c *change) order() error {
 	case stored.Kind != puntuale.AsOfNone && stored.Kind != given.Kind:
 		return puntuale.Invalid(puntuale.Fault{Location: "body.as_of", Code: FaultAsOfKind})
 	case stored.Kind != puntuale.AsOfNone && given.Value < stored.Value:
-		return &puntuale.Error{Code: puntuale.CodeStale, Reason: puntuale.Because(FaultStale)}
+		return Stale()
 	}
 	c.next.AsOf = given
 	return nil
