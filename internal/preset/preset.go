@@ -7,6 +7,7 @@
 package preset
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +118,7 @@ func (c *call) phones(question, answer string, paths ...string) (all []string) {
 	}
 	for _, m := range c.members {
 		if at, found := strings.CutSuffix(m.Path, "."+question); found && asksForPhone(m.Text) {
-			if value := c.text(at + "." + answer); value != "" {
+			if value := c.text(at + "." + answer); value != "" && !slices.Contains(all, value) {
 				all = append(all, value)
 			}
 		}

@@ -28,16 +28,15 @@ func (c *call) wooCommerce() (a Appointment, reason puntuale.ReasonCode) {
 		Name:  strings.TrimSpace(c.text("billing.first_name") + " " + c.text("billing.last_name")),
 		Email: c.text("billing.email"), Service: c.text("product_name"),
 	}
-	if reason = a.wooStatus(c.text("status")); reason != "" {
-		return a, reason
-	}
 	switch c.text("attendance_status") {
 	case "no-show", "no_show":
 		a.Status = puntuale.BookingNoShow
 	case "checked-in", "checked_in":
 		a.Status = puntuale.BookingArrived
+	default:
+		reason = a.wooStatus(c.text("status"))
 	}
-	return a, ""
+	return a, reason
 }
 
 // wooAction reads {"action": "woocommerce_booking_cancelled", "arg": 55}.

@@ -148,15 +148,15 @@ type HookResult struct {
 
 // Codes of the faults that this file reports.
 const (
-	faultHookKey      puntuale.ReasonCode = "hook.key"
-	faultHookOff      puntuale.ReasonCode = "hook.off"
-	faultNotPhone     puntuale.ReasonCode = "hook.not_phone"
-	faultNoPhone      puntuale.ReasonCode = "hook.no_phone"
+	faultHookKey       puntuale.ReasonCode = "hook.key"
+	faultHookOff       puntuale.ReasonCode = "hook.off"
+	faultNotPhone      puntuale.ReasonCode = "hook.not_phone"
+	faultNoPhone       puntuale.ReasonCode = "hook.no_phone"
 	faultPresetNoPhone puntuale.ReasonCode = "hook.preset_no_phone"
-	faultPayloadEmpty puntuale.ReasonCode = "payload.empty"
-	faultPayloadForm  puntuale.ReasonCode = "payload.form"
-	faultPayloadMany  puntuale.ReasonCode = "payload.too_many"
-	faultPayloadUTF8  puntuale.ReasonCode = "payload.not_utf8"
+	faultPayloadEmpty  puntuale.ReasonCode = "payload.empty"
+	faultPayloadForm   puntuale.ReasonCode = "payload.form"
+	faultPayloadMany   puntuale.ReasonCode = "payload.too_many"
+	faultPayloadUTF8   puntuale.ReasonCode = "payload.not_utf8"
 )
 
 // maxHookKey is the largest length of the header Idempotency-Key, in bytes.
