@@ -35,6 +35,7 @@ func beginning(v *page.Request) (a puntuale.Automation, like string) {
 		a.Trigger = puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{phoneField: "phone", "nome": "name"}}
 		a.Actions = send("automation.like.form_1")
 	case "program":
+		a.Name = v.T("automation.like.program_name")
 		a.Trigger = puntuale.Trigger{Kind: puntuale.TriggerHook, Preset: puntuale.PresetCalCom}
 		a.Actions = []puntuale.Action{{Kind: puntuale.ActionBook, Sequence: newestForBookings(v)}}
 	default:
