@@ -41,7 +41,7 @@ pages: ## run browser tests on the screens that "make test" leaves out, or on al
 e2e: ## test the built binary from outside
 	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' 'iproute2=ip -V' \
 		'nginx-light=PATH=$$PATH:/usr/sbin nginx -v' 'caddy=caddy version' \
-		'php-cli php-curl=php -r "curl_init();"' -- scripts/with-chromium scripts/with-postgres \
+		'php-cli php-curl=php -r "curl_init();"' 'radicale=radicale --version' -- scripts/with-chromium scripts/with-postgres \
 		go run ./scripts/gotest -tags e2e -count=1 -timeout 35m ./internal/e2e
 
 mutations: ## check that each guarantee's test fails if the guarantee's mechanism is removed
@@ -55,7 +55,7 @@ budgets: ## run the benchmarks of the hot path, for benchstat, and compare them 
 
 long: ## run long tests, up to two hours: many nodes with the default lease; each fault several times; a hundred races for the daily cap; a hundred kills of each of four servers (with an Official number, with a gateway, with devices, and while people write); 5,300 hostile connections for minutes; one hostile key against each shared thing; campaigns of 100,000 recipients; 100,000 events to webhooks; kills while rules act; more simulated years of automations
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 120m \
-		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|RepliesKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|EventsKilled|EventsTakenOver|AutomationsKilled|AutomationsTakenOver|HostileMix|HostileKey|BookingsKilled|AnswersKilled' ./internal/e2e
+		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|RepliesKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|EventsKilled|EventsTakenOver|AutomationsKilled|AutomationsTakenOver|HostileMix|HostileKey|BookingsKilled|AnswersKilled|CalendarsKilled' ./internal/e2e
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestYear ./internal/automation/yeartest
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestCutOffAtEveryStatement ./internal/store/migration

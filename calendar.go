@@ -23,12 +23,10 @@ const (
 	// CalendarEvery is how often a feed is read. A feed may ask for a longer time, but for at most a day.
 	CalendarEvery = 15 * time.Minute
 	// CalendarAgain is how long a person must wait between two readings.
-	CalendarAgain = time.Minute
+	CalendarAgain = 10 * time.Second
 	// CalendarHorizon is how far ahead recurring entries are expanded, and CalendarReach how far ahead others are read.
 	CalendarHorizon = 60 * 24 * time.Hour
 	CalendarReach   = 400 * 24 * time.Hour
-	// CalendarLease is how long a node that reads a calendar owns it. Then another node may read it.
-	CalendarLease = 2 * time.Minute
 	// CalendarAgreed is how many readings must agree that an entry is gone, before its booking is cancelled.
 	CalendarAgreed = 2
 	// GoneAtOnce is how many entries may be gone at once, or GoneShare of all entries yet to come if that is more. If more

@@ -166,15 +166,34 @@ func (r *Reader) parse(ctx context.Context, c *puntuale.Calendar, account Accoun
 		return bad(true, faultUnreachable)
 	}
 	rules := account.Rules(c)
-	f := reading{etag: answer.Header.Get("ETag"), modified: answer.Header.Get("Last-Modified"), refresh: feed.Refresh, entries: fetched(&feed, rules)}
+	f := reading{etag: answer.Header.Get("ETag"), modified: answer.Header.Get("Last-Modified"), refresh: feed.Refresh}
 	if len(f.etag) > 200 || len(f.modified) > 100 {
 		f.etag, f.modified = "", ""
 	}
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%x %v", feed.Hash, rules)
 	f.digest = hex.EncodeToString(hash.Sum(nil)[:16])
-	f.same = c.Digest != "" && f.digest == c.Digest
+	if f.same = c.Digest != "" && f.digest == c.Digest; !f.same {
+		f.entries = fetched(&feed, rules)
+	}
 	return f
+}
+
+// searched bounds the descriptions in one feed that are searched for a number, in bytes. Longer ones would cost seconds of
+// a processor with each change of the feed.
+const searched = 4 << 20
+
+// fetched turns the entries of a feed into those that the store keeps.
+func fetched(feed *icalendar.Feed, rules Rules) []puntuale.CalendarEntry {
+	all, left := make([]puntuale.CalendarEntry, 0, len(feed.Entries)), searched
+	for i := range feed.Entries {
+		e := &feed.Entries[i]
+		if left -= len(e.Description); left < 0 {
+			e.Description = ""
+		}
+		all = append(all, entryOf(e, rules))
+	}
+	return all
 }
 
 // entryOf returns an entry as the store keeps it.

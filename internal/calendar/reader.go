@@ -12,17 +12,16 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
-	"puntuale/internal/icalendar"
 	"puntuale/internal/outside"
 )
 
 // Store is the part of the store that a reader uses. A method returns still = false if the reading is over, because
 // another one began or because a person changed the calendar; then it has stored nothing.
 type Store interface {
-	TakeCalendars(ctx context.Context, now time.Time, limit int, skip func(puntuale.ClientID) bool) ([]puntuale.Calendar, error)
+	TakeCalendars(ctx context.Context, node puntuale.NodeID, now time.Time, limit int, skip func(puntuale.ClientID) bool) ([]puntuale.Calendar, error)
 	EntriesOf(ctx context.Context, c *puntuale.Calendar) ([]puntuale.CalendarEntry, error)
-	SaveEntries(ctx context.Context, c *puntuale.Calendar, entries []puntuale.CalendarEntry, gone []string, now time.Time) (still bool, err error)
-	EndReading(ctx context.Context, c *puntuale.Calendar, tell bool, now time.Time) (still bool, err error)
+	SaveEntries(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, entries []puntuale.CalendarEntry, gone []string) (still bool, err error)
+	EndReading(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, tell bool, now time.Time) (still bool, err error)
 }
 
 // Account is the client of a calendar.
@@ -40,6 +39,7 @@ type Account interface {
 // Config contains the parts of a [Reader]. All members except Memory must be set.
 type Config struct {
 	Store   Store
+	Node    func() puntuale.NodeID // returns this node's id; 0: the node reads nothing now
 	Account func(ctx context.Context, id puntuale.ClientID) (Account, error)
 	Address func(c *puntuale.Calendar) (string, error) // opens the sealed address
 	Feeds   http.RoundTripper                          // reaches only allowed addresses
@@ -101,16 +101,17 @@ func (r *Reader) round(ctx context.Context) error {
 	r.mu.Lock()
 	free := readers - len(r.busy)
 	r.mu.Unlock()
-	if free <= 0 {
+	node := r.Node()
+	if free <= 0 || node == 0 {
 		return nil
 	}
-	taken, err := r.Store.TakeCalendars(ctx, r.Clock.Now(), free, func(id puntuale.ClientID) bool {
+	taken, err := r.Store.TakeCalendars(ctx, node, r.Clock.Now(), free, func(id puntuale.ClientID) bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.busy[id]
 	})
 	for i := range taken {
-		c := taken[i]
+		c := work{taken[i], node}
 		r.mu.Lock()
 		r.busy[c.Client] = true
 		r.mu.Unlock()
@@ -128,22 +129,28 @@ func (r *Reader) round(ctx context.Context) error {
 	return err
 }
 
+// work is a calendar that is read, and the node that reads it.
+type work struct {
+	puntuale.Calendar
+	node puntuale.NodeID
+}
+
 // errOver says that the reading is no longer ours.
 var errOver = errors.New("another reading began")
 
 // read reads one calendar, and changes its bookings.
-func (r *Reader) read(ctx context.Context, c *puntuale.Calendar) error {
+func (r *Reader) read(ctx context.Context, c *work) error {
 	ctx, done := r.Memory.Client(ctx, c.Client)
 	defer done()
 	account, err := r.Account(ctx, c.Client)
 	if err != nil {
 		return r.postpone(ctx, c, err)
 	}
-	stored, err := r.Store.EntriesOf(ctx, c)
+	stored, err := r.Store.EntriesOf(ctx, &c.Calendar)
 	if err != nil {
 		return r.postpone(ctx, c, err)
 	}
-	found := r.fetch(ctx, c, account)
+	found := r.fetch(ctx, &c.Calendar, account)
 	if ctx.Err() != nil {
 		return nil // the lease ends by itself, and the next reading begins anew
 	}
@@ -166,7 +173,7 @@ func (r *Reader) read(ctx context.Context, c *puntuale.Calendar) error {
 	now := r.Clock.Now()
 	c.Tried, c.Read, c.Failures, c.Fault = now, now, 0, puntuale.Reason{}
 	c.Next = now.Add(jittered(max(puntuale.CalendarEvery, min(found.refresh, 24*time.Hour))))
-	_, err = r.Store.EndReading(ctx, c, c.Asked > 0 && c.Asked != asked, now)
+	_, err = r.Store.EndReading(ctx, c.node, &c.Calendar, c.Asked > 0 && c.Asked != asked, now)
 	return err
 }
 
@@ -181,17 +188,17 @@ func (r *Reader) hasFuture(entries []puntuale.CalendarEntry) bool {
 }
 
 // postpone ends a reading that failed for a reason of this service. The feed is not to blame.
-func (r *Reader) postpone(ctx context.Context, c *puntuale.Calendar, cause error) error {
-	if errors.Is(cause, errOver) {
+func (r *Reader) postpone(ctx context.Context, c *work, cause error) error {
+	if errors.Is(cause, errOver) || errors.Is(cause, puntuale.ErrFenced) {
 		return nil
 	}
 	c.Next = r.Clock.Now().Add(jittered(soon))
-	_, err := r.Store.EndReading(ctx, c, false, r.Clock.Now())
+	_, err := r.Store.EndReading(ctx, c.node, &c.Calendar, false, r.Clock.Now())
 	return errors.Join(cause, err)
 }
 
 // failed ends a reading of a feed that could not be read. Nothing changes.
-func (r *Reader) failed(ctx context.Context, c *puntuale.Calendar, f reading) error {
+func (r *Reader) failed(ctx context.Context, c *work, f reading) error {
 	now := r.Clock.Now()
 	c.Tried, c.Fault, c.Failures = now, f.fault, c.Failures+1
 	wait := puntuale.CalendarEvery
@@ -203,12 +210,12 @@ func (r *Reader) failed(ctx context.Context, c *puntuale.Calendar, f reading) er
 	if f.passes {
 		tell = c.Failures == tellAfter
 	}
-	_, err := r.Store.EndReading(ctx, c, tell, now)
+	_, err := r.Store.EndReading(ctx, c.node, &c.Calendar, tell, now)
 	return err
 }
 
 // keep stores what a reading found, and returns the entries as they are then.
-func (r *Reader) keep(ctx context.Context, c *puntuale.Calendar, account Account, stored []puntuale.CalendarEntry, f reading) ([]puntuale.CalendarEntry, error) {
+func (r *Reader) keep(ctx context.Context, c *work, account Account, stored []puntuale.CalendarEntry, f reading) ([]puntuale.CalendarEntry, error) {
 	now := r.Clock.Now()
 	var changed []puntuale.CalendarEntry
 	var gone []string
@@ -222,7 +229,7 @@ func (r *Reader) keep(ctx context.Context, c *puntuale.Calendar, account Account
 		changed, gone = Compare(stored, read, now)
 	}
 	if len(changed) > 0 || len(gone) > 0 {
-		still, err := r.Store.SaveEntries(ctx, c, changed, gone, now)
+		still, err := r.Store.SaveEntries(ctx, c.node, &c.Calendar, changed, gone)
 		if err != nil || !still {
 			return nil, overOr(err)
 		}
@@ -297,7 +304,7 @@ func merged(stored, changed []puntuale.CalendarEntry, gone []string) []puntuale.
 
 // apply changes the bookings of the entries. After each chunk it writes what was done. A chunk that was not written is
 // done again by the next reading, which changes nothing more.
-func (r *Reader) apply(ctx context.Context, c *puntuale.Calendar, account Account, entries []puntuale.CalendarEntry) error {
+func (r *Reader) apply(ctx context.Context, c *work, account Account, entries []puntuale.CalendarEntry) error {
 	orders, gone, asked := Due(entries, c.Cancels, r.Clock.Now())
 	c.Asked = asked
 	if gone > 0 || asked == 0 {
@@ -305,9 +312,9 @@ func (r *Reader) apply(ctx context.Context, c *puntuale.Calendar, account Accoun
 	}
 	for len(orders) > 0 {
 		n := min(chunk, len(orders))
-		done, err := r.book(ctx, c, account, orders[:n])
+		done, err := r.book(ctx, &c.Calendar, account, orders[:n])
 		if len(done) > 0 {
-			still, failed := r.Store.SaveEntries(ctx, c, done, nil, r.Clock.Now())
+			still, failed := r.Store.SaveEntries(ctx, c.node, &c.Calendar, done, nil)
 			if failed != nil || !still {
 				return overOr(failed)
 			}
@@ -376,13 +383,4 @@ func reasonOf(err error) puntuale.Reason {
 
 func jittered(d time.Duration) time.Duration {
 	return d + time.Duration((2*rand.Float64()-1)*jitter*float64(d)) //nolint:gosec // the random number only spreads load
-}
-
-// fetched turns the entries of a feed into those that the store keeps.
-func fetched(feed *icalendar.Feed, rules Rules) []puntuale.CalendarEntry {
-	all := make([]puntuale.CalendarEntry, 0, len(feed.Entries))
-	for i := range feed.Entries {
-		all = append(all, entryOf(&feed.Entries[i], rules))
-	}
-	return all
 }

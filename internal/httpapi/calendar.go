@@ -27,7 +27,7 @@ func registerCalendars(a *api) {
 	client(a, operation{id: "listCalendarEntries", method: http.MethodGet, path: one + "/entries", strict: true,
 		summary: "List what was read in a calendar, by start: what was understood, and what not and why", refusals: missing}, a.listCalendarEntries)
 	client(a, operation{id: "readCalendar", method: http.MethodPost, path: one + "/fetch",
-		summary: "Read a calendar as soon as possible, but at most once a minute", refusals: missing}, a.readCalendar)
+		summary: "Read a calendar as soon as possible, but at most every ten seconds", refusals: missing}, a.readCalendar)
 	client(a, operation{id: "startCalendar", method: http.MethodPost, path: one + "/start",
 		summary:     "Start a calendar: from now on, its entries are bookings",
 		description: "Look at its entries before.", refusals: []int{http.StatusNotFound, http.StatusConflict}}, a.startCalendar)

@@ -121,11 +121,21 @@ func (f *fed) read(after ...time.Duration) calendarOf {
 	for _, d := range after {
 		f.clock.Advance(d)
 	}
-	calendar.NewReader(calendar.Config{
-		Store: f.store, Feeds: f.feed, Clock: oneRound{f.clock}, Logger: slog.New(slog.NewTextHandler(failing{f.t}, nil)), Address: f.service.calendar.Address,
-		Account: f.service.calendar.Account,
-	}).Run(f.t.Context())
+	f.reader(f.feed).Run(f.t.Context())
 	return f.state()
+}
+
+// reader returns a reader on a new node, which ends after one round.
+func (f *fed) reader(feeds http.RoundTripper) *calendar.Reader {
+	f.t.Helper()
+	node, err := f.store.Join(f.t.Context(), time.Minute)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return calendar.NewReader(calendar.Config{
+		Store: f.store, Node: func() puntuale.NodeID { return node }, Feeds: feeds, Clock: oneRound{f.clock}, Logger: slog.New(slog.NewTextHandler(failing{f.t}, nil)), Address: f.service.calendar.Address,
+		Account: f.service.calendar.Account,
+	})
 }
 
 // failing fails a test that logs something.
@@ -284,6 +294,7 @@ func TestCalendarBad(t *testing.T) {
 			status     int
 		}{
 			{"cut off", strings.TrimSuffix(good, "END:VCALENDAR\r\n"), 0}, {"empty", "", 0}, {"without events", ics(), 0}, {"a page", "<html>login</html>", 0},
+			{"more than 20 MB", strings.TrimSuffix(good, "END:VCALENDAR\r\n") + strings.Repeat("X-PADDING:"+strings.Repeat("x", 1000)+"\r\n", 21_000) + "END:VCALENDAR\r\n", 0},
 			{"gone", "", http.StatusNotFound}, {"unauthorized", "", http.StatusUnauthorized},
 		} {
 			f.feed.body, f.feed.status, f.feed.header = bad.body, bad.status, nil
@@ -312,4 +323,150 @@ func TestCalendarBad(t *testing.T) {
 		f.want("requests before Retry-After", f.feed.count()-asked, 0)
 		f.want("status", f.view("a@x").Status, "open")
 	})
+}
+
+// paused is a feed whose server answers only after proceed is closed.
+type paused struct {
+	*feed
+	asking, proceed chan struct{}
+}
+
+func (p paused) RoundTrip(r *http.Request) (*http.Response, error) {
+	close(p.asking)
+	<-p.proceed
+	return p.feed.RoundTrip(r)
+}
+
+// TestCalendarTakenOver: if a node dies while it reads, another node reads the calendar once the first one's lease has
+// ended. What the first one then still wants to store is refused.
+func TestCalendarTakenOver(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		f := newFed(t, s)
+		at := s.clock.Now().Add(72 * time.Hour).Truncate(time.Hour)
+		f.feed.body = ics(event("a@x", "Ada 333 123 4567", at))
+		f.read()
+		f.start()
+		f.read(time.Second)
+		old := paused{&feed{body: ics()}, make(chan struct{}), make(chan struct{})}
+		old.feed.body = ics(event("a@x", "Ada 333 123 4567", at.Add(5*time.Hour)))
+		s.clock.Advance(every)
+		slow := f.reader(old)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			slow.Run(t.Context())
+		}()
+		<-old.asking
+		asked := f.feed.count()
+		f.read()
+		f.want("requests while the other node reads", f.feed.count()-asked, 0)
+		f.feed.body = ics(event("a@x", "Ada 333 123 4567", at.Add(24*time.Hour)))
+		if _, err := f.db.SQL.Exec("update node set lease_until = 0"); err != nil {
+			t.Fatal(err)
+		}
+		f.read(time.Second)
+		f.want("requests after its lease", f.feed.count()-asked, 1)
+		moved := f.view("a@x")
+		close(old.proceed)
+		<-ended
+		f.want("the booking after the late reading", f.view("a@x").Revision, moved.Revision)
+		f.read(every)
+		f.want("the booking", f.view("a@x").Revision, moved.Revision)
+	})
+}
+
+// TestCalendarChanged: a new address must be looked at and started again, and a reading of the old one stores nothing. The
+// bookings of a deleted calendar stay.
+func TestCalendarChanged(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		f := newFed(t, s)
+		at := s.clock.Now().Add(72 * time.Hour).Truncate(time.Hour)
+		f.feed.body = ics(event("a@x", "Ada 333 123 4567", at))
+		f.read()
+		f.start()
+		f.read(time.Second)
+		for _, bad := range []string{`{"url":"ftp://x.example/a"}`, `{"url":"http://x.example/a"}`, `{"url":"https://10.1.2.3/a"}`, `{"url":""}`, `{"phone_from":[]}`, `{"phone_from":["title","title"]}`, `{"phone_from":["oroscopo"]}`, `{"name":""}`, `{"sequence":"999"}`} {
+			if r := s.call("PATCH", "/api/calendars/"+f.id, f.Key, bad); r.status != http.StatusUnprocessableEntity {
+				t.Errorf("%s: %d %s", bad, r.status, r.body)
+			}
+		}
+		f.must(nil, "PATCH", "/api/calendars/"+f.id, f.Key, `{"name":"Altro"}`)
+		if f.state().Started == nil {
+			t.Error("another name stopped it")
+		}
+		f.must(nil, "PATCH", "/api/calendars/"+f.id, f.Key, `{"url":"https://anna:segreta@other.example/b.ics"}`)
+		c := f.state()
+		f.want("host", c.Host, "other.example")
+		if c.Started != nil || c.Read != nil {
+			t.Error("a new address needs no new start")
+		}
+		f.feed.body = ics(event("b@x", "Bea 333 123 4568", at))
+		f.read()
+		last := f.feed.asked[len(f.feed.asked)-1]
+		user, password, _ := last.BasicAuth()
+		f.want("sign-in", user+":"+password, "anna:segreta")
+		f.want("address", last.URL.String(), "https://other.example/b.ics")
+		if r := s.call("GET", "/api/bookings/b@x", f.Key, ""); r.status != http.StatusNotFound {
+			t.Errorf("a booking of the new address before the start: %d", r.status)
+		}
+		f.want("the booking of the old address", f.view("a@x").Status, "open")
+		f.must(nil, "DELETE", "/api/calendars/"+f.id, f.Key, "")
+		f.want("the booking of a deleted calendar", f.view("a@x").Status, "open")
+		if strings.Contains(f.log.String(), "segreta") || strings.Contains(f.log.String(), "private-abc") {
+			t.Error("the log has the address of a calendar")
+		}
+	})
+}
+
+// TestCalendarErased: an erased person's entry is not read again, and a held client's calendars rest.
+func TestCalendarErased(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		f := newFed(t, s)
+		at := s.clock.Now().Add(72 * time.Hour).Truncate(time.Hour)
+		f.feed.body = ics(event("a@x", "Ada 333 123 4567", at), event("b@x", "Bea 333 123 4568", at))
+		f.read()
+		f.start()
+		f.read(time.Second)
+		f.must(nil, "POST", "/api/contacts/erase", f.Key, `{"phone":"+393331234567"}`)
+		f.feed.body = ics(event("a@x", "Ada 333 123 4567", at.Add(time.Hour)), event("b@x", "Bea 333 123 4568", at))
+		f.read(every)
+		f.read(every)
+		if all := f.entries(); len(all) != 1 || all[0].Reference != "b@x" {
+			t.Errorf("entries: %v", all)
+		}
+		if r := s.call("GET", "/api/bookings/a@x", f.Key, ""); r.status != http.StatusNotFound {
+			t.Errorf("the erased booking: %d %s", r.status, r.body)
+		}
+		if _, err := f.db.SQL.Exec("update client set held_at = 1"); err != nil {
+			t.Fatal(err)
+		}
+		asked := f.feed.count()
+		f.read(every)
+		f.want("requests while held", f.feed.count()-asked, 0)
+	})
+}
+
+// TestCalendarMany reads a feed with as many entries as a calendar may have, and with one more.
+func TestCalendarMany(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	s.undescribed = true
+	f := newFed(t, s)
+	at := s.clock.Now().Add(72 * time.Hour).Truncate(time.Hour)
+	var all []string
+	for i := range puntuale.MaxCalendarEntries + 1 {
+		all = append(all, event(fmt.Sprint("e", i), fmt.Sprintf("P 333 %07d", i), at.Add(time.Duration(i)*time.Minute)))
+	}
+	f.feed.body = ics(all...)
+	c := f.read()
+	if c.Error == nil || c.Entries != 0 {
+		t.Errorf("one entry too many: %v, %d entries", c.Error, c.Entries)
+	}
+	f.feed.body = ics(all[1:]...)
+	if c = f.read(every); c.Error != nil || c.Entries != puntuale.MaxCalendarEntries {
+		t.Errorf("%v, %d entries", c.Error, c.Entries)
+	}
 }

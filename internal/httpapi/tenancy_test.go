@@ -18,7 +18,7 @@ type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // these belong to the session with devices
 	booking, visits                                                                                             string // a booking's reference, and its sequence
-	contact, webhook, automation                                                                                string
+	contact, webhook, automation, calendar                                                                      string
 	campaign, ready, digest, running                                                                            string // campaigns: one draft, one with a check, and one that is started
 }
 
@@ -66,6 +66,16 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	s.must(&made, "POST", "/api/sequences", c.key, `{"name":"Visita di `+email+`","booking":{"date":"appuntamento"},"steps":[`+stepLater+`]}`)
 	c.visits, c.booking = made.ID, "b-"+c.client
 	s.must(nil, "PUT", "/api/bookings/"+c.booking, c.key, `{"sequence":"`+c.visits+`","phone":"`+phone+`","testo":"visit of `+email+`","appuntamento":"2027-01-20 10:00"}`)
+	s.must(&made, "POST", "/api/calendars", c.key, `{"name":"Agenda","url":"https://calendar.example/`+email+`","sequence":"`+c.visits+`"}`)
+	c.calendar = made.ID
+	for _, text := range []string{
+		`update calendar set read_at = 1795166400000000, entries = 2, understood = 1, asked = 5 where id = ` + c.calendar,
+		`insert into calendar_entry (client_id, calendar_id, reference, start_at, title, phone, name, digest) values (` + c.client + `, ` + c.calendar + `, '7kukuqrfedlm2f9t@google.com', 1795428000000000, 'Ada, ` + email + `', '` + phone + `', 'Ada', 'd')`,
+	} {
+		if _, err := s.db.SQL.Exec(text); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 	c.contact = s.newContact(c.key, `{"phone":"`+phone+`","name":"`+email+`","tags":["cliente"]}`)
 	s.must(&made, "POST", "/api/webhooks", c.key, `{"url":"https://127.0.0.1/hook","description":"`+email+`"}`)
 	c.webhook = made.ID
@@ -244,6 +254,15 @@ var operations = map[string]struct {
 	"getChatwoot":           {"GET", "/api/sessions/{session}/chatwoot", "", false, "404", false},
 	"unlinkChatwoot":        {"DELETE", "/api/sessions/{session}/chatwoot", "", false, "404", true},
 	"listWebhooks":          {"GET", "/api/webhooks", "", false, "", false},
+	"listCalendars":         {"GET", "/api/calendars", "", false, "", false},
+	"createCalendar":        {"POST", "/api/calendars", `{"name":"Agenda","url":"https://calendar.example/private/basic.ics","sequence":"{visits}"}`, false, "422", false},
+	"getCalendar":           {"GET", "/api/calendars/{calendar}", "", false, "404", false},
+	"changeCalendar":        {"PATCH", "/api/calendars/{calendar}", `{"name":"Agenda dello studio"}`, false, "404", false},
+	"deleteCalendar":        {"DELETE", "/api/calendars/{calendar}", "", false, "404", true},
+	"listCalendarEntries":   {"GET", "/api/calendars/{calendar}/entries", "", false, "404", false},
+	"readCalendar":          {"POST", "/api/calendars/{calendar}/fetch", "", false, "404", false},
+	"startCalendar":         {"POST", "/api/calendars/{calendar}/start", "", false, "404", false},
+	"cancelGone":            {"POST", "/api/calendars/{calendar}/cancel-gone", `{"count":5}`, false, "404", false},
 	"createWebhook":         {"POST", "/api/webhooks", `{"url":"https://127.0.0.1/other","types":["message.sent"],"id_sessione":"{session}"}`, false, "422", false},
 	"getWebhook":            {"GET", "/api/webhooks/{webhook}", "", false, "404", false},
 	"changeWebhook":         {"PATCH", "/api/webhooks/{webhook}", `{"description":"x"}`, false, "404", false},
@@ -273,7 +292,7 @@ var operations = map[string]struct {
 const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM","auth":"tBHItJI5svbpez7KI4CCXg"}`
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{booking}", c.booking, "{visits}", c.visits, "{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{automation}", c.automation, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{booking}", c.booking, "{calendar}", c.calendar, "{visits}", c.visits, "{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{automation}", c.automation, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 

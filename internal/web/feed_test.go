@@ -33,8 +33,10 @@ func (oneRound) Sleep(context.Context, time.Duration) error { return errors.New(
 // readFeeds reads all calendars that are due.
 func (w *world) readFeeds(text feedText) {
 	w.t.Helper()
+	node, err := w.store.Join(context.Background(), time.Minute)
+	w.must(err)
 	calendar.NewReader(calendar.Config{
-		Store: w.store, Feeds: text, Clock: oneRound{w.clock}, Logger: slog.New(slog.NewTextHandler(testWriter{w.t}, nil)), Address: w.calendar.Address, Account: w.calendar.Account,
+		Store: w.store, Node: func() puntuale.NodeID { return node }, Feeds: text, Clock: oneRound{w.clock}, Logger: slog.New(slog.NewTextHandler(testWriter{w.t}, nil)), Address: w.calendar.Address, Account: w.calendar.Account,
 	}).Run(context.Background())
 }
 
@@ -92,7 +94,7 @@ func TestFeedStory(t *testing.T) {
 		b.leaves(func() { b.click(`form[action$="/start"] button`) })
 		b.until(`!document.querySelector('form[action$="/start"]')`)
 		w.readFeeds(text)
-		b.until(`document.querySelectorAll("#feed .badge-ok").length >= 3`)
+		b.until(`document.querySelectorAll("#feed .tag-ok").length >= 3`)
 		b.check("started")
 		if n := w.bookings(); n != 2 {
 			t.Errorf("%d bookings after the start", n)

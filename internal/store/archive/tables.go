@@ -50,8 +50,8 @@ var MovedTables = []movedTable{
 	{Name: "booking_step", Columns: "client_id booking_id sequence_id step occurrence phone message_id previous_id timing digest fate question answered_at"},
 	{Name: "booking_former", Columns: "client_id reference booking_id"},
 	{Name: "booking_change", Columns: "client_id booking_id revision at door what"},
-	{Name: "calendar", Columns: "client_id id name host address sequence_id phone_from all_day created_at started_at reading next_at tried_at read_at" +
-		" etag modified digest failures fault asked cancels entries understood", left: "lease_until"},
+	{Name: "calendar", Columns: "client_id id name host address sequence_id sources all_day created_at started_at reading next_at tried_at read_at" +
+		" etag modified digest failures fault asked cancels entries understood", left: "owner"},
 	{Name: "calendar_entry", Columns: "client_id calendar_id reference start_at all_day title place phone name cancelled problem warning digest applied" +
 		" withdrawn missing refused"},
 	{Name: "late_run", Columns: "client_id run_id since"},

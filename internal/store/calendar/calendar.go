@@ -33,7 +33,7 @@ type ClientCalendars struct {
 	client puntuale.ClientID
 }
 
-const columns = `c.id, c.client_id, c.name, c.host, c.address, c.sequence_id, c.phone_from, c.all_day, c.created_at, c.started_at, c.reading, c.next_at, c.tried_at, c.read_at,
+const columns = `c.id, c.client_id, c.name, c.host, c.address, c.sequence_id, c.sources, c.all_day, c.created_at, c.started_at, c.reading, c.next_at, c.tried_at, c.read_at,
  c.etag, c.modified, c.digest, c.failures, c.fault, c.asked, c.cancels, c.entries, c.understood`
 
 func fields(c *puntuale.Calendar, fault *string) []any {
@@ -82,7 +82,7 @@ func (s ClientCalendars) CreateCalendar(ctx context.Context, c puntuale.Calendar
 			return nil, err
 		}
 		id = puntuale.CalendarID(n)
-		if _, err := a.Exec(ctx, `insert into calendar (client_id, id, name, host, address, sequence_id, phone_from, all_day, created_at, next_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`,
+		if _, err := a.Exec(ctx, `insert into calendar (client_id, id, name, host, address, sequence_id, sources, all_day, created_at, next_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`,
 			s.client, id, c.Name, c.Host, c.Sealed, c.Sequence, from, engine.Bit(c.AllDay), engine.Micros(c.Created)); err != nil {
 			return nil, fmt.Errorf("insert a calendar: %w", err)
 		}
@@ -105,7 +105,7 @@ func (s ClientCalendars) change(ctx context.Context, id puntuale.CalendarID, ane
 			if c.Reading, err = engine.NextNumber(ctx, a, "calendar_reading"); err != nil {
 				return nil, err
 			}
-			if _, err := a.Exec(ctx, `update calendar set reading = $3, lease_until = 0 where client_id = $1 and id = $2`, s.client, id, c.Reading); err != nil {
+			if _, err := a.Exec(ctx, `update calendar set reading = $3, owner = 0 where client_id = $1 and id = $2`, s.client, id, c.Reading); err != nil {
 				return nil, fmt.Errorf("end a reading: %w", err)
 			}
 		}
@@ -122,7 +122,7 @@ func (s ClientCalendars) UpdateCalendar(ctx context.Context, id puntuale.Calenda
 		if err != nil {
 			return err
 		}
-		if _, err := a.Exec(ctx, `update calendar set name = $3, host = $4, address = $5, sequence_id = $6, phone_from = $7, all_day = $8, started_at = $9, next_at = $10, read_at = $11,
+		if _, err := a.Exec(ctx, `update calendar set name = $3, host = $4, address = $5, sequence_id = $6, sources = $7, all_day = $8, started_at = $9, next_at = $10, read_at = $11,
  etag = $12, modified = $13, digest = $14, asked = $15, cancels = $16 where client_id = $1 and id = $2`,
 			s.client, id, c.Name, c.Host, c.Sealed, c.Sequence, from, engine.Bit(c.AllDay), engine.Micros(c.Started), engine.Micros(c.Next), engine.Micros(c.Read),
 			c.ETag, c.Modified, c.Digest, c.Asked, c.Cancels); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/notice"
 )
 
@@ -14,7 +15,7 @@ import (
 // may not plan messages.
 const dueCalendars = `
 select ` + columns + ` from calendar c join client k on k.id = c.client_id
-where c.next_at <= $1 and c.lease_until < $1 and k.deleted_at = 0 and k.held_at = 0 and k.suspended = 0 and (k.expires_at = 0 or k.expires_at > $1)
+where c.next_at <= $1 and (c.owner in (0, $3) or not exists (select 1 from node n where n.id = c.owner and n.lease_until > $clock)) and k.deleted_at = 0 and k.held_at = 0 and k.suspended = 0 and (k.expires_at = 0 or k.expires_at > $1)
 order by c.next_at, c.id limit $2`
 
 // dueAtOnce is how many due calendars are looked at in one round.
@@ -22,8 +23,8 @@ const dueAtOnce = 64
 
 // TakeCalendars begins the reading of at most limit calendars, at most one of each client. skip reports whether the
 // caller already reads a calendar of a client.
-func (s *Feeds) TakeCalendars(ctx context.Context, now time.Time, limit int, skip func(puntuale.ClientID) bool) (taken []puntuale.Calendar, err error) {
-	due, err := engine.QueryAll(ctx, s.db.DispatchReads, dueCalendars, []any{engine.Micros(now), dueAtOnce}, scan)
+func (s *Feeds) TakeCalendars(ctx context.Context, node puntuale.NodeID, now time.Time, limit int, skip func(puntuale.ClientID) bool) (taken []puntuale.Calendar, err error) {
+	due, err := engine.QueryAll(ctx, s.db.DispatchReads, dueCalendars, []any{engine.Micros(now), dueAtOnce, node}, scan)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("look for calendars to read: %w", err))
 	}
@@ -38,13 +39,12 @@ func (s *Feeds) TakeCalendars(ctx context.Context, now time.Time, limit int, ski
 		}
 		clients[c.Client] = true
 		got := false
-		if err := s.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		if err := s.write(ctx, node, func(ctx context.Context, a engine.Querier) error {
 			n, err := engine.NextNumber(ctx, a, "calendar_reading")
 			if err != nil {
 				return err
 			}
-			rows, err := a.Exec(ctx, `update calendar set reading = $4, lease_until = $5 where client_id = $1 and id = $2 and reading = $3 and lease_until < $6`,
-				c.Client, c.ID, c.Reading, n, engine.Micros(now.Add(puntuale.CalendarLease)), engine.Micros(now))
+			rows, err := a.Exec(ctx, `update calendar set reading = $4, owner = $5 where client_id = $1 and id = $2 and reading = $3`, c.Client, c.ID, c.Reading, n, node)
 			if got = rows > 0; got {
 				c.Reading = n
 			}
@@ -59,16 +59,22 @@ func (s *Feeds) TakeCalendars(ctx context.Context, now time.Time, limit int, ski
 	return taken, nil
 }
 
-func (s *Feeds) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return engine.PublicError(s.db.FeedWriter.Do(ctx, engine.Single(s.work, do), true))
+// write runs a transaction of a node, while the node has its lease.
+func (s *Feeds) write(ctx context.Context, node puntuale.NodeID, do func(ctx context.Context, a engine.Querier) error) error {
+	return engine.PublicError(s.db.FeedWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) error {
+		if err := fleet.Fence(ctx, a, node); err != nil {
+			return err
+		}
+		return do(ctx, a)
+	}), true))
 }
 
-// onReading runs a transaction of a reading, and extends the lease. It returns false if the reading is over, because
+// onReading runs a transaction of a reading. It returns false if the reading is over, because
 // another one began or because a person changed the calendar.
-func (s *Feeds) onReading(ctx context.Context, c *puntuale.Calendar, now time.Time, do func(ctx context.Context, a engine.Querier) error) (still bool, err error) {
-	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		n, err := a.Exec(ctx, `update calendar set lease_until = $4 where client_id = $1 and id = $2 and reading = $3`, c.Client, c.ID, c.Reading, engine.Micros(now.Add(puntuale.CalendarLease)))
-		if still = n > 0; err != nil || !still {
+func (s *Feeds) onReading(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, do func(ctx context.Context, a engine.Querier) error) (still bool, err error) {
+	err = s.write(ctx, node, func(ctx context.Context, a engine.Querier) error {
+		var id puntuale.CalendarID
+		if still, err = engine.QueryOne(ctx, a, `select c.id from calendar c where c.client_id = $1 and c.id = $2 and c.reading = $3 for update of c`, []any{c.Client, c.ID, c.Reading}, &id); err != nil || !still {
 			return err
 		}
 		return do(ctx, a)
@@ -87,8 +93,8 @@ func (s *Feeds) EntriesOf(ctx context.Context, c *puntuale.Calendar) ([]puntuale
 }
 
 // SaveEntries stores entries of a reading, and deletes those with the references in gone.
-func (s *Feeds) SaveEntries(ctx context.Context, c *puntuale.Calendar, entries []puntuale.CalendarEntry, gone []string, now time.Time) (still bool, err error) {
-	return s.onReading(ctx, c, now, func(ctx context.Context, a engine.Querier) error {
+func (s *Feeds) SaveEntries(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, entries []puntuale.CalendarEntry, gone []string) (still bool, err error) {
+	return s.onReading(ctx, node, c, func(ctx context.Context, a engine.Querier) error {
 		if len(gone) > 0 {
 			if _, err := a.Exec(ctx, `delete from calendar_entry where client_id = $1 and calendar_id = $2 and reference in (select u.r from $u(r text))`, c.Client, c.ID, engine.Columns{gone}); err != nil {
 				return fmt.Errorf("delete entries of a calendar: %w", err)
@@ -129,11 +135,11 @@ on conflict (client_id, calendar_id, reference) do update set start_at = exclude
 	})
 }
 
-// EndReading stores how a reading ended, and when the next one is. It ends the lease. tell writes a notice for the
+// EndReading stores how a reading ended, and when the next one is. The calendar has no owner then. tell writes a notice for the
 // client's users.
-func (s *Feeds) EndReading(ctx context.Context, c *puntuale.Calendar, tell bool, now time.Time) (still bool, err error) {
-	return s.onReading(ctx, c, now, func(ctx context.Context, a engine.Querier) error {
-		if _, err := a.Exec(ctx, `update calendar set lease_until = 0, next_at = $4, tried_at = $5, read_at = $6, etag = $7, modified = $8, digest = $9, failures = $10, fault = $11,
+func (s *Feeds) EndReading(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, tell bool, now time.Time) (still bool, err error) {
+	return s.onReading(ctx, node, c, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `update calendar set owner = 0, next_at = $4, tried_at = $5, read_at = $6, etag = $7, modified = $8, digest = $9, failures = $10, fault = $11,
  asked = $12, cancels = $13, entries = $14, understood = $15 where client_id = $1 and id = $2 and reading = $3`,
 			c.Client, c.ID, c.Reading, engine.Micros(c.Next), engine.Micros(c.Tried), engine.Micros(c.Read), c.ETag, c.Modified, c.Digest, c.Failures, c.Fault.Stored(),
 			c.Asked, c.Cancels, c.Entries, c.Understood); err != nil {

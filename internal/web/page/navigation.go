@@ -15,7 +15,7 @@ type item struct {
 	group, title, icon string
 	path               string              // the route's path; a client's page has {client} in it
 	first              bool                // the entry is also in the bar on a phone, which has room for four pages
-	also               string              // the path of a second route; the entry is also marked on the second route's page; "": none
+	also               string              // the path of a second route; the entry is also marked on its page and on the pages below; "": none
 	counts             bool                // the entry shows how many people wait for an answer
 	has                func(*Request) bool // reports whether the reader gets this entry; nil: every reader does
 }
@@ -32,7 +32,7 @@ var items = []item{
 	{group: "nav.group.partner", title: "nav.audit", icon: "history", path: "/partner/audit"},
 
 	{title: "nav.home", icon: "home", path: "/c/{client}", first: true},
-	{title: "nav.bookings", icon: "calendar-event", path: "/c/{client}/bookings"},
+	{title: "nav.bookings", icon: "calendar-event", path: "/c/{client}/bookings", also: "/c/{client}/calendars"},
 	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", also: "/c/{client}/start"},
 	{title: "nav.campaigns", icon: "users", path: "/c/{client}/campaigns"},
 	{title: "nav.automations", icon: "sparkles", path: "/c/{client}/automations"},
@@ -80,7 +80,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 			continue
 		}
 		length := len(address)
-		if p.also != "" && p.also == v.route.Path() {
+		if p.also != "" && Within(v.route.Path(), p.also) {
 			length = len(v.Frame.Path)
 		} else if !Within(v.Frame.Path, address) {
 			continue

@@ -10,12 +10,12 @@ create table calendar (
     host text not null, -- of the address
     address bytea not null, -- sealed
     sequence_id bigint not null,
-    phone_from text not null, -- JSON: the parts of an entry that are searched for a phone number, in order
+    sources text not null, -- JSON: the parts of an entry that are searched for a phone number, in order
     all_day smallint not null default 0,
     created_at bigint not null,
     started_at bigint not null default 0, -- 0: nothing is planned yet
     reading bigint not null default 0, -- number of the latest reading that began, or of the latest change by a person
-    lease_until bigint not null default 0, -- until then, the node that began the latest reading owns the calendar
+    owner bigint not null default 0, -- the node that reads it now; 0: none
     next_at bigint not null, -- when it is read next
     tried_at bigint not null default 0,
     read_at bigint not null default 0, -- the latest good reading

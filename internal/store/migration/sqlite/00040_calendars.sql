@@ -9,12 +9,12 @@ create table calendar (
     host text not null, -- of the address
     address blob not null, -- sealed
     sequence_id integer not null,
-    phone_from text not null, -- JSON: the parts of an entry that are searched for a phone number, in order
+    sources text not null, -- JSON: the parts of an entry that are searched for a phone number, in order
     all_day integer not null default 0,
     created_at integer not null,
     started_at integer not null default 0, -- 0: nothing is planned yet
     reading integer not null default 0, -- number of the latest reading that began, or of the latest change by a person
-    lease_until integer not null default 0, -- until then, the node that began the latest reading owns the calendar
+    owner integer not null default 0, -- the node that reads it now; 0: none
     next_at integer not null, -- when it is read next
     tried_at integer not null default 0,
     read_at integer not null default 0, -- the latest good reading
