@@ -442,7 +442,8 @@ func (w *clientWork) wake(batch *puntuale.ActBatch) {
 func TakesBack(a *puntuale.Automation, o Occasion) bool {
 	cancelled := a.Trigger.Preset != "" && o.Fields[puntuale.StatusField] == puntuale.BookingCancelled.String()
 	return !slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
-		return !(cancelled && x.Kind == puntuale.ActionBook) && x.Kind != puntuale.ActionStop && x.Kind != puntuale.ActionCancelBooking
+		books := x.Kind == puntuale.ActionBook && !cancelled
+		return books || x.Kind != puntuale.ActionBook && x.Kind != puntuale.ActionStop && x.Kind != puntuale.ActionCancelBooking
 	})
 }
 

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -13,7 +14,7 @@ func TestBookingPresets(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *booked){
 		"CalCom": presetCalCom, "Calendly": presetCalendly, "EasyAppointments": presetEasyAppointments, "WooCommerce": presetWooCommerce, "Orders": presetOrders,
-		"CancelledFirst": presetCancelledFirst, "TwoMoves": presetTwoMoves, "Doors": presetDoors, "Faults": presetFaults, "Trial": presetTrial, "Erased": presetErased,
+		"CancelledFirst": presetCancelledFirst, "CancelledMove": presetCancelledMove, "Expired": presetExpired, "Chains": presetChains, "TwoMoves": presetTwoMoves, "Doors": presetDoors, "Faults": presetFaults, "Trial": presetTrial, "Erased": presetErased,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,6 +162,79 @@ func presetCancelledFirst(_ *testing.T, b *booked) {
 	r.calls("calcom-cancelled", "calcom-cancelled", "calcom-rescheduled", "calcom-created", "calcom-cancelled")
 	b.want("cancelled", b.all(), calB+" cancelled 2027-01-21T09:00 []")
 	b.want("the log", say(r.log()+";", told.log()), "acted 0, unchanged, stale, stale, unchanged;")
+}
+
+// The cancellation of the moved appointment comes before the move: the move is too old, but ends the appointment before it.
+func presetCancelledMove(_ *testing.T, b *booked) {
+	r := b.preset("calcom")
+	r.calls("calcom-created", "calcom-cancelled", "calcom-rescheduled", "calcom-created")
+	b.want("both are over", b.all(), calA+" cancelled 2027-01-20T14:30 [0 CANCELLED 1 CANCELLED]; "+calB+" cancelled 2027-01-21T09:00 []")
+	b.want("the log", r.log(), "acted 1, acted 0, acted 0, stale")
+}
+
+// An expired account makes nothing, but what is there ends.
+func presetExpired(_ *testing.T, b *booked) {
+	r := b.preset("calcom")
+	r.calls("calcom-created", "calcom-rescheduled")
+	b.sql("update client set expires_at = 1, revision = revision + 1")
+	r.calls("calcom-no-phone", "calcom-cancelled", "calcom-rejected")
+	b.want("the log", r.log(), "acted 1, acted 1, no_phone, acted 1, no_booking")
+	b.want("cancelled", b.view(calB).Status, "cancelled")
+}
+
+// Chains of moves, with every call once or twice and in any order: the last appointment stands, with its date and its
+// reminder, or it is cancelled. Nothing of the ones before it is left.
+func presetChains(_ *testing.T, b *booked) {
+	r := b.preset("calendly")
+	random := rand.New(rand.NewPCG(7, 11))
+	for n := range 12 {
+		person, moves, ends := fmt.Sprintf("+3933312346%02d", n), 1+random.IntN(3), random.IntN(3) == 0
+		id := func(i int) string {
+			return fmt.Sprintf("https://api.calendly.com/scheduled_events/E/invitees/n%d-%d", n, i)
+		}
+		event := func(kind string, i, minute int, more string) string {
+			return fmt.Sprintf(`{"event":"invitee.%s","created_at":"2026-11-20T10:%02d:00.000000Z","payload":{"uri":%q,"name":"Ada","timezone":"Europe/Rome","text_reminder_number":%q,
+"scheduled_event":{"start_time":"2027-02-%02dT09:00:00.000000Z"}%s}}`, kind, minute, id(i), person, i+10, more)
+		}
+		calls := []string{event("created", 0, 0, "")}
+		for i := range moves {
+			calls = append(calls, event("created", i+1, 5*i+5, fmt.Sprintf(`,"old_invitee":%q`, id(i))), event("canceled", i, 5*i+6, fmt.Sprintf(`,"rescheduled":true,"new_invitee":%q`, id(i+1))))
+		}
+		if ends {
+			calls = append(calls, event("canceled", moves, 50, `,"rescheduled":false`))
+		}
+		for _, call := range calls {
+			if random.IntN(2) == 0 {
+				calls = append(calls, call)
+			}
+		}
+		order := random.Perm(len(calls))
+		for _, i := range order {
+			r.again(calls[i])
+		}
+		var x struct {
+			Bookings []struct{ Reference, Status, Date string }
+		}
+		b.must(&x, "GET", "/api/bookings?phone=%2B"+person[1:], b.Key, "")
+		open, reminders := "", ""
+		for _, k := range x.Bookings {
+			if k.Status != "cancelled" {
+				open += k.Reference + " " + k.Date[:10]
+			}
+			for _, m := range b.view(k.Reference).Messages {
+				if m.Step == "1" && m.Stato == "PENDING" {
+					reminders += m.Occurrence[:10]
+				}
+			}
+		}
+		date := fmt.Sprintf("2027-02-%02d", moves+10)
+		want := fmt.Sprintf("calendly:n%d-%d %s %s", n, moves, date, date)
+		if ends {
+			want = ""
+		}
+		b.want(fmt.Sprint(moves, " moves, ", ends, ", order ", order), say(open, reminders), want)
+	}
+	b.want("the first person's other booking", b.all(), "")
 }
 
 // Two moves in a row, out of order: the last appointment stands, and the ones before it are gone.
