@@ -74,8 +74,8 @@ figures-pages: ## measure the time of every dashboard page with 100,000 and 1,00
 figures-people: ## measure the time of lists and searches with 1,000,000 contacts and with 1,000,000 replies, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run 'TestContactFigures|TestReplyFigures' ./internal/store
 
-figures-bookings: ## measure calls for bookings against calls of the contract, and lists beside 1,000,000 bookings, on both databases
-	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run TestBookingFigures ./internal/httpapi
+figures-bookings: ## measure calls for bookings, lists, comparisons and replans, on both databases: make figures-bookings PUNTUALE_REPLAN=100000
+	PUNTUALE_REPLAN=$(PUNTUALE_REPLAN) PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags figures -count=1 -timeout 90m -run 'TestBookingFigures|TestReplanFigures' ./internal/httpapi
 
 figures-automations: ## measure how many birthdays and replies rules handle in a second, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run TestMany ./internal/automation

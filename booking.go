@@ -295,6 +295,7 @@ type PutBooking struct {
 	Now       time.Time
 	Always    bool          // the call counts even if it changes nothing
 	Unrefused bool          // the daily cap does not refuse the call
+	Erased    string        // mark of the reference: a booking of an erased person that had it must not be made again; "": it may
 	Request   []byte        // the call's body, for the run
 	Run       Run           // the new run, without steps, phone and reference
 	Revision  int64         // as in [StartRun]
@@ -327,7 +328,67 @@ type BookingFilter struct {
 	Sequence SequenceID
 	Text     string // words of the reference or of the fields
 	ID       BookingID
-	Message  MessageID // a message of the booking
+	Message  MessageID   // a message of the booking
+	Made     BookingDoor // what made the booking
+}
+
+// MadeBooking is a booking, and what made it.
+type MadeBooking struct {
+	Booking
+	Made BookingDoor
+}
+
+// MaxReconciled is how many bookings one call of reconcile may name, and how many others it may find.
+const MaxReconciled = 10_000
+
+// ReplanState is the state of a [Replan]. The database contains the numbers.
+type ReplanState int8
+
+const (
+	ReplanRunning ReplanState = iota
+	ReplanPaused
+	ReplanCancelled
+	ReplanDone
+)
+
+// Replan applies an edited sequence to the bookings that there are, in the order of their ids. Each booking is changed in
+// a transaction of its own, and a booking that is already as the sequence wants it stays. So a part that is done twice
+// changes nothing.
+type Replan struct {
+	Client   ClientID
+	Sequence SequenceID
+	State    ReplanState
+	Door     BookingDoor // through what it was started
+	Edited   time.Time   // the sequence's last change, as it is being applied
+	Cursor   BookingID   // the last booking that was looked at
+	Last     BookingID   // the last booking that there was
+	Bookings int         // how many bookings it concerns
+	ReplanCounts
+	Started time.Time
+	Ended   time.Time
+	Held    bool      // the client is held after a restore, so nothing is done
+	Owned   time.Time // until when the node owns it that works on it
+}
+
+// ReplanCounts is what a replan has done.
+type ReplanCounts struct {
+	Done                      int // bookings that were looked at
+	Planned, Moved, Cancelled int // messages
+	Refused                   int // bookings that could not be planned, and stay as they were
+}
+
+// Add adds what was done with more bookings.
+func (c *ReplanCounts) Add(more ReplanCounts) {
+	c.Done, c.Refused = c.Done+more.Done, c.Refused+more.Refused
+	c.Planned, c.Moved, c.Cancelled = c.Planned+more.Planned, c.Moved+more.Moved, c.Cancelled+more.Cancelled
+}
+
+// ReplanFilter names bookings that an edited sequence may still concern: those after After up to Last that are not
+// cancelled, and whose main date is after Since or that have a pending message.
+type ReplanFilter struct {
+	Sequence    SequenceID
+	After, Last BookingID // Last 0: all
+	Since       time.Time
 }
 
 // BookingCounts is how many bookings have each status.

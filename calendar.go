@@ -49,11 +49,13 @@ func (c *Calendar) SealPlace() string {
 
 // Codes about calendars that several packages use.
 const (
-	NoCalendar           ReasonCode = "calendar.not_found"
-	FaultCalendarTooMany ReasonCode = "calendar.too_many"
-	FaultCalendarUnread  ReasonCode = "calendar.unread"
-	FaultCalendarGone    ReasonCode = "calendar.gone_changed"
-	NoticeCalendarGone   ReasonCode = "notice.calendar_gone" // {1}: how many entries are gone
+	NoCalendar            ReasonCode = "calendar.not_found"
+	FaultCalendarTooMany  ReasonCode = "calendar.too_many"
+	FaultCalendarUnread   ReasonCode = "calendar.unread"
+	FaultCalendarGone     ReasonCode = "calendar.gone_changed"
+	NoticeCalendarGone    ReasonCode = "notice.calendar_gone"    // {1}: how many entries are gone
+	NoticeCalendarRefused ReasonCode = "notice.calendar_refused" // {1}: how many entries could not be booked
+	NoticeCalendarPaused  ReasonCode = "notice.calendar_paused"  // the database lost its last records, so a person must start it again
 )
 
 // Calendar is a feed of appointments.
@@ -71,6 +73,7 @@ type Calendar struct {
 
 	Reading  int64     // number of the latest reading that began, or of the latest change by a person; numbers grow, and none is used again
 	Next     time.Time // when it is read next
+	Taken    time.Time // Next while it is read; only for the node that reads it
 	Tried    time.Time // when the latest reading ended; zero: never
 	Read     time.Time // when the latest good reading ended; zero: never
 	ETag     string    // validators of the latest good reading
@@ -78,6 +81,7 @@ type Calendar struct {
 	Digest   string // of what the latest good reading said
 	Failures int    // bad readings since the latest good one
 	Fault    Reason // why the latest reading was bad; its code is "": it was good
+	Told     bool   // people know that it cannot be read
 	Asked    int    // so many entries are gone at once that a person must decide; 0: none
 	Cancels  int    // so many may be cancelled at once by the next reading, because a person decided so
 

@@ -206,6 +206,7 @@ const (
 	FaultSequenceMediaWithLocation       ReasonCode = "sequence.media_with_location"
 	FaultSequenceMomentPassed            ReasonCode = "sequence.moment_passed"
 	FaultSequenceMustBeDate              ReasonCode = "sequence.must_be_date"
+	FaultBookingErased                   ReasonCode = "booking.erased" // the person of the booking was erased
 	FaultBookingForBookings              ReasonCode = "booking.for_bookings"
 	FaultBookingNotForBookings           ReasonCode = "booking.not_for_bookings"
 	FaultSequenceNotField                ReasonCode = "sequence.not_field"

@@ -265,7 +265,7 @@ func (n Notice) Title() Reason {
 	case NoticeAnswer:
 		return Because(noticeAnswer)
 	case NoticeCalendar:
-		if n.Detail.gone() {
+		if n.Detail.asks() {
 			return Because(noticeCalendarAsks, name)
 		}
 		return Because(noticeCalendar, name)
@@ -328,7 +328,7 @@ func (n Notice) Text() Reason {
 	case NoticeAnswer:
 		return Because(noticeAnswerWhy)
 	case NoticeCalendar:
-		if n.Detail.gone() {
+		if n.Detail.asks() {
 			return ParseReason(n.Detail.Reason)
 		}
 		return Because(noticeCalendarWhy, n.Detail.Reason)
@@ -341,8 +341,14 @@ func (n Notice) Text() Reason {
 	return Reason{}
 }
 
-// gone reports whether a calendar asks about entries that are gone.
-func (d NoticeDetail) gone() bool { return ParseReason(d.Reason).Code == NoticeCalendarGone }
+// asks reports whether a calendar that can be read needs a person.
+func (d NoticeDetail) asks() bool {
+	switch ParseReason(d.Reason).Code {
+	case NoticeCalendarGone, NoticeCalendarRefused, NoticeCalendarPaused:
+		return true
+	}
+	return false
+}
 
 // hostOf returns the host of a receiver's address. Notices do not show the rest of the address, which may be a secret.
 func hostOf(address string) string {

@@ -37,7 +37,23 @@ type Tenant interface {
 	Bookings(ctx context.Context, f BookingFilter, p Page) ([]Booking, string, error)
 	CountBookings(ctx context.Context, from, to time.Time) (BookingCounts, error)
 	NextMessages(ctx context.Context, bookings []BookingID) (map[BookingID]MessageID, error)
+	// NamedBookings returns the bookings that have these references, by reference. A reference without a booking is missing.
+	NamedBookings(ctx context.Context, references []string) (map[string]MadeBooking, error)
+	// ErasedBookings reports which of these keyed hashes are of the reference of an erased booking.
+	ErasedBookings(ctx context.Context, marks []string) (map[string]bool, error)
+	// KeepAsOf stores how new these bookings are. A booking that has changed since it was read keeps its own.
+	KeepAsOf(ctx context.Context, all []Booking, as AsOf) error
 	Usage(ctx context.Context, day Date) (Usage, error)
+	// Replans. StartReplan sets Last. Codes: not_found (the sequence); conflict, if one is running or paused.
+	StartReplan(ctx context.Context, r Replan) error
+	Replan(ctx context.Context, sequence SequenceID) (r Replan, found bool, err error)
+	// MoveReplan changes the state if it is one of from. Codes: not_found (the sequence), conflict.
+	MoveReplan(ctx context.Context, sequence SequenceID, to ReplanState, now time.Time, from ...ReplanState) error
+	// ReplanBookings returns a part of the bookings in the order of ids, and the last id that it read; 0: there are no more.
+	// The bookings have only their id and reference.
+	ReplanBookings(ctx context.Context, r ReplanFilter, limit int) (some []Booking, last BookingID, err error)
+	CountReplan(ctx context.Context, r ReplanFilter) (int, error)
+	SpendCall(ctx context.Context, day Date) (Usage, error) // counts one call; codes: cap_reached
 
 	// Calendars. Methods with an id may return not_found.
 	CreateCalendar(ctx context.Context, c Calendar, o *Idempotency) (CalendarID, error)
@@ -49,7 +65,6 @@ type Tenant interface {
 	ReadCalendarNow(ctx context.Context, id CalendarID, now time.Time) (time.Time, error)
 	StartCalendar(ctx context.Context, id CalendarID, now time.Time) (Calendar, error)
 	CancelGone(ctx context.Context, id CalendarID, n int, now time.Time) (Calendar, error)
-	ErasedBookings(ctx context.Context, marks []string) (map[string]bool, error)
 
 	// Messages.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)

@@ -23,6 +23,8 @@ func (s *server) newCalendarReader(cfg *serverConfig) *calendar.Reader {
 	allowed, _ := networksOf(cfg.CalendarAllow)
 	return calendar.NewReader(calendar.Config{
 		Store: s.store, Node: s.dispatch.Node, Feeds: media.Transport(allowed), Memory: s.payer(), Clock: cfg.Clock, Logger: cfg.Logger, Address: s.calendar.Address,
-		Account: func(ctx context.Context, id puntuale.ClientID) (calendar.Account, error) { return s.calendar.Account(ctx, id) },
+		Account: func(ctx context.Context, id puntuale.ClientID) (calendar.Account, error) {
+			return s.calendar.Account(ctx, id)
+		},
 	})
 }

@@ -7,15 +7,19 @@ import (
 	"puntuale"
 	"puntuale/internal/automation"
 	"puntuale/internal/campaign"
+	"puntuale/internal/control/bookings"
+	"puntuale/internal/replan"
 )
 
-// feeding runs the feeder of campaigns, the runner of automations, and the reader of calendars.
+// feeding runs the feeder of campaigns, the runner of automations, the reader of calendars, and the runner that applies
+// edited sequences.
 type feeding struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// startFeeding begins to feed campaigns and to run automations, for the sessions that this server owns, and to read calendars.
+// startFeeding begins to feed campaigns and to run automations, for the sessions that this server owns. It also begins to
+// read calendars, and to apply edited sequences to bookings.
 func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}
@@ -30,6 +34,13 @@ func (s *server) startFeeding(cfg serverConfig) {
 	s.feeding.done.Go(func() { rules.Run(ctx) })
 	feeds := s.newCalendarReader(&cfg)
 	s.feeding.done.Go(func() { feeds.Run(ctx) })
+	edits := replan.New(replan.Config{
+		Store: s.store, Planner: func(ctx context.Context, r puntuale.Replan) (replan.Planner, error) {
+			return bookings.NewPlanner(ctx, s.control, r)
+		},
+		Bound: s.store.ChunkBound, Node: s.dispatch.Node, Clock: cfg.Clock, Logger: cfg.Logger,
+	})
+	s.feeding.done.Go(func() { edits.Run(ctx) })
 }
 
 // stop ends the feeder and the runner after their current transactions. The receiver may be nil.

@@ -101,6 +101,15 @@ func (c *change) renamed() bool {
 	return c.old.Revision != 0 && c.Reference != "" && c.old.Reference != c.Reference
 }
 
+// Replanned makes a change of a difference that an edited sequence causes in a booking that is otherwise unchanged. It
+// changes nothing if there is no difference.
+func (p *Put) Replanned(c *puntuale.BookingChange) {
+	if c.Changed || len(c.New)+len(c.Withdraw)+len(c.Stop) == 0 {
+		return
+	}
+	c.Changed, c.Revision, c.Updated, c.What = true, c.Revision+1, p.Now, []string{"replanned"}
+}
+
 // note records a change. anchor names the messages that tell of it; "": none.
 func (c *change) note(what, anchor string, event puntuale.EventType) {
 	c.next.What = append(c.next.What, what)
@@ -152,6 +161,9 @@ func (c *change) values(fields map[string]json.RawMessage) {
 	if c.Phone != "" {
 		if set("phone", n.Phone != c.Phone); n.Phone != c.Phone { // what another person answered says nothing, and that person's page ends
 			n.Answer, n.Page = nil, ""
+			if c.Door == puntuale.DoorCalendar && !made && !slices.Contains(c.old.Names, n.Phone) { // an entry with another person is another appointment
+				n.Status, n.StatusBy = puntuale.BookingOpen, c.Door
+			}
 		}
 		n.Phone = c.Phone
 	}

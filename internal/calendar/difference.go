@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// keepPast is how long entries whose start is past are stored.
+// keepPast is how long entries are stored after they started and left the feed.
 const keepPast = 48 * time.Hour
 
 // Compare compares what a reading found with what is stored. It returns the entries to store, and the references of
@@ -19,17 +19,17 @@ func Compare(stored, read []puntuale.CalendarEntry, now time.Time) (changed []pu
 	}
 	there := make(map[string]bool, len(read))
 	for _, e := range read {
-		if there[e.Reference] {
+		old := before[e.Reference]
+		if there[e.Reference] || old == nil && !e.Start.IsZero() && !e.Start.After(now) { // what is past and has no booking needs none
 			continue
 		}
 		there[e.Reference] = true
-		old := before[e.Reference]
 		if old == nil {
 			changed = append(changed, e)
 			continue
 		}
 		e.Applied, e.Withdrawn, e.Refused, e.Missing = old.Applied, old.Withdrawn, old.Refused, 0
-		if e.Problem != "" && old.Live() {
+		if e.Problem != "" && !e.Cancelled && old.Live() {
 			e.Missing = old.Missing + 1
 			if e.Start.IsZero() {
 				e.Start = old.Start
@@ -67,30 +67,41 @@ func Again(stored []puntuale.CalendarEntry) (changed []puntuale.CalendarEntry) {
 type Order struct {
 	Entry  puntuale.CalendarEntry
 	Cancel bool
-	Silent bool // with Cancel: nobody is told, because the entry still exists but no longer names a person
-	Reopen bool // the calendar itself had cancelled the booking
+	Silent bool // nobody is told: the entry still exists but no longer names a person, or it was moved into the past
+
+	elsewhere bool // with Cancel: another calendar has the entry, so the booking stays
 }
 
-// Due returns the changes that a calendar's entries want. gone is how many of them cancel a booking whose entry is gone.
-// If these are too many at once, and a person has not allowed so many, they are left out, and asked is their number.
-func Due(entries []puntuale.CalendarEntry, allowed int, now time.Time) (orders []Order, gone, asked int) {
+// Due returns the changes that a calendar's entries want. If too many entries are gone at once, their bookings are left
+// as they are, and asked is their number. Then a person decides: allowed is how many they let go, and waits reports
+// whether they were asked before and have not decided.
+func Due(entries []puntuale.CalendarEntry, allowed int, waits bool, now time.Time) (orders []Order, asked int) {
 	live := 0
 	var lost []Order
 	for _, e := range entries {
-		if e.Live() && e.Start.After(now) {
+		future := e.Start.After(now)
+		if e.Live() && future {
 			live++
 		}
 		switch {
-		case e.Live() && e.Cancelled && e.Missing == 0:
-			orders = append(orders, Order{Entry: e, Cancel: true})
-		case e.Live() && e.Missing >= puntuale.CalendarAgreed && e.Start.After(now):
-			lost = append(lost, Order{Entry: e, Cancel: true, Silent: e.Problem != ""})
-		case e.Problem == "" && !e.Cancelled && e.Missing == 0 && (e.Digest != e.Applied || e.Withdrawn) && (e.Live() || e.Start.After(now)):
-			orders = append(orders, Order{Entry: e, Reopen: e.Withdrawn})
+		case e.Live() && e.Cancelled:
+			if future {
+				orders = append(orders, Order{Entry: e, Cancel: true})
+			}
+		case e.Live() && e.Missing >= puntuale.CalendarAgreed:
+			if future {
+				lost = append(lost, Order{Entry: e, Cancel: true, Silent: e.Problem != ""})
+			}
+		case e.Problem == "" && !e.Cancelled && e.Missing == 0 && (e.Digest != e.Applied || e.Withdrawn) && (e.Live() || future):
+			orders = append(orders, Order{Entry: e, Silent: !future})
 		}
 	}
-	if len(lost) > max(puntuale.GoneAtOnce, int(puntuale.GoneShare*float64(live)), allowed) {
-		return orders, 0, len(lost)
+	most := allowed
+	if !waits {
+		most = max(most, puntuale.GoneAtOnce, int(puntuale.GoneShare*float64(live)))
 	}
-	return append(orders, lost...), len(lost), 0
+	if len(lost) > most {
+		return orders, len(lost)
+	}
+	return append(orders, lost...), 0
 }

@@ -144,13 +144,16 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return min(max(d, 0), 24*time.Hour)
 }
 
+// readPast is how far back entries are read, so that one that was moved back is not taken for gone.
+const readPast = 8 * 24 * time.Hour
+
 // parse reads the entries of an answer, a piece at a time.
 func (r *Reader) parse(ctx context.Context, c *puntuale.Calendar, account Account, answer *http.Response) reading {
 	now := r.Clock.Now()
 	body := outside.Calendar.Body(ctx, answer.Body)
 	defer body.Close()
 	feed, err := icalendar.Read(body, icalendar.Options{
-		Zone: account.Zone(), From: now.Add(-24 * time.Hour), To: now.Add(puntuale.CalendarReach), Expand: now.Add(puntuale.CalendarHorizon), AllDay: true, MaxEntries: puntuale.MaxCalendarEntries,
+		Zone: account.Zone(), From: now.Add(-readPast), To: now.Add(puntuale.CalendarReach), Expand: now.Add(puntuale.CalendarHorizon), AllDay: true, MaxEntries: puntuale.MaxCalendarEntries,
 	})
 	var large *outside.TooLargeError
 	switch {
@@ -174,40 +177,61 @@ func (r *Reader) parse(ctx context.Context, c *puntuale.Calendar, account Accoun
 	_, _ = fmt.Fprintf(hash, "%x %v", feed.Hash, rules)
 	f.digest = hex.EncodeToString(hash.Sum(nil)[:16])
 	if f.same = c.Digest != "" && f.digest == c.Digest; !f.same {
-		f.entries = fetched(&feed, rules)
+		if f.entries, err = fetched(ctx, &feed, rules, account.Zone()); err != nil {
+			return bad(true, faultUnreachable)
+		}
 	}
 	return f
 }
 
-// searched bounds the descriptions in one feed that are searched for a number, in bytes. Longer ones would cost seconds of
-// a processor with each change of the feed.
+// searched bounds the texts in one feed that are searched for a number, in bytes. More would cost seconds of a processor
+// with each change of the feed.
 const searched = 4 << 20
 
-// fetched turns the entries of a feed into those that the store keeps.
-func fetched(feed *icalendar.Feed, rules Rules) []puntuale.CalendarEntry {
+// fetched turns the entries of a feed into those that the store keeps. zone is the client's.
+func fetched(ctx context.Context, feed *icalendar.Feed, rules Rules, zone *time.Location) ([]puntuale.CalendarEntry, error) {
 	all, left := make([]puntuale.CalendarEntry, 0, len(feed.Entries)), searched
-	for i := range feed.Entries {
-		e := &feed.Entries[i]
-		if left -= len(e.Description); left < 0 {
-			e.Description = ""
-		}
-		all = append(all, entryOf(e, rules))
+	type understood struct {
+		appointment Appointment
+		problem     puntuale.ReasonCode
 	}
-	return all
+	known := map[string]understood{} // the instances of a series have the same texts
+	for i := range feed.Entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e := &feed.Entries[i]
+		texts := fmt.Sprintf("%v %q %q %q %q %q", e.AllDay, e.Problem, e.Title, e.Location, e.Description, e.Attendees)
+		u, ok := known[texts]
+		if !ok {
+			if left -= len(texts); left < 0 {
+				e.Description, e.Location, e.Attendees = "", "", nil
+			}
+			u.appointment, u.problem = Understand(*e, rules)
+			known[texts] = u
+		}
+		a := u.appointment
+		a.Reference = referenceOf(*e)
+		all = append(all, entryOf(e, a, u.problem, zone))
+	}
+	return all, nil
 }
 
-// entryOf returns an entry as the store keeps it.
-func entryOf(e *icalendar.Entry, rules Rules) puntuale.CalendarEntry {
-	a, problem := Understand(*e, rules)
+// entryOf returns an entry as the store keeps it. An entry without a time starts at midnight in the client's zone.
+func entryOf(e *icalendar.Entry, a Appointment, problem puntuale.ReasonCode, zone *time.Location) puntuale.CalendarEntry {
 	stored := puntuale.CalendarEntry{
 		Reference: a.Reference, Start: e.Start, AllDay: e.AllDay, Title: e.Title, Place: e.Location, Phone: a.Phone, Name: a.Name, Cancelled: e.Cancelled,
 		Problem: problem, Warning: warnings[e.Warning],
 	}
+	if e.AllDay && !e.Start.IsZero() {
+		stored.Start = puntuale.DateOf(e.Start).At(0, zone)
+	}
+	stored.Start = stored.Start.UTC()
 	if problem != "" {
 		stored.Phone, stored.Name = "", ""
 	}
 	hash := sha256.New()
-	_, _ = fmt.Fprintf(hash, "%q %q %d %q %q", stored.Phone, stored.Name, stored.Start.Unix(), stored.Title, stored.Place)
+	_, _ = fmt.Fprintf(hash, "%q %q %d %v %q %q", stored.Phone, stored.Name, stored.Start.Unix(), stored.AllDay, stored.Title, stored.Place)
 	stored.Digest = hex.EncodeToString(hash.Sum(nil)[:12])
 	return stored
 }

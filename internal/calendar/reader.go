@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,7 +23,10 @@ type Store interface {
 	TakeCalendars(ctx context.Context, node puntuale.NodeID, now time.Time, limit int, skip func(puntuale.ClientID) bool) ([]puntuale.Calendar, error)
 	EntriesOf(ctx context.Context, c *puntuale.Calendar) ([]puntuale.CalendarEntry, error)
 	SaveEntries(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, entries []puntuale.CalendarEntry, gone []string) (still bool, err error)
-	EndReading(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, tell bool, now time.Time) (still bool, err error)
+	// Elsewhere returns which of these references are also live entries of another calendar of the client.
+	Elsewhere(ctx context.Context, c *puntuale.Calendar, references []string) (map[string]bool, error)
+	// EndReading stores how a reading ended. tell is the reason of a notice for the client's users; its code is "": none.
+	EndReading(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, tell puntuale.Reason, now time.Time) (still bool, err error)
 }
 
 // Account is the client of a calendar.
@@ -30,8 +35,9 @@ type Account interface {
 	Rules(c *puntuale.Calendar) Rules
 	// Erased returns which of these references belong to bookings of people who were erased.
 	Erased(ctx context.Context, references []string) (map[string]bool, error)
-	// Book makes or changes the booking of an entry. reopen makes it open again if the calendar had cancelled it.
-	Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, reopen bool) error
+	// Book makes or changes the booking of an entry. It opens a booking again that the calendar had cancelled. silent
+	// tells nobody.
+	Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, silent bool) error
 	// Unbook cancels the booking of an entry. silent tells nobody.
 	Unbook(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, silent bool) error
 }
@@ -164,16 +170,16 @@ func (r *Reader) read(ctx context.Context, c *work) error {
 	if err != nil {
 		return r.postpone(ctx, c, err)
 	}
-	asked := c.Asked
+	var tell puntuale.Reason
 	if !c.Started.IsZero() {
-		if err := r.apply(ctx, c, account, entries); err != nil {
+		if tell, err = r.apply(ctx, c, account, entries); err != nil {
 			return r.postpone(ctx, c, err)
 		}
 	}
 	now := r.Clock.Now()
-	c.Tried, c.Read, c.Failures, c.Fault = now, now, 0, puntuale.Reason{}
+	c.Tried, c.Read, c.Failures, c.Fault, c.Told = now, now, 0, puntuale.Reason{}, false
 	c.Next = now.Add(jittered(max(puntuale.CalendarEvery, min(found.refresh, 24*time.Hour))))
-	_, err = r.Store.EndReading(ctx, c.node, &c.Calendar, c.Asked > 0 && c.Asked != asked, now)
+	_, err = r.Store.EndReading(ctx, c.node, &c.Calendar, tell, now)
 	return err
 }
 
@@ -193,7 +199,7 @@ func (r *Reader) postpone(ctx context.Context, c *work, cause error) error {
 		return nil
 	}
 	c.Next = r.Clock.Now().Add(jittered(soon))
-	_, err := r.Store.EndReading(ctx, c.node, &c.Calendar, false, r.Clock.Now())
+	_, err := r.Store.EndReading(ctx, c.node, &c.Calendar, puntuale.Reason{}, r.Clock.Now())
 	return errors.Join(cause, err)
 }
 
@@ -206,9 +212,9 @@ func (r *Reader) failed(ctx context.Context, c *work, f reading) error {
 		wait *= 2
 	}
 	c.Next = now.Add(max(jittered(min(wait, slowest)), f.after))
-	tell := c.Failures == 1
-	if f.passes {
-		tell = c.Failures == tellAfter
+	var tell puntuale.Reason
+	if !c.Told && (!f.passes || c.Failures >= tellAfter) {
+		tell, c.Told = f.fault, true
 	}
 	_, err := r.Store.EndReading(ctx, c.node, &c.Calendar, tell, now)
 	return err
@@ -303,33 +309,66 @@ func merged(stored, changed []puntuale.CalendarEntry, gone []string) []puntuale.
 }
 
 // apply changes the bookings of the entries. After each chunk it writes what was done. A chunk that was not written is
-// done again by the next reading, which changes nothing more.
-func (r *Reader) apply(ctx context.Context, c *work, account Account, entries []puntuale.CalendarEntry) error {
-	orders, gone, asked := Due(entries, c.Cancels, r.Clock.Now())
-	c.Asked = asked
-	if gone > 0 || asked == 0 {
-		c.Cancels = 0
+// done again by the next reading, which changes nothing more. tell is what people must know of it.
+func (r *Reader) apply(ctx context.Context, c *work, account Account, entries []puntuale.CalendarEntry) (tell puntuale.Reason, err error) {
+	orders, asked := Due(entries, c.Cancels, c.Asked > 0, r.Clock.Now())
+	if asked > 0 && c.Asked == 0 {
+		tell = puntuale.Because(puntuale.NoticeCalendarGone, strconv.Itoa(asked))
 	}
+	c.Asked, c.Cancels = asked, 0
+	if err := r.notElsewhere(ctx, c, orders); err != nil {
+		return tell, err
+	}
+	refused := 0
 	for len(orders) > 0 {
 		n := min(chunk, len(orders))
-		done, err := r.book(ctx, &c.Calendar, account, orders[:n])
-		if len(done) > 0 {
-			still, failed := r.Store.SaveEntries(ctx, c.node, &c.Calendar, done, nil)
+		done, gone, err := r.book(ctx, &c.Calendar, account, orders[:n])
+		if len(done)+len(gone) > 0 {
+			still, failed := r.Store.SaveEntries(ctx, c.node, &c.Calendar, done, gone)
 			if failed != nil || !still {
-				return overOr(failed)
+				return tell, overOr(failed)
 			}
 		}
 		if err != nil {
-			return err
+			return tell, err
+		}
+		for i := range done {
+			if done[i].Refused != "" {
+				refused++
+			}
 		}
 		orders = orders[n:]
+	}
+	if refused > 0 && tell.Code == "" {
+		tell = puntuale.Because(puntuale.NoticeCalendarRefused, strconv.Itoa(refused))
+	}
+	return tell, nil
+}
+
+// notElsewhere keeps the bookings of entries that another calendar of the client also has: such an entry was moved there.
+func (r *Reader) notElsewhere(ctx context.Context, c *work, orders []Order) error {
+	var cancelled []string
+	for i := range orders {
+		if orders[i].Cancel {
+			cancelled = append(cancelled, orders[i].Entry.Reference)
+		}
+	}
+	if len(cancelled) == 0 {
+		return nil
+	}
+	elsewhere, err := r.Store.Elsewhere(ctx, &c.Calendar, cancelled)
+	if err != nil {
+		return fmt.Errorf("look for entries in other calendars: %w", err)
+	}
+	for i := range orders {
+		orders[i].elsewhere = orders[i].Cancel && elsewhere[orders[i].Entry.Reference]
 	}
 	return nil
 }
 
-// book executes some orders, and returns the entries that changed. An error is a failure of this service: what was not
-// done is due again.
-func (r *Reader) book(ctx context.Context, c *puntuale.Calendar, account Account, orders []Order) (done []puntuale.CalendarEntry, err error) {
+// book executes some orders. It returns the entries that changed, and the references of those whose person was erased. An
+// error is a failure of this service: what was not done is due again.
+func (r *Reader) book(ctx context.Context, c *puntuale.Calendar, account Account, orders []Order) (done []puntuale.CalendarEntry, gone []string, err error) {
 	results := make([]error, len(orders))
 	slots := make(chan struct{}, bookers)
 	var wg sync.WaitGroup
@@ -337,10 +376,12 @@ func (r *Reader) book(ctx context.Context, c *puntuale.Calendar, account Account
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if o := &orders[i]; o.Cancel {
+			switch o := &orders[i]; {
+			case o.elsewhere:
+			case o.Cancel:
 				results[i] = account.Unbook(ctx, c, &o.Entry, o.Silent)
-			} else {
-				results[i] = account.Book(ctx, c, &o.Entry, o.Reopen)
+			default:
+				results[i] = account.Book(ctx, c, &o.Entry, o.Silent)
 			}
 		})
 	}
@@ -354,9 +395,10 @@ func (r *Reader) book(ctx context.Context, c *puntuale.Calendar, account Account
 			if !o.Cancel {
 				e.Applied = e.Digest
 			}
-		case code == puntuale.CodeStale: // a newer reading was faster
+		case reasonOf(results[i]).Code == puntuale.FaultBookingErased:
+			gone = append(gone, e.Reference)
 			continue
-		case code == puntuale.CodeInvalid || code == puntuale.CodeConflict || code == puntuale.CodeNotFound || code == puntuale.CodeForbidden:
+		case slices.Contains(refusals, code):
 			refused = reasonOf(results[i]).Stored()
 		default:
 			err = errors.Join(err, fmt.Errorf("change the booking of an entry: %w", results[i]))
@@ -366,8 +408,11 @@ func (r *Reader) book(ctx context.Context, c *puntuale.Calendar, account Account
 			done = append(done, e)
 		}
 	}
-	return done, err
+	return done, gone, err
 }
+
+// refusals are the codes of changes that the booking refuses. They are shown at the entry.
+var refusals = []puntuale.Code{puntuale.CodeInvalid, puntuale.CodeConflict, puntuale.CodeStale, puntuale.CodeNotFound, puntuale.CodeForbidden, puntuale.CodeRateLimited}
 
 // reasonOf returns why a booking was refused: the first fault, if there are several.
 func reasonOf(err error) puntuale.Reason {

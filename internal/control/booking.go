@@ -32,6 +32,7 @@ type BookingCall struct {
 	AsOf      json.RawMessage
 	Fields    map[string]json.RawMessage // the body's members; those with reserved names are left out
 	Silent    bool
+	Replan    bool // the booking's messages become those of its sequence as it is now, even if nothing else is new
 	DryRun    bool
 	Known     []puntuale.Version // the stored version must be one of these; empty: any version
 	Door      puntuale.BookingDoor
@@ -185,7 +186,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		return nil, err
 	}
 	records := call.answer != nil && p.put.Status == nil // such an answer plans nothing
-	if p.nothing = len(f) == 0 && (records || p.saysNothing()); !p.nothing {
+	if p.nothing = len(f) == 0 && (records || !call.Replan && p.saysNothing()); !p.nothing {
 		if err := p.sequence(ctx, &f); err != nil {
 			return nil, err
 		}
@@ -348,7 +349,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		p.info = startInfo{}
 		return nil
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && id != p.stored.Sequence && !p.call.start:
-		f.Add("body.sequence", faultNotOwnSequence, nil)
+		f.Add("body.sequence", FaultNotOwnSequence, nil)
 		return nil
 	case err != nil:
 		return err
@@ -440,13 +441,16 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	if n := sizeOf(fields); n > puntuale.MaxBookingFields {
 		return c, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultBookingFieldsTooLong, Args: []string{strconv.Itoa(puntuale.MaxBookingFields)}})
 	}
-	if !c.Changed || p.call.answer != nil && p.put.Status == nil {
+	if !c.Changed && !p.call.Replan || p.call.answer != nil && p.put.Status == nil {
 		for i, step := range state.Steps {
 			if step.Pending() && step.Intent == 0 {
 				c.Pending = append(c.Pending, i)
 			}
 		}
 		return c, nil
+	}
+	if c.Page == "" { // only a replan of a booking without a page
+		c.Page = p.put.Page
 	}
 	var wanted []puntuale.WantedMessage
 	var keys []puntuale.BookingKey
@@ -461,6 +465,9 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	}
 	if c.BookingDifference, err = booking.Difference(state, c.Booking, wanted, keys); err != nil && p.cancels() {
 		c.BookingDifference, err = booking.Difference(state, c.Booking, nil, keys)
+	}
+	if p.call.Replan {
+		p.put.Replanned(&c)
 	}
 	return c, err
 }
@@ -535,8 +542,12 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 // request returns what the store needs for the change.
 func (p *bookingPut) request() puntuale.PutBooking {
 	c := p.client
+	erased := ""
+	if p.call.Door == puntuale.DoorCalendar {
+		erased = c.mark(p.call.Reference)
+	}
 	return puntuale.PutBooking{
-		Reference: p.call.Reference, Follow: p.call.Door == puntuale.DoorRule, Former: p.call.former, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
+		Erased: erased, Reference: p.call.Reference, Follow: p.call.Door == puntuale.DoorRule, Former: p.call.former, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
 		Run: puntuale.Run{
 			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
 			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,

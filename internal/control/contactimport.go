@@ -84,7 +84,7 @@ var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedD
 const (
 	faultContactConsentCell   puntuale.ReasonCode = "contact.consent_cell"
 	faultContactConsentSource puntuale.ReasonCode = "contact.consent_source"
-	faultContactValue         puntuale.ReasonCode = "contact.value_fault"
+	FaultContactValue         puntuale.ReasonCode = "contact.value_fault"
 )
 
 // Names of the columns that are not ordinary fields.
@@ -147,40 +147,19 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 	if err := k.faults.Err(); err != nil {
 		return ImportedContacts{}, err
 	}
-	u, err := c.beginUpload()
-	if err != nil {
-		return ImportedContacts{}, err
-	}
-	defer u.End()
-	spent := &spentUpload{ctx: ctx, client: c, from: file}
-	defer func() { spent.ended(err == nil && !ask.Check) }()
-	// All rows are judged before the first one is stored, so the file is read twice.
-	spool, err := roster.Spool(c.control.lists.scratch)
-	if err != nil {
-		return ImportedContacts{}, fmt.Errorf("keep an import on disk: %w", err)
-	}
-	defer func() { _ = spool.Close() }()
 	now := c.control.clock.Now().Truncate(time.Microsecond)
 	x := &contactReading{client: c, check: k, ask: ask, now: now, seen: campaign.NewSeenPhones(), refused: map[string]int{}}
-	if err := x.open(ctx, io.TeeReader(u.Reader(ctx, spent), spool), contentType); err != nil {
-		return ImportedContacts{}, err
-	}
-	err = x.prepare(ctx)
-	_ = x.reader.Close()
+	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: !ask.Check},
+		func(r *roster.Reader) error {
+			x.use(r)
+			return x.prepare(ctx)
+		}, func(r *roster.Reader) error {
+			x.use(r)
+			return x.read(ctx)
+		})
 	if err != nil {
 		return ImportedContacts{}, err
 	}
-	if _, err := spool.Seek(0, io.SeekStart); err != nil {
-		return ImportedContacts{}, fmt.Errorf("read an import from disk: %w", err)
-	}
-	if err := x.open(ctx, spool, contentType); err != nil {
-		return ImportedContacts{}, err
-	}
-	defer func() { _ = x.reader.Close() }()
-	if err := x.read(ctx); err != nil {
-		return ImportedContacts{}, err
-	}
-	x.out.Hidden = x.reader.Hidden()
 	if !ask.Check {
 		day, err := c.today(now)
 		if err != nil {
@@ -219,13 +198,9 @@ type contactRow struct {
 	consent string // the text of the consent cell; "": the cell is empty
 }
 
-// open opens the file, from its beginning.
-func (x *contactReading) open(ctx context.Context, file io.Reader, contentType string) (err error) {
-	if x.reader, err = roster.Open(ctx, file, contentType, x.client.control.lists.scratch, x.ask.Header); err != nil {
-		return upload.FileFault(err)
-	}
-	x.from, x.out.Columns, x.out.Header = x.reader, x.reader.Columns(), x.reader.Header()
-	return nil
+// use reads the rows of a file from its beginning.
+func (x *contactReading) use(r *roster.Reader) {
+	x.reader, x.from, x.out.Columns, x.out.Header = r, r, r.Columns(), r.Header()
 }
 
 // prepare reads the whole file, and stores nothing. It finds out which column is which field, and which are dates.
@@ -271,6 +246,7 @@ func (x *contactReading) read(ctx context.Context) (err error) {
 		}
 	}
 	slices.SortFunc(x.out.Lines, func(a, b RefusedContact) int { return a.Line - b.Line })
+	x.out.Hidden = x.reader.Hidden()
 	return nil
 }
 
@@ -290,7 +266,7 @@ func (x *contactReading) begin() (first []roster.Row, err error) {
 		first, x.out.Preview = append(first, row), append(x.out.Preview, row.Cells)
 	}
 	if len(first) == 0 && x.out.Rows == 0 {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultListNoRows})
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: FaultListNoRows})
 	}
 	if x.ask.Columns == "" {
 		x.out.Mapping = guessContacts(x.out.Columns, x.out.Preview)
@@ -299,7 +275,7 @@ func (x *contactReading) begin() (first []roster.Row, err error) {
 	}
 	for _, row := range first {
 		n := ReadNumber{Written: phoneCell(row.Cells, x.out.Mapping)}
-		if phone := x.client.listed(n.Written); isPerson(phone) {
+		if phone := x.client.Listed(n.Written); isPerson(phone) {
 			n.Phone = phone
 		}
 		x.out.Numbers = append(x.out.Numbers, n)
@@ -326,7 +302,7 @@ func (x *contactReading) checkMapping() error {
 	}
 	f.Entries("query.columns", len(x.fields), puntuale.MaxContactFields)
 	if _, ok := x.out.Mapping[columnPhone]; !ok {
-		f.Add("query.columns", faultListNoPhoneColumn, nil, roster.Named(x.out.Columns))
+		f.Add("query.columns", FaultListNoPhoneColumn, nil, roster.Named(x.out.Columns))
 	}
 	_, consent := x.out.Mapping[columnConsent]
 	if _, source := x.out.Mapping[columnSource]; consent && !source && x.ask.Source == "" {
@@ -357,7 +333,7 @@ func guessContacts(columns []string, first [][]string) map[string]int {
 	}
 	fields := 0
 	for i, column := range columns {
-		name := fieldNameOf(column)
+		name := FieldNameOf(column)
 		if _, twice := mapping[name]; taken[i] || twice || fieldNameFault(name) != "" || fields == puntuale.MaxContactFields {
 			continue
 		}
@@ -367,8 +343,8 @@ func guessContacts(columns []string, first [][]string) map[string]int {
 	return mapping
 }
 
-// fieldNameOf converts a header into a field's name. For example, "Data di nascita" becomes data_di_nascita.
-func fieldNameOf(header string) string {
+// FieldNameOf converts a header into a field's name. For example, "Data di nascita" becomes data_di_nascita.
+func FieldNameOf(header string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(strings.ToLower(header)) {
 		switch {
@@ -417,7 +393,7 @@ func (x *contactReading) add(row roster.Row) {
 			}
 		}
 	}
-	phone := x.client.listed(cell(columnPhone))
+	phone := x.client.Listed(cell(columnPhone))
 	if !isPerson(phone) {
 		x.refuse(RefusedContact{Line: row.Line, Reason: puntuale.RefusedPhone, Value: puntuale.Quoted(shortened(cell(columnPhone)))})
 		return
@@ -440,7 +416,7 @@ func (x *contactReading) add(row roster.Row) {
 	made := x.check.contact("row", n)
 	if len(x.check.faults) > 0 {
 		f := x.check.faults[0]
-		reason := puntuale.Because(faultContactValue, strings.TrimPrefix(strings.TrimPrefix(f.Location, "row."), "fields."), puntuale.Because(f.Code, f.Args...).Stored())
+		reason := puntuale.Because(FaultContactValue, strings.TrimPrefix(strings.TrimPrefix(f.Location, "row."), "fields."), puntuale.Because(f.Code, f.Args...).Stored())
 		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: reason})
 		return
 	}
@@ -450,9 +426,9 @@ func (x *contactReading) add(row roster.Row) {
 	switch {
 	case !known:
 		reason := puntuale.Because(faultContactConsentCell, strconv.Quote(shortened(cell(columnConsent))))
-		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnConsent, reason.Stored())})
+		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(FaultContactValue, columnConsent, reason.Stored())})
 	case r.consent != "" && made.Source == "":
-		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
+		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(FaultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
 	default:
 		x.rows = append(x.rows, r)
 	}

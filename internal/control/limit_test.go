@@ -774,7 +774,7 @@ var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEn
 
 // unlimited lists the verbs that accept no values from outside, or only values that need no limit. The parser limits
 // recipients.
-var unlimited = strings.Fields(`Client.Account Client.Before Client.BookingOf Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountBookings Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.Pulse
+var unlimited = strings.Fields(`Client.Account Client.AsOf Client.Before Client.BookingOf Client.BookingsMade Client.CountReplan Client.ErasedReferences Client.KeepAsOf Client.Listed Client.MoveReplan Client.NamedBookings Client.Now Client.ReadTwice Client.Replan Client.ReplanBookings Client.SpendCall Client.StartReplan Client.Uncounted Client.Unchanged Client.Unheld Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountBookings Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.Pulse
 	Client.Settings Client.UnreadReplies Client.ConfirmOptOut
 	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Client.BeginLink Client.Holders Client.Known Client.ParseRecipient Client.Spend Client.Stopping Client.Wait Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Look Device.Owner Device.Partner Device.Pause Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)

@@ -94,7 +94,7 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 // Codes of the faults that this file reports.
 const (
 	faultNotCampaignID puntuale.ReasonCode = "fault.not_campaign_id"
-	faultNotSequenceID puntuale.ReasonCode = "fault.not_sequence_id"
+	FaultNotSequenceID puntuale.ReasonCode = "fault.not_sequence_id"
 )
 
 func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilter, error) {
@@ -114,7 +114,7 @@ func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilt
 	if q.Sequence != "" {
 		var err error
 		if filter.Sequence, err = puntuale.ParseID[puntuale.SequenceID](q.Sequence); err != nil {
-			f.Add("query.sequence", faultNotSequenceID, q.Sequence)
+			f.Add("query.sequence", FaultNotSequenceID, q.Sequence)
 		}
 	}
 	if q.Campaign != "" {

@@ -90,7 +90,7 @@ func (x *newList) read(ctx context.Context, mapping string) error {
 		}
 	}
 	if x.more > 0 {
-		x.faults.Add("body", faultListMoreFaults, nil, strconv.Itoa(x.more))
+		x.faults.Add("body", FaultListMoreFaults, nil, strconv.Itoa(x.more))
 	}
 	if err := x.faults.Err(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 		first, shown = append(first, row), append(shown, row.Cells)
 	}
 	if len(first) == 0 && len(x.faults) == 0 {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultListNoRows})
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: FaultListNoRows})
 	}
 	fields, err := x.client.fieldsOf(ctx, x.campaign)
 	if err != nil {
@@ -133,7 +133,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 		}
 	}
 	if _, ok := x.columns[columnPhone]; !ok {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: faultListNoPhoneColumn, Args: []string{roster.Named(x.l.Columns)}})
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: FaultListNoPhoneColumn, Args: []string{roster.Named(x.l.Columns)}})
 	}
 	return first, nil
 }
@@ -174,7 +174,7 @@ func (x *newList) add(row roster.Row) {
 	}
 	r := puntuale.Recipient{Line: row.Line, Cells: row.Cells}
 	if at := x.columns[columnPhone]; at < len(row.Cells) {
-		r.Phone = x.client.listed(row.Cells[at])
+		r.Phone = x.client.Listed(row.Cells[at])
 	}
 	x.rows = append(x.rows, r)
 }
@@ -189,4 +189,46 @@ func (x *newList) flush(ctx context.Context) error {
 	x.l.Size += len(x.rows)
 	x.rows = x.rows[:0]
 	return nil
+}
+
+// UploadedList is a file that arrives.
+type UploadedList struct {
+	File   io.Reader
+	Kind   string // its content type
+	Header int    // the line of the header; 0: the reader looks for it
+	Stores bool   // the call stores what is in the file, so its bytes count
+}
+
+// ReadTwice reads the rows of a file twice, because all rows are judged before the first one is stored. Codes: invalid,
+// too_large, overloaded (the server already reads too many lists), rate_limited (see [Client.Spend]), and those of judge
+// and read.
+func (c *Client) ReadTwice(ctx context.Context, l UploadedList, judge, read func(*roster.Reader) error) (err error) {
+	u, err := c.beginUpload()
+	if err != nil {
+		return err
+	}
+	defer u.End()
+	spent := &spentUpload{ctx: ctx, client: c, from: l.File}
+	defer func() { spent.ended(err == nil && l.Stores) }()
+	spool, err := roster.Spool(c.control.lists.scratch)
+	if err != nil {
+		return fmt.Errorf("keep an import on disk: %w", err)
+	}
+	defer func() { _ = spool.Close() }()
+	if err := c.readOnce(ctx, io.TeeReader(u.Reader(ctx, spent), spool), l, judge); err != nil {
+		return err
+	}
+	if _, err := spool.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read an import from disk: %w", err)
+	}
+	return c.readOnce(ctx, spool, l, read)
+}
+
+func (c *Client) readOnce(ctx context.Context, from io.Reader, l UploadedList, do func(*roster.Reader) error) error {
+	r, err := roster.Open(ctx, from, l.Kind, c.control.lists.scratch, l.Header)
+	if err != nil {
+		return upload.FileFault(err)
+	}
+	defer func() { _ = r.Close() }()
+	return do(r)
 }

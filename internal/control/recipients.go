@@ -89,7 +89,7 @@ func (c *Client) checkRecipients(f *request.Faults, all []Recipient) {
 		*f, more = append(*f, row[:kept]...), more+len(row)-kept
 	}
 	if more > 0 {
-		f.Add("body", faultListMoreFaults, nil, strconv.Itoa(more))
+		f.Add("body", FaultListMoreFaults, nil, strconv.Itoa(more))
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *Client) addRows(ctx context.Context, l *puntuale.RecipientList, all []R
 		for name, text := range r {
 			rows[i].Cells[columns[name]] = text
 		}
-		rows[i].Phone = c.listed(r[columnPhone])
+		rows[i].Phone = c.Listed(r[columnPhone])
 	}
 	if l.ID == 0 {
 		if l.ID, err = c.tenant.NewList(ctx, *l, now); err != nil {
@@ -165,9 +165,9 @@ const maxRowFaults = 99
 const (
 	faultCampaignFieldNameTooLong puntuale.ReasonCode = "campaign.field_name_too_long"
 	faultCampaignTooManyFields    puntuale.ReasonCode = "campaign.too_many_fields"
-	faultListMoreFaults           puntuale.ReasonCode = "list.more_faults"
-	faultListNoPhoneColumn        puntuale.ReasonCode = "list.no_phone_column"
-	faultListNoRows               puntuale.ReasonCode = "list.no_rows"
+	FaultListMoreFaults           puntuale.ReasonCode = "list.more_faults"
+	FaultListNoPhoneColumn        puntuale.ReasonCode = "list.no_phone_column"
+	FaultListNoRows               puntuale.ReasonCode = "list.no_rows"
 )
 
 func (c *Client) checkRecipient(f *request.Faults, location string, r Recipient) {
@@ -206,10 +206,10 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 	return err
 }
 
-// listed returns a recipient's number in the form that messages use, or "" if the text is not a number. Of several
+// Listed returns a recipient's number in the form that messages use, or "" if the text is not a number. Of several
 // numbers, it returns the first. The campaign's check refuses a row with "". In a list, a cell of only digits and hyphens is never the id of a group, because people
 // write numbers in this way.
-func (c *Client) listed(text string) string {
+func (c *Client) Listed(text string) string {
 	for _, one := range roster.Values(text) {
 		parse := request.ParseRecipient
 		if strings.Trim(one, "0123456789-") == "" {

@@ -42,7 +42,7 @@ type NewSession struct {
 
 // Codes of the faults that this file reports.
 const (
-	faultNotOwnSequence      puntuale.ReasonCode = "fault.not_own_sequence"
+	FaultNotOwnSequence      puntuale.ReasonCode = "fault.not_own_sequence"
 	faultSessionGoesWithType puntuale.ReasonCode = "session.goes_with_type"
 	faultSessionItself       puntuale.ReasonCode = "session.itself"
 	faultSessionNotCancel    puntuale.ReasonCode = "session.not_cancel"
@@ -242,7 +242,7 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, kno
 		sequence, err := c.Sequence(ctx, side.id)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-			f.Add(side.location, faultNotOwnSequence, nil)
+			f.Add(side.location, FaultNotOwnSequence, nil)
 		case err != nil:
 			return Session{}, err
 		case sequence.Booking != "":

@@ -93,7 +93,7 @@ func recordAnswers(t *testing.T) []byte {
 		op := operations[id]
 		own := newTenant(s, fmt.Sprintf("own%d@x", i), "+393330000001")
 		kind := "application/json"
-		if id == "uploadRecipients" || id == "importContacts" {
+		if id == "uploadRecipients" || id == "importContacts" || id == "importBookings" {
 			kind = "text/csv"
 		}
 		a := s.call(op.method, own.fill(op.path), own.keyFor(s, op.path, op.partner), own.fill(op.body), "Content-Type", kind)

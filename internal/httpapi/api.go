@@ -83,6 +83,8 @@ func New(cfg Config) (http.Handler, error) {
 	registerClients(a)
 	registerSequences(a)
 	registerBookings(a)
+	registerManyBookings(a)
+	registerReplans(a)
 	registerSessions(a)
 	registerBlacklist(a)
 	registerSandbox(a)

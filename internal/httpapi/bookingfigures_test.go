@@ -18,6 +18,9 @@ const (
 	figureRounds   = 400
 	figureBookings = 1_000_000
 	figurePage     = 50 * time.Millisecond // the longest that a day's page may take, at the median
+
+	figureEntries   = 10_000
+	figureReconcile = 3 * time.Second // the longest that a comparison of as many unchanged entries may take, at the median
 )
 
 // visitFigure has as many steps as the plain sequence beside it, all around the date.
@@ -33,6 +36,7 @@ func TestBookingFigures(t *testing.T) {
 			b := newBooked(t, newService(t, options{driver: driver}))
 			bookingCalls(t, b)
 			bookingLists1M(t, b)
+			reconcile10000(t, b)
 		})
 	}
 }
@@ -119,5 +123,41 @@ func bookingLists1M(t *testing.T, b *booked) {
 		if all[10] > figurePage {
 			t.Errorf("%s takes %v at the median", list.what, all[10])
 		}
+	}
+}
+
+// reconcile10000 compares a list of bookings that are all as the list says, among 1,000,000 others.
+func reconcile10000(t *testing.T, b *booked) {
+	t.Helper()
+	const columns = "client_id, sequence_id, session_id, phone, zone, fields, status, status_by, revision, as_of, as_of_kind, told_at, moments, created_at, changed_at, erased_at"
+	for _, statement := range []string{
+		`insert into booking (id, reference, date_at, ` + columns + `) with recursive n(i) as (select 1 union all select i + 1 from n where i < ` + fmt.Sprint(figureEntries) + `)
+ select id + 2000000 + i, 'y' || i, date_at + cast(400 + i % 100 as bigint) * 86400000000, ` + columns + ` from booking cross join n where reference = 'one'`,
+		`insert into booking_change (client_id, booking_id, revision, at, door, what) select client_id, id, 1, created_at, 1, '["created"]' from booking where reference like 'y%'`,
+		"analyze",
+	} {
+		if _, err := b.db.SQL.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries := make([]string, figureEntries)
+	for i := range entries {
+		entries[i] = fmt.Sprintf(`{"reference":"y%d","sequence":%q,"phone":"3331234567","nome":"Ada","appuntamento":"20/01/2027 15:30"}`, i+1, b.sequence)
+	}
+	body := `{"start":"2028-01-01","end":"2028-12-31","as_of":7,"bookings":[` + strings.Join(entries, ",") + `]}`
+	var all []time.Duration
+	for range 5 {
+		all = append(all, b.timed("POST", "/api/bookings/reconcile", body))
+	}
+	var found reconciledOf
+	b.must(&found, "POST", "/api/bookings/reconcile", b.Key, body)
+	if found.String() != "[] [] [] []" {
+		t.Fatalf("not unchanged: %.500s", found)
+	}
+	apply := b.timed("POST", "/api/bookings/reconcile", strings.Replace(body, `"as_of":7`, `"as_of":7,"apply":"`+found.Digest+`"`, 1))
+	slices.Sort(all)
+	t.Logf("%d unchanged entries: median %v, most %v; applied in %v", figureEntries, all[2], all[4], apply)
+	if all[2] > figureReconcile {
+		t.Errorf("a comparison of %d entries takes %v", figureEntries, all[2])
 	}
 }

@@ -66,8 +66,8 @@ func (r ruled) calls(files ...string) {
 	}
 }
 
-// all returns the person's bookings as "reference status [states]".
-func (b *booked) all() string {
+// ofAda returns the person's bookings as "reference status [states]".
+func (b *booked) ofAda() string {
 	b.t.Helper()
 	var x struct {
 		Bookings []struct{ Reference, Status, Date string }
@@ -89,13 +89,13 @@ func (b *booked) all() string {
 func presetCalCom(_ *testing.T, b *booked) {
 	r := b.preset("calcom")
 	r.calls("calcom-ping", "calcom-requested", "calcom-created", "calcom-created")
-	b.want("made", say(b.all(), strings.Contains(b.must(nil, "GET", "/api/bookings/"+calA, b.Key, "").body, `"timezone":"Europe/Rome"`)), calA+" open 2027-01-20T14:30 [0 PENDING 1 PENDING] true")
+	b.want("made", say(b.ofAda(), strings.Contains(b.must(nil, "GET", "/api/bookings/"+calA, b.Key, "").body, `"timezone":"Europe/Rome"`)), calA+" open 2027-01-20T14:30 [0 PENDING 1 PENDING] true")
 	b.sendNow(b.view(calA).Messages[0].ID)
 	r.calls("calcom-rescheduled", "calcom-rescheduled", "calcom-created")
-	b.want("moved", b.all(), calB+" open 2027-01-21T09:00 [0 COMPLETED 1 CANCELLED 1 PENDING 2 PENDING]")
+	b.want("moved", b.ofAda(), calB+" open 2027-01-21T09:00 [0 COMPLETED 1 CANCELLED 1 PENDING 2 PENDING]")
 	b.want("history", b.view(calB).History[1].What, "[reference fields moved]")
 	r.calls("calcom-cancelled", "calcom-cancelled", "calcom-rescheduled", "calcom-created")
-	b.want("cancelled", b.all(), calB+" cancelled 2027-01-21T09:00 [0 COMPLETED 1 CANCELLED 1 CANCELLED 2 CANCELLED 4 PENDING]")
+	b.want("cancelled", b.ofAda(), calB+" cancelled 2027-01-21T09:00 [0 COMPLETED 1 CANCELLED 1 CANCELLED 2 CANCELLED 4 PENDING]")
 	b.want("the log", r.log(), "other_call, waits, acted 1, unchanged, acted 1, unchanged, stale, acted 1, unchanged, stale, stale")
 	r.calls("calcom-no-phone")
 	b.want("without a phone", r.log()[len(r.log())-len(", no_phone"):], ", no_phone")
@@ -107,9 +107,9 @@ func presetCalendly(_ *testing.T, b *booked) {
 	again := b.rule(`{"kind":"booking","is":"created"}`, `{"fields":[{"name":"reference","op":"contains","value":"calendly"}]}`, `[{"kind":"tag","add":["y"]}]`)
 	r := b.preset("calendly")
 	r.calls("calendly-created", "calendly-moved-canceled")
-	b.want("about to move", b.all(), calendlyA+" cancelled 2027-01-20T14:30 [0 CANCELLED 1 CANCELLED]")
+	b.want("about to move", b.ofAda(), calendlyA+" cancelled 2027-01-20T14:30 [0 CANCELLED 1 CANCELLED]")
 	r.calls("calendly-moved-created", "calendly-moved-canceled", "calendly-moved-created", "calendly-created")
-	b.want("moved", b.all(), calendlyB+" open 2027-01-21T09:00 [1 CANCELLED 0 PENDING 1 PENDING 2 PENDING]")
+	b.want("moved", b.ofAda(), calendlyB+" open 2027-01-21T09:00 [1 CANCELLED 0 PENDING 1 PENDING 2 PENDING]")
 	b.want("no cancellation is told", say(events.log()+";", again.log()), "; field, acted 0")
 	r.calls("calendly-no-show")
 	b.want("no show", b.view(calendlyB).Status, "no_show")
@@ -152,7 +152,7 @@ func presetOrders(_ *testing.T, b *booked) {
 			b.want("reminders", reminders, 1)
 		}
 	}
-	b.want("the first person's other booking", b.all(), "")
+	b.want("the first person's other booking", b.ofAda(), "")
 }
 
 // A cancellation that comes first leaves a mark of which nobody is told.
@@ -160,7 +160,7 @@ func presetCancelledFirst(_ *testing.T, b *booked) {
 	told := b.rule(`{"kind":"booking","is":"cancelled"}`, `{}`, `[{"kind":"tag","add":["x"]}]`)
 	r := b.preset("calcom")
 	r.calls("calcom-cancelled", "calcom-cancelled", "calcom-rescheduled", "calcom-created", "calcom-cancelled")
-	b.want("cancelled", b.all(), calB+" cancelled 2027-01-21T09:00 []")
+	b.want("cancelled", b.ofAda(), calB+" cancelled 2027-01-21T09:00 []")
 	b.want("the log", say(r.log()+";", told.log()), "acted 0, unchanged, stale, stale, unchanged;")
 }
 
@@ -168,7 +168,7 @@ func presetCancelledFirst(_ *testing.T, b *booked) {
 func presetCancelledMove(_ *testing.T, b *booked) {
 	r := b.preset("calcom")
 	r.calls("calcom-created", "calcom-cancelled", "calcom-rescheduled", "calcom-created")
-	b.want("both are over", b.all(), calA+" cancelled 2027-01-20T14:30 [0 CANCELLED 1 CANCELLED]; "+calB+" cancelled 2027-01-21T09:00 []")
+	b.want("both are over", b.ofAda(), calA+" cancelled 2027-01-20T14:30 [0 CANCELLED 1 CANCELLED]; "+calB+" cancelled 2027-01-21T09:00 []")
 	b.want("the log", r.log(), "acted 1, acted 0, acted 0, stale")
 }
 
@@ -234,7 +234,7 @@ func presetChains(_ *testing.T, b *booked) {
 		}
 		b.want(fmt.Sprint(moves, " moves, ", ends, ", order ", order), say(open, reminders), want)
 	}
-	b.want("the first person's other booking", b.all(), "")
+	b.want("the first person's other booking", b.ofAda(), "")
 }
 
 // Two moves in a row, out of order: the last appointment stands, and the ones before it are gone.
@@ -246,9 +246,9 @@ func presetTwoMoves(_ *testing.T, b *booked) {
 	}
 	r.calls("calcom-created")
 	move("B", "C", "11:00:00.120Z", "2027-01-25T09:00:00.000Z")
-	b.want("the second move", b.all(), calA+" open 2027-01-20T14:30 [0 PENDING 1 PENDING]; calcom:C open 2027-01-25T09:00 [0 PENDING 1 PENDING]")
+	b.want("the second move", b.ofAda(), calA+" open 2027-01-20T14:30 [0 PENDING 1 PENDING]; calcom:C open 2027-01-25T09:00 [0 PENDING 1 PENDING]")
 	move("bFJeNb2uX8ANpT3JL5EfXw", "B", "10:00:00.120Z", "2027-01-21T09:00:00.000Z")
-	b.want("the first move", b.all(), calA+" cancelled 2027-01-20T14:30 [0 CANCELLED 1 CANCELLED]; calcom:C open 2027-01-25T09:00 [0 PENDING 1 PENDING]")
+	b.want("the first move", b.ofAda(), calA+" cancelled 2027-01-20T14:30 [0 CANCELLED 1 CANCELLED]; calcom:C open 2027-01-25T09:00 [0 PENDING 1 PENDING]")
 	r.calls("calcom-created", "calcom-rescheduled")
 	move("bFJeNb2uX8ANpT3JL5EfXw", "B", "10:00:00.120Z", "2027-01-21T09:00:00.000Z")
 
@@ -284,10 +284,10 @@ func presetEasyAppointments(_ *testing.T, b *booked) {
 	r := b.preset("easyappointments")
 	const reference = "easyappointments:12"
 	r.calls("easyappointments-unavailability", "easyappointments-save")
-	b.want("nobody is known", b.all()+r.log(), "other_call, no_phone")
+	b.want("nobody is known", b.ofAda()+r.log(), "other_call, no_phone")
 	b.put(reference, `{"sequence":"`+b.sequence+`","phone":"3331234567","nome":"Ada","appuntamento":"20/01/2027 15:30"}`)
 	r.calls("easyappointments-move", "easyappointments-move")
-	b.want("moved", b.all(), reference+" open 2027-01-21T09:00 [0 PENDING 1 CANCELLED 1 PENDING 2 PENDING]")
+	b.want("moved", b.ofAda(), reference+" open 2027-01-21T09:00 [0 PENDING 1 CANCELLED 1 PENDING 2 PENDING]")
 	r.calls("easyappointments-delete", "easyappointments-move", "easyappointments-delete")
 	b.want("deleted", say(b.view(reference).Status, r.log()), "cancelled other_call, no_phone, acted 1, unchanged, acted 1, stale, unchanged")
 
@@ -304,9 +304,9 @@ func presetWooCommerce(_ *testing.T, b *booked) {
 	const reference = "woocommerce:55"
 	r.again("webhook_id=5")
 	r.calls("woocommerce-order", "woocommerce-unpaid", "woocommerce-confirmed", "woocommerce-confirmed-billing")
-	b.want("made", b.all(), reference+" open 2027-01-20T14:30 [0 PENDING 1 PENDING]")
+	b.want("made", b.ofAda(), reference+" open 2027-01-20T14:30 [0 PENDING 1 PENDING]")
 	r.calls("woocommerce-moved", "woocommerce-confirmed", "woocommerce-moved")
-	b.want("moved", b.all(), reference+" open 2027-01-21T09:00 [0 PENDING 1 CANCELLED 1 PENDING 2 PENDING]")
+	b.want("moved", b.ofAda(), reference+" open 2027-01-21T09:00 [0 PENDING 1 CANCELLED 1 PENDING 2 PENDING]")
 	r.calls("woocommerce-cancelled", "woocommerce-moved", "woocommerce-action")
 	b.want("cancelled", say(b.view(reference).Status, r.log()),
 		"cancelled other_call, other_call, waits, no_phone, acted 1, acted 1, stale, unchanged, acted 1, stale, unchanged")
@@ -344,7 +344,7 @@ func presetTrial(_ *testing.T, b *booked) {
 			b.t.Errorf("%s: %s", file, got)
 		}
 	}
-	b.want("nothing is stored", b.all(), "")
+	b.want("nothing is stored", b.ofAda(), "")
 }
 
 // An erasure also removes the references before a move.

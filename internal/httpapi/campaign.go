@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -552,7 +553,8 @@ func recipientOf(r puntuale.Recipient) recipientAnswer {
 // documentUpload describes the files that an upload accepts.
 func documentUpload(a *api, path string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
-	a.OpenAPI().Paths[path].Put.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+	item := a.OpenAPI().Paths[path]
+	cmp.Or(item.Put, item.Post).RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		"text/csv": file, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": file,
 	}}
 }

@@ -76,6 +76,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 			s.t.Fatal(err)
 		}
 	}
+	s.must(nil, "POST", "/api/sequences/"+c.visits+"/replan", c.key, "")
 	c.contact = s.newContact(c.key, `{"phone":"`+phone+`","name":"`+email+`","tags":["cliente"]}`)
 	s.must(&made, "POST", "/api/webhooks", c.key, `{"url":"https://127.0.0.1/hook","description":"`+email+`"}`)
 	c.webhook = made.ID
@@ -171,6 +172,13 @@ var operations = map[string]struct {
 	"putBooking":            {"PUT", "/api/bookings/{booking}", `{"sequence":"{visits}","phone":"+393330000001","testo":"t","appuntamento":"2027-01-21 10:00"}`, false, "422", false},
 	"putBookingByQuery":     {"PUT", "/api/bookings?reference={booking}", `{"sequence":"{visits}","phone":"+393330000001","testo":"t","appuntamento":"2027-01-22 10:00"}`, false, "422", false},
 	"getBooking":            {"GET", "/api/bookings/{booking}", "", false, "404", false},
+	"reconcileBookings":     {"POST", "/api/bookings/reconcile", `{"start":"2027-01-01","end":"2027-01-31","as_of":1,"bookings":[{"reference":"r1","sequence":"{visits}","phone":"+393330000001","testo":"t","appuntamento":"2027-01-21 10:00"}]}`, false, "422", false},
+	"importBookings":        {"POST", "/api/bookings/import?sequence={visits}", "reference,phone,testo,appuntamento\nr2,+393330000001,t,2027-01-21 10:00\n", false, "422", false},
+	"replanSequence":        {"POST", "/api/sequences/{visits}/replan", `{"dry_run":true}`, false, "404", false},
+	"getReplan":             {"GET", "/api/sequences/{visits}/replan", "", false, "404", false},
+	"pauseReplan":           {"POST", "/api/sequences/{visits}/replan/pause", "", false, "404", false},
+	"resumeReplan":          {"POST", "/api/sequences/{visits}/replan/resume", "", false, "404", false},
+	"cancelReplan":          {"POST", "/api/sequences/{visits}/replan/cancel", "", false, "404", true},
 	"listBookings":          {"GET", "/api/bookings?limit=10", "", false, "", false},
 	"cancelBooking":         {"DELETE", "/api/bookings/{booking}", "", false, "404", false},
 	"cancelBookingByQuery":  {"DELETE", "/api/bookings?reference={booking}", "", false, "404", false},
@@ -343,7 +351,7 @@ func TestDocumentedCalls(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), op.method, own.fill(op.path), strings.NewReader(own.fill(op.body)))
 		r.Header.Set("Authorization", "Bearer "+key)
 		if op.body != "" {
-			r.Header.Set("Content-Type", map[bool]string{true: "text/csv", false: "application/json"}[id == "uploadRecipients" || id == "importContacts"])
+			r.Header.Set("Content-Type", map[bool]string{true: "text/csv", false: "application/json"}[id == "uploadRecipients" || id == "importContacts" || id == "importBookings"])
 		}
 		route, params, err := d.router.FindRoute(r)
 		if err != nil || route.Operation.OperationID != id {
@@ -392,7 +400,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{booking: nobody, visits: nobody, posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{booking: nobody, calendar: nobody, visits: nobody, posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]

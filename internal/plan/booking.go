@@ -130,7 +130,7 @@ const (
 	faultBookingDateName    puntuale.ReasonCode = "booking.date_name"
 	faultBookingIfRunning   puntuale.ReasonCode = "booking.if_running"
 	faultBookingStopOnReply puntuale.ReasonCode = "booking.stop_on_reply"
-	faultBookingReserved    puntuale.ReasonCode = "booking.reserved"
+	FaultBookingReserved    puntuale.ReasonCode = "booking.reserved"
 	faultBookingOnlyIf      puntuale.ReasonCode = "booking.only_if"
 )
 
@@ -145,7 +145,7 @@ func (c *checker) booking(s *puntuale.Sequence) {
 	case !IsFieldName(s.Booking) || isReserved(s.Booking):
 		c.add("body.booking.date", faultBookingDateName, clip(s.Booking))
 	case slices.Contains(ReservedInBookings, s.Booking):
-		c.add("body.booking.date", faultBookingReserved, s.Booking, s.Booking)
+		c.add("body.booking.date", FaultBookingReserved, s.Booking, s.Booking)
 	}
 	if s.IfRunning != "" && s.IfRunning != puntuale.IfRunningAllow {
 		c.add("body.if_running", faultBookingIfRunning, string(s.IfRunning))
@@ -156,7 +156,7 @@ func (c *checker) booking(s *puntuale.Sequence) {
 	for i, step := range s.Steps {
 		for _, f := range Fields(puntuale.Sequence{Steps: []puntuale.Step{step}}) {
 			if slices.Contains(ReservedInBookings, f.Name) && !isReserved(f.Name) && (f.Name != FieldPage || f.Kind == puntuale.FieldDate) {
-				c.add(stepLocation("body.", i, ""), faultBookingReserved, f.Name, f.Name)
+				c.add(stepLocation("body.", i, ""), FaultBookingReserved, f.Name, f.Name)
 			}
 		}
 	}

@@ -89,6 +89,9 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 	if p.state, err = p.readMoved(ctx, p.a, reference, p.PutBooking, true); err != nil {
 		return err
 	}
+	if err := p.refuseErased(ctx); err != nil {
+		return err
+	}
 	p.result.Before = p.state.Steps
 	if p.result.BookingChange, err = p.Decide(p.state); err != nil {
 		return err
@@ -112,6 +115,22 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 		if err := step(ctx); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// refuseErased refuses to make a booking again that an erased person had.
+func (p *bookingPut) refuseErased(ctx context.Context) error {
+	if p.Erased == "" || p.state.Revision != 0 {
+		return nil
+	}
+	var n int
+	erased, err := engine.QueryOne(ctx, p.a, `select 1 from booking b where b.client_id = $1 and b.reference > $2 || '.' and b.reference < $2 || '/' and b.erased_at <> 0 limit 1`, []any{p.id, p.PutBooking.Erased}, &n)
+	if err != nil {
+		return fmt.Errorf("look for an erased booking: %w", err)
+	}
+	if erased {
+		return puntuale.Conflict(puntuale.FaultBookingErased)
 	}
 	return nil
 }

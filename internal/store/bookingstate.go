@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"puntuale"
 	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 const bookingColumns = `b.id, b.reference, b.sequence_id, b.session_id, b.phone, b.zone, b.fields, b.date_at, b.status, b.status_by, b.revision,
@@ -86,6 +88,78 @@ func (t tenant) Usage(ctx context.Context, day puntuale.Date) (puntuale.Usage, e
 select coalesce(k.cap, $3::bigint), coalesce((select g.used from api_usage g where g.client_id = k.id and g.day = $2), 0)
 from client k where k.id = $1 and k.deleted_at = 0`, []any{t.id, day.Int(), puntuale.UncountedCap}, &u.Cap, &u.Used)
 	return u, engine.FoundOr(found, err, puntuale.NoClient)
+}
+
+// namedAtOnce is how many bookings one statement looks up or changes.
+const namedAtOnce = 1000
+
+// NamedBookings reads the bookings with these references, and what made each.
+func (t tenant) NamedBookings(ctx context.Context, references []string) (map[string]puntuale.MadeBooking, error) {
+	found := make(map[string]puntuale.MadeBooking, len(references))
+	for some := range slices.Chunk(references, namedAtOnce) {
+		err := t.lists().Query(ctx, `select coalesce(d.door, 0), `+bookingColumns+` from $u(r text) cross join booking b
+ left join booking_change d on d.client_id = b.client_id and d.booking_id = b.id and d.revision = 1 where b.client_id = $1 and b.reference = u.r`,
+			[]any{t.id, engine.Columns{some}}, func(r engine.Row) error {
+				var b puntuale.MadeBooking
+				err := r.Scan(append([]any{&b.Made}, bookingFields(&b.Booking)...)...)
+				found[b.Reference] = b
+				return err
+			})
+		if err != nil {
+			return nil, engine.PublicError(fmt.Errorf("look for bookings: %w", err))
+		}
+	}
+	return found, nil
+}
+
+// ErasedBookings looks for erased bookings. Such a booking has as its reference the mark, a dot and its id; these sort
+// between the mark and the mark with a letter, whatever the database's collation.
+func (t tenant) ErasedBookings(ctx context.Context, marks []string) (map[string]bool, error) {
+	found := map[string]bool{}
+	for some := range slices.Chunk(marks, namedAtOnce) {
+		all, err := engine.QueryAll(ctx, t.s.CallReads, `select u.m from $u(m text) cross join booking b
+ where b.client_id = $1 and b.reference >= u.m and b.reference < u.m || 'z' and b.erased_at <> 0`, []any{t.id, engine.Columns{some}}, engine.ScanOne[string])
+		if err != nil {
+			return nil, engine.PublicError(fmt.Errorf("look for erased bookings: %w", err))
+		}
+		for _, mark := range all {
+			found[mark] = true
+		}
+	}
+	return found, nil
+}
+
+// KeepAsOf stores how new bookings are, of which nothing else is new.
+func (t tenant) KeepAsOf(ctx context.Context, all []puntuale.Booking, as puntuale.AsOf) error {
+	type B = puntuale.Booking
+	for some := range slices.Chunk(all, namedAtOnce) {
+		columns := engine.Columns{
+			engine.Column(some, func(b *B) int64 { return int64(b.ID) }),
+			engine.Column(some, func(b *B) int64 { return b.Revision }),
+			engine.Column(some, func(b *B) int64 { return b.AsOf.Value }),
+		}
+		err := t.s.Write(ctx, int64(t.id), func(ctx context.Context, a engine.Querier) error {
+			_, err := a.Exec(ctx, `update booking set as_of = $2, as_of_kind = $3 from $u(i bigint, r bigint, v bigint)
+ where booking.client_id = $1 and booking.id = u.i and booking.revision = u.r and booking.as_of = u.v and booking.as_of_kind in (0, $3::smallint)`, t.id, as.Value, as.Kind, columns)
+			return err
+		})
+		if err != nil {
+			return engine.PublicError(fmt.Errorf("write how new bookings are: %w", err))
+		}
+	}
+	return nil
+}
+
+// SpendCall counts one call that takes several transactions. Codes: cap_reached.
+func (t tenant) SpendCall(ctx context.Context, day puntuale.Date) (u puntuale.Usage, err error) {
+	err = t.s.Write(ctx, int64(t.id), func(ctx context.Context, a engine.Querier) error {
+		counted, exhausted, err := t.countOne(ctx, a, queue.UsageDay{Client: t.id, Day: day})
+		if u = counted; err == nil && exhausted {
+			err = t.capReached(u)
+		}
+		return err
+	})
+	return u, err
 }
 
 // BookingHistory reads the changes of a booking, oldest first, at most the last 1,000.

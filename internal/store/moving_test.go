@@ -101,6 +101,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.Exec("insert into notice_choice (login_id, on_kinds, off_kinds, mails, mails_from) values (1, 2, 4, 3, 5)")
 	in.Exec("insert into automation (client_id, id, name, active, kind, wants, trigger_text, conditions, actions, stamp, created_at, updated_at, armed_at, sealed) values ($1, 1, 'Auguri', 1, 4, 2, '{}', '{}', '[]', 3, 4, 5, 6, $2)", c.ID, []byte("s\x00"))
 	in.Exec("insert into automation_client (client_id, wanted) values ($1, 2)", c.ID)
+	in.Exec("insert into replan (client_id, sequence_id, state, door, edited_at, cursor_id, last_id, bookings, done, planned, moved, cancelled, refused, started_at, ended_at, owner, owned_until) values ($1, $2, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)", c.ID, c.Sequence)
 	in.Exec("insert into automation_trigger (client_id, kind, subject, at, next_at) values ($1, 1, 2, 3, 4)", c.ID)
 	in.Exec("insert into automation_timer (client_id, rule_id, run_id, phone, since, due_at) values ($1, 1, $2, '+39333', 3, 4)", c.ID, sent[0])
 	in.Exec("insert into automation_date (client_id, rule_id, person_id, value, version, since, day) values ($1, 1, 1, '1990-02-28', 1, 2, 20270228)", c.ID)

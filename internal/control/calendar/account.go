@@ -61,21 +61,7 @@ func (a *account) Rules(c *puntuale.Calendar) calendar.Rules {
 }
 
 func (a *account) Erased(ctx context.Context, references []string) (map[string]bool, error) {
-	marks := make([]string, len(references))
-	for i, r := range references {
-		marks[i] = control.Mark(a.cfg.Vault, a.client.ID(), r)
-	}
-	found, err := a.store.ErasedBookings(ctx, marks)
-	if err != nil {
-		return nil, fmt.Errorf("look for erased bookings: %w", err)
-	}
-	erased := make(map[string]bool, len(found))
-	for i, r := range references {
-		if found[marks[i]] {
-			erased[r] = true
-		}
-	}
-	return erased, nil
+	return a.client.ErasedReferences(ctx, references)
 }
 
 // Names of the fields that a calendar fills, besides the main date.
@@ -85,20 +71,46 @@ const (
 	fieldPlace = "luogo"
 )
 
-func (a *account) Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, reopen bool) error {
-	s, err := a.client.Sequence(ctx, c.Sequence.String())
-	if err != nil {
+// Book makes or changes the booking of an entry. A booking that is there keeps its sequence. One whose date was past, and
+// still is, stays as it is.
+func (a *account) Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.CalendarEntry, silent bool) error {
+	if _, err := a.client.Spend(ctx, int64(len(e.Title)+len(e.Place)+bookingBytes)); err != nil {
 		return err
 	}
 	call := a.call(c, e)
-	call.Sequence, call.Phone = c.Sequence.String(), e.Phone
-	call.Fields = map[string]json.RawMessage{fieldName: text(e.Name), fieldTitle: text(e.Title), fieldPlace: text(e.Place)}
-	call.Fields[s.Booking] = text(e.Start.In(a.zone).Format(time.RFC3339))
-	if reopen {
-		call.Status = puntuale.BookingOpen.String()
+	call.Silent, call.Status, call.Phone = silent, puntuale.BookingOpen.String(), e.Phone
+	sequence := c.Sequence
+	found, err := a.client.NamedBookings(ctx, []string{e.Reference})
+	if err != nil {
+		return err
 	}
+	if stored, ok := found[e.Reference]; ok {
+		if now := a.cfg.Clock.Now(); !stored.Date.After(now) && !e.Start.After(now) {
+			return nil
+		}
+		sequence = stored.Sequence
+	} else {
+		call.Sequence = c.Sequence.String()
+	}
+	s, err := a.client.Sequence(ctx, sequence.String())
+	if err != nil {
+		return err
+	}
+	call.Fields = map[string]json.RawMessage{fieldName: text(e.Name), fieldTitle: text(e.Title), fieldPlace: text(e.Place)}
+	call.Fields[s.Booking] = text(dateOf(e, a.zone))
 	_, err = a.client.PutBooking(ctx, call)
 	return err
+}
+
+// bookingBytes is what a booking takes in the database, besides its texts.
+const bookingBytes = 1 << 10
+
+// dateOf returns the main date of an entry. An entry without a time has only a day.
+func dateOf(e *puntuale.CalendarEntry, zone *time.Location) string {
+	if e.AllDay {
+		return e.Start.In(zone).Format(time.DateOnly)
+	}
+	return e.Start.In(zone).Format(time.RFC3339)
 }
 
 // Unbook cancels a booking. One that does not exist any more needs nothing.

@@ -121,7 +121,7 @@ func (o *Owner) check(ctx context.Context, f *request.Faults, c *puntuale.Calend
 		case *r.Sequence == "":
 			f.Add("body.sequence", puntuale.FaultRequired, nil)
 		case code == puntuale.CodeNotFound || err == nil && s.Booking == "":
-			f.Add("body.sequence", faultNotSequence, *r.Sequence)
+			f.Add("body.sequence", faultNotSequence, nil)
 		case err != nil:
 			return p, err
 		default:

@@ -51,9 +51,10 @@ var MovedTables = []movedTable{
 	{Name: "booking_former", Columns: "client_id reference booking_id"},
 	{Name: "booking_change", Columns: "client_id booking_id revision at door what"},
 	{Name: "calendar", Columns: "client_id id name host address sequence_id sources all_day created_at started_at reading next_at tried_at read_at" +
-		" etag modified digest failures fault asked cancels entries understood", left: "owner"},
+		" etag modified digest failures fault told asked cancels entries understood", left: "owner"},
 	{Name: "calendar_entry", Columns: "client_id calendar_id reference start_at all_day title place phone name cancelled problem warning digest applied" +
 		" withdrawn missing refused"},
+	{Name: "replan", Columns: "client_id sequence_id state door edited_at cursor_id last_id bookings done planned moved cancelled refused started_at ended_at", left: "owner owned_until"},
 	{Name: "late_run", Columns: "client_id run_id since"},
 	{Name: "message", Columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
 		" step origin attempt repeats generation state outcome credit phone reason detail campaign_id priority purpose"},

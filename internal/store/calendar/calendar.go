@@ -34,12 +34,12 @@ type ClientCalendars struct {
 }
 
 const columns = `c.id, c.client_id, c.name, c.host, c.address, c.sequence_id, c.sources, c.all_day, c.created_at, c.started_at, c.reading, c.next_at, c.tried_at, c.read_at,
- c.etag, c.modified, c.digest, c.failures, c.fault, c.asked, c.cancels, c.entries, c.understood`
+ c.etag, c.modified, c.digest, c.failures, c.fault, c.told, c.asked, c.cancels, c.entries, c.understood`
 
 func fields(c *puntuale.Calendar, fault *string) []any {
 	return []any{&c.ID, &c.Client, &c.Name, &c.Host, &c.Sealed, &c.Sequence, engine.ScanJSON(&c.PhoneFrom), engine.ScanBool(&c.AllDay), engine.ScanTime(&c.Created),
 		engine.ScanTime(&c.Started), &c.Reading, engine.ScanTime(&c.Next), engine.ScanTime(&c.Tried), engine.ScanTime(&c.Read),
-		&c.ETag, &c.Modified, &c.Digest, &c.Failures, fault, &c.Asked, &c.Cancels, &c.Entries, &c.Understood}
+		&c.ETag, &c.Modified, &c.Digest, &c.Failures, fault, engine.ScanBool(&c.Told), &c.Asked, &c.Cancels, &c.Entries, &c.Understood}
 }
 
 func scan(r engine.Row, c *puntuale.Calendar) error {
@@ -201,6 +201,9 @@ func (s ClientCalendars) StartCalendar(ctx context.Context, id puntuale.Calendar
 		if _, err := a.Exec(ctx, `update calendar set started_at = $3 where client_id = $1 and id = $2`, s.client, id, engine.Micros(now)); err != nil {
 			return fmt.Errorf("start a calendar: %w", err)
 		}
+		if _, err := a.Exec(ctx, `update calendar_entry set missing = 0 where client_id = $1 and calendar_id = $2`, s.client, id); err != nil { // what is gone counts from now on
+			return fmt.Errorf("start a calendar: %w", err)
+		}
 		return s.readAt(ctx, a, c, now)
 	})
 }
@@ -208,7 +211,7 @@ func (s ClientCalendars) StartCalendar(ctx context.Context, id puntuale.Calendar
 // CancelGone lets the next reading cancel up to n bookings whose entries are gone. Codes: not_found; conflict, if another
 // number is gone.
 func (s ClientCalendars) CancelGone(ctx context.Context, id puntuale.CalendarID, n int, now time.Time) (puntuale.Calendar, error) {
-	return s.change(ctx, id, false, func(ctx context.Context, a engine.Querier, c *puntuale.Calendar) error {
+	return s.change(ctx, id, true, func(ctx context.Context, a engine.Querier, c *puntuale.Calendar) error {
 		if c.Asked == 0 || c.Asked != n {
 			return puntuale.Conflict(puntuale.FaultCalendarGone, strconv.Itoa(c.Asked))
 		}

@@ -61,19 +61,3 @@ func entryCursor(p puntuale.Page) (start int64, reference string, err error) {
 	}
 	return 0, "", engine.BadCursor(p)
 }
-
-// ErasedBookings returns which of these marks of references belong to bookings of erased people.
-func (s ClientCalendars) ErasedBookings(ctx context.Context, marks []string) (map[string]bool, error) {
-	erased := map[string]bool{}
-	err := s.db.CallReads.Query(ctx, `select u.m from $u(m text) cross join booking b where b.client_id = $1 and b.reference > u.m || '.' and b.reference < u.m || '/' and b.erased_at <> 0`,
-		[]any{s.client, engine.Columns{marks}}, func(r engine.Row) error {
-			var mark string
-			err := r.Scan(&mark)
-			erased[mark] = true
-			return err
-		})
-	if err != nil {
-		return nil, engine.PublicError(fmt.Errorf("look for erased bookings: %w", err))
-	}
-	return erased, nil
-}

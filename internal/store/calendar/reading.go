@@ -11,11 +11,12 @@ import (
 	"puntuale/internal/store/notice"
 )
 
-// dueCalendars finds the calendars that must be read. Nothing is read for clients that are held after a restore, or that
+// dueCalendars finds the calendars that must be read: those whose time has come, and those whose reading was not ended by
+// a node that has no lease any more. skip leaves out those that this node reads now. Nothing is read for clients that are held after a restore, or that
 // may not plan messages.
 const dueCalendars = `
 select ` + columns + ` from calendar c join client k on k.id = c.client_id
-where c.next_at <= $1 and (c.owner in (0, $3) or not exists (select 1 from node n where n.id = c.owner and n.lease_until > $clock)) and k.deleted_at = 0 and k.held_at = 0 and k.suspended = 0 and (k.expires_at = 0 or k.expires_at > $1)
+where (c.next_at <= $1 and c.owner = 0 or c.owner <> 0 and (c.owner = $3 or not exists (select 1 from node n where n.id = c.owner and n.lease_until > $clock))) and k.deleted_at = 0 and k.held_at = 0 and k.suspended = 0 and (k.expires_at = 0 or k.expires_at > $1)
 order by c.next_at, c.id limit $2`
 
 // dueAtOnce is how many due calendars are looked at in one round.
@@ -44,9 +45,10 @@ func (s *Feeds) TakeCalendars(ctx context.Context, node puntuale.NodeID, now tim
 			if err != nil {
 				return err
 			}
-			rows, err := a.Exec(ctx, `update calendar set reading = $4, owner = $5 where client_id = $1 and id = $2 and reading = $3`, c.Client, c.ID, c.Reading, n, node)
+			next := now.Add(puntuale.CalendarEvery) // if a person wants it sooner meanwhile, EndReading sees that
+			rows, err := a.Exec(ctx, `update calendar set reading = $4, owner = $5, next_at = $6 where client_id = $1 and id = $2 and reading = $3`, c.Client, c.ID, c.Reading, n, node, engine.Micros(next))
 			if got = rows > 0; got {
-				c.Reading = n
+				c.Reading, c.Taken = n, next
 			}
 			return err
 		}); err != nil {
@@ -92,9 +94,44 @@ func (s *Feeds) EntriesOf(ctx context.Context, c *puntuale.Calendar) ([]puntuale
 	return all, nil
 }
 
-// SaveEntries stores entries of a reading, and deletes those with the references in gone.
+// Elsewhere returns which of these references are also live entries of another calendar of the client.
+func (s *Feeds) Elsewhere(ctx context.Context, c *puntuale.Calendar, references []string) (map[string]bool, error) {
+	found := map[string]bool{}
+	err := s.db.DispatchReads.Query(ctx, `select e.reference from $u(r text) cross join calendar_entry e join calendar o on o.client_id = e.client_id and o.id = e.calendar_id
+ where e.client_id = $1 and e.reference = u.r and e.calendar_id <> $2 and e.applied <> '' and e.withdrawn = 0 and e.missing = 0 and o.started_at <> 0`,
+		[]any{c.Client, c.ID, engine.Columns{references}}, func(r engine.Row) error {
+			var reference string
+			err := r.Scan(&reference)
+			found[reference] = true
+			return err
+		})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for entries in other calendars: %w", err))
+	}
+	return found, nil
+}
+
+// Maintain deletes entries whose start is long past. Calendars that can be read delete theirs themselves.
+func (s *Feeds) Maintain(ctx context.Context, now time.Time) error {
+	return engine.PublicError(s.db.FeedWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `delete from calendar_entry where (client_id, calendar_id, reference) in (
+ select e.client_id, e.calendar_id, e.reference from calendar_entry e where e.start_at > 0 and e.start_at < $1 order by e.start_at limit $2)`,
+			engine.Micros(now.Add(-keepEntries)), engine.Chunk); err != nil {
+			return fmt.Errorf("delete old entries of calendars: %w", err)
+		}
+		return nil
+	}), false))
+}
+
+const keepEntries = 10 * 24 * time.Hour
+
+// SaveEntries stores entries of a reading, and deletes those with the references in gone. What the latest good reading
+// said is forgotten until EndReading, so that no later reading takes the entries for those of that reading.
 func (s *Feeds) SaveEntries(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, entries []puntuale.CalendarEntry, gone []string) (still bool, err error) {
 	return s.onReading(ctx, node, c, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `update calendar set etag = '', modified = '', digest = '' where client_id = $1 and id = $2`, c.Client, c.ID); err != nil {
+			return fmt.Errorf("begin to store a reading: %w", err)
+		}
 		if len(gone) > 0 {
 			if _, err := a.Exec(ctx, `delete from calendar_entry where client_id = $1 and calendar_id = $2 and reference in (select u.r from $u(r text))`, c.Client, c.ID, engine.Columns{gone}); err != nil {
 				return fmt.Errorf("delete entries of a calendar: %w", err)
@@ -135,24 +172,20 @@ on conflict (client_id, calendar_id, reference) do update set start_at = exclude
 	})
 }
 
-// EndReading stores how a reading ended, and when the next one is. The calendar has no owner then. tell writes a notice for the
-// client's users.
-func (s *Feeds) EndReading(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, tell bool, now time.Time) (still bool, err error) {
+// EndReading stores how a reading ended, and when the next one is. The calendar has no owner then. tell is the reason of a
+// notice for the client's users; its code is "": none.
+func (s *Feeds) EndReading(ctx context.Context, node puntuale.NodeID, c *puntuale.Calendar, tell puntuale.Reason, now time.Time) (still bool, err error) {
 	return s.onReading(ctx, node, c, func(ctx context.Context, a engine.Querier) error {
-		if _, err := a.Exec(ctx, `update calendar set owner = 0, next_at = $4, tried_at = $5, read_at = $6, etag = $7, modified = $8, digest = $9, failures = $10, fault = $11,
+		if _, err := a.Exec(ctx, `update calendar set owner = 0, next_at = case when next_at < $16 then next_at else $4 end, told = $17, tried_at = $5, read_at = $6, etag = $7, modified = $8, digest = $9, failures = $10, fault = $11,
  asked = $12, cancels = $13, entries = $14, understood = $15 where client_id = $1 and id = $2 and reading = $3`,
 			c.Client, c.ID, c.Reading, engine.Micros(c.Next), engine.Micros(c.Tried), engine.Micros(c.Read), c.ETag, c.Modified, c.Digest, c.Failures, c.Fault.Stored(),
-			c.Asked, c.Cancels, c.Entries, c.Understood); err != nil {
+			c.Asked, c.Cancels, c.Entries, c.Understood, engine.Micros(c.Taken), engine.Bit(c.Told)); err != nil {
 			return fmt.Errorf("end the reading of a calendar: %w", err)
 		}
-		if !tell {
+		if tell.Code == "" {
 			return nil
 		}
-		reason := c.Fault
-		if c.Asked > 0 {
-			reason = puntuale.Because(puntuale.NoticeCalendarGone, fmt.Sprint(c.Asked))
-		}
-		if err := notice.Add(ctx, a, puntuale.Notice{Client: c.Client, Kind: puntuale.NoticeCalendar, Subject: int64(c.ID), At: now, Detail: puntuale.NoticeDetail{Reason: reason.Stored()}}); err != nil {
+		if err := notice.Add(ctx, a, puntuale.Notice{Client: c.Client, Kind: puntuale.NoticeCalendar, Subject: int64(c.ID), At: now, Detail: puntuale.NoticeDetail{Reason: tell.Stored()}}); err != nil {
 			return fmt.Errorf("tell people of a calendar: %w", err)
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/notice"
 	"puntuale/internal/store/outbox"
 )
 
@@ -89,6 +90,9 @@ func (q *quarantine) Run(ctx context.Context) error {
 			return err
 		}
 		q.token = n<<32 | 1
+		if err := q.pauseCalendars(ctx, a); err != nil {
+			return err
+		}
 		sessions, err = engine.QueryAll(ctx, a, `select s.id from session s cross join lateral (
  select 1 from message m where m.session_id = s.id and `+BothQueues+` and m.state = 0 and m.next_at <= $1 limit 1) due order by s.id`, []any{q.due()}, engine.ScanOne[puntuale.SessionID])
 		return err
@@ -104,6 +108,29 @@ func (q *quarantine) Run(ctx context.Context) error {
 		}
 	}
 	return q.s.OnFleet(ctx, q.finish)
+}
+
+// pauseCalendars stops all calendars and replans, until a person starts them again. What they planned last may be forgotten, so they
+// would plan it again.
+func (q *quarantine) pauseCalendars(ctx context.Context, a engine.Querier) error {
+	type started struct {
+		client puntuale.ClientID
+		id     puntuale.CalendarID
+	}
+	all, err := engine.QueryAll(ctx, a, `update calendar set started_at = 0 where started_at <> 0 returning client_id, id`, nil, func(r engine.Row, c *started) error { return r.Scan(&c.client, &c.id) })
+	if err != nil {
+		return fmt.Errorf("stop calendars: %w", err)
+	}
+	if _, err := a.Exec(ctx, `update replan set state = $1 where state = $2`, puntuale.ReplanPaused, puntuale.ReplanRunning); err != nil {
+		return fmt.Errorf("pause replans: %w", err)
+	}
+	for _, c := range all {
+		if err := notice.Add(ctx, a, puntuale.Notice{Client: c.client, Kind: puntuale.NoticeCalendar, Subject: int64(c.id), At: q.now,
+			Detail: puntuale.NoticeDetail{Reason: puntuale.Because(puntuale.NoticeCalendarPaused).Stored()}}); err != nil {
+			return fmt.Errorf("tell people of a stopped calendar: %w", err)
+		}
+	}
+	return nil
 }
 
 // due returns the latest due time (in µs) of a message that may have been claimed.

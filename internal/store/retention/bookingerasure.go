@@ -40,8 +40,8 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 			engine.Column(all, func(b *B) int64 { return int64(b.id) }),
 			engine.Column(all, func(b *B) string { return x.markOf(b.reference) + "." + b.id.String() }),
 		}
-		if _, err := a.Exec(ctx, `delete from calendar_entry where client_id = $1 and phone in `+ofNames, x.id, x.batch()); err != nil {
-			return fmt.Errorf("erase entries of calendars: %w", err)
+		if err := x.calendarEntries(ctx, a, engine.Column(all, func(b *booking) string { return b.reference })); err != nil {
+			return err
 		}
 		if _, err := a.Exec(ctx, `delete from booking_former where client_id = $1 and booking_id in (select u.i from $u(i bigint))`, x.id, engine.Columns{columns[0]}); err != nil {
 			return fmt.Errorf("erase former references: %w", err)
@@ -66,4 +66,26 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// calendarEntries removes the entries of calendars that name the person or belong to these bookings. It also ends the
+// readings of the client's calendars, so that none stores the entries again.
+func (x *erasureTransaction) calendarEntries(ctx context.Context, a engine.Querier, references []string) error {
+	for _, names := range []engine.Columns{{x.names}, {references}} {
+		if _, err := a.Exec(ctx, `delete from calendar_entry where client_id = $1 and (phone in (select u.p from $u(p text)) or reference in (select u.p from $u(p text)))`, x.id, names); err != nil {
+			return fmt.Errorf("erase entries of calendars: %w", err)
+		}
+	}
+	var calendars int
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from calendar where client_id = $1`, []any{x.id}, &calendars); err != nil || calendars == 0 {
+		return err
+	}
+	n, err := engine.NextNumber(ctx, a, "calendar_reading")
+	if err != nil {
+		return err
+	}
+	if _, err := a.Exec(ctx, `update calendar set reading = $2, owner = 0 where client_id = $1`, x.id, n); err != nil {
+		return fmt.Errorf("end the readings of calendars: %w", err)
+	}
+	return nil
 }

@@ -112,6 +112,57 @@ var ofBookings = map[string]foreign{
 		}
 		return []any{counts}, err
 	},
+	"NamedBookings": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if _, err := other.PutBooking(context.Background(), other.Booking("nome")); err != nil {
+			return []string{err.Error()}, nil
+		}
+		found, err := tenant.NamedBookings(context.Background(), []string{"nome"})
+		return slices.Collect(maps.Keys(found)), err
+	},
+	"KeepAsOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		result, err := other.PutBooking(context.Background(), other.Booking("nuovo"))
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		if err := tenant.KeepAsOf(context.Background(), []puntuale.Booking{result.Booking}, puntuale.AsOf{Kind: puntuale.AsOfNumber, Value: 7}); err != nil {
+			return []string{}, err
+		}
+		if now, err := other.BookingState(context.Background(), "nuovo", ""); err != nil || now.AsOf != result.AsOf {
+			return []any{now}, err
+		}
+		return []string{}, nil
+	},
+	"StartReplan": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.StartReplan(context.Background(), puntuale.Replan{Sequence: other.Sequence, Door: puntuale.DoorAPI, Edited: Begin, Started: Begin})
+	},
+	"Replan": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if err := other.StartReplan(context.Background(), puntuale.Replan{Sequence: other.Sequence, Door: puntuale.DoorAPI, Edited: Begin, Started: Begin}); err != nil {
+			return []string{err.Error()}, nil
+		}
+		found, known, err := tenant.Replan(context.Background(), other.Sequence)
+		if known {
+			return []any{found}, err
+		}
+		return []any{}, err
+	},
+	"MoveReplan": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.MoveReplan(context.Background(), other.Sequence, puntuale.ReplanPaused, Begin, puntuale.ReplanRunning)
+	},
+	"ReplanBookings": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if _, err := other.PutBooking(context.Background(), other.Booking("rifatto")); err != nil {
+			return []string{err.Error()}, nil
+		}
+		some, _, err := tenant.ReplanBookings(context.Background(), puntuale.ReplanFilter{Sequence: other.Sequence}, 10)
+		return some, err
+	},
+	"CountReplan": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if _, err := other.PutBooking(context.Background(), other.Booking("contato")); err != nil {
+			return []string{err.Error()}, nil
+		}
+		n, err := tenant.CountReplan(context.Background(), puntuale.ReplanFilter{Sequence: other.Sequence})
+		return make([]int, n), err
+	},
+	"SpendCall": nil, // no argument belongs to another client
 	"NextMessages": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		result, err := other.PutBooking(context.Background(), other.Booking("prossimo"))
 		if err != nil {

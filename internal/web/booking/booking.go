@@ -19,7 +19,7 @@ import (
 // bookingRoutes show bookings. A booking's reference is never in a path, because references are the caller's own and paths
 // are logged.
 var bookingRoutes = []page.Route{
-	page.Get("/c/{client}/bookings", page.ClientSide, puntuale.Reader, bookings),
+	page.Get("/c/{client}/bookings", page.ClientSide, puntuale.Reader, showBookings),
 	page.Get("/c/{client}/bookings/live", page.ClientSide, puntuale.Reader, liveBookings),
 	page.Get("/c/{client}/bookings/{id}", page.ClientSide, puntuale.Reader, booking),
 }
@@ -110,7 +110,7 @@ func rowsOf(v *page.Request, found []puntuale.Booking) ([]Row, map[puntuale.Mess
 	return rows, unwanted, nil
 }
 
-func bookings(v *page.Request) error {
+func showBookings(v *page.Request) error {
 	l, err := bookingList(v)
 	if err != nil {
 		return err

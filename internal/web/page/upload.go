@@ -1,11 +1,16 @@
 package page
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/view"
 )
 
@@ -41,4 +46,55 @@ func (v *Request) Upload(name string, limit int64) (f *view.Form, file []byte, e
 		file = nil
 	}
 	return &view.Form{Values: clean(values)}, file, nil
+}
+
+// maxListFile is the largest upload of a list in bytes: the file and the fields before it. maxListText is the largest size
+// of each of these fields.
+const (
+	maxListFile = 100<<20 + 1<<20
+	maxListText = 64 << 10
+)
+
+// UploadList reads a form whose last part is a list in a file. It puts the parts before the file into the form, and calls
+// read with the file while the file arrives.
+func (v *Request) UploadList(f *view.Form, read func(ctx context.Context, file io.Reader, kind string) error) error {
+	if err := admission.CheckLength(v.HTTP, maxListFile); err != nil {
+		return err
+	}
+	v.Pass.LeaveSeat() // each transaction of the import waits for its own seat
+	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
+		io.Reader
+		io.Closer
+	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, maxListFile)
+	none := puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
+	parts, err := v.HTTP.MultipartReader()
+	if err != nil {
+		return none
+	}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return none
+		}
+		if err != nil {
+			return Unreadable(err)
+		}
+		if part.FormName() != "file" {
+			text, err := io.ReadAll(io.LimitReader(part, maxListText))
+			if err != nil {
+				return Unreadable(err)
+			}
+			f.Values.Add(part.FormName(), strings.ToValidUTF8(string(text), "\uFFFD"))
+			continue
+		}
+		if part.FileName() == "" {
+			continue
+		}
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
+		err = read(ctx, part, part.Header.Get("Content-Type"))
+		if _, returned := v.Pass.Return(v.Ctx()); returned != nil && err == nil {
+			err = returned
+		}
+		return err
+	}
 }

@@ -2,21 +2,19 @@ package person
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"puntuale"
-	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/httpkit"
-	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -32,59 +30,20 @@ func askForContacts(v *page.Request) error {
 	return v.Show(ImportContacts(ContactImportPage{Form: view.NewForm()}))
 }
 
-// maxFile is the largest upload in bytes: the file and the fields before it. maxText is the largest size of each of
-// these fields.
-const (
-	maxFile = 100<<20 + 1<<20
-	maxText = 64 << 10
-)
-
 // importContacts reads a file while it arrives. A check shows what an import would store, but stores nothing. The
 // browser still has the file, so the person can send the same file for the import.
 func importContacts(v *page.Request) error {
 	p := ContactImportPage{Form: view.NewForm(), Done: v.Query("do") == "import"}
 	v.Quiet = !p.Done
-	if err := admission.CheckLength(v.HTTP, maxFile); err != nil {
+	var found control.ImportedContacts
+	err := v.UploadList(p.Form, func(ctx context.Context, file io.Reader, kind string) (err error) {
+		found, err = v.Client.ImportContacts(ctx, file, kind, importAsked(p))
+		return err
+	})
+	if err != nil {
 		return importRefused(v, p, err)
 	}
-	v.Pass.LeaveSeat() // each transaction of the import waits for its own seat
-	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
-		io.Reader
-		io.Closer
-	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, maxFile)
-	parts, err := v.HTTP.MultipartReader()
-	if err != nil {
-		return importRefused(v, p, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired}))
-	}
-	for {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
-			return importRefused(v, p, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired}))
-		}
-		if err != nil {
-			return page.Unreadable(err)
-		}
-		if part.FormName() != "file" {
-			text, err := io.ReadAll(io.LimitReader(part, maxText))
-			if err != nil {
-				return page.Unreadable(err)
-			}
-			p.Form.Values.Add(part.FormName(), strings.ToValidUTF8(string(text), "\uFFFD"))
-			continue
-		}
-		if part.FileName() == "" {
-			continue
-		}
-		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
-		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), importAsked(p))
-		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
-			err = returnErr
-		}
-		if err != nil {
-			return importRefused(v, p, err)
-		}
-		return imported(v, p, found)
-	}
+	return imported(v, p, found)
 }
 
 // importAsked returns what the form asks for. If the person chose another row for the header, the columns are guessed

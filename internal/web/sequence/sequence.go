@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/bookings"
 	"puntuale/internal/control/request"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
@@ -80,10 +81,26 @@ func sequence(v *page.Request) error {
 	}
 	page := SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm(), DefaultOf: defaults.names}
 	page.Snippets = snippets(v, found, f)
+	if err := page.replans(v); err != nil {
+		return err
+	}
 	if v.Partial() && v.HTTP.Header.Get("HX-Target") == "div#preview" {
 		return v.Show(Preview(f, try))
 	}
 	return v.Show(SequenceShow(page))
+}
+
+// replans finds out whether the bookings of an edited sequence may be updated, or are being updated.
+func (p *SequencePage) replans(v *page.Request) (err error) {
+	if p.Booking == "" || !view.Has(view.With(v.Ctx(), v.Frame), puntuale.Staff) {
+		return nil
+	}
+	found, err := bookings.ReplanOf(v.Ctx(), v.Client, p.ID.String())
+	if p.Replanning = found.Word() == "running" || found.Word() == "paused" || found.Word() == "held"; err != nil || p.Replanning || v.Query("edited") == "" {
+		return err
+	}
+	p.Booked, err = bookings.CountReplan(v.Ctx(), v.Client, p.ID.String())
+	return err
 }
 
 func sessionText(id puntuale.SessionID) string {
@@ -359,6 +376,9 @@ func updateSequence(v *page.Request) error {
 	}
 	v.SetAuditTarget(done.ID.String())
 	v.Say("sequence.updated", "")
+	if done.Booking != "" {
+		return v.Redirect(sequenceAddress(v, done.ID) + "?edited=yes")
+	}
 	return v.Redirect(sequenceAddress(v, done.ID))
 }
 

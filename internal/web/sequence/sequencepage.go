@@ -69,6 +69,9 @@ type SequencePage struct {
 	Snippets  []Snippet
 	Question  *view.Form // the question before a deletion; its value "asked" means that messages are pending
 	DefaultOf []string   // names of the sessions that have this sequence as a default
+
+	Booked     int  // the bookings that an edit has just left as they were
+	Replanning bool // they are being updated
 }
 
 // summary describes a sequence in a few words.

@@ -24,6 +24,7 @@ create table calendar (
     digest text not null default '', -- of what the latest good reading said
     failures bigint not null default 0,
     fault text not null default '', -- why the latest reading was bad
+    told smallint not null default 0, -- people know that it cannot be read
     asked bigint not null default 0, -- so many entries are gone that a person must decide
     cancels bigint not null default 0, -- so many may be cancelled at once, because a person decided so
     entries bigint not null default 0,
@@ -31,6 +32,7 @@ create table calendar (
     primary key (client_id, id)
 );
 create index calendar_next on calendar (next_at);
+create index calendar_owner on calendar (owner) where owner <> 0;
 
 create table calendar_entry (
     client_id bigint not null,
@@ -53,6 +55,8 @@ create table calendar_entry (
     primary key (client_id, calendar_id, reference)
 );
 create index calendar_entry_start on calendar_entry (client_id, calendar_id, start_at, reference);
+create index calendar_entry_reference on calendar_entry (client_id, reference);
+create index calendar_entry_past on calendar_entry (start_at);
 create index calendar_entry_phone on calendar_entry (client_id, phone) where phone <> '';
 
 insert into counter (noun, next) values ('calendar', 0), ('calendar_reading', 0);

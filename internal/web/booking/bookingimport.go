@@ -1,0 +1,178 @@
+package booking
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control/bookings"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// importRoutes import bookings from a file.
+var importRoutes = []page.Route{
+	page.Get("/c/{client}/bookings/import", page.ClientSide, puntuale.Staff, askForFile),
+	page.Post("/c/{client}/bookings/import", page.ClientSide, puntuale.Staff, "booking.import", importFile),
+}
+
+// BookingImport is the page that imports a file of bookings: first a check, and then the import.
+type BookingImport struct {
+	Form      *view.Form
+	Sequences []view.Option // those for bookings; empty: there is none
+	Found     ImportedFile
+	Checked   bool // Found is set
+	Done      bool // the result of the import; false: of the check
+}
+
+// ImportedFile is what an import did, or would do.
+type ImportedFile struct {
+	Rows, Made, Changed, Same int
+	Header, Hidden            int
+	Columns                   []string
+	Preview                   [][]string
+	Refused                   []puntuale.RefusedGroup
+	Lines                     []RefusedLine
+}
+
+// RefusedLine is a row that an import refuses.
+type RefusedLine struct {
+	Line   int
+	Reason string
+	Value  puntuale.Reason
+}
+
+func askForFile(v *page.Request) error {
+	p := BookingImport{Form: view.NewForm("sequence", v.Query("sequence"))}
+	_, all, err := page.BookingChoices(v)
+	if p.Sequences = all; err != nil {
+		return err
+	}
+	return v.Show(Import(p))
+}
+
+// importFile reads a file while it arrives. The browser still has the file after a check, so the person can send it again
+// for the import.
+func importFile(v *page.Request) error {
+	p := BookingImport{Form: view.NewForm(), Done: v.Query("do") == "import"}
+	v.Quiet = !p.Done
+	_, all, err := page.BookingChoices(v)
+	if p.Sequences = all; err != nil {
+		return err
+	}
+	var found bookings.ImportedBookings
+	err = v.UploadList(p.Form, func(ctx context.Context, file io.Reader, kind string) (err error) {
+		found, err = bookings.ImportBookings(ctx, v.Client, file, kind, p.asked())
+		return err
+	})
+	if err != nil {
+		return v.ShowRefused(err, p.Form, ImportResult(p), Import(p), "sequence", "file")
+	}
+	p.show(found)
+	if p.Done {
+		v.SetAuditTarget(strconv.Itoa(found.Made) + "+" + strconv.Itoa(found.Changed))
+	}
+	if v.Partial() {
+		return v.Show(ImportResult(p))
+	}
+	return v.Show(Import(p))
+}
+
+// asked returns what the form asks for. If the person chose another row for the header, or another sequence, the columns
+// are guessed again.
+func (p *BookingImport) asked() bookings.Import {
+	ask := bookings.Import{Sequence: p.Form.Value("sequence"), Check: !p.Done, Door: puntuale.DoorPage}
+	ask.Header, _ = strconv.Atoi(p.Form.Value("header")) // without a number, the import looks for the header
+	ask.Header = max(0, ask.Header)
+	if p.Form.Value("header") == p.Form.Value("header_before") && p.Form.Value("sequence") == p.Form.Value("sequence_before") {
+		var pairs []string
+		for _, name := range slices.Sorted(maps.Keys(p.Form.Values)) {
+			at, err := strconv.Atoi(strings.TrimPrefix(name, "column."))
+			if to := p.Form.Value(name); err == nil && to != "" {
+				pairs = append(pairs, to+":"+strconv.Itoa(at+1))
+			}
+		}
+		ask.Columns = strings.Join(pairs, ",")
+	}
+	return ask
+}
+
+func (p *BookingImport) show(found bookings.ImportedBookings) {
+	p.Checked = true
+	p.Found = ImportedFile{Rows: found.Rows, Made: found.Made, Changed: found.Changed, Same: found.Same, Header: found.Header, Hidden: found.Hidden, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
+	for _, l := range found.Lines {
+		p.Found.Lines = append(p.Found.Lines, RefusedLine{l.Line, l.Reason, l.Value})
+	}
+	for i := range found.Columns {
+		p.Form.Values.Set(columnName(i), "")
+	}
+	for name, at := range found.Mapping {
+		p.Form.Values.Set(columnName(at), name)
+	}
+	p.Form.Values.Set("header", strconv.Itoa(found.Header))
+}
+
+func columnName(at int) string { return "column." + strconv.Itoa(at) }
+
+// ownColumns are the members of a booking that are not fields.
+var ownColumns = []string{"reference", "phone", "status", "sequence"}
+
+// columnOptions returns the options for the meaning of a column.
+func (p *BookingImport) columnOptions(ctx context.Context, at int) []view.Option {
+	all := []view.Option{{Text: view.T(ctx, "contact.column_none")}}
+	for _, own := range ownColumns {
+		all = append(all, view.Option{Value: own, Text: view.T(ctx, "booking.import_column."+own)})
+	}
+	names := []string{fieldOf(p.Found.Columns[at])}
+	for name := range p.Form.Values {
+		if strings.HasPrefix(name, "column.") && p.Form.Value(name) != "" && !slices.Contains(ownColumns, p.Form.Value(name)) {
+			names = append(names, p.Form.Value(name))
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if name != "" {
+			all = append(all, view.Option{Value: name, Text: view.T(ctx, "contact.column_field", "Name", view.FieldName(name))})
+		}
+	}
+	return all
+}
+
+// fieldOf makes a field's name from the letters and digits of a header; "": it cannot be one.
+func fieldOf(header string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(header)), "_")
+	if name == "" || name[0] <= '9' || slices.Contains(ownColumns, name) {
+		return ""
+	}
+	return name[:min(len(name), 64)]
+}
+
+// header returns the name of a column.
+func (p *BookingImport) header(ctx context.Context, at int) string {
+	return view.Or(p.Found.Columns[at], view.T(ctx, "contact.column_n", "Number", fmt.Sprint(at+1)))
+}
+
+// example returns the first values in a column.
+func (p *BookingImport) example(at int) string {
+	var cells []string
+	for _, row := range p.Found.Preview {
+		if at < len(row) && row[at] != "" && len(cells) < 3 {
+			cells = append(cells, row[at])
+		}
+	}
+	text := strings.Join(cells, " · ")
+	if letters := []rune(text); len(letters) > 80 {
+		return string(letters[:79]) + "…"
+	}
+	return text
+}
