@@ -157,7 +157,24 @@ type Trigger struct {
 	Field    string            `json:"field,omitempty"`    // date: name of a contact's date field
 	Repeat   Repeat            `json:"repeat,omitempty"`   // date: how often the date recurs
 	Map      map[string]string `json:"map,omitempty"`      // hook: the path of each field in the payload, such as "customer.phone" (package payload); "phone" is required
+	Preset   HookPreset        `json:"preset,omitempty"`   // hook: the program that calls, instead of Map
 	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome, booking: the result for which the rule waits
+}
+
+// HookPreset names a program for appointments whose calls the server understands without a map (package preset). One
+// action book then makes, moves and cancels the program's appointments.
+type HookPreset string
+
+const (
+	PresetCalCom           HookPreset = "calcom"
+	PresetCalendly         HookPreset = "calendly"
+	PresetEasyAppointments HookPreset = "easyappointments"
+	PresetWooCommerce      HookPreset = "woocommerce_bookings"
+)
+
+// HookPresets returns all presets, in the order in which pages show them.
+func HookPresets() []HookPreset {
+	return []HookPreset{PresetCalCom, PresetCalendly, PresetEasyAppointments, PresetWooCommerce}
 }
 
 // Values of a [SequenceChoice] that are not ids.
@@ -282,6 +299,17 @@ const (
 	AsOfField      = "as_of" // how new the values are on the side of the hook's program; see [AsOf]
 )
 
+// Names of the values that only a preset gives. They are fields for texts and conditions, too.
+const (
+	FormerField = "former_reference" // the reference that the appointment had before it was moved
+	StatusField = "status"
+	MovedField  = "moved" // not "": the appointment goes on under another reference
+	DateField   = "date"
+	ZoneField   = "timezone"
+	// SkippedField has the reason why a call says nothing about an appointment. No field of a map can have this name.
+	SkippedField = "?"
+)
+
 // Step returns the message of a send action as a step.
 func (a Action) Step() Step {
 	return Step{
@@ -315,34 +343,37 @@ type Firing struct {
 
 // Reasons why a rule did not act, or left an action out.
 const (
-	FiringTags       ReasonCode = "automation.tags"       // the contact lacks a tag
-	FiringField      ReasonCode = "automation.field"      // a comparison of a field is not true
-	FiringSession    ReasonCode = "automation.session"    // the trigger came through another session
-	FiringWindow     ReasonCode = "automation.window"     // the time is outside the window
-	FiringNotIn      ReasonCode = "automation.not_in"     // messages of the sequence are pending
-	FiringCooldown   ReasonCode = "automation.cooldown"   // the rule acted for the person recently
-	FiringTakeover   ReasonCode = "automation.takeover"   // the client's people answer this person
-	FiringDepth      ReasonCode = "automation.depth"      // rules triggered each other, up to depth MaxAutomationDepth
-	FiringMost       ReasonCode = "automation.most"       // the person got as many starts and sends in 24 hours as the client allows
-	FiringRunning    ReasonCode = "automation.running"    // the sequence's if_running prevented a start
-	FiringMissed     ReasonCode = "automation.missed"     // the fact is too old: a server was down, a database failed over, or a backup was restored
-	FiringPast       ReasonCode = "automation.past"       // all steps are in the past
-	FiringRefused    ReasonCode = "automation.refused"    // a start or send could not be planned; Detail has the reason
-	FiringNoDefault  ReasonCode = "automation.no_default" // the session has no default sequence
-	FiringGone       ReasonCode = "automation.gone"       // the sequence, session or template was deleted
-	FiringAccount    ReasonCode = "automation.account"    // the client is suspended or expired
-	FiringNoPhone    ReasonCode = "automation.no_phone"   // the hook's payload has no valid phone
-	FiringChanged    ReasonCode = "automation.changed"    // the date changed, so the messages for the old date are cancelled
-	FiringNoReplies  ReasonCode = "automation.unkept"     // the client stores no replies, so nobody knows whether the person answered
-	FiringAnswered   ReasonCode = "automation.answered"   // the person answered in the meantime
-	FiringNoDate     ReasonCode = "automation.no_date"    // only in a dry run: the contact has no date in the future
-	FiringOptOut     ReasonCode = "automation.opt_out"    // only in a dry run: the text is an opt-out
-	FiringStatus     ReasonCode = "automation.status"     // the booking has another status, or there is no such booking
-	FiringNoBooking  ReasonCode = "automation.no_booking" // there is no booking with the reference
-	FiringStale      ReasonCode = "automation.stale"      // a newer change of the booking is known already
-	FiringUnchanged  ReasonCode = "automation.unchanged"  // the booking is already as the action wants it
-	FiringKept       ReasonCode = "automation.kept"       // another door set the booking's status, so the booking keeps it
-	FiringOtherWords ReasonCode = "automation.words"      // only in a dry run: the text is not one of the trigger's words
+	FiringTags       ReasonCode = "automation.tags"        // the contact lacks a tag
+	FiringField      ReasonCode = "automation.field"       // a comparison of a field is not true
+	FiringSession    ReasonCode = "automation.session"     // the trigger came through another session
+	FiringWindow     ReasonCode = "automation.window"      // the time is outside the window
+	FiringNotIn      ReasonCode = "automation.not_in"      // messages of the sequence are pending
+	FiringCooldown   ReasonCode = "automation.cooldown"    // the rule acted for the person recently
+	FiringTakeover   ReasonCode = "automation.takeover"    // the client's people answer this person
+	FiringDepth      ReasonCode = "automation.depth"       // rules triggered each other, up to depth MaxAutomationDepth
+	FiringMost       ReasonCode = "automation.most"        // the person got as many starts and sends in 24 hours as the client allows
+	FiringRunning    ReasonCode = "automation.running"     // the sequence's if_running prevented a start
+	FiringMissed     ReasonCode = "automation.missed"      // the fact is too old: a server was down, a database failed over, or a backup was restored
+	FiringPast       ReasonCode = "automation.past"        // all steps are in the past
+	FiringRefused    ReasonCode = "automation.refused"     // a start or send could not be planned; Detail has the reason
+	FiringNoDefault  ReasonCode = "automation.no_default"  // the session has no default sequence
+	FiringGone       ReasonCode = "automation.gone"        // the sequence, session or template was deleted
+	FiringAccount    ReasonCode = "automation.account"     // the client is suspended or expired
+	FiringNoPhone    ReasonCode = "automation.no_phone"    // the hook's payload has no valid phone
+	FiringChanged    ReasonCode = "automation.changed"     // the date changed, so the messages for the old date are cancelled
+	FiringNoReplies  ReasonCode = "automation.unkept"      // the client stores no replies, so nobody knows whether the person answered
+	FiringAnswered   ReasonCode = "automation.answered"    // the person answered in the meantime
+	FiringNoDate     ReasonCode = "automation.no_date"     // only in a dry run: the contact has no date in the future
+	FiringOptOut     ReasonCode = "automation.opt_out"     // only in a dry run: the text is an opt-out
+	FiringStatus     ReasonCode = "automation.status"      // the booking has another status, or there is no such booking
+	FiringNoBooking  ReasonCode = "automation.no_booking"  // there is no booking with the reference
+	FiringStale      ReasonCode = "automation.stale"       // a newer change of the booking is known already
+	FiringUnchanged  ReasonCode = "automation.unchanged"   // the booking is already as the action wants it
+	FiringKept       ReasonCode = "automation.kept"        // another door set the booking's status, so the booking keeps it
+	FiringOtherCall  ReasonCode = "automation.other_call"  // the hook's call is not about an appointment
+	FiringWaits      ReasonCode = "automation.waits"       // the appointment is not confirmed yet in the hook's program
+	FiringNotProgram ReasonCode = "automation.not_program" // the call does not look like one of the preset's program
+	FiringOtherWords ReasonCode = "automation.words"       // only in a dry run: the text is not one of the trigger's words
 )
 
 // AutomationFacts contains the facts about a person that the store finds when a rule decides.
@@ -370,6 +401,7 @@ type Hook struct {
 	Automation AutomationID
 	Active     bool
 	Map        map[string]string // see [Trigger].Map
+	Preset     HookPreset        // see [Trigger].Preset
 	Sealed     []byte
 	Payload    []byte    // the last payload, at most MaxHookBody bytes; nil: none yet, or removed
 	PayloadAt  time.Time // when the last call came; zero: no call yet

@@ -234,7 +234,8 @@ func (s BookingStep) Pending() bool { return s.There && s.State == Pending && !s
 type BookingState struct {
 	Booking // Revision 0: there is none with the reference
 	Steps   []BookingStep
-	Names   []string // all names of the person who has the asked phone, or else the booking's phone
+	Names   []string  // all names of the person who has the asked phone, or else the booking's phone
+	MovedOn BookingID // the booking that had the reference before it got another one; 0: none. Only read for rules
 }
 
 // BookingChange is what a change of a booking does.
@@ -287,6 +288,8 @@ const (
 // PutBooking asks the store to change a booking in one transaction.
 type PutBooking struct {
 	Reference string // "": a new booking, whose reference is "run:" and the id of its run
+	Follow    bool   // a reference that a booking had before names no booking any more
+	Former    string // with Follow: if no booking has Reference, the one with this reference gets it; "": none
 	Phone     string // the person of the new state; "": the booking's own
 	Day       Date   // today in the client's time zone; the call is counted on this day
 	Now       time.Time

@@ -31,6 +31,8 @@ type Tenant interface {
 	// Bookings.
 	PutBooking(ctx context.Context, r PutBooking) (PutBookingResult, error)
 	BookingState(ctx context.Context, reference, phone string) (BookingState, error)
+	// MovedBookingState is like BookingState, with Follow and former as in [PutBooking].
+	MovedBookingState(ctx context.Context, reference, former, phone string) (BookingState, error)
 	BookingHistory(ctx context.Context, id BookingID) ([]BookingEntry, error)
 	Bookings(ctx context.Context, f BookingFilter, p Page) ([]Booking, string, error)
 	CountBookings(ctx context.Context, from, to time.Time) (BookingCounts, error)

@@ -3,6 +3,7 @@ package automation
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,29 +32,15 @@ func referenceOf(x *puntuale.Action, o Occasion, c *puntuale.Contact, phone stri
 
 // book plans a change of a booking into act.
 func (w *clientWork) book(ctx context.Context, a *puntuale.Automation, x *puntuale.Action, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct) (puntuale.ReasonCode, string, error) {
-	reference, err := referenceOf(x, o, c, act.Phone, w.now)
-	if err == nil && reference != "" && slices.ContainsFunc(act.Bookings, func(b puntuale.PutBooking) bool { return b.Reference == reference }) {
+	order, err := w.orderOf(a, x, o, c, act)
+	if err == nil && order.Reference != "" && slices.ContainsFunc(act.Bookings, func(b puntuale.PutBooking) bool { return b.Reference == order.Reference }) {
 		err = puntuale.Invalid(puntuale.Because(faultBookedTwice).At("body.reference", nil))
 	}
-	var put puntuale.PutBooking
 	if err == nil {
-		put, w.change, err = w.planner.Booking(ctx, BookingOrder{
-			Cancel: x.Kind == puntuale.ActionCancelBooking, Reference: reference, Sequence: x.Sequence.ID(), Phone: act.Phone, Status: x.Status,
-			AsOf: o.Fields[puntuale.AsOfField], Silent: x.Silent, Name: a.Name, Depth: act.Depth + 1, Dry: w.dry,
-			Fields: func(wanted []puntuale.Field) (given, missing map[string]plan.Value) {
-				if o.Kind == puntuale.TriggerBooking && reference == bookingOf(o) { // its own values need not be given again
-					return nil, fields(Occasion{}, c, wanted)
-				}
-				return fields(o, nil, wanted), fields(o, c, wanted)
-			},
-			Request: func(values map[string]plan.Value) []byte {
-				return puntuale.ActRequest(a.ID, act.Occurrence, act.Phone, texts(values))
-			},
-		})
+		err = w.put(ctx, order, act)
 	}
 	switch puntuale.CodeOf(err) {
 	case "":
-		act.Bookings = append(act.Bookings, put)
 		return "", "", nil
 	case puntuale.CodeInvalid:
 		w.faults = faultsOf(err)
@@ -67,6 +54,63 @@ func (w *clientWork) book(ctx context.Context, a *puntuale.Automation, x *puntua
 		return puntuale.FiringGone, "", nil
 	}
 	return "", "", err
+}
+
+// orderOf returns the change that an action wants.
+func (w *clientWork) orderOf(a *puntuale.Automation, x *puntuale.Action, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct) (BookingOrder, error) {
+	order := BookingOrder{
+		Cancel: x.Kind == puntuale.ActionCancelBooking, Sequence: x.Sequence.ID(), Phone: act.Phone, Status: x.Status,
+		AsOf: o.Fields[puntuale.AsOfField], Silent: x.Silent, Name: a.Name, Depth: act.Depth + 1, Dry: w.dry,
+		Request: func(values map[string]plan.Value) []byte {
+			return puntuale.ActRequest(a.ID, act.Occurrence, act.Phone, texts(values))
+		},
+	}
+	var err error
+	if order.Reference, err = referenceOf(x, o, c, act.Phone, w.now); err != nil {
+		return order, err
+	}
+	order.Fields = func(wanted []puntuale.Field) (given, missing map[string]plan.Value) {
+		if o.Kind == puntuale.TriggerBooking && order.Reference == bookingOf(o) { // its own values need not be given again
+			return nil, fields(Occasion{}, c, wanted)
+		}
+		return fields(o, nil, wanted), fields(o, c, wanted)
+	}
+	if a.Trigger.Preset == "" || x.Kind != puntuale.ActionBook {
+		return order, nil
+	}
+	order.Told, order.Status, order.Moved = true, o.Fields[puntuale.StatusField], o.Fields[puntuale.MovedField] != ""
+	order.Date, order.Zone = o.Fields[puntuale.DateField], o.Fields[puntuale.ZoneField]
+	if former := o.Fields[puntuale.FormerField]; former != "" {
+		before := o
+		before.Fields = maps.Clone(o.Fields)
+		before.Fields[puntuale.ReferenceField] = former
+		order.Former, err = referenceOf(x, before, c, act.Phone, w.now)
+	}
+	return order, err
+}
+
+// put plans an order into act. If the booking before a move still is one of its own, because the calls came in another
+// order, this one ends.
+func (w *clientWork) put(ctx context.Context, order BookingOrder, act *puntuale.AutomationAct) error {
+	put, change, err := w.planner.Booking(ctx, order)
+	if err != nil {
+		return err //nolint:wrapcheck // the caller reads its code
+	}
+	w.change = change
+	act.Bookings = append(act.Bookings, put)
+	if order.Former == "" || slices.Contains(change.What, "reference") {
+		return nil
+	}
+	order.Reference, order.Former, order.Moved, order.Status = order.Former, "", true, puntuale.BookingCancelled.String()
+	order.Told, order.Cancel = false, true
+	switch put, _, err = w.planner.Booking(ctx, order); {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return nil
+	case err != nil:
+		return err //nolint:wrapcheck // the caller reads its code
+	}
+	act.Bookings = append(act.Bookings, put)
+	return nil
 }
 
 // refusalOf returns the reason of an error with a code.

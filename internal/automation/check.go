@@ -140,6 +140,7 @@ var usedBy = []struct {
 	{"field", []puntuale.TriggerKind{puntuale.TriggerDate}, func(t puntuale.Trigger) bool { return t.Field != "" }},
 	{"repeat", []puntuale.TriggerKind{puntuale.TriggerDate}, func(t puntuale.Trigger) bool { return t.Repeat != "" }},
 	{"map", []puntuale.TriggerKind{puntuale.TriggerHook}, func(t puntuale.Trigger) bool { return len(t.Map) > 0 }},
+	{"preset", []puntuale.TriggerKind{puntuale.TriggerHook}, func(t puntuale.Trigger) bool { return t.Preset != "" }},
 	{"is", []puntuale.TriggerKind{puntuale.TriggerOutcome, puntuale.TriggerBooking}, func(t puntuale.Trigger) bool { return t.Is != "" }},
 }
 
@@ -168,7 +169,13 @@ func (c *checker) trigger(t puntuale.Trigger) {
 		c.fieldName(at+"field", t.Field)
 		word(c, at+"repeat", t.Repeat, puntuale.RepeatYearly, puntuale.RepeatMonthly, puntuale.RepeatOnce)
 	case puntuale.TriggerHook:
-		c.mapping(at+"map", t.Map)
+		switch {
+		case t.Preset == "":
+			c.mapping(at+"map", t.Map)
+		case !word(c, at+"preset", t.Preset, puntuale.HookPresets()...):
+		case len(t.Map) > 0:
+			c.add(at+"map", faultOtherKind, nil, "preset")
+		}
 	case puntuale.TriggerOutcome:
 		c.sequence(at+"sequence", t.Sequence)
 		word(c, at+"is", t.Is, puntuale.OutcomeCompleted, puntuale.OutcomeFailed, puntuale.OutcomeRead)
@@ -182,7 +189,7 @@ func (c *checker) trigger(t puntuale.Trigger) {
 
 // namesBooking reports whether a trigger knows the reference of a booking.
 func namesBooking(t puntuale.Trigger) bool {
-	return t.Kind == puntuale.TriggerBooking || t.Kind == puntuale.TriggerHook && t.Map[puntuale.ReferenceField] != ""
+	return t.Kind == puntuale.TriggerBooking || t.Kind == puntuale.TriggerHook && (t.Preset != "" || t.Map[puntuale.ReferenceField] != "")
 }
 
 func (c *checker) words(at string, words []string) {
@@ -403,7 +410,10 @@ func (c *checker) action(at string, t puntuale.Trigger, x puntuale.Action) {
 		c.send(at, x)
 	case puntuale.ActionBook:
 		c.sequence(at+".sequence", x.Sequence)
-		if x.Status != "" {
+		switch {
+		case x.Status != "" && t.Preset != "": // the program says it
+			c.add(at+".status", faultOtherKind, nil, "preset")
+		case x.Status != "":
 			word(c, at+".status", x.Status, puntuale.BookingStatuses()...)
 		}
 		c.reference(at+".reference", x.Reference)

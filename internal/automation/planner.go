@@ -45,6 +45,11 @@ type Recipient struct {
 // BookingOrder is a change of a booking that a rule wants.
 type BookingOrder struct {
 	Cancel    bool   // the booking is cancelled, and nothing else changes
+	Told      bool   // the values are those of a preset: Status is that of the program, and the next members are set
+	Former    string // the reference of the booking before it was moved
+	Moved     bool   // the booking goes on under another reference
+	Date      string // the main date
+	Zone      string
 	Reference string // "": a new booking, unless it is cancelled
 	Sequence  puntuale.SequenceID
 	Phone     string

@@ -439,9 +439,11 @@ func (w *clientWork) wake(batch *puntuale.ActBatch) {
 }
 
 // TakesBack reports whether a rule only stops messages and cancels bookings. An expired account does not prevent this.
-func TakesBack(a *puntuale.Automation) bool {
+func TakesBack(a *puntuale.Automation, o Occasion) bool {
+	cancelled := a.Trigger.Preset != "" && o.Fields[puntuale.StatusField] == puntuale.BookingCancelled.String()
 	return !slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
-		return x.Kind != puntuale.ActionStop && x.Kind != puntuale.ActionCancelBooking
+		books := x.Kind == puntuale.ActionBook && !cancelled
+		return books || x.Kind != puntuale.ActionBook && x.Kind != puntuale.ActionStop && x.Kind != puntuale.ActionCancelBooking
 	})
 }
 
@@ -518,9 +520,11 @@ func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.Automation
 	switch {
 	case j.missed:
 		act.Reason = puntuale.FiringMissed
+	case o.Fields[puntuale.SkippedField] != "":
+		act.Reason = puntuale.ReasonCode(o.Fields[puntuale.SkippedField])
 	case !isPerson(act.Phone):
 		act.Reason = puntuale.FiringNoPhone
-	case w.refusal != "" && (w.planner == nil || !TakesBack(a)):
+	case w.refusal != "" && (w.planner == nil || !TakesBack(a, o)):
 		act.Reason = w.refusal
 	default:
 		act.Reason = Decide(a, o, *f, w.settings, w.now)

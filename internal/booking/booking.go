@@ -26,6 +26,8 @@ type Put struct {
 	Forced    bool                  // the caller has seen the present state, so it may set every status
 	Reopen    bool                  // a cancelled booking becomes open again, whatever cancelled it
 	Silent    bool                  // no message tells the person of this change
+	Quiet     bool                  // silent, and no event tells of it either
+	Moved     bool                  // the appointment goes on under another reference, so this is final, however old the put is
 	Answer    *puntuale.GivenAnswer // see [Put.Answered]
 	Page      string                // name of the page of the confirmation, if the booking has none for this person yet
 	Now       time.Time
@@ -76,6 +78,10 @@ func (p *Put) Next(old puntuale.BookingState, fields map[string]json.RawMessage,
 		n.Reference, n.Created, n.StatusBy, n.Date = p.Reference, p.Now, p.Door, date
 		c.note("created", "", puntuale.EventBookingCreated)
 	}
+	if c.renamed() {
+		n.Reference = p.Reference
+		c.note("reference", "", 0)
+	}
 	c.values(fields)
 	c.date(date)
 	kept := c.status()
@@ -87,6 +93,12 @@ func (p *Put) Next(old puntuale.BookingState, fields map[string]json.RawMessage,
 		}
 	}
 	return c.next, kept, nil
+}
+
+// renamed reports whether the booking gets another reference, because its program gives an appointment a new one when it
+// moves.
+func (c *change) renamed() bool {
+	return c.old.Revision != 0 && c.Reference != "" && c.old.Reference != c.Reference
 }
 
 // Replanned makes a change of a difference that an edited sequence causes in a booking that is otherwise unchanged. It
@@ -101,24 +113,34 @@ func (p *Put) Replanned(c *puntuale.BookingChange) {
 // note records a change. anchor names the messages that tell of it; "": none.
 func (c *change) note(what, anchor string, event puntuale.EventType) {
 	c.next.What = append(c.next.What, what)
-	if event != 0 {
+	if event != 0 && !c.Quiet {
 		c.next.Events = append(c.next.Events, event)
 	}
-	if anchor != "" && !c.Silent {
+	if anchor != "" && !c.Silent && !c.Quiet {
 		c.next.Moments[anchor] = puntuale.BookingMoment{Revision: c.old.Revision + 1, At: c.Now}
 	}
+}
+
+// Stale returns the error of a put that is older than the booking.
+func Stale() error {
+	return &puntuale.Error{Code: puntuale.CodeStale, Reason: puntuale.Because(FaultStale)}
 }
 
 // order refuses a put that is older than the booking.
 func (c *change) order() error {
 	given, stored := c.AsOf, c.old.AsOf
+	if c.renamed() { // the program's times of two references say nothing about each other
+		stored = puntuale.AsOf{}
+	}
 	switch {
+	case c.Moved && stored.Kind != puntuale.AsOfNone && (stored.Kind != given.Kind || given.Value < stored.Value):
+		return nil
 	case given.Kind == puntuale.AsOfNone:
 		return nil
 	case stored.Kind != puntuale.AsOfNone && stored.Kind != given.Kind:
 		return puntuale.Invalid(puntuale.Fault{Location: "body.as_of", Code: FaultAsOfKind})
 	case stored.Kind != puntuale.AsOfNone && given.Value < stored.Value:
-		return &puntuale.Error{Code: puntuale.CodeStale, Reason: puntuale.Because(FaultStale)}
+		return Stale()
 	}
 	c.next.AsOf = given
 	return nil
@@ -164,7 +186,7 @@ func (c *change) date(date time.Time) {
 	if n.Date.Equal(date) {
 		return
 	}
-	if !c.Silent {
+	if !c.Silent && !c.Quiet {
 		if n.Told.IsZero() || c.heard() {
 			n.Told = n.Date
 		}
@@ -210,6 +232,10 @@ func (c *change) status() (kept []string) {
 	n.Status, n.StatusBy = *c.Status, c.Door
 	switch n.Status {
 	case puntuale.BookingOpen:
+		if c.renamed() { // it was cancelled because it moved, so it is not made again
+			c.note("reopened", "", 0)
+			break
+		}
 		c.note("reopened", "", puntuale.EventBookingCreated)
 	case puntuale.BookingConfirmed:
 		c.note("confirmed", puntuale.BookingConfirmedAnchor, puntuale.EventBookingConfirmed)

@@ -141,21 +141,25 @@ func (c automatedPlanner) Booking(ctx context.Context, o automation.BookingOrder
 }
 
 func (c automatedPlanner) booking(ctx context.Context, o automation.BookingOrder) (puntuale.PutBooking, puntuale.BookingChange, error) {
-	call := BookingCall{Reference: o.Reference, Status: o.Status, Silent: o.Silent, Door: puntuale.DoorRule, location: "body.reference"}
+	call := BookingCall{Reference: o.Reference, Status: o.Status, Silent: o.Silent, Door: puntuale.DoorRule, location: "body.reference", former: o.Former, moved: o.Moved}
 	if o.AsOf != "" {
 		call.AsOf, _ = json.Marshal(o.AsOf) // encoding a text cannot fail
 	}
 	var state puntuale.BookingState
 	var err error
 	if o.Reference != "" {
-		if state, err = c.tenant.BookingState(ctx, o.Reference, o.Phone); err != nil {
+		if state, err = c.tenant.MovedBookingState(ctx, o.Reference, o.Former, o.Phone); err != nil {
 			return puntuale.PutBooking{}, puntuale.BookingChange{}, fmt.Errorf("read a booking: %w", err)
 		}
 	}
+	there := state.Revision != 0 && !state.Erased
+	if o.Told {
+		told(&o, &call, state)
+	}
+	if cancels := o.Cancel || call.Status == puntuale.BookingCancelled.String(); cancels && !there && (o.Cancel || c.MayCreate() != nil) {
+		return puntuale.PutBooking{}, puntuale.BookingChange{}, puntuale.NotFound(puntuale.NoBooking)
+	}
 	if o.Cancel {
-		if state.Revision == 0 || state.Erased {
-			return puntuale.PutBooking{}, puntuale.BookingChange{}, puntuale.NotFound(puntuale.NoBooking)
-		}
 		call.Status = puntuale.BookingCancelled.String()
 		call.Body = o.Request(nil)
 	} else if err := c.automatedFields(ctx, &call, state, o); err != nil {
@@ -186,6 +190,23 @@ func (c automatedPlanner) booking(ctx context.Context, o automation.BookingOrder
 	return put, change, nil
 }
 
+// told adapts an order to the status that a program tells. A program repeats that an appointment stands, which must not
+// take a confirmation back. A cancellation needs no other values. If it comes before the appointment, it leaves a
+// cancelled booking of which nobody is told, so that the late call changes nothing.
+func told(o *automation.BookingOrder, call *BookingCall, state puntuale.BookingState) {
+	if o.Zone != "" {
+		call.Zone = &o.Zone
+	}
+	switch there := state.Revision != 0 && !state.Erased; {
+	case o.Status == puntuale.BookingOpen.String() && state.Status != puntuale.BookingCancelled:
+		call.Status = ""
+	case o.Status == puntuale.BookingCancelled.String() && (there || o.Date == "" && state.MovedOn == 0):
+		o.Cancel, call.Zone = true, nil
+	case o.Status == puntuale.BookingCancelled.String():
+		call.quiet = true
+	}
+}
+
 // automatedFields completes the call of an action that makes or changes a booking.
 func (c automatedPlanner) automatedFields(ctx context.Context, call *BookingCall, state puntuale.BookingState, o automation.BookingOrder) error {
 	info, err := c.startInfo(ctx, o.Sequence, c.control.clock.Now())
@@ -198,6 +219,9 @@ func (c automatedPlanner) automatedFields(ctx context.Context, call *BookingCall
 		call.Phone = o.Phone
 	}
 	given, missing := o.Fields(plan.Fields(info.sequence))
+	if o.Told && o.Date != "" && info.sequence.Booking != "" {
+		given[info.sequence.Booking] = plan.Value{Kind: plan.Text, Text: o.Date}
+	}
 	values := map[string]plan.Value{}
 	for name, v := range missing {
 		if _, has := state.Fields[name]; !has || !same {

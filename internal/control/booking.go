@@ -42,6 +42,9 @@ type BookingCall struct {
 	location string // of the reference: "path.reference" unless set
 	start    bool   // the call is the contract's start
 	answer   *bookingAnswer
+	former   string // of a rule: see [puntuale.PutBooking]
+	moved    bool   // see [booking.Put]; also quiet
+	quiet    bool
 }
 
 // BookingAnswer is what a change of a booking did.
@@ -161,7 +164,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		return nil, err
 	}
 	p := &bookingPut{client: c, call: call, day: day, seed: rand.Uint64() | 1, //nolint:gosec // the random number only spreads load
-		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage, Page: cryptorand.Text()}}
+		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage, Page: cryptorand.Text(), Quiet: call.quiet || call.moved, Moved: call.moved}}
 	f := request.Faults(slices.Clone(call.Faults))
 	f.Request(call.Body)
 	switch {
@@ -236,7 +239,12 @@ func (p *bookingPut) reference(ctx context.Context, f *request.Faults) (err erro
 		}
 		return nil
 	}
-	if p.stored, err = p.client.tenant.BookingState(ctx, p.call.Reference, p.put.Phone); err != nil {
+	if p.call.Door == puntuale.DoorRule {
+		p.stored, err = p.client.tenant.MovedBookingState(ctx, p.call.Reference, p.call.former, p.put.Phone)
+	} else {
+		p.stored, err = p.client.tenant.BookingState(ctx, p.call.Reference, p.put.Phone)
+	}
+	if err != nil {
 		return fmt.Errorf("read a booking: %w", err)
 	}
 	if p.stored.Revision == 0 && strings.HasPrefix(p.call.Reference, puntuale.RunReference) {
@@ -405,6 +413,9 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	if old := p.stored.Booking; state.ID != old.ID || state.Sequence != old.Sequence || state.Session != old.Session || state.Zone != old.Zone || p.nothing && state.Revision != old.Revision {
 		return puntuale.BookingChange{}, errBookingChanged
 	}
+	if state.MovedOn != 0 {
+		return puntuale.BookingChange{}, booking.Stale()
+	}
 	s := &p.info.sequence
 	given := p.fields()
 	fields, date := booking.Merged(state.Fields, given), state.Date
@@ -536,7 +547,7 @@ func (p *bookingPut) request() puntuale.PutBooking {
 		erased = c.mark(p.call.Reference)
 	}
 	return puntuale.PutBooking{
-		Erased: erased, Reference: p.call.Reference, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
+		Erased: erased, Reference: p.call.Reference, Follow: p.call.Door == puntuale.DoorRule, Former: p.call.former, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
 		Run: puntuale.Run{
 			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
 			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,

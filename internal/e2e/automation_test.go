@@ -257,8 +257,9 @@ func TestAutomationRecipes(t *testing.T) {
 		map[string]any{"text": "Ciao {{nome}}, ci vediamo il {{appuntamento:data}}",
 			"timing": map[string]any{"anchor": "appuntamento", "offset": map[string]any{"amount": 1, "unit": "days", "direction": "before"}}}}}).into(t, &visit)
 	rules := recipes(t)
+	const calCom = "Programs for appointments"
 	for _, c := range []struct{ name, file, phone, text, key string }{
-		{"Cal.com", "calcom.json", "+393331230001", "", ""},
+		{calCom, "calcom.json", "+393331230001", "", ""},
 		{"Google Forms", "googleforms.json", "+393331230002", "Ciao Bruno Verdi, ti abbiamo iscritto a: Nuoto, Pilates.", "2_ABaOnue"},
 		{"WooCommerce", "woocommerce.json", "+393331230003", "Grazie Carla! L’ordine 727 di 34.35 € è in lavorazione.", ""},
 		{"Typeform", "typeform.json", "+393331230004", "Ciao Dario, grazie delle risposte! (autunno)", ""},
@@ -289,11 +290,11 @@ func TestAutomationRecipes(t *testing.T) {
 		eventually(t, 10*time.Second, c.name+" acts", func() bool {
 			return slices.ContainsFunc(a.log(id), func(f firing) bool { return f.Acted && f.Phone == c.phone })
 		})
-		if c.name == "Cal.com" {
+		if c.name == calCom { // the moved appointment has another uid
 			moved := bytes.ReplaceAll(body, []byte("T09:30:00Z"), []byte("T11:30:00Z"))
 			moved = bytes.ReplaceAll(moved, []byte("BOOKING_CREATED"), []byte("BOOKING_RESCHEDULED"))
 			moved = bytes.ReplaceAll(moved, []byte(`"createdAt": "2026-11-20T09:30:00.538Z"`), []byte(`"createdAt": "2026-11-20T09:31:00.538Z"`))
-			moved = bytes.ReplaceAll(moved, []byte(`"uid": "bFJ`), []byte(`"uid": "other`))
+			moved = bytes.ReplaceAll(moved, []byte(`"uid": "bFJ`), []byte(`"uid": "other", "rescheduleUid": "bFJ`))
 			a.hook(path, "application/json", moved, c.key, http.StatusOK, `{"accepted":true}`)
 			eventually(t, 10*time.Second, "the reminder follows", func() bool {
 				got := states(a, c.phone)

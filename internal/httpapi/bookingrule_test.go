@@ -14,7 +14,7 @@ func TestBookingRules(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *booked){
 		"Hooks": ruleHooks, "Doors": ruleDoors, "Triggers": ruleTriggers, "NoTrigger": ruleNoTrigger, "Chain": ruleChain, "Person": rulePerson,
-		"Faults": ruleFaults, "KeepsTheSequence": ruleKeepsSequence, "Stop": ruleStop, "Expired": ruleExpired, "Trial": ruleTrial, "Erased": ruleErased, "NoPhone": ruleNoPhone, "CalCom": ruleCalCom,
+		"Faults": ruleFaults, "KeepsTheSequence": ruleKeepsSequence, "Stop": ruleStop, "Expired": ruleExpired, "Trial": ruleTrial, "Erased": ruleErased, "NoPhone": ruleNoPhone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,20 +226,6 @@ func rulePerson(_ *testing.T, b *booked) {
 	nameless.call(`{"tel":"3331234567","nome":"Ada"}`)
 	nameless.call(`{"tel":"3331234567","nome":"Ada","n":2}`)
 	b.want("without a reference, each call is a new booking", nameless.log(), "acted 1, acted 1")
-}
-
-// The recipe for Cal.com: a moved booking keeps its iCalUID, and createdAt says how new a call is.
-func ruleCalCom(_ *testing.T, b *booked) {
-	r := b.rule(`{"kind":"hook","map":{"phone":"payload.responses.attendeePhoneNumber.value","nome":"payload.attendees[0].name","appuntamento":"payload.startTime","reference":"payload.iCalUID","as_of":"createdAt"}}`,
-		`{}`, `[{"kind":"book","sequence":"SEQUENCE","status":"open"}]`)
-	call := func(event, at, start string) {
-		r.call(fmt.Sprintf(`{"triggerEvent":%q,"createdAt":"2026-11-20T09:3%s.538Z","payload":{"startTime":%q,"uid":"x%s","iCalUID":"bFJeNb2uX8ANpT3JL5EfXw@Cal.com",
-"responses":{"attendeePhoneNumber":{"value":"+393331234567"}},"attendees":[{"name":"Ada"}]}}`, event, at, start, at))
-	}
-	call("BOOKING_CREATED", "0:00", "2027-01-20T14:30:00Z")
-	call("BOOKING_RESCHEDULED", "1:10", "2027-01-21T14:30:00.000Z")
-	call("BOOKING_RESCHEDULED", "1:00", "2027-01-22T14:30:00.000Z") // late
-	b.want("moved once", say(b.states("bFJeNb2uX8ANpT3JL5EfXw@Cal.com"), r.log()), "[0 PENDING 1 CANCELLED 1 PENDING 2 PENDING] acted 1, acted 1, stale")
 }
 
 // A program that tells no number finds the person by the booking.

@@ -40,6 +40,10 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		var visits struct{ ID string }
 		s.must(&visits, "POST", "/api/sequences", a.Key, `{"name":"Visita","booking":{"date":"quando"},"steps":[`+stepLater+`]}`)
 		s.must(nil, "PUT", "/api/bookings/pratica-78", a.Key, `{"sequence":"`+visits.ID+`","phone":"3331234567","testo":"otturazione","quando":"2027-01-20 10:00"}`)
+		var moved struct{ ID string }
+		s.must(&moved, "POST", "/api/sequences", a.Key, `{"name":"Spostata","booking":{"date":"quando"},"steps":[{"text":"Ciao","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+		program := rule(`{"kind":"hook","preset":"calcom"}`, `{"kind":"book","sequence":"`+moved.ID+`"}`)
+		s.callHook(program.Path, `{"triggerEvent":"BOOKING_RESCHEDULED","payload":{"uid":"pratica-80","rescheduleUid":"pratica-79","startTime":"2027-01-20T10:00:00Z","attendees":[{"phoneNumber":"+393331234567"}]}}`)
 		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-9")
 		s.act(runner)
 		s.must(nil, "POST", "/api/contacts/consent", a.Key, `{"phone":"3331234567","purpose":"marketing","change":"grant","source":"form","words":"accetto tutto"}`)
@@ -54,7 +58,7 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.clock.Advance(time.Minute)
 		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-10") // this trigger waits
 
-		texts := []string{phone[3:], "Beatrice", "rossa", "fiera", "ZZ999ZZ", "amaranto", "segreto", "pratica-77", "pratica-78", "otturazione", "eccomi", "ordine-9", "diario", "accetto tutto", "litigio", other}
+		texts := []string{phone[3:], "Beatrice", "rossa", "fiera", "ZZ999ZZ", "amaranto", "segreto", "pratica-77", "pratica-78", "pratica-79", "otturazione", "eccomi", "ordine-9", "diario", "accetto tutto", "litigio", other}
 		var document map[string]json.RawMessage
 		told := s.must(nil, "POST", "/api/contacts/everything", a.Key, `{"phone":"3331234567"}`).body
 		if err := json.Unmarshal([]byte(told), &document); err != nil {

@@ -42,6 +42,9 @@ func (x *actBatch) lockBookings(ctx context.Context) error {
 		}
 		for _, b := range act.Bookings {
 			references = append(references, b.Reference)
+			if b.Former != "" {
+				references = append(references, b.Former)
+			}
 		}
 		if len(act.Stops) > 0 {
 			phones, sequences = append(phones, act.Phone), append(sequences, act.Stops...)
@@ -102,6 +105,11 @@ func (x *actBatch) bookOne(ctx context.Context, act *puntuale.AutomationAct, put
 	p := &bookingPut{tenant: x.s.tenant(x.Client, true), PutBooking: &put, a: x.A, first: first}
 	err := p.run(ctx)
 	act.Booked = append(act.Booked, p.result)
+	if err == nil || puntuale.CodeOf(err) == puntuale.CodeStale {
+		if err := p.keepFormer(ctx); err != nil {
+			return err
+		}
+	}
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeStale:
 		leftOut(act, puntuale.FiringStale, more)

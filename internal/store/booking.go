@@ -86,7 +86,7 @@ func (p *bookingPut) run(ctx context.Context) (err error) {
 	if reference == "" {
 		reference = puntuale.RunReference + puntuale.MessageID(p.first).String()
 	}
-	if p.state, err = p.readBooking(ctx, p.a, reference, p.Phone, true); err != nil {
+	if p.state, err = p.readMoved(ctx, p.a, reference, p.PutBooking, true); err != nil {
 		return err
 	}
 	if err := p.refuseErased(ctx); err != nil {
@@ -305,6 +305,8 @@ func (p *bookingPut) writeBooking(ctx context.Context) error {
 	}
 	if p.state.Revision == 0 {
 		c.ID = puntuale.BookingID(p.first)
+	} else if err := p.rename(ctx); err != nil {
+		return err
 	}
 	n, err := p.a.Exec(ctx, `
 insert into booking as b (client_id, id, reference, sequence_id, session_id, phone, zone, fields, date_at, status, status_by, revision, as_of, as_of_kind, told_at, moments, created_at, changed_at, answer, page_token)

@@ -58,6 +58,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.MustClaim(node, storetest.Begin.Add(time.Minute), limited.Items(patient, 0, in.open...)...)
 	c.MustStart(patient, storetest.Begin.Add(time.Hour), 3)
 	must(c.PutBooking(ctx, c.Booking("visita")))
+	in.Exec("insert into booking_former (client_id, reference, booking_id) values ($1, 'visita di prima', 1)", c.ID)
 	must(c.CreateCalendar(ctx, puntuale.Calendar{Name: "Agenda", Host: "x.example", Sealed: []byte("s\x00\xff"), Sequence: c.Sequence, PhoneFrom: []string{"title"}, Created: storetest.Begin}, nil))
 	in.Exec("insert into calendar_entry (client_id, calendar_id, reference, start_at, phone, digest) values ($1, 1, 'a@x', 5, '+393331234567', 'd')", c.ID)
 	cancelled := c.MustStart("+393337654321", storetest.Begin, 1)

@@ -105,7 +105,7 @@ func TestAutomationTrial(t *testing.T) {
 func TestAutomationExamples(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
-		for _, like := range []string{"birthday", "renewal", "noshow", "form", "absent"} {
+		for _, like := range []string{"birthday", "renewal", "noshow", "form", "absent", "program"} {
 			b.open(w.pages + "/automations/new?like=" + like)
 			b.until(`document.querySelector("#automation-try .rule-says").textContent.length > 30`)
 			b.check(like)

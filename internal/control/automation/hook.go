@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
 	"puntuale/internal/payload"
+	"puntuale/internal/preset"
 )
 
 // HookPath is the beginning of every hook's path. The hook's secret follows it.
@@ -78,6 +79,8 @@ type LastPayload struct {
 	At      time.Time // zero: there was no call yet
 	Content []byte    // JSON, even if the call sent a form; nil: there is no payload, or it was removed
 	Members []payload.Member
+	Fields  map[string]string // only with a preset: what the call says, with the person's phone as "phone"
+	Fault   *puntuale.Fault   // only with a preset: why the call says nothing; nil: it does
 }
 
 // maxMembers is the largest number of a payload's members that LastPayload returns.
@@ -95,8 +98,22 @@ func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error)
 		return LastPayload{}, fmt.Errorf("read the hook of automation %d: %w", n, err)
 	}
 	last := LastPayload{At: h.PayloadAt, Content: h.Payload}
-	if p, err := payload.Parse("", h.Payload); err == nil {
-		last.Members = p.Members(maxMembers)
+	p, err := payload.Parse("", h.Payload)
+	if err != nil {
+		return last, nil //nolint:nilerr // there is no payload
+	}
+	if last.Members = p.Members(maxMembers); h.Preset == "" {
+		return last, nil
+	}
+	phone, fields, faults, err := r.all.understood(ctx, r.client, puntuale.Trigger{Preset: h.Preset}, p)
+	if err != nil {
+		return last, err
+	}
+	if last.Fields = fields; len(faults) > 0 {
+		last.Fault = &faults[0]
+	}
+	if delete(fields, puntuale.SkippedField); phone != "" {
+		fields[phoneField] = phone
 	}
 	return last, nil
 }
@@ -131,14 +148,15 @@ type HookResult struct {
 
 // Codes of the faults that this file reports.
 const (
-	faultHookKey      puntuale.ReasonCode = "hook.key"
-	faultHookOff      puntuale.ReasonCode = "hook.off"
-	faultNotPhone     puntuale.ReasonCode = "hook.not_phone"
-	faultNoPhone      puntuale.ReasonCode = "hook.no_phone"
-	faultPayloadEmpty puntuale.ReasonCode = "payload.empty"
-	faultPayloadForm  puntuale.ReasonCode = "payload.form"
-	faultPayloadMany  puntuale.ReasonCode = "payload.too_many"
-	faultPayloadUTF8  puntuale.ReasonCode = "payload.not_utf8"
+	faultHookKey       puntuale.ReasonCode = "hook.key"
+	faultHookOff       puntuale.ReasonCode = "hook.off"
+	faultNotPhone      puntuale.ReasonCode = "hook.not_phone"
+	faultNoPhone       puntuale.ReasonCode = "hook.no_phone"
+	faultPresetNoPhone puntuale.ReasonCode = "hook.preset_no_phone"
+	faultPayloadEmpty  puntuale.ReasonCode = "payload.empty"
+	faultPayloadForm   puntuale.ReasonCode = "payload.form"
+	faultPayloadMany   puntuale.ReasonCode = "payload.too_many"
+	faultPayloadUTF8   puntuale.ReasonCode = "payload.not_utf8"
 )
 
 // maxHookKey is the largest length of the header Idempotency-Key, in bytes.
@@ -168,7 +186,7 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 		call.Payload = nil // a form's JSON may be longer than the form; JSON above the limit is not stored
 	}
 	var faults []puntuale.Fault
-	if call.Phone, call.Fields, faults, err = d.mapped(ctx, client, h.Map, p); err != nil {
+	if call.Phone, call.Fields, faults, err = d.understood(ctx, client, puntuale.Trigger{Map: h.Map, Preset: h.Preset}, p); err != nil {
 		return HookResult{}, err
 	}
 	if !h.Active {
@@ -192,26 +210,48 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 	return HookResult{Accepted: len(faults) == 0, Repeated: !fresh, Faults: faults}, nil
 }
 
-// mapped finds a payload's phone and fields with the mapping m. If the payload has no phone, but the reference of a
-// booking, the person is that of the booking: some programs tell the number only when they make a booking.
-func (d *Automations) mapped(ctx context.Context, c *control.Client, m map[string]string, p payload.Payload) (string, map[string]string, []puntuale.Fault, error) {
-	phone, fields, faults := phoneAndFields(c, m, p)
+// understood finds a payload's phone and fields with the trigger's preset or map. If the payload has no phone, but the
+// reference of a booking, the person is that of the booking: some programs tell the number only when they make a booking.
+func (d *Automations) understood(ctx context.Context, c *control.Client, t puntuale.Trigger, p payload.Payload) (string, map[string]string, []puntuale.Fault, error) {
+	read := phoneAndFields
+	if t.Preset != "" {
+		read = presetValues
+	}
+	phone, fields, faults := read(c, t, p)
 	reference := fields[puntuale.ReferenceField]
 	if phone != "" || reference == "" || len(faults) > 0 && faults[0].Code != faultNoPhone {
 		return phone, fields, faults, nil
 	}
-	state, err := d.cfg.Tenants.Tenant(c.ID()).BookingState(ctx, reference, "")
+	state, err := d.cfg.Tenants.Tenant(c.ID()).MovedBookingState(ctx, reference, fields[puntuale.FormerField], "")
 	switch {
 	case err != nil:
 		return "", nil, nil, fmt.Errorf("read the booking of a hook's call: %w", err)
 	case state.Revision != 0 && !state.Erased:
 		return state.Phone, fields, nil, nil
+	case t.Preset != "":
+		return "", fields, []puntuale.Fault{puntuale.Because(faultPresetNoPhone, reference).At("body", nil)}, nil
 	}
 	return "", fields, append(faults, puntuale.Because(puntuale.NoBooking).At("body", nil)), nil
 }
 
-// phoneAndFields finds a payload's phone and fields with the mapping m.
-func phoneAndFields(c *control.Client, m map[string]string, p payload.Payload) (phone string, fields map[string]string, faults []puntuale.Fault) {
+// presetValues finds a payload's phone and fields with the trigger's preset. A call that says nothing about an
+// appointment has no phone, and only the reason as its field, which the rule's log then shows.
+func presetValues(c *control.Client, t puntuale.Trigger, p payload.Payload) (phone string, fields map[string]string, faults []puntuale.Fault) {
+	a, reason := preset.Read(t.Preset, p)
+	if reason != "" {
+		return "", map[string]string{puntuale.SkippedField: string(reason)}, []puntuale.Fault{puntuale.Because(reason).At("body", nil)}
+	}
+	for _, text := range a.Phones {
+		if number, err := c.Recipient(text); err == nil && strings.HasPrefix(number, "+") {
+			return number, a.Values(), nil
+		}
+	}
+	return "", a.Values(), nil
+}
+
+// phoneAndFields finds a payload's phone and fields with the trigger's map.
+func phoneAndFields(c *control.Client, t puntuale.Trigger, p payload.Payload) (phone string, fields map[string]string, faults []puntuale.Fault) {
+	m := t.Map
 	fields = map[string]string{}
 	for name, text := range m {
 		path, err := payload.ParsePath(text)

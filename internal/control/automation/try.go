@@ -111,7 +111,7 @@ func (r *Rules) fromPayload(ctx context.Context, f *request.Faults, a puntuale.A
 	if err != nil {
 		return "", nil, err
 	}
-	phone, fields, faults, err := r.all.mapped(ctx, r.client, a.Trigger.Map, p)
+	phone, fields, faults, err := r.all.understood(ctx, r.client, a.Trigger, p)
 	for _, fault := range faults {
 		f.Because("body.payload", fault.Reason(), nil)
 	}
@@ -148,7 +148,7 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	}
 	planner, err := r.all.cfg.Control.PlannerOf(ctx, r.client.ID())
 	if puntuale.CodeOf(err) == puntuale.CodeForbidden {
-		if planner != nil && !automation.TakesBack(&a) {
+		if planner != nil && !automation.TakesBack(&a, o) {
 			planner = nil // the client is expired, so nothing can be planned
 		}
 	} else if err != nil {

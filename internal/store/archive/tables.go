@@ -48,6 +48,7 @@ var MovedTables = []movedTable{
 	{Name: "booking", Columns: "client_id id reference sequence_id session_id phone zone fields date_at status status_by revision as_of as_of_kind told_at moments" +
 		" created_at changed_at erased_at answer page_token"},
 	{Name: "booking_step", Columns: "client_id booking_id sequence_id step occurrence phone message_id previous_id timing digest fate question answered_at"},
+	{Name: "booking_former", Columns: "client_id reference booking_id"},
 	{Name: "booking_change", Columns: "client_id booking_id revision at door what"},
 	{Name: "calendar", Columns: "client_id id name host address sequence_id sources all_day created_at started_at reading next_at tried_at read_at" +
 		" etag modified digest failures fault told asked cancels entries understood", left: "owner"},

@@ -16,7 +16,7 @@ func readHook(ctx context.Context, from engine.Querier, condition string, args .
 	var t puntuale.Trigger
 	found, err := engine.QueryOne(ctx, from, `select `+hookColumns+` from automation a where `+condition, args, &h.Client, &h.Automation, engine.ScanBool(&h.Active),
 		engine.ScanJSON(&t), &h.Sealed, &h.Payload, engine.ScanBool(&h.Form), engine.ScanTime(&h.PayloadAt))
-	h.Map = t.Map
+	h.Map, h.Preset = t.Map, t.Preset
 	return h, engine.FoundOr(found, err, puntuale.NoAutomation)
 }
 

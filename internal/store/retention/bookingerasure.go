@@ -43,6 +43,9 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 		if err := x.calendarEntries(ctx, a, engine.Column(all, func(b *booking) string { return b.reference })); err != nil {
 			return err
 		}
+		if _, err := a.Exec(ctx, `delete from booking_former where client_id = $1 and booking_id in (select u.i from $u(i bigint))`, x.id, engine.Columns{columns[0]}); err != nil {
+			return fmt.Errorf("erase former references: %w", err)
+		}
 		for _, statement := range []string{
 			`insert into booking_change (client_id, booking_id, revision, at, door, what)
  select b.client_id, b.id, b.revision + 1, $2::bigint, $3::smallint, '["cancelled","erased"]' from $u(i bigint, r text) cross join booking b where b.client_id = $1 and b.id = u.i`,

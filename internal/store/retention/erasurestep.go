@@ -62,6 +62,8 @@ var personal = []erasureStep{
 		{"booking", "bookings", "reference sequence phone fields:json date:time status created_at:time changed_at:time", "id", `select b.id, b.reference, b.sequence_id as sequence, b.phone,
  b.fields, b.date_at as date, case b.status when 0 then 'open' when 1 then 'confirmed' when 2 then 'cancelled' when 3 then 'arrived' else 'no_show' end as status, b.created_at, b.changed_at
  from $u(p text) cross join booking b where b.client_id = $1 and b.phone = u.p`},
+		{"booking_former", "former_references", "booking reference", "reference", `select f.booking_id as booking, f.reference from $u(p text) cross join booking b cross join booking_former f
+ where b.client_id = $1 and b.phone = u.p and f.client_id = b.client_id and f.booking_id = b.id`},
 		{table: "booking_step", member: "bookings"}, // the phones to which messages went
 	}},
 	{erase: (*erasureTransaction).cancel},

@@ -78,6 +78,16 @@ var ofBookings = map[string]foreign{
 		}
 		return []any{found}, err
 	},
+	"MovedBookingState": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if _, err := other.PutBooking(context.Background(), other.Booking("sua prima")); err != nil {
+			return []string{err.Error()}, nil
+		}
+		found, err := tenant.MovedBookingState(context.Background(), "sua poi", "sua prima", "")
+		if found.Revision == 0 && found.MovedOn == 0 {
+			return []any{}, err
+		}
+		return []any{found}, err
+	},
 	"BookingHistory": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		result, err := other.PutBooking(context.Background(), other.Booking("storia"))
 		if err != nil {

@@ -74,6 +74,11 @@ func show(v *page.Request) error {
 		p.Hook = v.SiteAddress() + found.Path
 	}
 	p.HookLost = found.Path == ""
+	if found.Trigger.Preset != "" {
+		if p.Payload, err = lastPayloadOf(v, v.Path("id")); err != nil {
+			return err
+		}
+	}
 	if p.names, err = namesOf(v, found.Automation); err != nil {
 		return err
 	}
@@ -122,16 +127,11 @@ func editor(v *page.Request, f *view.Form, focus string) (Editor, error) {
 		return e, err
 	}
 	if e.ID != "" && e.Kind == puntuale.TriggerHook {
-		last, err := rulesOf(v).LastPayload(v.Ctx(), e.ID)
-		if err != nil {
+		if e.Payload, err = lastPayloadOf(v, e.ID); err != nil {
 			return e, err
 		}
-		e.Payload = Payload{Came: !last.At.IsZero(), Members: last.Members}
-		if e.Payload.Came {
-			e.Payload.When = v.Frame.Language.FullMoment(last.At.In(v.Frame.Zone))
-		}
 		if _, found := f.Values["try.payload"]; !found {
-			f.Values.Set("try.payload", string(last.Content))
+			f.Values.Set("try.payload", e.Payload.Content)
 		}
 	}
 	e.Try, err = try(v, f, read)

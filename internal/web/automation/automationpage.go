@@ -20,8 +20,9 @@ type ListPage struct {
 // RulePage is the page of one automation, with its log.
 type RulePage struct {
 	puntuale.Automation
-	Hook         string // the address of the automation's hook, with the server's address if that is known; "": no hook
-	HookLost     bool   // true: this server cannot unseal the address
+	Hook         string  // the address of the automation's hook, with the server's address if that is known; "": no hook
+	HookLost     bool    // true: this server cannot unseal the address
+	Payload      Payload // only with a preset
 	names        names
 	Firings      []puntuale.Firing
 	Cursor, Next string
@@ -54,7 +55,10 @@ type Pair struct{ Session, Start, Stop string }
 type Payload struct {
 	Came    bool
 	When    string
+	Content string // as JSON
 	Members []payload.Member
+	Found   []payload.Member // only with a preset: what the payload says about an appointment
+	Fault   string           // only with a preset: why it says nothing
 }
 
 // Trial is the result of a trial: what an automation would do.
@@ -192,5 +196,5 @@ func ruleURL(ctx context.Context, id puntuale.AutomationID, more string) string 
 
 // examples are rules that people can adapt. like is the example's name in a page's address.
 var examples = []struct{ like, icon string }{
-	{"birthday", "calendar-event"}, {"info", "message-circle"}, {"noshow", "hourglass"}, {"renewal", "repeat"}, {"form", "link"}, {"absent", "calendar-due"},
+	{"birthday", "calendar-event"}, {"info", "message-circle"}, {"noshow", "hourglass"}, {"renewal", "repeat"}, {"form", "link"}, {"absent", "calendar-due"}, {"program", "calendar-event"},
 }

@@ -34,6 +34,10 @@ func beginning(v *page.Request) (a puntuale.Automation, like string) {
 	case "form":
 		a.Trigger = puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{phoneField: "phone", "nome": "name"}}
 		a.Actions = send("automation.like.form_1")
+	case "program":
+		a.Name = v.T("automation.like.program_name")
+		a.Trigger = puntuale.Trigger{Kind: puntuale.TriggerHook, Preset: puntuale.PresetCalCom}
+		a.Actions = []puntuale.Action{{Kind: puntuale.ActionBook, Sequence: newestForBookings(v)}}
 	default:
 		return puntuale.Automation{Active: true, Trigger: puntuale.Trigger{Kind: puntuale.TriggerReply, Repeat: puntuale.RepeatYearly}, Actions: []puntuale.Action{{Kind: puntuale.ActionSend}}}, ""
 	}
@@ -63,6 +67,20 @@ func newest(v *page.Request) puntuale.SequenceChoice {
 		return ""
 	}
 	return puntuale.SequenceChoice(found[0].ID.String())
+}
+
+// newestForBookings returns the newest sequence for bookings, or "" if there is none.
+func newestForBookings(v *page.Request) puntuale.SequenceChoice {
+	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: maxRead}})
+	if err != nil {
+		return "" // the person must choose a sequence
+	}
+	for _, s := range found {
+		if s.Booking != "" {
+			return puntuale.SequenceChoice(s.ID.String())
+		}
+	}
+	return ""
 }
 
 // lacksSequence reports whether an example needs a sequence that does not exist yet.

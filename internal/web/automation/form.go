@@ -47,7 +47,7 @@ func setRowCount(f *view.Form, rows string, n int) {
 
 // formFields returns the names of all fields in the form, in the order of the page.
 func formFields(f *view.Form) []string {
-	all := []string{"name", "active", "trigger.kind", "trigger.words", "trigger.first", "trigger.sequence", "trigger.hours", "trigger.is", "trigger.becomes", "trigger.booking", "trigger.repeat", "trigger.field", "trigger.map"}
+	all := []string{"name", "active", "trigger.kind", "trigger.words", "trigger.first", "trigger.sequence", "trigger.hours", "trigger.is", "trigger.becomes", "trigger.booking", "trigger.repeat", "trigger.field", "trigger.preset", "trigger.map"}
 	add := func(rows string) {
 		all = append(all, rows)
 		for i := range rowCount(f, rows) {
@@ -104,6 +104,7 @@ func formOf(a puntuale.Automation) *view.Form {
 	set("trigger.hours", number(t.Hours))
 	set("trigger.field", t.Field)
 	set("trigger.repeat", string(t.Repeat))
+	set("trigger.preset", string(t.Preset))
 	fillMap(f, t.Map)
 	set("conditions.tags", strings.Join(k.Tags, ", "))
 	setRowCount(f, "conditions.fields", len(k.Fields))
@@ -268,7 +269,9 @@ func (r *reader) trigger() puntuale.Trigger {
 	case puntuale.TriggerDate:
 		t.Field, t.Repeat = r.word("trigger.field"), puntuale.Repeat(r.word("trigger.repeat"))
 	case puntuale.TriggerHook:
-		t.Map = r.mapping()
+		if t.Preset = puntuale.HookPreset(r.word("trigger.preset")); t.Preset == "" {
+			t.Map = r.mapping()
+		}
 	case puntuale.TriggerOutcome:
 		sequence()
 		t.Is = puntuale.OutcomeStatus(r.word("trigger.is"))
@@ -332,7 +335,10 @@ func (r *reader) action(at string) puntuale.Action {
 	case puntuale.ActionTag:
 		x.Add, x.Remove = r.list(at+".add"), r.list(at+".remove")
 	case puntuale.ActionBook:
-		x.Sequence, x.Status, x.Reference = puntuale.SequenceChoice(r.word(at+".booking")), r.word(at+".status"), r.word(at+".reference")
+		x.Sequence, x.Reference = puntuale.SequenceChoice(r.word(at+".booking")), r.word(at+".reference")
+		if r.word("trigger.preset") == "" || r.word("trigger.kind") != string(puntuale.TriggerHook) { // otherwise the program says it
+			x.Status = r.word(at + ".status")
+		}
 	case puntuale.ActionCancelBooking:
 		x.Reference, x.Silent = r.word(at+".reference"), r.f.Is(at+".silent", "on")
 	case puntuale.ActionBlacklist:

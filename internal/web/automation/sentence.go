@@ -62,6 +62,9 @@ func triggerWords(ctx context.Context, t puntuale.Trigger, n names) string {
 		}
 		return view.T(ctx, key+"_"+view.Or(string(t.Is), string(puntuale.BookingIsCreated)), "Booking", which)
 	case puntuale.TriggerHook:
+		if name := presetNames[t.Preset]; name != "" {
+			return view.T(ctx, key+"_preset", "Program", name)
+		}
 		return view.T(ctx, key)
 	}
 	return "…"
