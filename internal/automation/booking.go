@@ -30,6 +30,29 @@ func referenceOf(x *puntuale.Action, o Occasion, c *puntuale.Contact, phone stri
 	return puntuale.Trimmed(built.Messages[0].Content.Text), nil
 }
 
+// BookingReferences returns the references of a call's booking, now and before a move, as the rule's first action about
+// bookings names it.
+func BookingReferences(a *puntuale.Automation, values map[string]string, now time.Time) (reference, former string) {
+	reference, former = values[puntuale.ReferenceField], values[puntuale.FormerField]
+	for i := range a.Actions {
+		x := &a.Actions[i]
+		if x.Kind != puntuale.ActionBook && x.Kind != puntuale.ActionCancelBooking || x.Reference == "" {
+			continue
+		}
+		named := func(reference string) string {
+			if reference == "" {
+				return ""
+			}
+			o := Occasion{Fields: maps.Clone(values)}
+			o.Fields[puntuale.ReferenceField] = reference
+			text, _ := referenceOf(x, o, nil, "", now) // a reference that cannot be written names no booking
+			return text
+		}
+		return named(reference), named(former)
+	}
+	return reference, former
+}
+
 // book plans a change of a booking into act.
 func (w *clientWork) book(ctx context.Context, a *puntuale.Automation, x *puntuale.Action, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct) (puntuale.ReasonCode, string, error) {
 	order, err := w.orderOf(a, x, o, c, act)
@@ -84,7 +107,9 @@ func (w *clientWork) orderOf(a *puntuale.Automation, x *puntuale.Action, o Occas
 		before := o
 		before.Fields = maps.Clone(o.Fields)
 		before.Fields[puntuale.ReferenceField] = former
-		order.Former, err = referenceOf(x, before, c, act.Phone, w.now)
+		if order.Former, err = referenceOf(x, before, c, act.Phone, w.now); order.Former == order.Reference {
+			order.Former = "" // the action's reference does not depend on the program's
+		}
 	}
 	return order, err
 }

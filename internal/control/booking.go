@@ -32,7 +32,9 @@ type BookingCall struct {
 	AsOf      json.RawMessage
 	Fields    map[string]json.RawMessage // the body's members; those with reserved names are left out
 	Silent    bool
-	Replan    bool // the booking's messages become those of its sequence as it is now, even if nothing else is new
+	Replan    bool   // the booking's messages become those of its sequence as it is now, even if nothing else is new
+	Unseen    bool   // nobody has looked at the booking's present state, so a page may not set every status
+	Revision  *int64 // the booking must still have this revision (0: there must be none); nil: any
 	DryRun    bool
 	Known     []puntuale.Version // the stored version must be one of these; empty: any version
 	Door      puntuale.BookingDoor
@@ -164,7 +166,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		return nil, err
 	}
 	p := &bookingPut{client: c, call: call, day: day, seed: rand.Uint64() | 1, //nolint:gosec // the random number only spreads load
-		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage, Page: cryptorand.Text(), Quiet: call.quiet || call.moved, Moved: call.moved}}
+		put: booking.Put{Reference: call.Reference, Door: call.Door, Silent: call.Silent, Reopen: call.start, Now: now, Forced: len(call.Known) > 0 || call.Door == puntuale.DoorPage && !call.Unseen, Page: cryptorand.Text(), Quiet: call.quiet || call.moved, Moved: call.moved}}
 	f := request.Faults(slices.Clone(call.Faults))
 	f.Request(call.Body)
 	switch {
@@ -233,7 +235,7 @@ func (p *bookingPut) reference(ctx context.Context, f *request.Faults) (err erro
 	switch {
 	case p.call.Reference == "" && (p.call.start || p.call.Door == puntuale.DoorRule):
 		return nil
-	case !nameable(p.call.Reference):
+	case !Nameable(p.call.Reference):
 		if f.Required(location, p.call.Reference, puntuale.MaxReference); !utf8.ValidString(p.call.Reference) {
 			f.Add(location, faultBookingNotUTF8, nil)
 		}
@@ -253,8 +255,8 @@ func (p *bookingPut) reference(ctx context.Context, f *request.Faults) (err erro
 	return nil
 }
 
-// nameable reports whether a booking can have a reference.
-func nameable(reference string) bool {
+// Nameable reports whether a booking can have a reference.
+func Nameable(reference string) bool {
 	var f request.Faults
 	f.Required("", reference, puntuale.MaxReference)
 	return len(f) == 0 && utf8.ValidString(reference)
@@ -262,7 +264,7 @@ func nameable(reference string) bool {
 
 // bookingState reads a booking. Codes: not_found.
 func (c *Client) bookingState(ctx context.Context, reference string) (state puntuale.BookingState, err error) {
-	if nameable(reference) {
+	if Nameable(reference) {
 		if state, err = c.tenant.BookingState(ctx, reference, ""); err != nil {
 			return state, fmt.Errorf("read a booking: %w", err)
 		}
@@ -413,13 +415,13 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	if old := p.stored.Booking; state.ID != old.ID || state.Sequence != old.Sequence || state.Session != old.Session || state.Zone != old.Zone || p.nothing && state.Revision != old.Revision {
 		return puntuale.BookingChange{}, errBookingChanged
 	}
-	if state.MovedOn != 0 {
+	if state.MovedOn != 0 || p.call.Revision != nil && state.Revision != *p.call.Revision {
 		return puntuale.BookingChange{}, booking.Stale()
 	}
 	s := &p.info.sequence
 	given := p.fields()
 	fields, date := booking.Merged(state.Fields, given), state.Date
-	if s.ID != 0 && p.call.answer == nil { // an answer does not change the date
+	if s.ID != 0 && p.call.answer == nil && !p.call.Replan { // neither an answer nor a replan changes the date
 		v := plan.FromJSON(fields[s.Booking])
 		at, ok := plan.MainDate(v, p.zone)
 		_, named := given[s.Booking]
@@ -543,7 +545,7 @@ func (p *bookingPut) store(ctx context.Context, once *puntuale.Idempotency) (Boo
 func (p *bookingPut) request() puntuale.PutBooking {
 	c := p.client
 	erased := ""
-	if p.call.Door == puntuale.DoorCalendar {
+	if p.call.Door == puntuale.DoorCalendar || p.call.Revision != nil {
 		erased = c.mark(p.call.Reference)
 	}
 	return puntuale.PutBooking{

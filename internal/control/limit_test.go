@@ -777,7 +777,7 @@ var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEn
 var unlimited = strings.Fields(`Client.Account Client.AsOf Client.Before Client.BookingOf Client.BookingsMade Client.CountReplan Client.ErasedReferences Client.KeepAsOf Client.Listed Client.MoveReplan Client.NamedBookings Client.Now Client.ReadTwice Client.Replan Client.ReplanBookings Client.SpendCall Client.StartReplan Client.Uncounted Client.Unchanged Client.Unheld Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountBookings Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.Pulse
 	Client.Settings Client.UnreadReplies Client.ConfirmOptOut
 	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
-	Client.BeginLink Client.Holders Client.Known Client.ParseRecipient Client.Spend Client.Stopping Client.Wait Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Look Device.Owner Device.Partner Device.Pause Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
+	Client.BeginCompare Client.BeginLink Client.Holders Client.Known Client.ParseRecipient Client.Spend Client.Stopping Client.Wait Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Look Device.Owner Device.Partner Device.Pause Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
 // TestEveryVerbHasItsLimits finds verbs without a row. For a new verb, add a row to the tables above. If the verb's
 // values need no limit, add the verb to unlimited instead.

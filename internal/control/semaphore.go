@@ -30,7 +30,7 @@ type semaphores struct {
 	pages    *semaphore.Semaphore // open pages that receive updates
 	waits    *semaphore.Semaphore // calls that wait for something new
 	commands *semaphore.Semaphore // calls that wait for a session's node
-	checks   *semaphore.Semaphore // checks of campaigns that run
+	checks   *semaphore.Semaphore // checks of campaigns, and comparisons of bookings, that run
 	links    *semaphore.Semaphore // links to Chatwoot that wait for their servers
 }
 
@@ -58,6 +58,16 @@ func (c *Client) Wait() (leave func(), err error) {
 // server. The caller must call leave. Codes: rate_limited.
 func (c *Client) BeginLink(ctx context.Context) (leave func(), err error) {
 	leave, err = share(c.control.shares.links, c.Holders(clientLinks)...)
+	if err == nil {
+		puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
+	}
+	return leave, err
+}
+
+// BeginCompare counts a call that compares many bookings now. The call gives its seat back, because it takes long. The
+// caller must call leave. Codes: rate_limited.
+func (c *Client) BeginCompare(ctx context.Context) (leave func(), err error) {
+	leave, err = share(c.control.shares.checks, c.Holders(clientChecks)...)
 	if err == nil {
 		puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
 	}

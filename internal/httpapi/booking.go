@@ -18,7 +18,7 @@ import (
 
 func registerBookings(a *api) {
 	const all, one = "/api/bookings", "/api/bookings/{reference}"
-	put := operation{id: "putBooking", method: http.MethodPut, path: one, body: bookingBody{}, versioned: true,
+	put := operation{id: "putBooking", method: http.MethodPut, path: one, body: BookingBody{}, versioned: true,
 		summary:  "Make or change a booking: its messages follow. Members left out keep their value; null empties a field",
 		refusals: changes(http.StatusNotFound, http.StatusConflict)}
 	client(a, put, putBooking)
@@ -35,8 +35,8 @@ func registerBookings(a *api) {
 	client(a, cancel, cancelBookingByQuery)
 }
 
-// bookingBody documents the body of a booking.
-type bookingBody struct {
+// BookingBody documents the body of a booking.
+type BookingBody struct {
 	_        struct{}               `additionalProperties:"true"`
 	Sequence string                 `json:"sequence,omitempty" read:"id" doc:"A sequence for bookings; needed for a new booking. All other members are fields"`
 	Phone    string                 `json:"phone,omitempty" read:"phone" doc:"As in a start; needed for a new booking. A number is taken too"`
@@ -185,7 +185,7 @@ func (c *call) putBooking(ctx context.Context, client *control.Client, reference
 	if err != nil {
 		return putBookingAnswer{}, err
 	}
-	var body bookingBody
+	var body BookingBody
 	o.into(&body)
 	if err := o.err(); err != nil {
 		return putBookingAnswer{}, err

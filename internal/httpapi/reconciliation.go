@@ -40,7 +40,7 @@ type reconcileBody struct {
 // reconciledEntry is what the list says about one booking.
 type reconciledEntry struct {
 	Reference string `json:"reference" read:"id" doc:"Your own name of the appointment"`
-	bookingBody
+	BookingBody
 }
 
 type reconcileAnswer struct {

@@ -74,8 +74,8 @@ func reconcileSets(_ *testing.T, b *booked) {
 	b.must(nil, "DELETE", "/api/bookings/gone", b.Key, "")
 	entries := []string{b.entry("same", day, ""), strings.Replace(b.entry("moved", "21/01/2027 09:00", ""), "Ada", "Ida", 1), b.entry("newer", day, ""), b.entry("new", day, ""), b.entry("gone", day, "")}
 	found := b.reconcile(5, "", entries...)
-	b.want("found", found, "[new] [extra] [{moved [appuntamento nome]}] [newer]")
-	for reference, want := range map[string]string{"same": "open 1", "moved": "open 2", "extra": "cancelled 2", "newer": "open 2", "new": "open 1", "gone": "cancelled 2", "february": "open 1"} {
+	b.want("found", found, "[new] [extra] [{gone [status]} {moved [appuntamento nome]}] [newer]")
+	for reference, want := range map[string]string{"same": "open 1", "moved": "open 2", "extra": "cancelled 2", "newer": "open 2", "new": "open 1", "gone": "open 3", "february": "open 1"} {
 		b.want(reference, b.status(reference), want)
 	}
 	b.want("nobody is told", b.states("moved"), "[1 CANCELLED 0 PENDING 1 PENDING]")
@@ -83,8 +83,8 @@ func reconcileSets(_ *testing.T, b *booked) {
 	b.want("equal now", b.reconcile(5, "", entries...), "[] [] [] [newer]")
 	b.refused("PUT", "/api/bookings/same", b.Key, `{"nome":"Eva","as_of":4}`, http.StatusConflict)
 
-	// the same door may say that a booking is on again
-	b.want("open again", b.reconcile(6, "", append(entries[:4:4], b.entry("gone", day, `,"status":"open"`))...), "[] [] [{gone [status]}] [newer]")
+	b.must(nil, "POST", "/api/stop/"+b.sequence, b.Key, `{"phone":"333 123 4567","reference":"same"}`)
+	b.want("what a stop cancelled", b.reconcile(6, "", entries...), "[] [] [] [newer]")
 	b.want("nothing in the period", b.reconcile(7, `,"sequence":"999999"`), "[] [] [] []")
 }
 

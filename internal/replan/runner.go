@@ -125,7 +125,7 @@ func (w *Runner) work(ctx context.Context, node puntuale.NodeID, r puntuale.Repl
 	}
 	if !p.Edited().Equal(r.Edited) { // edited again: all bookings get the newest texts
 		again := r
-		again.Edited, again.Cursor, again.ReplanCounts = p.Edited(), 0, puntuale.ReplanCounts{Planned: r.Planned, Moved: r.Moved, Cancelled: r.Cancelled}
+		again.Edited, again.Cursor, again.Last, again.ReplanCounts = p.Edited(), 0, puntuale.BookingID(puntuale.MaxID), puntuale.ReplanCounts{Planned: r.Planned, Moved: r.Moved, Cancelled: r.Cancelled}
 		if err := w.keep(ctx, node, &r, again); err != nil {
 			return false, err
 		}
@@ -166,7 +166,12 @@ func (w *Runner) chunk(ctx context.Context, node puntuale.NodeID, p Planner, r *
 		}
 	}
 	if is.Cursor = cursor; cursor == 0 {
-		is.Cursor, is.State, is.Ended = r.Cursor, puntuale.ReplanDone, w.Clock.Now()
+		is.Cursor = r.Cursor
+		now, err := w.Planner(ctx, *r)
+		if err != nil || !now.Edited().Equal(r.Edited) { // edited again meanwhile: the next round begins anew
+			return true, errors.Join(err, w.keep(ctx, node, r, is))
+		}
+		is.State, is.Ended = puntuale.ReplanDone, w.Clock.Now()
 	}
 	return cursor == 0, w.keep(ctx, node, r, is)
 }

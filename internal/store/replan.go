@@ -124,9 +124,9 @@ func (t tenant) CountReplan(ctx context.Context, r puntuale.ReplanFilter) (n int
 }
 
 // RunningReplans lists the replans that a node may work on: those that it owns, and those whose owner's time is over. A
-// client that is held, suspended or deleted is left out.
+// client that is held, suspended, expired or deleted is left out.
 func (s *Store) RunningReplans(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.Replan, error) {
-	all, err := engine.QueryAll(ctx, s.DispatchReads, `select `+replanColumns+` where p.state = 0 and (p.owner = $1 or p.owned_until < $2) and k.held_at = 0 and k.suspended = 0 and k.deleted_at = 0
+	all, err := engine.QueryAll(ctx, s.DispatchReads, `select `+replanColumns+` where p.state = 0 and (p.owner = $1 or p.owned_until < $2) and k.held_at = 0 and k.suspended = 0 and k.deleted_at = 0 and (k.expires_at = 0 or k.expires_at > $2)
  order by p.started_at, p.client_id, p.sequence_id limit 100`, []any{node, engine.Micros(now)}, func(r engine.Row, p *puntuale.Replan) error { return r.Scan(replanFields(p)...) })
 	return all, engine.PublicError(err)
 }
@@ -135,10 +135,10 @@ func (s *Store) RunningReplans(ctx context.Context, node puntuale.NodeID, now ti
 // as in was: another node works on it, or it was paused, cancelled or started again.
 func (s *Store) KeepReplan(ctx context.Context, node puntuale.NodeID, was, is puntuale.Replan, now time.Time) (kept bool, err error) {
 	err = s.FeedWriter.Do(ctx, engine.Single(s.kinds.feed, func(ctx context.Context, a engine.Querier) error {
-		n, err := a.Exec(ctx, `update replan set state = $6, edited_at = $7, cursor_id = $8, bookings = $9, done = $10, planned = $11, moved = $12, cancelled = $13, refused = $14, ended_at = $15, owner = $1, owned_until = $16
+		n, err := a.Exec(ctx, `update replan set state = $6, edited_at = $7, cursor_id = $8, bookings = $9, done = $10, planned = $11, moved = $12, cancelled = $13, refused = $14, ended_at = $15, owner = $1, owned_until = $16, last_id = $18
  where client_id = $2 and sequence_id = $3 and state = 0 and cursor_id = $4 and started_at = $5 and (owner = $1 or owned_until < $17)`,
 			node, is.Client, is.Sequence, was.Cursor, engine.Micros(was.Started), is.State, engine.Micros(is.Edited), is.Cursor, is.Bookings, is.Done, is.Planned, is.Moved, is.Cancelled, is.Refused,
-			engine.Micros(is.Ended), engine.Micros(is.Owned), engine.Micros(now))
+			engine.Micros(is.Ended), engine.Micros(is.Owned), engine.Micros(now), is.Last)
 		kept = n > 0
 		return err
 	}).ForOwner(int64(is.Client)), false)

@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	rules "puntuale/internal/automation"
 	"puntuale/internal/control"
 	"puntuale/internal/payload"
 	"puntuale/internal/preset"
@@ -105,7 +106,7 @@ func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error)
 	if last.Members = p.Members(maxMembers); h.Preset == "" {
 		return last, nil
 	}
-	phone, fields, faults, err := r.all.understood(ctx, r.client, puntuale.Trigger{Preset: h.Preset}, p)
+	phone, fields, faults, err := r.all.understood(ctx, r.client, h.Automation, puntuale.Trigger{Preset: h.Preset}, p)
 	if err != nil {
 		return last, err
 	}
@@ -186,7 +187,7 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 		call.Payload = nil // a form's JSON may be longer than the form; JSON above the limit is not stored
 	}
 	var faults []puntuale.Fault
-	if call.Phone, call.Fields, faults, err = d.understood(ctx, client, puntuale.Trigger{Map: h.Map, Preset: h.Preset}, p); err != nil {
+	if call.Phone, call.Fields, faults, err = d.understood(ctx, client, h.Automation, puntuale.Trigger{Map: h.Map, Preset: h.Preset}, p); err != nil {
 		return HookResult{}, err
 	}
 	if !h.Active {
@@ -212,7 +213,7 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 
 // understood finds a payload's phone and fields with the trigger's preset or map. If the payload has no phone, but the
 // reference of a booking, the person is that of the booking: some programs tell the number only when they make a booking.
-func (d *Automations) understood(ctx context.Context, c *control.Client, t puntuale.Trigger, p payload.Payload) (string, map[string]string, []puntuale.Fault, error) {
+func (d *Automations) understood(ctx context.Context, c *control.Client, rule puntuale.AutomationID, t puntuale.Trigger, p payload.Payload) (string, map[string]string, []puntuale.Fault, error) {
 	read := phoneAndFields
 	if t.Preset != "" {
 		read = presetValues
@@ -222,7 +223,13 @@ func (d *Automations) understood(ctx context.Context, c *control.Client, t puntu
 	if phone != "" || reference == "" || len(faults) > 0 && faults[0].Code != faultNoPhone {
 		return phone, fields, faults, nil
 	}
-	state, err := d.cfg.Tenants.Tenant(c.ID()).MovedBookingState(ctx, reference, fields[puntuale.FormerField], "")
+	tenant := d.cfg.Tenants.Tenant(c.ID())
+	a, err := tenant.Automation(ctx, rule)
+	if err != nil {
+		return "", nil, nil, fmt.Errorf("read the rule of a hook: %w", err)
+	}
+	named, former := rules.BookingReferences(&a, fields, d.cfg.Clock.Now())
+	state, err := tenant.MovedBookingState(ctx, named, former, "")
 	switch {
 	case err != nil:
 		return "", nil, nil, fmt.Errorf("read the booking of a hook's call: %w", err)

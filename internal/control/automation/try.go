@@ -111,7 +111,7 @@ func (r *Rules) fromPayload(ctx context.Context, f *request.Faults, a puntuale.A
 	if err != nil {
 		return "", nil, err
 	}
-	phone, fields, faults, err := r.all.understood(ctx, r.client, a.Trigger, p)
+	phone, fields, faults, err := r.all.understood(ctx, r.client, a.ID, a.Trigger, p)
 	for _, fault := range faults {
 		f.Because("body.payload", fault.Reason(), nil)
 	}

@@ -285,7 +285,7 @@ func (x *bookingReading) refuse(r control.RefusedContact) {
 
 // add makes a row's call, or refuses the row. An empty cell leaves a booking's value as it is.
 func (x *bookingReading) add(row roster.Row) {
-	call := control.BookingCall{Sequence: x.ask.Sequence, DryRun: x.ask.Check, Door: x.ask.Door, Fields: map[string]json.RawMessage{}}
+	call := control.BookingCall{Sequence: x.ask.Sequence, DryRun: x.ask.Check, Door: x.ask.Door, Unseen: true, Fields: map[string]json.RawMessage{}}
 	for name, at := range x.out.Mapping {
 		if at >= len(row.Cells) || strings.TrimSpace(row.Cells[at]) == "" {
 			continue

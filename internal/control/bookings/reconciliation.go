@@ -77,6 +77,11 @@ func Reconcile(ctx context.Context, client *control.Client, ask List) (Reconcile
 	if err := client.Unheld(ctx); err != nil {
 		return ReconciledBookings{}, err
 	}
+	leave, err := client.BeginCompare(ctx)
+	if err != nil {
+		return ReconciledBookings{}, err
+	}
+	defer leave()
 	for _, step := range []func(context.Context) error{r.compare, r.extra} {
 		if err := step(ctx); err != nil {
 			return ReconciledBookings{}, err
@@ -135,6 +140,7 @@ func (r *reconciliation) check() error {
 		e := &r.ask.Entries[i]
 		e.Sequence = cmp.Or(e.Sequence, r.ask.Sequence)
 		e.AsOf, e.Silent, e.Door = r.ask.AsOf, r.ask.Silent, puntuale.DoorAPI
+		e.Status = cmp.Or(e.Status, puntuale.BookingOpen.String()) // opens again what the API had cancelled, and undoes nothing else
 		if seen[e.Reference] {
 			r.fault(i, puntuale.Fault{Location: "body.reference", Code: faultTwice, Value: e.Reference})
 		}
@@ -192,9 +198,11 @@ func (r *reconciliation) compare(ctx context.Context) error {
 
 // compareSome compares entries with their stored bookings. It returns those that may change something.
 func (r *reconciliation) compareSome(ctx context.Context, some []int) (ask []int, err error) {
-	references := make([]string, len(some))
-	for n, i := range some {
-		references[n] = r.ask.Entries[i].Reference
+	references := make([]string, 0, len(some))
+	for _, i := range some {
+		if reference := r.ask.Entries[i].Reference; control.Nameable(reference) { // otherwise its call says what is wrong
+			references = append(references, reference)
+		}
 	}
 	stored, err := r.client.NamedBookings(ctx, references)
 	if err != nil {
@@ -239,11 +247,14 @@ func (r *reconciliation) newer(b puntuale.Booking) {
 func (r *reconciliation) tryEntry(ctx context.Context, i int) error {
 	call := r.ask.Entries[i]
 	call.DryRun = true
-	found, err := r.client.NamedBookings(ctx, []string{call.Reference})
-	if err != nil {
-		return err
+	var stored puntuale.Booking
+	if control.Nameable(call.Reference) {
+		found, err := r.client.NamedBookings(ctx, []string{call.Reference})
+		if err != nil {
+			return err
+		}
+		stored = found[call.Reference].Booking
 	}
-	stored := found[call.Reference].Booking
 	answer, err := r.client.PutBooking(ctx, call)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +276,9 @@ func (r *reconciliation) tryEntry(ctx context.Context, i int) error {
 		r.out.Different = append(r.out.Different, DifferentBooking{call.Reference, members(stored, answer.Booking)})
 	}
 	r.found = append(r.found, "put\x00"+call.Reference+"\x00"+strconv.FormatInt(stored.Revision, 10)+"\x00"+string(call.Body))
-	r.changes = append(r.changes, r.ask.Entries[i])
+	change := r.ask.Entries[i]
+	change.Revision = &stored.Revision
+	r.changes = append(r.changes, change)
 	return nil
 }
 
@@ -304,7 +317,7 @@ func (r *reconciliation) extra(ctx context.Context) error {
 	period := request.Period{Start: []request.Bound{{Name: "start", Text: r.ask.Start}}, End: []request.Bound{{Name: "end", Text: r.ask.End}}}
 	err := r.client.BookingsMade(ctx, puntuale.DoorAPI, period, r.sequence, func(b puntuale.Booking) bool {
 		switch {
-		case listed[b.Reference]:
+		case listed[b.Reference], strings.HasPrefix(b.Reference, puntuale.RunReference): // nobody else knows a start's own reference
 		case later(b.AsOf, r.asOf):
 			r.newer(b)
 		case !sameKind(b.AsOf, r.asOf):
@@ -315,7 +328,7 @@ func (r *reconciliation) extra(ctx context.Context) error {
 			r.out.Extra = append(r.out.Extra, b.Reference)
 			r.found = append(r.found, "cancel\x00"+b.Reference+"\x00"+strconv.FormatInt(b.Revision, 10))
 			r.changes = append(r.changes, control.BookingCall{
-				Reference: b.Reference, Status: puntuale.BookingCancelled.String(), AsOf: r.ask.AsOf, Silent: r.ask.Silent, Door: puntuale.DoorAPI,
+				Reference: b.Reference, Status: puntuale.BookingCancelled.String(), AsOf: r.ask.AsOf, Silent: r.ask.Silent, Door: puntuale.DoorAPI, Revision: &b.Revision,
 			})
 		}
 		return len(r.out.Extra)+len(r.out.Newer) <= 2*puntuale.MaxReconciled
@@ -351,7 +364,8 @@ func (r *reconciliation) sum() {
 	r.out.Digest = hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// apply changes the bookings, each in a transaction of its own. A booking that was changed later meanwhile stays.
+// apply changes the bookings, each in a transaction of its own. A booking that was changed since it was compared stays, and
+// so does one that cannot be changed any more: the next comparison finds them.
 func (r *reconciliation) apply(ctx context.Context) error {
 	usage, err := r.client.SpendCall(ctx)
 	if err != nil {
@@ -363,7 +377,8 @@ func (r *reconciliation) apply(ctx context.Context) error {
 	}
 	err = each(ctx, r.changes, func(ctx context.Context, call control.BookingCall) error {
 		_, err := part.PutBooking(ctx, call)
-		if puntuale.CodeOf(err) == puntuale.CodeStale {
+		switch puntuale.CodeOf(err) {
+		case puntuale.CodeStale, puntuale.CodeInvalid, puntuale.CodeNotFound, puntuale.CodeConflict:
 			return nil
 		}
 		return err

@@ -84,6 +84,11 @@ func TryReplan(ctx context.Context, client *control.Client, sequence string) (Re
 	if err != nil {
 		return ReplanProgress{}, err
 	}
+	leave, err := client.BeginCompare(ctx)
+	if err != nil {
+		return ReplanProgress{}, err
+	}
+	defer leave()
 	out.ReplanCounts, out.Complete = puntuale.ReplanCounts{}, false
 	r := rangeOf(s.Sequence, client.Now())
 	if out.Bookings, err = client.CountReplan(ctx, r); err != nil {
@@ -95,7 +100,7 @@ func TryReplan(ctx context.Context, client *control.Client, sequence string) (Re
 			return ReplanProgress{}, err
 		}
 		for _, b := range some {
-			answer, refused := client.PutBooking(ctx, control.BookingCall{Reference: b.Reference, Replan: true, DryRun: true, Door: puntuale.DoorAPI})
+			answer, refused := client.PutBooking(ctx, control.BookingCall{Reference: b.Reference, Replan: true, Silent: true, DryRun: true, Door: puntuale.DoorAPI})
 			counts, err := countsOf(answer, refused)
 			if err != nil {
 				return ReplanProgress{}, err
@@ -240,5 +245,5 @@ func (p *Planner) Next(ctx context.Context, r puntuale.Replan, limit int) ([]pun
 
 // Apply changes one booking.
 func (p *Planner) Apply(ctx context.Context, reference string) (puntuale.ReplanCounts, error) {
-	return countsOf(p.client.PutBooking(ctx, control.BookingCall{Reference: reference, Replan: true, Door: p.door}))
+	return countsOf(p.client.PutBooking(ctx, control.BookingCall{Reference: reference, Replan: true, Silent: true, Door: p.door}))
 }
