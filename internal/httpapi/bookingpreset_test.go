@@ -14,7 +14,7 @@ func TestBookingPresets(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *booked){
 		"CalCom": presetCalCom, "Calendly": presetCalendly, "EasyAppointments": presetEasyAppointments, "WooCommerce": presetWooCommerce, "Orders": presetOrders,
-		"CancelledFirst": presetCancelledFirst, "CancelledMove": presetCancelledMove, "Expired": presetExpired, "Chains": presetChains, "TwoMoves": presetTwoMoves, "Doors": presetDoors, "Faults": presetFaults, "Trial": presetTrial, "Erased": presetErased,
+		"CancelledFirst": presetCancelledFirst, "CancelledMove": presetCancelledMove, "Expired": presetExpired, "Chains": presetChains, "TwoMoves": presetTwoMoves, "Doors": presetDoors, "Faults": presetFaults, "Trial": presetTrial, "Erased": presetErased, "OwnReference": presetOwnReference,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -357,4 +357,20 @@ func presetErased(_ *testing.T, b *booked) {
 	if n := b.count(`select count(*) from booking_former`); n != 0 {
 		b.t.Errorf("%d former references are left", n)
 	}
+}
+
+// An action's own reference names the booking also of a call without a phone, and a reference that does not depend on the
+// program's stays the same booking.
+func presetOwnReference(_ *testing.T, b *booked) {
+	b.put("easyappointments:12", `{"sequence":"`+b.sequence+`","phone":"3331234567","nome":"Ada","appuntamento":"20/01/2027 15:30"}`)
+	b.put("sede2-easyappointments:12", `{"sequence":"`+b.sequence+`","phone":"3477654321","nome":"Eva","appuntamento":"20/01/2027 15:30"}`)
+	r := b.rule(`{"kind":"hook","preset":"easyappointments"}`, `{}`, `[{"kind":"book","sequence":"SEQUENCE","reference":"sede2-{{reference}}"}]`)
+	r.calls("easyappointments-move")
+	moved := b.view("sede2-easyappointments:12")
+	b.want("the booking of the second site", say(moved.Phone, moved.Revision), "+393477654321 2")
+	b.want("the booking of the first site", say(b.view("easyappointments:12").Phone, b.view("easyappointments:12").Revision), "+393331234567 1")
+
+	r = b.rule(`{"kind":"hook","preset":"calcom"}`, `{}`, `[{"kind":"book","sequence":"SEQUENCE","reference":"unica"}]`)
+	r.calls("calcom-created", "calcom-rescheduled", "calcom-rescheduled")
+	b.want("one reference for all", b.view("unica").Status, "open")
 }

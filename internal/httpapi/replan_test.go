@@ -87,7 +87,7 @@ func (b *booked) all(node puntuale.NodeID) {
 func TestReplan(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *booked){
-		"Edited": replanEdited, "Killed": replanKilled, "States": replanStates, "Again": replanAgain, "Held": replanHeld, "Refused": replanRefused, "Past": replanPast,
+		"Edited": replanEdited, "Killed": replanKilled, "States": replanStates, "Again": replanAgain, "Held": replanHeld, "Refused": replanRefused, "Past": replanPast, "Zone": replanZone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,4 +264,25 @@ func replanPast(_ *testing.T, b *booked) {
 	b.replan("POST", "", "")
 	b.all(1)
 	b.want("asked", strings.Contains(fmt.Sprint(b.states("recent")), "5 PENDING"), true)
+}
+
+// A replan moves no appointment, and tells nobody, even if its date would be read in another zone now.
+func replanZone(_ *testing.T, b *booked) {
+	b.book("a")
+	b.put("a", `{"status":"confirmed"}`)
+	date := b.must(nil, "GET", "/api/bookings/a", b.Key, "").body
+	b.must(nil, "PATCH", "/api/client/"+b.clientAccount.ID, b.partner, `{"timezone":"America/New_York"}`)
+	b.edit(edited)
+	b.replan("POST", "", "")
+	b.all(1)
+	v := b.view("a")
+	b.want("status", v.Status, "confirmed")
+	for _, m := range v.Messages {
+		if m.Step == "2" {
+			b.t.Errorf("somebody is told of a move: %+v", m)
+		}
+	}
+	if !strings.Contains(date, `"date":"2027-01-20T14:30`) || !strings.Contains(b.must(nil, "GET", "/api/bookings/a", b.Key, "").body, `"date":"2027-01-20T14:30`) {
+		b.t.Errorf("the date moved: %s", date)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/control/bookings"
 	"puntuale/internal/replan"
 )
@@ -93,4 +94,20 @@ func TestBookingImportStory(t *testing.T) {
 		b.leaves(func() { b.click(`#import-result a[href$="/bookings"]`) })
 		b.until(`document.readyState === "complete"`)
 	})
+}
+
+// TestBookingImportKeepsCancellations: a file that a person uploads does not open again what the appointment's person
+// cancelled, because nobody has looked at it.
+func TestBookingImportKeepsCancellations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	visit, err := w.Client().CreateSequence(context.Background(), bookedVisit(), control.Once[control.Sequence]{})
+	w.must(err)
+	w.book(visit.ID.String(), "v1", "+393331234567", "Ada", "21/01/2027 15:30", "cancelled")
+	file := strings.NewReader("Riferimento;Telefono;Nome;Appuntamento;Stato\nv1;333 123 4567;Ada;21/01/2027 15:30;aperto\n")
+	found, err := bookings.ImportBookings(context.Background(), w.Client(), file, "text/csv", bookings.Import{Sequence: visit.ID.String(), Door: puntuale.DoorPage})
+	w.must(err)
+	if status := w.statusOf("v1"); status != "cancelled" || found.Rows != 1 {
+		t.Errorf("%s after %d rows", status, found.Rows)
+	}
 }
