@@ -16,6 +16,9 @@ func TestExamplesSucceed(t *testing.T) {
 	for _, item := range loadPaths(t) {
 		for _, documented := range item.Operations() {
 			id := documented.OperationID
+			if len(documented.Tags) != 1 || documented.Tags[0] == "" { // the page of the document cannot place it
+				t.Errorf("%s has no subject", id)
+			}
 			if documented.RequestBody == nil || needsIDs[id] {
 				continue
 			}

@@ -20,6 +20,7 @@ type Subject struct {
 var Subjects = []Subject{
 	{"Start and stop", "Start a sequence for a person, and stop it.", []string{"/api/start/", "/api/stop/"}},
 	{"Bookings", "Appointments, whose messages follow them.", []string{"/api/bookings"}},
+	{"Calendars", "Feeds of appointments, whose entries become bookings.", []string{"/api/calendars"}},
 	{"Messages", "Send one message, and see, cancel or repeat messages.", []string{"/api/messages"}},
 	{"Sequences", "What is sent, and when.", []string{"/api/sequences", "/api/session/"}},
 	{"Templates", "Contents that sequences and messages name.", []string{"/api/templates"}},
