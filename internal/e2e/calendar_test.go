@@ -21,7 +21,6 @@ type feedCalendar struct {
 	ID         string
 	Read       string `json:"last_read_at"`
 	Error      *string
-	Entries    int
 	Understood int
 }
 

@@ -75,7 +75,7 @@ type calendarAnswer struct {
 	Read       *string  `json:"last_read_at" format:"date-time" doc:"The latest reading that was good; null: none since its last change"`
 	Error      *string  `json:"error" doc:"Why the latest reading was bad; then nothing changes"`
 	Failures   int      `json:"failures" doc:"Bad readings since the latest good one"`
-	Entries    int      `json:"entries" doc:"That are yet to come"`
+	Entries    int      `json:"total" doc:"Entries that are yet to come"`
 	Understood int      `json:"understood" doc:"Of these"`
 	Gone       int      `json:"gone" doc:"So many entries are gone at once that a person must decide; 0: none"`
 }
@@ -153,7 +153,7 @@ type calendarEntryAnswer struct {
 }
 
 type calendarEntriesAnswer struct {
-	Entries []calendarEntryAnswer `json:"entries"`
+	Entries []calendarEntryAnswer `json:"calendar_entries"`
 	Next    *string               `json:"next_cursor"`
 }
 

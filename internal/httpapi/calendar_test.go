@@ -83,7 +83,7 @@ type calendarOf struct {
 	Read       *string `json:"last_read_at"`
 	Error      *string
 	Failures   int
-	Entries    int
+	Entries    int `json:"total"`
 	Understood int
 	Gone       int
 }
@@ -154,7 +154,9 @@ func (f *fed) state() (c calendarOf) {
 
 func (f *fed) entries() (all []entryOf) {
 	f.t.Helper()
-	var list struct{ Entries []entryOf }
+	var list struct {
+		Entries []entryOf `json:"calendar_entries"`
+	}
 	f.must(&list, "GET", "/api/calendars/"+f.id+"/entries", f.Key, "")
 	return list.Entries
 }
