@@ -106,7 +106,7 @@ func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error)
 	if last.Members = p.Members(maxMembers); h.Preset == "" {
 		return last, nil
 	}
-	phone, fields, faults, err := r.all.understood(ctx, r.client, h.Automation, puntuale.Trigger{Preset: h.Preset}, p)
+	phone, fields, faults, err := r.all.understood(ctx, r.client, n, puntuale.Trigger{Preset: h.Preset}, p)
 	if err != nil {
 		return last, err
 	}
@@ -225,7 +225,7 @@ func (d *Automations) understood(ctx context.Context, c *control.Client, rule pu
 	}
 	tenant := d.cfg.Tenants.Tenant(c.ID())
 	a, err := tenant.Automation(ctx, rule)
-	if err != nil {
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // a draft names the booking as the program does
 		return "", nil, nil, fmt.Errorf("read the rule of a hook: %w", err)
 	}
 	named, former := rules.BookingReferences(&a, fields, d.cfg.Clock.Now())
