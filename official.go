@@ -52,3 +52,45 @@ type Upload struct {
 	Number  string // the network's id of the sending number; an upload can be used only with this number
 	Hash    string // hash of the content and its media type
 }
+
+// PauseKind says which messages of a number an [OfficialPause] holds back. The database contains its number.
+type PauseKind int8
+
+// The scopes of pauses. The first two end early when the person writes.
+const (
+	PausePerson        PauseKind = iota + 1 // all messages to the person in the subject
+	PauseMarketing                          // marketing to the person in the subject
+	PauseCountry                            // all messages to people of the country in the subject, two letters
+	PauseTemplate                           // messages with the template in the subject: its name, a space, its language
+	PauseCategory                           // messages with templates of the category in the subject: MARKETING or UTILITY
+	PauseNumber                             // everything
+	PauseDirectSend                         // utility messages without a template
+	PauseMarketingPath                      // messages by Meta's own path for marketing
+)
+
+// OfficialPause says that Meta refused a message, and that certain other messages must not leave before a time. One that
+// concerns all numbers of a business has no Session but an Account.
+type OfficialPause struct {
+	Client  ClientID
+	Session SessionID
+	Account string
+	Kind    PauseKind
+	Subject string
+	Code    int // Meta's code
+	Reason  ReasonCode
+	Final   bool   // the messages fail instead of waiting
+	Detail  string // Meta's text
+	At      time.Time
+	Until   time.Time
+}
+
+// PauseKey names the pauses that may hold back a message, and the person that the message is for.
+type PauseKey struct {
+	Client   ClientID
+	Session  SessionID
+	Account  string // "": unknown
+	To       string
+	Country  string // "": unknown
+	Template string // see [PauseTemplate]; "" for a message without a template
+	Now      time.Time
+}

@@ -21,7 +21,7 @@ import (
 
 // openOfficial makes the connector to Meta, and the webhook for Meta's reports. Every node has both, because Meta's
 // requests may arrive at any node that answers calls. Only a node with the server role dispatch opens sessions.
-func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
+func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault, m *metrics.Meter) {
 	s.networks.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
 		Country: price.Country,
@@ -43,6 +43,7 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	})
 	c := official.Config{
 		Store: s.store, Unseal: vault.Open, Take: s.networks.intake.Take, Report: s.report, ReadBody: readDelivery, Memory: s.payer(), TapPayload: vault.TapPayload,
+		Country: price.Country, UnknownCode: m.UnknownCode,
 		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Folder: cfg.replyFolder(), Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {

@@ -31,6 +31,15 @@ func (s *Store) NoteOfficial(ctx context.Context, id puntuale.SessionID, number,
 			client, id, number, account); err != nil {
 			return fmt.Errorf("note how a session is known: %w", err)
 		}
+		// What was reported about another number, or about another business, says nothing about this one.
+		for _, statement := range []string{
+			`delete from official_pause where client_id = $1 and session_id = $2`,
+			`delete from official_health where client_id = $1 and session_id = $2`,
+		} {
+			if _, err := a.Exec(ctx, statement, client, id); err != nil {
+				return fmt.Errorf("forget the health of another number: %w", err)
+			}
+		}
 		return forgetTemplates(ctx, a, client)
 	})
 }

@@ -76,6 +76,8 @@ func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
 		for _, statement := range []string{
 			`update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`,
 			`delete from official where client_id = $1 and session_id = $2 and $3::bytea is not null`,
+			`delete from official_pause where client_id = $1 and session_id = $2 and $3::bytea is not null`,
+			`delete from official_health where client_id = $1 and session_id = $2 and $3::bytea is not null`,
 		} {
 			if _, err := a.Exec(ctx, statement, client, id, []byte{}); err != nil {
 				return fmt.Errorf("forget a session's keys: %w", err)

@@ -117,6 +117,7 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 type sessionReport struct {
 	origin
 	puntuale.InboundBatch
+	pauses []puntuale.OfficialPause // what failures of messages hold back
 }
 
 // reader collects the reports of one delivery.
@@ -258,17 +259,32 @@ func (r *reader) status(s *status) bool {
 	return true
 }
 
-// failed sets the reason why a message failed, and records an opt-out. If the number is open on this node, and the
-// failure is not too old, failed also does the other actions, such as a pause.
+// failed sets the reason why a message failed, and records an opt-out and what the failure holds back. If the number is
+// open on this node, failed also does the actions that last a short time.
 func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
 		return
 	}
 	refusal := &s.Errors[0]
-	row, _ := ruleOf(refusal.Code)
-	e.Reason, e.Detail = puntuale.Because(row.reason), puntuale.Quoted(refusal.detail()+" "+storable(clip(s.ID, 300)))
 	a := r.c.account(r.at.session)
+	m := refusedMessage{origin: r.at.origin, names: namesOf(s.To, s.ToID), at: e.At}
+	if len(m.names) > 0 {
+		m.country = r.c.countryOf(m.names[0])
+	}
+	if a != nil {
+		m.ended = a.restrictionEnd(r.now)
+	}
+	row, known := ruleFor(refusal, m.country)
+	if !known {
+		r.c.unknownCode(a, refusal)
+	}
+	e.Reason, e.Detail = puntuale.Because(row.reason), puntuale.Quoted(refusal.detail()+" "+storable(clip(s.ID, 300)))
+	for _, w := range row.pauses(refusal, m) {
+		if r.now.Before(w.Until) {
+			r.at.pauses = append(r.at.pauses, w)
+		}
+	}
 	switch {
 	case row.action == optedOut:
 		if name, ok := r.nameOf(s.To, s.ToID); ok {
@@ -276,23 +292,11 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing:
-		// Do nothing if the number is not open on this node, or if the failure is old. Only the action noMarketing also
-		// follows an old failure, because its wait lasts longer.
-	case row.action == pauseNumber:
-		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
-	case row.action == pausePerson:
-		for _, name := range namesOf(s.To, s.ToID) {
-			a.unreachable.note(name, e.At, final(row.reason, puntuale.Quoted(refusal.detail())), r.now)
-		}
-	case row.action == noMarketing:
-		for _, name := range namesOf(s.To, s.ToID) {
-			a.marketingPauses.pauseFor(name, e.At.Add(tomorrowWait), r.now)
-		}
-	case row.action == pauseTemplate:
-		a.reconsider("", false)
+	case a == nil || r.now.Sub(e.At) > pauseTime:
+	case row.pause.scope == puntuale.PauseTemplate: // the status does not name the template, but Meta's list shows its state
+		a.reconsider()
 	case row.action == noAccess:
-		a.pause(puntuale.LinkUnlinked, row.reason, refusal, noAccessFor)
+		a.pause(puntuale.LinkUnlinked, row.reason, refusal.Code, r.now.Add(noAccessFor))
 	}
 }
 

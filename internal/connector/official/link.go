@@ -81,8 +81,17 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	if a == nil {
 		return fmt.Errorf("session %d is not open", session)
 	}
+	leave, err := a.enter(ctx) // so that a status check that is running does not begin a pause again which ends now
+	if err != nil {
+		return err
+	}
+	defer leave()
+	o := a.origin()
+	if err := c.cfg.Store.EndOfficialPauses(ctx, o.client, session, o.account, 0, ""); err != nil {
+		return fmt.Errorf("end what Meta's refusals hold back: %w", err)
+	}
 	a.release()
-	_, err := c.checkStatus(ctx, a)
+	_, err = c.checkStatusAlone(ctx, a)
 	return err
 }
 
@@ -113,12 +122,16 @@ func (c *Connector) keep(a *account) {
 // it requests nothing. It returns how long to wait until the next check. It returns an error only if the store fails or
 // the keys cannot be read.
 func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration, error) {
-	select {
-	case a.asking <- struct{}{}:
-		defer func() { <-a.asking }()
-	case <-ctx.Done():
-		return lookSoon, ctx.Err()
+	leave, err := a.enter(ctx)
+	if err != nil {
+		return lookSoon, err
 	}
+	defer leave()
+	return c.checkStatusAlone(ctx, a)
+}
+
+// checkStatusAlone is checkStatus for a caller that entered the account.
+func (c *Connector) checkStatusAlone(ctx context.Context, a *account) (time.Duration, error) {
 	keys, err := c.readKeys(ctx, a)
 	if err != nil {
 		return lookSoon, err
@@ -134,12 +147,18 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration,
 		return lookSoon, err
 	}
 	now := c.cfg.Clock.Now()
+	key := puntuale.PauseKey{Client: a.clientID(), Session: a.session, Account: keys.BusinessAccountID, Now: now}
+	_, pauses, err := c.cfg.Store.OfficialPauses(ctx, key)
+	if err != nil {
+		return lookSoon, fmt.Errorf("read what Meta's refusals hold back: %w", err)
+	}
+	a.follow(pauses)
 	if heldUntil := a.pauseEnd(now); !heldUntil.IsZero() {
 		return heldUntil.Sub(now), nil
 	}
 	found, err := c.ask(ctx, a.clientID(), *keys)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
-		a.set(puntuale.LinkUnlinked, refusal.withCode(explain(refusal)))
+		a.set(puntuale.LinkUnlinked, withCode(explain(refusal), refusal.Code))
 		return lookLater, nil
 	}
 	if err != nil {
@@ -285,7 +304,7 @@ func explain(e *graphError) puntuale.Reason {
 	switch {
 	case !known, r.action == failMessage:
 		return puntuale.Because(reasonRefuses, clip(storable(e.Message), 200))
-	case r.action == again, r.action == slower:
+	case r.action == again, r.action == slower, r.reason == reasonQuota:
 		return puntuale.Because(reasonSilentTryAgain)
 	}
 	return puntuale.Because(r.reason)

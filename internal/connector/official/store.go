@@ -19,6 +19,17 @@ type Store interface {
 	// ReplyWindowEnd returns the time until which the person may get free text. Zero: the person never wrote.
 	ReplyWindowEnd(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error)
 
+	// OfficialPauses returns the end of the person's 24-hour window, and the pauses that may hold back a message to the
+	// person. Without a person, it returns only pauses of the number and its business.
+	OfficialPauses(ctx context.Context, k puntuale.PauseKey) (windowEnd time.Time, all []puntuale.OfficialPause, err error)
+
+	// KeepOfficialPauses stores pauses of one client. Of two pauses with the same key, the one with the later refusal counts.
+	KeepOfficialPauses(ctx context.Context, all []puntuale.OfficialPause) error
+
+	// EndOfficialPauses ends the pauses of a session and of its business with this scope and subject. Kind 0 means all
+	// pauses, except those for marketing to single persons.
+	EndOfficialPauses(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, account string, scope puntuale.PauseKind, subject string) error
+
 	// Addressed returns the people that the session wrote to outside their 24-hour windows, since the given time. For
 	// each person it returns the latest time at which the session did this. Addressed reads all that the client sent
 	// since the given time, so call it only when a session opens.

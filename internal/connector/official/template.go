@@ -26,7 +26,6 @@ const (
 	reasonOtherAccount puntuale.ReasonCode = "official.other_account"
 	reasonNoManagement puntuale.ReasonCode = "official.no_right_to_manage"
 	reasonStateAtMeta  puntuale.ReasonCode = "official.template_state" // {1}: the state, as Meta names it
-	reasonTomorrow     puntuale.ReasonCode = "official.not_before_24_hours"
 )
 
 // syncTemplates reads the templates of the session's business. It does nothing if the keys name no business, or if the
@@ -80,9 +79,13 @@ func (c *Connector) readTemplates(ctx context.Context, client puntuale.ClientID,
 	return all, err
 }
 
-// pages requests all pages of a list, and calls take for each entry.
+// badCursor is Meta's code for a cursor that is no longer valid.
+const badCursor = 131059
+
+// pages requests all pages of a list, and calls take for each entry. If Meta no longer accepts its own cursor, pages
+// begins again, once; take may then get an entry twice.
 func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
-	after := ""
+	after, again := "", true
 	for range maxPages {
 		var page struct {
 			Data   []T `json:"data"`
@@ -97,7 +100,12 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 		if after != "" {
 			query.Set("after", after)
 		}
-		if err := g.call(ctx, client, k, http.MethodGet, path, query, nil, 0, "", &page); err != nil {
+		err := g.call(ctx, client, k, http.MethodGet, path, query, nil, 0, "", &page)
+		if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == badCursor && after != "" && again {
+			after, again = "", false
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		for _, entry := range page.Data {
@@ -178,15 +186,12 @@ func explainTemplates(e *graphError) puntuale.Reason {
 	case r.action == noAccess && r.reason == reasonRights:
 		reason = puntuale.Because(reasonNoManagement)
 	}
-	return e.withCode(reason)
+	return withCode(reason, e.Code)
 }
 
 // usable returns what is known about a template. Its error says why the template must not be used now. The error is nil
 // if the template may be used, or if its state is unknown.
-func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, to string, t *puntuale.Approved, now time.Time) (known puntuale.NetworkTemplate, err error) {
-	if refusal := a.mayUse(templateKey(t), now); refusal != nil {
-		return known, refusal
-	}
+func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, t *puntuale.Approved) (known puntuale.NetworkTemplate, err error) {
 	if k.BusinessAccountID == "" {
 		return known, nil
 	}
@@ -204,9 +209,6 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: reason, Detail: detail, After: templateFor}
 	case puntuale.TemplateUnusable:
 		return known, &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
-	}
-	if wait := a.marketingPauses.wait(to, now); wait > 0 && known.Category == "MARKETING" {
-		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonMarketingLimit), Detail: puntuale.Because(reasonTomorrow), After: wait}
 	}
 	return known, nil
 }

@@ -53,6 +53,7 @@ type Reply struct {
 	Code    int    // Meta's code; 0: the message is accepted, unless Body is set
 	Refuse  bool   // refuse the message even if Code is 0
 	Details string // the details of the refusal
+	Header  map[string]string
 	Status  int    // the HTTP status; 0: the usual status for the code
 	Body    string // the answer's body; "": a body in Meta's form
 	Drop    bool   // accept the message, and break the connection without an answer
@@ -353,6 +354,9 @@ func (p *Peer) upload(w http.ResponseWriter, r *http.Request) {
 func (r Reply) write(w http.ResponseWriter) {
 	if r.Break {
 		panic(http.ErrAbortHandler)
+	}
+	for name, value := range r.Header {
+		w.Header().Set(name, value)
 	}
 	status := r.Status
 	if status == 0 {
