@@ -18,8 +18,9 @@ type Session struct {
 	Code   *puntuale.PairingCode // not nil while the session is pairing and a code can be shown
 	Until  time.Time             // the end of Code, or of Condition
 	puntuale.Condition
-	Limited time.Time       // before this time the session sends nothing to cold contacts; zero: no limit
-	Hint    puntuale.Reason // what a person can do
+	Direct  puntuale.DirectSendState // of an Official session that was read alone; "": not read
+	Limited time.Time                // before this time the session sends nothing to cold contacts; zero: no limit
+	Hint    puntuale.Reason          // what a person can do
 	// WebhookPath is the path of the network's webhook, relative to the service's address. "" means that the session
 	// has no webhook. Webhook is the whole address. It is "" if the service's address is not set.
 	WebhookPath, Webhook string
@@ -138,7 +139,16 @@ func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("read session %d: %w", wanted, err)
 	}
-	return c.stateOf(s), nil
+	out := c.stateOf(s)
+	if s.Type == puntuale.Official && !s.Sandbox {
+		now := c.control.clock.Now()
+		ways, err := c.tenant.OfficialWays(ctx, wanted, now)
+		if err != nil {
+			return Session{}, fmt.Errorf("read the ways of session %d: %w", wanted, err)
+		}
+		out.Direct, _ = ways.DirectState(now)
+	}
+	return out, nil
 }
 
 // Sessions lists the client's sessions, ordered by id. Codes: invalid.

@@ -18,7 +18,7 @@ func registerSessions(a *api) {
 	client(a, operation{id: "getSession", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
 	client(a, operation{id: "updateSession", method: http.MethodPut, path: one, body: sessionChangeBody{}, versioned: true,
-		summary: "Change a session's name, or how much it sends", refusals: changes(http.StatusNotFound)}, withBody(updateSession))
+		summary: "Change a session's name, how much it sends, or which of Meta's optional ways it may use", refusals: changes(http.StatusNotFound)}, withBody(updateSession))
 	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: createsAlways, body: pairingBody{},
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(pairSession))
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair", prevents: true,
@@ -67,11 +67,12 @@ type sessionAnswer struct {
 	Webhook    string `json:"webhook_path,omitempty" doc:"Of an Official session, or one with a gateway: where its network reports, below this server's address. That of a gateway is secret"`
 	WebhookURL string `json:"webhook_url,omitempty" format:"uri" doc:"The same as a whole address, where the server's setting public-url names its own"`
 
-	Hint    string     `json:"hint" doc:"What to do, in plain words"`
-	Until   string     `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
-	Limited string     `json:"limited_until,omitempty" format:"date-time" doc:"While WhatsApp refuses messages to people who do not know the number: those wait until then, the others leave"`
-	Pace    paceAnswer `json:"pace"`
-	Way     string     `json:"way,omitempty" enum:"gateway,device" doc:"Of a Send_app session that is no sandbox: what its messages go through"`
+	Hint    string      `json:"hint" doc:"What to do, in plain words"`
+	Until   string      `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
+	Limited string      `json:"limited_until,omitempty" format:"date-time" doc:"While WhatsApp refuses messages to people who do not know the number: those wait until then, the others leave"`
+	Pace    paceAnswer  `json:"pace"`
+	Ways    *waysAnswer `json:"ways,omitempty" doc:"Of an Official session: which of Meta's optional ways it may use"`
+	Way     string      `json:"way,omitempty" enum:"gateway,device" doc:"Of a Send_app session that is no sandbox: what its messages go through"`
 }
 
 type sessionsAnswer struct {
@@ -125,6 +126,9 @@ func sessionOf(s control.Session) sessionAnswer {
 		a.Limited = stamp(s.Limited)
 	}
 	a.Webhook, a.WebhookURL = s.WebhookPath, s.Webhook
+	if s.Type == puntuale.Official && !s.Sandbox {
+		a.Ways = &waysAnswer{s.Ways.DirectSend, s.Ways.Marketing, s.Ways.Creative, string(s.Direct)}
+	}
 	switch {
 	case s.ByDevice():
 		a.Way = "device"
@@ -206,16 +210,31 @@ func paceOf(p puntuale.Pace) paceAnswer {
 	return paceAnswer{p.PerMinute, p.PerDay, p.ColdPerMinute, p.ColdPerDay, p.Jitter}
 }
 
+// waysBody documents which of Meta's optional ways a session may use.
+type waysBody struct {
+	DirectSend *bool `json:"direct_send,omitempty" doc:"Service messages outside the 24-hour window leave by Meta's Direct Send, without an approved template, where Meta has enabled it"`
+	Marketing  *bool `json:"marketing_messages,omitempty" doc:"Marketing templates leave by Meta's own path for marketing"`
+	Creative   *bool `json:"creative_features,omitempty" doc:"On this path, Meta may change how messages look. false: the server tells Meta once not to"`
+}
+
+type waysAnswer struct {
+	DirectSend bool   `json:"direct_send"`
+	Marketing  bool   `json:"marketing_messages"`
+	Creative   bool   `json:"creative_features"`
+	State      string `json:"direct_send_state,omitempty" enum:"unknown,on,off,blocked" doc:"Whether Meta takes messages by Direct Send; only a message shows it. off: not enabled for the account, tried again after a day or a test. blocked: stopped for some time. Absent in lists"`
+}
+
 // sessionChangeBody documents the body of the call that changes a session.
 type sessionChangeBody struct {
 	Pace *paceBody `json:"pace,omitempty" doc:"What is left out stays as it is"`
 	Name *string   `json:"name,omitempty" maxLength:"200" doc:"What people call it"`
+	Ways *waysBody `json:"ways,omitempty" doc:"Of an Official session. What is left out stays as it is"`
 }
 
 func updateSession(ctx context.Context, c *control.Client, in *call, p *changeInput, body *sessionChangeBody) (sessionAnswer, error) {
 	known, faults := in.knownVersions()
 	found, err := c.ChangeSession(ctx, p.ID, control.SessionChange{
-		Name: body.Name, Pace: (*control.PaceChange)(body.Pace), Known: known, Faults: append(in.refused, faults...),
+		Name: body.Name, Pace: (*control.PaceChange)(body.Pace), Ways: (*control.WaysChange)(body.Ways), Known: known, Faults: append(in.refused, faults...),
 	})
 	if err != nil {
 		return sessionAnswer{}, err

@@ -70,9 +70,9 @@ func (c *Connector) readTemplates(ctx context.Context, client puntuale.ClientID,
 		return nil, errOtherAccount
 	}
 	var all []puntuale.NetworkTemplate
-	const fields = "id,name,language,status,category,quality_score,rejected_reason,parameter_format,components"
+	const fields = "id,name,language,status,category,quality_score,rejected_reason,parameter_format,components,source"
 	err := pages(ctx, c.graph, client, k, path+"/message_templates", fields, func(t metaTemplate) {
-		if t.Name != "" && t.Language != "" && !slices.ContainsFunc(all, func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language == languageOf(t.Language) }) {
+		if t.Source != generated && t.Name != "" && t.Language != "" && !slices.ContainsFunc(all, func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language == languageOf(t.Language) }) {
 			all = append(all, t.template())
 		}
 	})
@@ -120,6 +120,9 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 	return errors.New("a list of Meta's does not end")
 }
 
+// generated is the source of a template that Meta made of a message by Direct Send. Nobody can send it.
+const generated = "AUTO_GENERATED"
+
 // metaTemplate is a template in Meta's list.
 type metaTemplate struct {
 	ID       string `json:"id"`
@@ -132,6 +135,7 @@ type metaTemplate struct {
 	} `json:"quality_score"`
 	Rejected   string                  `json:"rejected_reason"`
 	Format     string                  `json:"parameter_format"`
+	Source     string                  `json:"source"`
 	Components []puntuale.TemplatePart `json:"components"`
 }
 

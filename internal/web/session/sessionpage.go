@@ -103,6 +103,7 @@ type OneSession struct {
 	CodeForm  *view.Form
 	Pair      *view.Form // the form that chooses the default sequences
 	PaceForm  *view.Form
+	WaysForm  *view.Form
 	LinkForm  *view.Form // the form that reconnects the session
 	NameForm  *view.Form
 }
@@ -113,7 +114,8 @@ type MetaSide struct {
 	Webhook   string // the full address of the network webhook
 	Reachable bool   // true: Meta can probably reach the address
 	Test      *TestResult
-	Setup     bool // true: the session is being set up
+	Direct    puntuale.DirectSendState // whether Meta takes messages by Direct Send
+	Setup     bool                     // true: the session is being set up
 }
 
 // TestResult is the result of a connection test.
@@ -140,6 +142,11 @@ func (o OneSession) paceForm() *view.Form {
 	p := o.Pace
 	return view.Fresh(o.PaceForm, view.Version, string(o.Version()), "per_minute", fmt.Sprint(p.PerMinute), "per_day", fmt.Sprint(p.PerDay), "cold_per_minute", fmt.Sprint(p.ColdPerMinute),
 		"cold_per_day", fmt.Sprint(p.ColdPerDay), "jitter", fmt.Sprint(p.Jitter))
+}
+
+func (o OneSession) waysForm() *view.Form {
+	word := map[bool]string{true: "on"}
+	return view.Fresh(o.WaysForm, view.Version, string(o.Version()), "direct_send", word[o.Ways.DirectSend], "marketing_messages", word[o.Ways.Marketing], "creative_features", word[o.Ways.Creative])
 }
 
 // StoredPace returns a form with the stored pace.

@@ -45,6 +45,7 @@ func NewNumber(id string) Number {
 type Taken struct {
 	WAMID   string  `json:"wamid"`
 	Number  string  `json:"number"`
+	Path    string  `json:"path,omitempty"` // marketing_messages; "": messages
 	Message Message `json:"message"`
 }
 
@@ -93,6 +94,7 @@ type Peer struct {
 	page      int
 	names     map[string]Name
 	attached  map[string]attached // the key is the file's id
+	ways      map[string]*Ways    // the key is the business's id
 }
 
 // New starts a peer. If a request had a fault, the test fails when it ends.
@@ -206,6 +208,10 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.business(w, r, parts[1], parts[2])
 		return
 	}
+	if len(parts) == 2 && r.Method == http.MethodPost {
+		p.changeBusiness(w, r, parts[1])
+		return
+	}
 	if len(parts) == 2 && p.find(w, r, parts[1]) {
 		return
 	}
@@ -227,7 +233,9 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET ":
 		p.show(w, r, number)
 	case "POST messages":
-		p.take(w, r, number)
+		p.take(w, r, number, "")
+	case "POST marketing_messages":
+		p.take(w, r, number, "marketing_messages")
 	case "POST media":
 		p.upload(w, r)
 	default:
@@ -265,7 +273,7 @@ func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
 	writeJSON(w, 200, answer)
 }
 
-func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
+func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number, path string) {
 	if r.ContentLength <= 0 || r.Header.Get("Content-Type") != "application/json" {
 		p.fault("a message of length %d and type %s", r.ContentLength, r.Header.Get("Content-Type"))
 	}
@@ -283,8 +291,8 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 	p.asked++
 	decide := p.answer
 	p.mu.Unlock()
-	reply := Reply{}
-	if decide != nil {
+	reply := p.refuseWay(n, m, path)
+	if decide != nil && reply.Code == 0 {
 		reply = decide(m)
 	}
 	if reply.Wait != nil {
@@ -297,7 +305,7 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 		reply.write(w)
 		return
 	}
-	taken := p.enter(n, m)
+	taken := p.enter(n, m, path)
 	if reply.Drop {
 		panic(http.ErrAbortHandler)
 	}
@@ -309,10 +317,10 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 }
 
 // enter adds a message to the ledger.
-func (p *Peer) enter(n Number, m Message) Taken {
+func (p *Peer) enter(n Number, m Message, path string) Taken {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	taken := Taken{fmt.Sprintf("wamid.%s.%d", n.ID, len(p.taken)+1), n.ID, m}
+	taken := Taken{fmt.Sprintf("wamid.%s.%d", n.ID, len(p.taken)+1), n.ID, path, m}
 	p.taken = append(p.taken, taken)
 	if p.journal != nil {
 		line, _ := json.Marshal(taken)

@@ -18,6 +18,7 @@ type ListedTemplate struct {
 	Rejected   string           `json:"rejected_reason,omitempty"`
 	Format     string           `json:"parameter_format,omitempty"`
 	Components []map[string]any `json:"components"`
+	Source     string           `json:"source,omitempty"`
 }
 
 // NewTemplate returns an approved template with a text in its body.
