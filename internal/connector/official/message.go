@@ -28,8 +28,8 @@ type payload struct {
 	upload   *puntuale.Upload
 }
 
-// instead is the template of a message that leaves by Direct Send.
-type instead struct {
+// templatePayload is the template of a message that leaves by Direct Send.
+type templatePayload struct {
 	message  outgoing
 	template string
 	category string

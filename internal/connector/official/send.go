@@ -199,9 +199,12 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 func (c *Connector) post(ctx context.Context, a *account, keys puntuale.OfficialKeys, prepared puntuale.Prepared, p *payload) (puntuale.Acceptance, error) {
 	taken, err := c.postOnce(ctx, a, keys, prepared, p)
 	refusal, ok := errors.AsType[*graphError](err)
-	if ok && c.otherWay(ctx, a, keys, refusal, prepared, p) {
+	if first := refusal; ok && c.otherWay(ctx, a, keys, refusal, prepared, p) {
 		taken, err = c.postOnce(ctx, a, keys, prepared, p)
-		refusal, ok = errors.AsType[*graphError](err)
+		if refusal, ok = errors.AsType[*graphError](err); ok && codeOf(err) == pathNotAccepted && first.Code == puntuale.CodeMarketingClosed {
+			c.refuse(ctx, a, refusal, prepared.To, p.template)
+			refusal = first // both paths are closed for now: the message waits
+		}
 	}
 	if ok {
 		return puntuale.Acceptance{}, c.refused(ctx, a, refusal, prepared, p)

@@ -30,7 +30,7 @@ func (c *Connector) choose(ctx context.Context, a *account, keys puntuale.Offici
 	}
 	p.way, _ = q.Way()
 	p.ways = q.Ways
-	template := instead{template: p.template, category: q.Template.Category, path: marketing && !puntuale.IsNetworkGroup(e.To) && q.Ways.ByMarketingPath(now)}
+	template := templatePayload{template: p.template, category: q.Template.Category, path: marketing && !puntuale.IsNetworkGroup(e.To) && q.Ways.ByMarketingPath(now)}
 	if template.path && (p.way == puntuale.WayTemplate || p.way == puntuale.WayDirectSend) {
 		template.path = c.optOut(ctx, a, keys, e, q.Ways)
 	}
@@ -61,15 +61,15 @@ func (m *outgoing) byDirectSend() {
 }
 
 // compose sets the template's content. If Meta would refuse it, there is no template.
-func (i *instead) compose(e puntuale.Envelope, replies []int, payloads []string) {
-	if i == nil {
+func (t *templatePayload) compose(e puntuale.Envelope, replies []int, payloads []string) {
+	if t == nil {
 		return
 	}
-	i.message = newOutgoing(e.To)
+	t.message = newOutgoing(e.To)
 	content := e.Content
 	content.Official = withTaps(*content.Official, replies, payloads)
-	if i.message.setTemplate(content, mediaKind{}, "") != nil {
-		i.template = ""
+	if t.message.setTemplate(content, mediaKind{}, "") != nil {
+		t.template = ""
 	}
 }
 
@@ -110,6 +110,9 @@ func (c *Connector) otherWay(ctx context.Context, a *account, keys puntuale.Offi
 	}
 	return false
 }
+
+// pathNotAccepted is Meta's code for a business that may not use the path for marketing.
+const pathNotAccepted = 134102
 
 // creativeFeatures are the ways in which Meta may change how marketing messages look. (Meta,
 // marketing-messages/send-marketing-messages.)

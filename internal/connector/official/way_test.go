@@ -57,6 +57,13 @@ func (w *world) leaves(to string, c puntuale.Content, mark string) graphtest.Tak
 	return w.left()
 }
 
+// both returns a content with a text and an approved template.
+func both(name string) puntuale.Content {
+	c := approved(name)
+	c.Text = "testo"
+	return c
+}
+
 // inBoth runs a test on both databases.
 func inBoth(t *testing.T, run func(t *testing.T, w *world)) {
 	onBoth(t, func(t *testing.T, driver storetest.Driver) { run(t, newWorld(t, setup{driver: driver})) })
@@ -66,11 +73,11 @@ func inBoth(t *testing.T, run func(t *testing.T, w *world)) {
 func TestFreeTextBeforeTemplate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
-	if m := w.leaves(reached, approved("promemoria"), "").Message; m.Type != "template" {
+	if m := w.leaves(reached, both("promemoria"), "").Message; m.Type != "template" {
 		t.Errorf("outside of the window: %+v", m)
 	}
 	w.wrote(reached)
-	if m := w.leaves(reached, approved("promemoria"), puntuale.MarkFreeText).Message; m.Type != "text" || m.Text.Body != "testo" {
+	if m := w.leaves(reached, both("promemoria"), puntuale.MarkFreeText).Message; m.Type != "text" || m.Text.Body != "testo" {
 		t.Errorf("within the window: %+v", m)
 	}
 }
@@ -103,7 +110,7 @@ func TestDirectSend(t *testing.T) {
 		if s := w.state(); s != puntuale.DirectSendOn {
 			t.Errorf("after: %s", s)
 		}
-		if m := w.leaves(reached, approved("promemoria"), puntuale.MarkDirectSend).Message; m.Category != "utility" || m.Template != nil {
+		if m := w.leaves(reached, both("promemoria"), puntuale.MarkDirectSend).Message; m.Category != "utility" || m.Template != nil {
 			t.Errorf("with a template: %+v", m)
 		}
 		campaign := w.envelope(reached, text("x"))
@@ -119,14 +126,14 @@ func TestDirectSendRefused(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, w *world) {
 		w.settings(puntuale.WaySettings{DirectSend: true})
-		if m := w.leaves(reached, approved("promemoria"), "").Message; m.Type != "template" || m.Category != "" {
+		if m := w.leaves(reached, both("promemoria"), "").Message; m.Type != "template" || m.Category != "" {
 			t.Errorf("not enabled: %+v", m)
 		}
 		if asked := w.peer.Asked(); asked != 2 || w.state() != puntuale.DirectSendOff {
 			t.Errorf("%d requests, state %s", asked, w.state())
 		}
 		w.restart()
-		if w.leaves(reached, approved("promemoria"), ""); w.peer.Asked() != 3 {
+		if w.leaves(reached, both("promemoria"), ""); w.peer.Asked() != 3 {
 			t.Errorf("%d requests after a restart", w.peer.Asked())
 		}
 		_, err := w.send(reached, text("x"))
@@ -143,7 +150,7 @@ func TestDirectSendRefused(t *testing.T) {
 			}
 			return graphtest.Reply{}
 		})
-		w.leaves(reached, approved("promemoria"), "")
+		w.leaves(reached, both("promemoria"), "")
 		if err := w.conn.Test(w.within(), w.session); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +171,7 @@ func TestDirectSendOnce(t *testing.T) {
 	w.peer.Business(w.number.Account).DirectSend = true
 	w.settings(puntuale.WaySettings{DirectSend: true})
 	w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Drop: true} })
-	_, err := w.send(reached, approved("promemoria"))
+	_, err := w.send(reached, both("promemoria"))
 	if err == nil || puntuale.AsSendError(err) != nil || len(w.peer.Taken()) != 1 {
 		t.Errorf("%v, Meta took %d messages", err, len(w.peer.Taken()))
 	}
@@ -227,6 +234,9 @@ func TestMarketingClosed(t *testing.T) {
 				t.Errorf("message %d: %+v, %d requests", i, m, w.peer.Asked()-asked)
 			}
 		}
+		b.MarketingPath = false
+		_, err := w.send(reached, approved("promo"))
+		w.refused(err, puntuale.Deferred) // both paths are closed
 	})
 }
 
