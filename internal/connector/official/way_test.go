@@ -2,6 +2,7 @@ package official_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -272,4 +273,52 @@ func TestGeneratedTemplates(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Name != "promemoria" {
 		t.Errorf("%v, %+v", err, all)
 	}
+}
+
+// TestDirectSendStrikes: strikes that Meta reports stop Direct Send until their end.
+func TestDirectSendStrikes(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, w *world) {
+		w.peer.Business(w.number.Account).DirectSend = true
+		w.settings(puntuale.WaySettings{DirectSend: true})
+		for i, x := range []struct {
+			kind, subject, value, detail string
+			until, after                 time.Duration
+		}{
+			{"direct_send", "", "blocked", "DIRECT_SEND_UTILITY_CATEGORY_ABUSE_STRIKE_1", 0, 7 * 24 * time.Hour},
+			{"restriction", "RESTRICTED_DIRECT_SEND_UTILITY_TEMPLATES", "RESTRICTED", "", 30 * time.Hour, 30 * time.Hour},
+		} {
+			until := int64(0)
+			if x.until > 0 {
+				until = w.clock.Now().Add(x.until).UnixMicro()
+			}
+			statement := fmt.Sprintf("insert into official_health (client_id, session_id, kind, subject, value, detail, at, until, confirmed_at) values (%d, %d, '%s', '%s', '%s', '%s', %d, %d, 0)",
+				w.c.ID, w.session, x.kind, x.subject, x.value, x.detail, w.clock.Now().UnixMicro(), until)
+			if _, err := w.w.DB.SQL.Exec(statement); err != nil {
+				t.Fatal(err)
+			}
+			if s := w.state(); s != puntuale.DirectSendBlocked {
+				t.Errorf("%d: %s", i, s)
+			}
+			w.clock.Advance(x.after + time.Second)
+			w.leaves(reached, text("x"), puntuale.MarkDirectSend)
+		}
+	})
+}
+
+// TestDirectSendFailsLater: after Meta reports that a message by Direct Send failed because of its way, the next message
+// to the person leaves by its template.
+func TestDirectSendFailsLater(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, w *world) {
+		w.peer.Business(w.number.Account).DirectSend = true
+		w.settings(puntuale.WaySettings{DirectSend: true})
+		m := w.leaves(reached, text("x"), puntuale.MarkDirectSend)
+		w.deliver(w.peer.Status(m, "failed", w.clock.Now(), 132015))
+		w.restart()
+		if m := w.leaves(reached, both("promemoria"), "").Message; m.Type != "template" {
+			t.Errorf("%+v", m)
+		}
+		w.leaves("+393332222222", text("x"), puntuale.MarkDirectSend)
+	})
 }

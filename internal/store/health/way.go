@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -23,8 +24,41 @@ func (s *Health) OfficialWays(ctx context.Context, client puntuale.ClientID, ses
 	c.add(k, puntuale.PauseDirectSend, "")
 	c.add(k, puntuale.PauseMarketingPath, "")
 	c.add(k, puntuale.PauseCategory, puntuale.CategoryMarketing)
-	w.Pauses, err = s.readPauses(ctx, k, c)
+	if w.Pauses, err = s.readPauses(ctx, k, c); err != nil {
+		return w, err
+	}
+	strikes, err := s.strikes(ctx, k)
+	w.Pauses = append(w.Pauses, strikes...)
 	return w, err
+}
+
+// How long Meta stops Direct Send after misclassified texts, if it names no end.
+var strikeTimes = map[string]time.Duration{"STRIKE_1": 7 * 24 * time.Hour, "STRIKE_2": 30 * 24 * time.Hour, "OFFBOARD": 100 * 365 * 24 * time.Hour}
+
+// strikes returns the pauses of Direct Send that Meta reported by webhook, with the restrictions of the business.
+func (s *Health) strikes(ctx context.Context, k puntuale.PauseKey) (all []puntuale.OfficialPause, err error) {
+	rows, err := engine.QueryAll(ctx, s.db.CallReads, `select h.value, h.detail, h.at, h.until from official_health h where h.client_id = $1 and h.session_id = $2
+ and (h.kind = 'direct_send' or h.kind = 'restriction' and h.subject = 'RESTRICTED_DIRECT_SEND_UTILITY_TEMPLATES')`, []any{k.Client, k.Session},
+		func(r engine.Row, p *puntuale.OfficialPause) error {
+			return r.Scan(&p.Subject, &p.Detail, engine.ScanTime(&p.At), engine.ScanTime(&p.Until))
+		})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read strikes: %w", err))
+	}
+	for _, p := range rows {
+		if p.Subject != "blocked" && p.Subject != "RESTRICTED" {
+			continue
+		}
+		for name, wait := range strikeTimes {
+			if p.Until.IsZero() && strings.HasSuffix(p.Detail, name) {
+				p.Until = p.At.Add(wait)
+			}
+		}
+		if p.Kind, p.Subject = puntuale.PauseDirectSend, ""; k.Now.Before(p.Until) {
+			all = append(all, p)
+		}
+	}
+	return all, nil
 }
 
 // NoteDirectSend stores that Meta took a message by Direct Send. If the store knows this already, it changes nothing.
