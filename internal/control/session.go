@@ -99,7 +99,11 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	}
 	result := func(stored any) Session {
 		s.ID, _ = stored.(puntuale.SessionID)
-		return c.stateOf(s)
+		made := c.stateOf(s)
+		if s.Type == puntuale.Official && !s.Sandbox {
+			made.Direct = puntuale.DirectSendUnknown
+		}
+		return made
 	}
 	var id puntuale.SessionID
 	if r.Gateway != nil && c.control.vault != nil {
