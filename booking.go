@@ -295,6 +295,7 @@ type PutBooking struct {
 	Now       time.Time
 	Always    bool          // the call counts even if it changes nothing
 	Unrefused bool          // the daily cap does not refuse the call
+	Replan    bool          // background work: on SQLite the transaction gives way to calls, and it does not count as a call
 	Erased    string        // mark of the reference: a booking of an erased person that had it must not be made again; "": it may
 	Request   []byte        // the call's body, for the run
 	Run       Run           // the new run, without steps, phone and reference
