@@ -198,6 +198,7 @@ type Tenant interface {
 	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
 	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
+	Portfolio(ctx context.Context, session SessionID, now time.Time) (Portfolio, error)
 
 	// Contacts.
 	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)

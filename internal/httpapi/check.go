@@ -47,6 +47,8 @@ type limitAnswer struct {
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
 	Days      int    `json:"days,omitempty" doc:"On which messages leave"`
+	Used      int    `json:"used,omitempty" doc:"Only of portfolio: people of the last 24 hours, by all numbers of the business"`
+	Reserved  int    `json:"reserved,omitempty" doc:"Only of portfolio: people with messages planned for the next 24 hours, which go first"`
 }
 
 type warningOfStep struct {

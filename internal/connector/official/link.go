@@ -225,6 +225,21 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	return nil
 }
 
+// readOthers adds the persons that other nodes addressed lately with the numbers of the same business.
+func (c *Connector) readOthers(ctx context.Context, a *account, now time.Time) error {
+	persons := a.persons()
+	since, due := persons.readDue(now)
+	if !due {
+		return nil
+	}
+	all, err := c.cfg.Store.Addressed(ctx, a.clientID(), a.session, since)
+	if err != nil {
+		return fmt.Errorf("read whom a business addressed: %w", err)
+	}
+	persons.load(all)
+	return nil
+}
+
 // numberInfo is Meta's answer about a number.
 type numberInfo struct {
 	number string // in the form "+…"

@@ -50,7 +50,7 @@ func TestPortfolio(t *testing.T) {
 		if err := w.conn.Test(t.Context(), w.session); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := w.c.SessionLoad(t.Context(), w.session, w.clock.Now()); err != nil || got.Portfolio != want {
+		if got, err := w.c.SessionLoad(t.Context(), w.session, w.clock.Now()); err != nil || got.Portfolio.Limit != want {
 			t.Errorf("%s: %+v, %v", tier, got, err)
 		}
 	}

@@ -55,6 +55,11 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 			return refusal
 		}
 		p.replies = quickReplies(known)
+		if p.first {
+			if err := c.readOthers(ctx, a, now); err != nil {
+				return err
+			}
+		}
 		if wait := a.persons().wait(e.To, now); p.first && wait > 0 {
 			return tooMany(wait)
 		}

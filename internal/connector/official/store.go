@@ -19,9 +19,9 @@ type Store interface {
 	// ReplyWindowEnd returns the time until which the person may get free text. Zero: the person never wrote.
 	ReplyWindowEnd(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error)
 
-	// Addressed returns the people that the session wrote to outside their 24-hour windows, since the given time. For
-	// each person it returns the latest time at which the session did this. Addressed reads all that the client sent
-	// since the given time, so call it only when a session opens.
+	// Addressed returns the people that the session's business, with all its numbers, wrote to outside their 24-hour
+	// windows, since the given time. For each person it returns the latest time at which the business did this. Addressed
+	// reads all that the client sent since the given time.
 	Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error)
 
 	// Upload returns the network's id of a file that was uploaded before and is still usable at the time now. It
