@@ -41,6 +41,9 @@ type Fault struct {
 	Value    any
 }
 
+// FaultOfField says of which field a fault is. {1}: the field, {2}: the fault, as [Reason.Stored] wrote it.
+const FaultOfField ReasonCode = "campaign.field_fault"
+
 // Reason returns the fault without its location.
 func (f Fault) Reason() Reason { return Reason{Code: f.Code, Args: f.Args} }
 

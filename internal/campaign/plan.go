@@ -13,8 +13,6 @@ import (
 	"puntuale/internal/plan"
 )
 
-const faultCampaignFieldFault puntuale.ReasonCode = "campaign.field_fault"
-
 // Plan contains the data that all recipients of one campaign share. It is not safe for concurrent use.
 type Plan struct {
 	campaign puntuale.Campaign
@@ -130,7 +128,7 @@ func fieldFault(name string, f puntuale.Fault) puntuale.Reason {
 	for i, arg := range f.Args {
 		args[i] = shortened(arg)
 	}
-	return puntuale.Because(faultCampaignFieldFault, shortened(name), puntuale.Because(f.Code, args...).Stored())
+	return puntuale.Because(puntuale.FaultOfField, shortened(name), puntuale.Because(f.Code, args...).Stored())
 }
 
 // purpose returns the purpose of a step. A campaign that an earlier version started has no frozen purposes.
