@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type SandboxReply struct {
 	Phone     string // the phone that replies
 	Text      string
 	Button    string // the label of a button, or the title of a row, that the phone presses, instead of a text
+	Row       string // the position of a row in the list of Message, instead of its title; "": none
 	Shares    string // what the phone shares because a message asked for it, instead of a text: location or phone; "": nothing
 	Latitude  *float64
 	Longitude *float64
@@ -66,7 +68,7 @@ const (
 )
 
 // AnswerFromSandbox handles a reply as if a network had delivered it. The call does not count in the client's usage. It
-// returns the reply with its session, phone and id filled in. Codes: invalid, conflict (this server accepts no
+// returns the reply with its session, phone, text and id filled in. Codes: invalid, conflict (this server accepts no
 // replies).
 func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (SandboxReply, error) {
 	f := request.Faults(r.Faults)
@@ -87,7 +89,7 @@ func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (Sandbox
 		f.Add("body.id_sessione", faultSandboxOnly, nil)
 	}
 	h := puntuale.InboundMessage{Kind: puntuale.ReplyText, Text: r.Text}
-	if r.Button+r.Shares != "" && len(f) == 0 {
+	if r.Button+r.Row+r.Shares != "" && len(f) == 0 {
 		if h, err = c.pressed(ctx, &f, s, r); err != nil {
 			return SandboxReply{}, err
 		}
@@ -98,7 +100,7 @@ func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (Sandbox
 	if c.control.take == nil {
 		return SandboxReply{}, puntuale.Conflict(faultSandboxTaken)
 	}
-	r.Session = s.ID.String()
+	r.Session, r.Text = s.ID.String(), h.Text
 	switch {
 	case r.NetworkID != "":
 	case r.Key != "":
@@ -122,7 +124,7 @@ func (r *SandboxReply) check(f *request.Faults) {
 	}
 	f.Text("body.button", r.Button, puntuale.MaxReply)
 	switch {
-	case r.Button+r.Shares == "":
+	case r.Button+r.Row+r.Shares == "":
 		f.Required("body.text", r.Text, puntuale.MaxReply)
 	case r.Text != "":
 		f.Add("body.text", puntuale.FaultGoesWithout, nil, instead)
@@ -157,7 +159,7 @@ func (c *Client) pressed(ctx context.Context, f *request.Faults, s puntuale.Sess
 			return h, nil
 		}
 		for i, b := range m.Content.Choices() {
-			if r.Button != "" && (keyword.Whole(b.Label) == keyword.Whole(r.Button) || b.Payload == r.Button) {
+			if r.Row != "" && r.Row == strconv.Itoa(i) || r.Button != "" && (keyword.Whole(b.Label) == keyword.Whole(r.Button) || b.Payload == r.Button) {
 				h.Kind, h.Text = puntuale.ReplyButton, b.Label
 				h.Payload = c.control.vault.TapPayload(c.account.ID, puntuale.Tap{Message: m.Message, Button: i, Payload: b.Payload})
 				return h, nil

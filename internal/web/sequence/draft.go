@@ -104,7 +104,9 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	for n, b := range s.Buttons {
 		f.Values.Set(buttonName(stepName(i), n)+".label", b.Label)
 		f.Values.Set(buttonName(stepName(i), n)+".does", string(b.Does))
+		set(strings.TrimPrefix(buttonName(stepName(i), n), stepName(i))+".payload", b.Payload)
 	}
+	view.FillInteractive(f, stepName(i)+".", s.Interactive)
 	t := s.Timing
 	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
 	if t.Offset.Amount == 0 {
@@ -266,7 +268,10 @@ func (s stepReader) step() puntuale.Step {
 			s.refuse(".template", puntuale.FaultRequired)
 		}
 	}
-	step.Buttons = s.buttons()
+	if view.OffersButtons(s.f, s.at+".") {
+		step.Buttons = s.buttons()
+	}
+	step.Interactive = view.InteractiveIn(s.f, s.at+".")
 	step.Timing = s.timing()
 	return step
 }
@@ -275,7 +280,7 @@ func (s stepReader) step() puntuale.Step {
 func (s stepReader) buttons() (all []puntuale.StepButton) {
 	for i := range puntuale.MaxStepButtons {
 		name := strings.TrimPrefix(buttonName(s.at, i), s.at)
-		b := puntuale.StepButton{Label: s.word(name + ".label"), Does: puntuale.ButtonEffect(s.word(name + ".does"))}
+		b := puntuale.StepButton{Label: s.word(name + ".label"), Does: puntuale.ButtonEffect(s.word(name + ".does")), Payload: s.text(name + ".payload")}
 		if b.Label == "" {
 			continue
 		}
@@ -291,6 +296,7 @@ func (s stepReader) buttons() (all []puntuale.StepButton) {
 		}
 		s.f.Values.Set(buttonName(s.at, i)+".label", b.Label)
 		s.f.Values.Set(buttonName(s.at, i)+".does", string(b.Does))
+		s.f.Values.Set(buttonName(s.at, i)+".payload", b.Payload)
 	}
 	return all
 }
