@@ -24,7 +24,9 @@ var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitu
 	".timing", ".timing.offset.direction", ".timing.offset.amount", ".timing.offset.unit", ".timing.anchor", ".timing.anchor_new", ".timing.at",
 	".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.jitter_unit",
 	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain", ".id", ".only_if",
-	".buttons", ".buttons[0].label", ".buttons[0].does", ".buttons[1].label", ".buttons[1].does", ".buttons[2].label", ".buttons[2].does"}
+	".buttons", ".buttons[0].label", ".buttons[0].does", ".buttons[1].label", ".buttons[1].does", ".buttons[2].label", ".buttons[2].does",
+	".buttons[0].payload", ".buttons[1].payload", ".buttons[2].payload",
+	".offer", ".interactive", ".interactive.list.button", ".interactive.list", ".interactive.link.label", ".interactive.link.url"}
 
 // buttonEffects are what buttons do, in the order in which the form suggests them. buttonHolders are the keys of the
 // suggested labels.
