@@ -46,7 +46,7 @@ func (c *checker) stepButtons(step *puntuale.Step, hasMedia, hasLocation bool) {
 			c.addCode(at+".label", faultButtonTwice, clip(b.Label))
 		}
 		seen = append(seen, b.Label)
-		c.place(at+".payload", place{"", &b.Payload, puntuale.MaxPayload, ownText}, step.Literal)
+		c.oneText(at+".payload", interactiveText{"", &b.Payload, puntuale.MaxPayload, ownText}, step.Literal)
 		switch b.Does {
 		case puntuale.ButtonAnswers:
 		case puntuale.ButtonConfirms, puntuale.ButtonCancels:

@@ -33,34 +33,34 @@ const (
 	address                      // an address that begins with https://
 )
 
-// place is one text of an interactive part.
-type place struct {
+// interactiveText is one text of an interactive part.
+type interactiveText struct {
 	at    string // such as "list.button"
 	text  *string
 	limit int
 	kind  lineKind
 }
 
-// places returns all texts of an interactive part.
-func places(x *puntuale.Interactive) (all []place) {
+// interactiveTexts returns all texts of an interactive part.
+func interactiveTexts(x *puntuale.Interactive) (all []interactiveText) {
 	if x == nil {
 		return nil
 	}
 	if l := x.Link; l != nil {
-		all = append(all, place{"link.label", &l.Label, puntuale.MaxLinkLabel, neededLine}, place{"link.url", &l.URL, puntuale.MaxLinkURL, address})
+		all = append(all, interactiveText{"link.label", &l.Label, puntuale.MaxLinkLabel, neededLine}, interactiveText{"link.url", &l.URL, puntuale.MaxLinkURL, address})
 	}
 	if l := x.List; l != nil {
-		all = append(all, place{"list.button", &l.Button, puntuale.MaxListButton, neededLine})
+		all = append(all, interactiveText{"list.button", &l.Button, puntuale.MaxListButton, neededLine})
 		for i := range l.Sections {
 			s, at, kind := &l.Sections[i], fmt.Sprintf("list.sections[%d]", i), optionalLine
 			if len(l.Sections) > 1 {
 				kind = neededLine
 			}
-			all = append(all, place{at + ".title", &s.Title, puntuale.MaxListTitle, kind})
+			all = append(all, interactiveText{at + ".title", &s.Title, puntuale.MaxListTitle, kind})
 			for j := range s.Rows {
 				row, at := &s.Rows[j], fmt.Sprintf("%s.rows[%d]", at, j)
-				all = append(all, place{at + ".title", &row.Title, puntuale.MaxListTitle, neededLine},
-					place{at + ".text", &row.Text, puntuale.MaxListText, optionalLine}, place{at + ".payload", &row.Payload, puntuale.MaxPayload, ownText})
+				all = append(all, interactiveText{at + ".title", &row.Title, puntuale.MaxListTitle, neededLine},
+					interactiveText{at + ".text", &row.Text, puntuale.MaxListText, optionalLine}, interactiveText{at + ".payload", &row.Payload, puntuale.MaxPayload, ownText})
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func places(x *puntuale.Interactive) (all []place) {
 }
 
 // fault returns the fault of a text without placeholders, or the zero reason.
-func (p *place) fault() puntuale.Reason {
+func (p *interactiveText) fault() puntuale.Reason {
 	text := *p.text
 	switch {
 	case isBlank(text):
@@ -136,13 +136,13 @@ func (c *checker) stepInteractive(step *puntuale.Step, hasMedia, hasLocation boo
 			return
 		}
 	}
-	for _, p := range places(x) {
-		c.place("interactive."+p.at, p, step.Literal)
+	for _, p := range interactiveTexts(x) {
+		c.oneText("interactive."+p.at, p, step.Literal)
 	}
 }
 
-// place checks one text, which may contain fields unless it is literal.
-func (c *checker) place(part string, p place, literal bool) {
+// oneText checks one text, which may contain fields unless it is literal.
+func (c *checker) oneText(part string, p interactiveText, literal bool) {
 	if literal || !strings.Contains(*p.text, "{{") {
 		if fault := p.fault(); !fault.IsZero() {
 			c.addReason(part, fault, clip(*p.text))
@@ -164,9 +164,9 @@ func (b *builder) interactive(i int, step *puntuale.Step, t *timing) *puntuale.I
 	if x == nil || step.Literal { // a literal part was checked with its call
 		return x
 	}
-	raw := places(x)
+	raw := interactiveTexts(x)
 	x = x.Clone()
-	for n, p := range places(x) {
+	for n, p := range interactiveTexts(x) {
 		part := "interactive." + p.at
 		render := b.render
 		if p.kind == address {
@@ -254,7 +254,7 @@ func interactiveLimit(withMedia bool, x *puntuale.Interactive, line string) int 
 // withoutFields returns an interactive part without placeholders.
 func withoutFields(x *puntuale.Interactive) *puntuale.Interactive {
 	x = x.Clone()
-	for _, p := range places(x) {
+	for _, p := range interactiveTexts(x) {
 		var literal strings.Builder
 		for s := scan(*p.text); s.next(); {
 			literal.WriteString(s.literal)
@@ -274,7 +274,7 @@ func choiceTexts(step *puntuale.Step) (all []string) {
 			all = append(all, b.Payload)
 		}
 	}
-	for _, p := range places(step.Interactive) {
+	for _, p := range interactiveTexts(step.Interactive) {
 		all = append(all, *p.text)
 	}
 	return all

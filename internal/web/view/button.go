@@ -11,11 +11,11 @@ import (
 	"puntuale"
 )
 
-// Offer is what stands below a message, as the field "offer" has it.
-type Offer struct{ Value, Icon string }
+// OfferKind is one kind of what stands below a message, as the field "offer" has it.
+type OfferKind struct{ Value, Icon string }
 
 // Offers are the choices of the field "offer", in the order of the form. The first one is also meant by "".
-var Offers = []Offer{{"buttons", "circle-check"}, {"list", "list"}, {"link", "external-link"}, {"ask_location", "map-pin"}, {"ask_phone", "phone"}}
+var Offers = []OfferKind{{"buttons", "circle-check"}, {"list", "list"}, {"link", "external-link"}, {"ask_location", "map-pin"}, {"ask_phone", "phone"}}
 
 func buttonName(i int) string { return fmt.Sprintf("buttons[%d].label", i) }
 
