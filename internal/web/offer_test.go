@@ -145,3 +145,27 @@ func TestOfferPhoneRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestOfferFile: a sequence in a file keeps what stands below its messages. A button without an effect only answers.
+func TestOfferFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	const file = `{"name":"File","steps":[{"text":"a","interactive":{"list":{"button":"b","sections":[{"rows":[{"title":"c","text":"d","payload":"e"}]}]}},"timing":{"anchor":"start","offset":{"amount":0}}},
+{"text":"a","buttons":[{"label":"f","payload":"g"}],"timing":{"anchor":"start","offset":{"amount":0}}}]}`
+	newest := func() puntuale.Sequence {
+		rows, _, err := w.store.Tenant(w.client).Sequences(t.Context(), puntuale.SequenceFilter{Newest: true}, puntuale.Page{Limit: 1})
+		w.must(err)
+		return rows[0]
+	}
+	v.post(w.pages+"/sequences/import", view.NewForm("content", file).Values)
+	first := newest()
+	want := []puntuale.StepButton{{Label: "f", Does: puntuale.ButtonAnswers, Payload: "g"}}
+	if x := first.Steps[0].Interactive; x == nil || x.List.Sections[0].Rows[0] != (puntuale.ListRow{Title: "c", Text: "d", Payload: "e"}) || !cmp.Equal(first.Steps[1].Buttons, want) {
+		t.Fatalf("imported %+v", first.Steps)
+	}
+	v.post(w.pages+"/sequences/import", view.NewForm("content", v.get(w.pages+"/sequences/"+first.ID.String()+"/export").body).Values)
+	if second := newest(); second.ID == first.ID || !cmp.Equal(first.Steps, second.Steps) {
+		t.Errorf("again %+v", second.Steps)
+	}
+}
