@@ -64,9 +64,13 @@ type replyPart struct {
 	Title string `json:"title"`
 }
 
-// tapPayloads returns the payload of each button or row of a message.
+// tapPayloads returns the payload of each button or row of a message. The quick replies of a template do not stand for
+// the rows of a list.
 func (c *Connector) tapPayloads(e puntuale.Envelope) []string {
 	var all []string
+	if e.Content.Official != nil && e.Content.Asks == nil {
+		return nil
+	}
 	for i, b := range e.Content.Choices() {
 		payload := b.Label
 		if c.cfg.TapPayload != nil {

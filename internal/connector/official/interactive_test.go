@@ -101,6 +101,13 @@ func TestOwnPayloads(t *testing.T) {
 	c := approved("visita")
 	c.Asks = &puntuale.ButtonSet{Buttons: []puntuale.StepButton{{Label: "Sì", Payload: "ordine.17"}, {Label: "No", Payload: long}}}
 	outside := w.must(person, c)
+	c.Asks, c.Interactive = nil, slots
+	for _, x := range w.must(person, c).Message.Template.Components {
+		if x.Type == "button" {
+			t.Errorf("a row's payload at the quick reply %+v", x)
+		}
+	}
+	c.Asks, c.Interactive = &puntuale.ButtonSet{Buttons: []puntuale.StepButton{{Label: "Sì", Payload: "ordine.17"}, {Label: "No", Payload: long}}}, nil
 	w.wrote(person)
 	c.Official, c.Text = nil, "Viene?"
 	inside := w.must(person, c)
