@@ -213,6 +213,9 @@ type CampaignWarning struct {
 // WarnsNoOptOut warns that a marketing text does not say how to opt out.
 const WarnsNoOptOut = "no_opt_out"
 
+// WarnsNotShown warns that recipients get text instead of a list, a link button or a question.
+const WarnsNotShown = "not_shown"
+
 // CampaignLimit is a limit of the network or the session. This limit decides when a campaign ends.
 type CampaignLimit struct {
 	Code      string `json:"code"` // one of session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio

@@ -31,6 +31,7 @@ var refusedWords = map[string]string{
 // warningWords explain what may be wrong with a message.
 var warningWords = map[string]string{
 	puntuale.WarnsNoOptOut: "the text does not say how to get no more of them",
+	puntuale.WarnsNotShown: "recipients get text instead of the list, the link button or the question",
 }
 
 // pausedWords explain why a campaign paused, or ended, by itself.

@@ -475,7 +475,7 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	}
 	return &campaign.Check{
 		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, Limits: limits,
-		Prices: c.control.pricesOf(limits, known), Warnings: optOutWarnings(stored.Draft.Purpose, frozen.Sequence.Steps, known),
+		Prices: c.control.pricesOf(limits, known), Warnings: append(optOutWarnings(stored.Draft.Purpose, frozen.Sequence.Steps, known), insteadWarnings(frozen.Sequence.Steps, session)...),
 		Blacklisted: func(ctx context.Context, phones []string) (map[string]bool, error) {
 			return c.BlacklistedAmong(ctx, phones...)
 		},

@@ -122,10 +122,10 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	return r, c.asShown(ctx, call.Sequence.Session, r.Plan.Messages)
 }
 
-// asShown replaces the buttons of messages by numbered lines, if the session's network shows no buttons. Session "" means
-// the default session.
+// asShown replaces what the session's network does not show: buttons and rows become numbered lines, a link its address.
+// Session "" means the default session.
 func (c *Client) asShown(ctx context.Context, session string, messages []puntuale.PlannedMessage) error {
-	if !slices.ContainsFunc(messages, func(m puntuale.PlannedMessage) bool { return m.Content.Asks != nil }) {
+	if !slices.ContainsFunc(messages, func(m puntuale.PlannedMessage) bool { return m.Content.Asks != nil || m.Content.Interactive != nil }) {
 		return nil
 	}
 	var f request.Faults
@@ -137,8 +137,7 @@ func (c *Client) asShown(ctx context.Context, session string, messages []puntual
 		return err
 	}
 	for i := range messages {
-		content := &messages[i].Content
-		content.Text, content.Asks = content.Shown(), nil
+		messages[i].Content.Flatten()
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ type limitAnswer struct {
 }
 
 type warningOfStep struct {
-	Code string `json:"code" enum:"no_opt_out" doc:"no_opt_out: marketing text that gives no hint how to get no more of it"`
+	Code string `json:"code" enum:"no_opt_out,not_shown" doc:"no_opt_out: marketing text that gives no hint how to get no more of it. not_shown: the session's network shows text instead of the list, the link button or the question"`
 	Step int    `json:"step" doc:"From 0"`
 }
 

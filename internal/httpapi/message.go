@@ -175,6 +175,9 @@ type MessageDetail struct {
 	Delivered *string  `json:"consegnato,omitempty" format:"date-time" doc:"When it reached the recipient's device, once the network said so"`
 	Read      *string  `json:"letto,omitempty" format:"date-time" doc:"When the recipient saw it, once the network said so"`
 	Reference string   `json:"reference,omitempty" doc:"What the call gave as its reference"`
+	Buttons   []string `json:"buttons,omitempty" doc:"Labels of the buttons below the text"`
+
+	Interactive *puntuale.Interactive `json:"interactive,omitempty" doc:"The list, the link or the question below the text"`
 }
 
 func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) (detailsAnswer, error) {
@@ -202,5 +205,6 @@ func detailOf(m *puntuale.MessageDetail) MessageDetail {
 		MediaName: textOrNull(control.MediaName(m.Content)), Request: string(m.Request),
 		Response: catalogue.Italian.Sentence(m.Response()), Detail: textOrNull(catalogue.Italian.Sentence(m.Detail)), Removed: m.Blanked,
 		Departed: stampOrNull(m.Departed), Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read), Reference: m.Reference,
+		Buttons: labelsOf(m.Content.Buttons()), Interactive: m.Content.Interactive,
 	}
 }

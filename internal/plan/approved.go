@@ -75,9 +75,8 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	return c.faults
 }
 
-// maxButton contains the largest length of each kind of button value, in characters, before rendering. Meta's own
-// limits are 128 for a payload and 15 for a code.
-var maxButton = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL, puntuale.ButtonReply: 128, puntuale.ButtonCode: 128}
+// maxButton contains the largest length of each kind of button value, in characters. They are Meta's limits.
+var maxButton = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxLinkURL, puntuale.ButtonReply: puntuale.MaxPayload, puntuale.ButtonCode: 20}
 
 func (c *checker) buttons(all []puntuale.Button) {
 	if len(all) > puntuale.MaxButtons {

@@ -46,6 +46,7 @@ func (c *checker) stepButtons(step *puntuale.Step, hasMedia, hasLocation bool) {
 			c.addCode(at+".label", faultButtonTwice, clip(b.Label))
 		}
 		seen = append(seen, b.Label)
+		c.oneText(at+".payload", interactiveText{"", &b.Payload, puntuale.MaxPayload, ownText}, step.Literal)
 		switch b.Does {
 		case puntuale.ButtonAnswers:
 		case puntuale.ButtonConfirms, puntuale.ButtonCancels:

@@ -64,7 +64,7 @@ func TestAnswerStory(t *testing.T) {
 		rows, _, err := f.tenant.Sequences(context.Background(), puntuale.SequenceFilter{Newest: true}, puntuale.Page{Limit: 1})
 		w.must(err)
 		s := rows[0]
-		if got, want := fmt.Sprint(s.Steps[0].Buttons), said("[{Confermo confirm} {Non posso cancel} {Chiamatemi answer}]", "[{I confirm confirm} {I can't come cancel} {Call me answer}]"); got != want {
+		if got, want := fmt.Sprint(s.Steps[0].Buttons), said("[{Confermo confirm } {Non posso cancel } {Chiamatemi answer }]", "[{I confirm confirm } {I can't come cancel } {Call me answer }]"); got != want {
 			t.Fatalf("the buttons are %s", got)
 		}
 

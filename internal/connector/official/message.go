@@ -238,7 +238,7 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 		if refusal := checkValue(b.Text); refusal != nil {
 			return refusal
 		}
-		p := parameter{Type: "text", Text: b.Text}
+		p := parameter{Type: "text", Text: encoded(b.Text)}
 		switch b.Kind {
 		case puntuale.ButtonReply:
 			p = parameter{Type: "payload", Payload: b.Text}
@@ -249,6 +249,26 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 	}
 	return nil
 }
+
+// encoded returns the end of an address with each character percent-encoded that an address cannot have, and ":" and "|",
+// because Meta encodes nothing and refuses them. What is encoded already stays as it is.
+func encoded(text string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~/?#&=+@,;!$'()*", c) >= 0,
+			c == '%' && i+2 < len(text) && isHex(text[i+1]) && isHex(text[i+2]):
+			b.WriteByte(c)
+		default:
+			b.WriteString("%" + string(hex[c>>4]) + string(hex[c&15]))
+		}
+	}
+	return b.String()
+}
+
+func isHex(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
 
 // checkValue refuses values that Meta refuses. If Meta refused such a value, the connector would pause the template,
 // and all other messages with this template would wait.

@@ -101,6 +101,7 @@ func (r *reader) message(m *inboundMessage) bool {
 	h := r.inbound(phone, m)
 	if h.ID != "" { // a welcome answers nothing
 		m.answer(&h)
+		r.shared(m)
 	}
 	r.hear(h)
 	return true
@@ -151,6 +152,49 @@ func (m *shownMessage) answer(h *puntuale.InboundMessage) {
 		}](m.Interactive)
 		h.Payload = cmp.Or(i.Button.ID, i.Row.ID)
 	}
+}
+
+// sharedContact is a contact card in a message.
+type sharedContact struct {
+	Origin string `json:"origin"` // contact_request: the person's own number, which the business asked for
+	Name   struct {
+		Formatted string `json:"formatted_name"`
+		First     string `json:"first_name"`
+	} `json:"name"`
+	Phones []struct {
+		Phone string `json:"phone"`
+		ID    string `json:"wa_id"`
+	} `json:"phones"`
+}
+
+// shared records the number that the person gave when the business asked for it. Only this number is another name of the
+// person: a card that a person sends by themselves may be anybody's.
+func (r *reader) shared(m *inboundMessage) {
+	if m.Type != "contacts" || !puntuale.IsPersonID(m.FromID) { // without an id, the number is known already
+		return
+	}
+	for _, c := range part[[]sharedContact](m.Contacts) {
+		if c.Origin != "contact_request" || len(c.Phones) != 1 {
+			continue
+		}
+		if phone, ok := phoneOf(cmp.Or(c.Phones[0].ID, digitsOf(c.Phones[0].Phone))); ok {
+			r.alias(m.FromID, phone)
+		}
+	}
+}
+
+// digitsOf returns the digits of a number as a person writes it. It returns "" without the code of a country.
+func digitsOf(phone string) string {
+	number, international := strings.CutPrefix(strings.TrimSpace(phone), "+")
+	if !international {
+		return ""
+	}
+	return strings.Map(func(c rune) rune {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		return c
+	}, number)
 }
 
 // shown returns what a message shows. now is the time at which the message came.
@@ -223,20 +267,25 @@ func (m *shownMessage) file(kind puntuale.ReplyKind, member json.RawMessage, now
 	return kind, f.Caption, &puntuale.ReplyMedia{Type: f.Type, Name: f.Filename, Until: now.Add(fileLife), Ref: ref}
 }
 
-// contactNames returns the names on the contact cards that a person sent.
+// contactNames returns the names on the contact cards that a person sent, each with its numbers.
 func contactNames(member json.RawMessage) string {
-	var names []string
-	for _, c := range part[[]struct {
-		Name struct {
-			Formatted string `json:"formatted_name"`
-			First     string `json:"first_name"`
+	var cards []string
+	for _, c := range part[[]sharedContact](member) {
+		var numbers []string
+		for _, p := range c.Phones {
+			if number := cmp.Or(p.Phone, p.ID); number != "" {
+				numbers = append(numbers, number)
+			}
 		}
-	}](member) {
-		if name := cmp.Or(c.Name.Formatted, c.Name.First); name != "" {
-			names = append(names, name)
+		name, phones := cmp.Or(c.Name.Formatted, c.Name.First), strings.Join(numbers, ", ")
+		switch {
+		case name != "" && phones != "":
+			cards = append(cards, name+": "+phones)
+		case name+phones != "":
+			cards = append(cards, name+phones)
 		}
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(cards, "\n")
 }
 
 // chosen returns the button or list row that a person chose. The answer to a form has no button and no row.

@@ -83,8 +83,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 		}
 	}
 	content, payloads := e.Content, c.tapPayloads(e)
-	if content.Official == nil && puntuale.IsNetworkGroup(e.To) { // Meta sends no buttons to groups
-		content.Text, content.Asks = content.Shown(), nil
+	if content.Official == nil && puntuale.IsNetworkGroup(e.To) { // Meta sends nothing interactive to groups
+		content.Flatten()
 	}
 	var refusal *puntuale.SendError
 	switch {
@@ -93,6 +93,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 		refusal = p.message.setTemplate(content, kind, media)
 	case len(content.Buttons()) > 0 && kind.kind != audioKind.kind:
 		p.message.setReplyButtons(content, payloads, kind, media)
+	case content.Interactive != nil && kind.kind != audioKind.kind:
+		p.message.setInteractive(content, payloads, kind, media)
 	case media != "":
 		refusal = p.message.setMedia(kind, media, content)
 	case content.Latitude != nil && content.Longitude != nil:

@@ -92,7 +92,7 @@ func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 }
 
 func ContentBubble(c puntuale.Content) BubbleContent {
-	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
+	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c), Offer: c.Interactive}
 	for _, button := range c.Buttons() {
 		b.Buttons = append(b.Buttons, button.Label)
 	}
