@@ -1,6 +1,7 @@
 package official
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -51,11 +52,36 @@ type templateChange struct {
 	Language string      `json:"message_template_language"`
 	Event    string      `json:"event"`
 	Reason   string      `json:"reason"`
+	Present  string      `json:"message_template_category"`
 	Category string      `json:"new_category"`
+	Correct  string      `json:"correct_category"` // set before Meta changes the category
+	ChangeAt seconds     `json:"category_update_timestamp"`
 	Quality  string      `json:"new_quality_score"`
 	Other    struct {
 		Title string `json:"title"`
 	} `json:"other_info"`
+	Disable struct {
+		Date json.RawMessage `json:"disable_date"`
+	} `json:"disable_info"`
+	Rejection struct {
+		Reason         string `json:"reason"`
+		Recommendation string `json:"recommendation"`
+	} `json:"rejection_info"`
+}
+
+// reason returns Meta's code for the state of the template, and what Meta recommends.
+func (v *templateChange) reason(state puntuale.TemplateStatus) string {
+	reason := reasonOf(v.Reason)
+	if reason == "" && state != puntuale.TemplateApproved {
+		reason = cmp.Or(reasonOf(v.Rejection.Reason), word(v.Other.Title))
+	}
+	if date := strings.Trim(string(v.Disable.Date), `"`); date != "" && date != "null" {
+		reason = strings.TrimSpace(reason + " (" + word(date) + ")")
+	}
+	if v.Rejection.Recommendation != "" {
+		reason = strings.TrimPrefix(reason+": "+v.Rejection.Recommendation, ": ")
+	}
+	return word(reason)
 }
 
 type status struct {
@@ -118,6 +144,8 @@ type sessionReport struct {
 	origin
 	puntuale.InboundBatch
 	pauses []puntuale.OfficialPause // what failures of messages hold back
+	health []puntuale.HealthReport
+	reread bool // the templates must be read again
 }
 
 // reader collects the reports of one delivery.
@@ -146,10 +174,18 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 			switch part.Field {
 			case "messages", "calls", "user_preferences":
 				r.change(part.Value)
+				r.errors(part.Value, entry.At)
 			case "smb_message_echoes": // not message_echoes, which repeats this connector's own messages
 				r.echoes(part.Value)
 			case "message_template_status_update", "message_template_quality_update", "template_category_update":
 				r.template(part.Value, entry.ID, entry.At)
+				r.templateHealth(part.Field, part.Value, entry.ID, entry.At)
+			case "template_correct_category_detection", "message_template_components_update":
+				r.templateHealth(part.Field, part.Value, entry.ID, entry.At)
+			default:
+				if read := accountFields[part.Field]; read != nil {
+					r.account(read, part.Value, entry.ID, entry.At)
+				}
 			}
 		}
 	}
@@ -215,10 +251,10 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	}
 	n := puntuale.TemplateEvent{
 		Account: account, Name: word(v.Name), Language: languageOf(v.Language), ID: word(v.ID.String()), At: r.moment(at),
-		Status: statusOf(v.Event), Reason: reasonOf(v.Reason), Quality: word(v.Quality), Category: word(v.Category),
+		Status: statusOf(v.Event), Quality: word(v.Quality), Category: word(cmp.Or(v.Category, v.Present)),
 	}
-	if n.Reason == "" && n.Status != puntuale.TemplateApproved {
-		n.Reason = word(v.Other.Title)
+	if n.Status != "" {
+		n.Reason = v.reason(n.Status)
 	}
 	r.concerns("", account, func() {
 		n.Client = r.at.client
@@ -273,7 +309,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 		m.country = r.c.countryOf(m.names[0])
 	}
 	if a != nil {
-		m.ended = a.restrictionEnd(r.now)
+		m.ended = a.restrictionEnd()
 	}
 	row, known := ruleFor(refusal, m.country)
 	if !known {

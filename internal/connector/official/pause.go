@@ -95,6 +95,12 @@ func applies(w puntuale.OfficialPause, template bool, category string, wrote, no
 	case w.Kind == puntuale.PauseCategory: // Meta did not list the template: it may be of any category
 		return template && (category == w.Subject || category == "" && w.Subject == "UTILITY")
 	}
+	switch w.Kind {
+	case puntuale.PauseTemplates:
+		return template
+	case puntuale.PauseFreeText:
+		return !template
+	}
 	return w.Kind == puntuale.PauseCountry
 }
 
@@ -165,6 +171,11 @@ func (a *account) mayLeave(p *payload, now time.Time) *puntuale.SendError {
 	defer a.mu.Unlock()
 	for _, x := range []pauseSubject{{puntuale.PauseCountry, p.country}, {puntuale.PauseTemplate, p.template}, {puntuale.PauseCategory, "MARKETING"}, {puntuale.PauseCategory, "UTILITY"}} {
 		if w, ok := a.holds[x]; ok && applies(w, p.template != "", p.category, time.Time{}, now) {
+			return heldBack(w, now)
+		}
+	}
+	for _, w := range a.orders {
+		if applies(w, p.template != "", p.category, time.Time{}, now) {
 			return heldBack(w, now)
 		}
 	}

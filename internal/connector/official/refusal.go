@@ -270,7 +270,7 @@ func (c *Connector) refuse(ctx context.Context, a *account, e *graphError, to, t
 		c.unknownCode(a, e)
 	}
 	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(r.reason), Detail: puntuale.Quoted(e.detail()), Err: e}
-	pauses := r.pauses(e, refusedMessage{origin: a.origin(), names: given(to), country: country, template: template, at: now, ended: a.restrictionEnd(now)})
+	pauses := r.pauses(e, refusedMessage{origin: a.origin(), names: given(to), country: country, template: template, at: now, ended: a.restrictionEnd()})
 	switch r.action {
 	case again:
 		refusal.Kind = puntuale.Transient

@@ -50,6 +50,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 		return err
 	}
 	p.window, p.first = windowEnd, !now.Before(windowEnd)
+	pauses = append(pauses, a.ordersNow()...)
 	if !a.learn(key, pauses) {
 		return offline()
 	}

@@ -5,6 +5,7 @@
 package graphtest
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,8 @@ type Number struct {
 	Display string
 	Tier    string
 	Account string // the id of the business
+	Quality string // "": GREEN
+	Name    string // the state of the display name; "": APPROVED
 }
 
 // Keys returns the number's keys as the body of an API request.
@@ -93,12 +96,14 @@ type Peer struct {
 	page      int
 	names     map[string]Name
 	attached  map[string]attached // the key is the file's id
+	looked    int                 // how often a number's data was requested
+	canSend   map[string]string   // the key is the id of a number or a business; without an entry: AVAILABLE
 }
 
 // New starts a peer. If a request had a fault, the test fails when it ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}
+	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
 	}
@@ -206,7 +211,7 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.business(w, r, parts[1], parts[2])
 		return
 	}
-	if len(parts) == 2 && p.find(w, r, parts[1]) {
+	if len(parts) == 2 && (p.find(w, r, parts[1]) || p.showBusiness(w, r, parts[1])) {
 		return
 	}
 	p.mu.Lock()
@@ -238,6 +243,7 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
 	p.mu.Lock()
+	p.looked++
 	look := p.look
 	p.mu.Unlock()
 	if look != nil {
@@ -258,6 +264,12 @@ func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
 				return
 			}
 			answer[field] = n.Tier
+		case "quality_rating":
+			answer[field] = cmp.Or(n.Quality, "GREEN")
+		case "name_status":
+			answer[field] = cmp.Or(n.Name, "APPROVED")
+		case "health_status":
+			answer[field] = p.health(n.ID, n.Account)
 		default:
 			p.fault("field %s", field)
 		}
