@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"puntuale"
@@ -151,6 +152,30 @@ func (c *Client) NetworkTemplates(ctx context.Context, id string, p request.Page
 		return NetworkTemplates{}, fmt.Errorf("list the templates of session %d: %w", found.ID, err)
 	}
 	return out, nil
+}
+
+// SessionHealth is what Meta says about the number and the business of a session.
+type SessionHealth struct {
+	puntuale.SessionHealth
+	Used int // how many people the business addressed in the last 24 hours
+}
+
+// SessionHealth returns the health of an Official session. Codes: not_found, conflict (another type, or a sandbox).
+func (c *Client) SessionHealth(ctx context.Context, id string) (SessionHealth, error) {
+	found, err := c.official(ctx, id)
+	if err != nil {
+		return SessionHealth{}, err
+	}
+	now := c.Now()
+	h, err := c.tenant.HealthOf(ctx, found.ID, now)
+	if err != nil {
+		return SessionHealth{}, fmt.Errorf("read the health of session %d: %w", found.ID, err)
+	}
+	load, err := c.tenant.SessionLoad(ctx, found.ID, now.Add(-24*time.Hour))
+	if err != nil {
+		return SessionHealth{}, fmt.Errorf("read what session %d did: %w", found.ID, err)
+	}
+	return SessionHealth{h, load.Addressed}, nil
 }
 
 // Codes of the faults that this file reports.

@@ -145,3 +145,11 @@ func (s *Store) purgeUploads(ctx context.Context, now time.Time) error {
 		return nil
 	}), false)
 }
+
+// HealthOf summarises what Meta says about a session's number and business. Codes: not_found.
+func (t tenant) HealthOf(ctx context.Context, id puntuale.SessionID, now time.Time) (puntuale.SessionHealth, error) {
+	if err := t.sessionThere(ctx, t.s.CallReads, id); err != nil {
+		return puntuale.SessionHealth{}, engine.PublicError(err)
+	}
+	return t.s.SessionHealth(ctx, t.id, id, now)
+}
