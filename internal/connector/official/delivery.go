@@ -96,26 +96,41 @@ type status struct {
 }
 
 // pricing is what Meta bills for a message. It is in the status "sent", and again in the status "delivered" or "read".
-// Meta bills only messages that it delivers. (Meta, webhooks/reference/messages/status.)
+// Meta bills only messages that it delivers. (Meta, webhooks/reference/messages/status; pricing.)
 type pricing struct {
-	Billable *bool  `json:"billable"`
-	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"
+	Billable *bool  `json:"billable"` // Meta will remove this member
+	Kind     string `json:"type"`     // "regular", "free_customer_service", "free_entry_point" or "free_group_customer_service"
 	Category string `json:"category"`
+	Exempt   string `json:"subtype"` // "paid_exempt": a government or a non-profit, which pays nothing for now
 }
 
 // billed are the categories of Meta's bills. Any other category is stored as "other".
-var billed = []string{"marketing", "utility", "authentication", "service", "marketing_lite", "authentication_international", "referral_conversion"}
+var billed = []string{
+	"marketing", "utility", "authentication", "authentication-international", "service", "marketing_lite", "referral_conversion",
+	"group_marketing", "group_service", "group_utility", "general_purpose_ai",
+}
 
-func (p *pricing) charge(phone string) (c puntuale.Charge) {
+// charge returns the charge of a message to a person with a number, or with an id that begins with the country.
+func (p *pricing) charge(number, id string) (c puntuale.Charge) {
 	if p == nil || p.Category == "" {
 		return c
 	}
-	c.Phone, c.Category, c.Billable = phone, strings.ToLower(p.Category), p.Kind == "regular"
-	if p.Billable != nil {
-		c.Billable = *p.Billable
+	c.Category = strings.ToLower(p.Category)
+	if c.Category == "authentication_international" { // older webhooks
+		c.Category = "authentication-international"
 	}
 	if !slices.Contains(billed, c.Category) {
 		c.Category = "other"
+	}
+	switch {
+	case p.Kind == "regular":
+		c.Billable = p.Exempt != "paid_exempt"
+	case strings.HasPrefix(p.Kind, "free_"):
+	case p.Billable != nil:
+		c.Billable = *p.Billable
+	}
+	if c.Phone, _ = phoneOf(number); c.Phone == "" && puntuale.IsPersonID(id) {
+		c.Country = id[:2]
 	}
 	return c
 }
@@ -288,8 +303,7 @@ func (r *reader) status(s *status) bool {
 	if kind == puntuale.ReceiptFailed {
 		r.failed(&e, s)
 	}
-	phone, _ := phoneOf(s.To)
-	e.Charge = s.Pricing.charge(phone)
+	e.Charge = s.Pricing.charge(s.To, s.ToID)
 	r.nameOf(s.To, s.ToID)
 	r.at.Receipts = append(r.at.Receipts, e)
 	return true

@@ -1,7 +1,9 @@
 package official
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -88,7 +90,7 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 	after, again := "", true
 	for range maxPages {
 		var page struct {
-			Data   []T `json:"data"`
+			Data   []json.RawMessage `json:"data"`
 			Paging struct {
 				Cursors struct {
 					After string `json:"after"`
@@ -108,8 +110,11 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 		if err != nil {
 			return err
 		}
-		for _, entry := range page.Data {
-			take(entry)
+		for _, text := range page.Data {
+			var entry T
+			if json.Unmarshal(text, &entry) == nil { // an entry in a form of tomorrow does not hide the others
+				take(entry)
+			}
 		}
 		// Use only the cursor of the next page, not its address. With the address, the answer could make the connector
 		// send the token to any host.
@@ -130,15 +135,27 @@ type metaTemplate struct {
 	Quality  struct {
 		Score string `json:"score"`
 	} `json:"quality_score"`
-	Rejected   string                  `json:"rejected_reason"`
-	Format     string                  `json:"parameter_format"`
-	Components []puntuale.TemplatePart `json:"components"`
+	Rejected   string            `json:"rejected_reason"`
+	Format     string            `json:"parameter_format"`
+	Components []json.RawMessage `json:"components"`
+}
+
+// parts returns the components. One that this version cannot read is kept without its content.
+func (t metaTemplate) parts() (all []puntuale.TemplatePart) {
+	for _, text := range t.Components {
+		p := part[puntuale.TemplatePart](text)
+		if p.Kind == "" {
+			p.Kind = cmp.Or(part[struct{ Type string }](text).Type, "UNKNOWN")
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 func (t metaTemplate) template() puntuale.NetworkTemplate {
 	out := puntuale.NetworkTemplate{
 		Name: word(t.Name), Language: languageOf(t.Language), ID: word(t.ID), Status: statusOf(t.Status), Category: word(t.Category),
-		Quality: word(t.Quality.Score), Reason: reasonOf(t.Rejected), Named: strings.EqualFold(t.Format, "NAMED"), Parts: t.Components,
+		Quality: word(t.Quality.Score), Reason: reasonOf(t.Rejected), Named: strings.EqualFold(t.Format, "NAMED"), Parts: t.parts(),
 	}
 	for i := range out.Parts {
 		p := &out.Parts[i]

@@ -103,7 +103,7 @@ type Peer struct {
 // New starts a peer. If a request had a fault, the test fails when it ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second}}
+	p := &Peer{t: t, Version: "v27.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
 	}
@@ -206,6 +206,11 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.fault("path %s", r.URL.Path)
 		refuse(w, 404, 2500, "Unknown path components")
 		return
+	}
+	for _, gone := range []string{"pretty", "debug", "date_format", "ids"} { // since v26; errors or without effect for all versions
+		if r.URL.Query().Has(gone) {
+			p.fault("parameter %s", gone)
+		}
 	}
 	if len(parts) == 3 && (parts[2] == "message_templates" || parts[2] == "phone_numbers") {
 		p.business(w, r, parts[1], parts[2])
