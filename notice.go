@@ -30,11 +30,12 @@ const (
 	NoticeClientExpiring // tells the partner's users what NoticeExpiring tells the client's users
 	NoticeAnswer         // a person answered about a booking, and the answer changed nothing
 	NoticeCalendar       // a calendar could not be read, or so many of its entries are gone that a person must decide
+	NoticeHealth         // Meta says something about a number or its business that people should know
 	lastNotice
 )
 
 var noticeNames = [...]string{
-	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer", "calendar",
+	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer", "calendar", "health",
 }
 
 func (k NoticeKind) String() string {
@@ -122,14 +123,14 @@ type NoticeDetail struct {
 // The sets of kinds that a user may get.
 var (
 	clientNotices = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCreditLow, NoticeCreditOut, NoticeCapReached, NoticeExpiring, NoticeCampaignDone,
-		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer, NoticeCalendar)
+		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer, NoticeCalendar, NoticeHealth)
 	partnerNotices = NoticesOf(NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeClientExpiring)
 	ownerNotices   = NoticesOf(NoticeKeyCreated) // only owners see keys
 
 	// Owners get an e-mail for every kind except NoticeCampaignDone, which can wait. Other users get e-mails only about
 	// problems that they can solve.
 	ownerMails = (clientNotices | partnerNotices) &^ NoticesOf(NoticeCampaignDone)
-	staffMails = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCampaignPaused, NoticeSignIn)
+	staffMails = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCampaignPaused, NoticeSignIn, NoticeHealth)
 	otherMails = NoticesOf(NoticeSignIn)
 )
 
@@ -205,6 +206,7 @@ const (
 	noticeCalendar        ReasonCode = "notice.calendar"
 	noticeCalendarWhy     ReasonCode = "notice.calendar_why" // {1}: why the calendar could not be read
 	noticeCalendarAsks    ReasonCode = "notice.calendar_asks"
+	noticeHealth          ReasonCode = "notice.health"
 	noticeSignInFrom      ReasonCode = "notice.sign_in_from"         // {1}: the IP address
 	noticeClientExpiring  ReasonCode = "notice.client_expiring"      // {2}: number of days
 	noticeClientSoon      ReasonCode = "notice.client_expiring_soon" // {2}: today or tomorrow
@@ -269,6 +271,8 @@ func (n Notice) Title() Reason {
 			return Because(noticeCalendarAsks, name)
 		}
 		return Because(noticeCalendar, name)
+	case NoticeHealth:
+		return Because(noticeHealth, name)
 	case NoticeClientExpiring:
 		many := strconv.Itoa(n.Detail.Clients)
 		switch {
@@ -332,6 +336,8 @@ func (n Notice) Text() Reason {
 			return ParseReason(n.Detail.Reason)
 		}
 		return Because(noticeCalendarWhy, n.Detail.Reason)
+	case NoticeHealth:
+		return ParseReason(n.Detail.Reason)
 	case NoticeClientExpiring:
 		if n.Detail.Clients > 0 {
 			return Because(noticeClientsWhy)

@@ -170,6 +170,7 @@ type Tenant interface {
 	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
 
 	// Templates of the network.
+	HealthOf(ctx context.Context, session SessionID, now time.Time) (SessionHealth, error)
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
 	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
 

@@ -155,7 +155,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err = s.openControl(&cfg, vault, prices, pushKey, meter); err != nil {
 		return nil, err
 	}
-	s.openOfficial(cfg, vault)
+	s.openOfficial(cfg, vault, meter)
 	s.openGateways(cfg, vault)
 	s.openChatwoot(&cfg, vault)
 	s.caller = s.openCaller(&cfg, vault)

@@ -68,6 +68,7 @@ var Rules = []Rule{
 	{Package: "internal/store/alias", Module: []string{".", "internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/engine", Module: []string{".", "internal/clock", "internal/semaphore", "internal/store/migration"}, Never: []string{"net/http"}},
 	{Package: "internal/store/calendar", Module: []string{".", "internal/store/engine", "internal/store/fleet", "internal/store/notice"}, Never: []string{"net/http"}},
+	{Package: "internal/store/health", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/notice", "internal/store/outbox"}, Never: []string{"net/http"}},
 	{Package: "internal/store/notice", Module: []string{".", "internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/outbox", Module: []string{".", "internal/store/engine", "internal/store/notice"}, Never: []string{"net/http"}},
 	{Package: "internal/store/event", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/fleet", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},

@@ -86,7 +86,7 @@ func newPortfolio(t *testing.T, d *storetest.Database, limit int) *portfolio {
 	for i := range p.sessions {
 		p.sessions[i], p.nodes[i] = p.c.MustOfficial(false), w.MustJoin()
 		p.must(w.NoteOfficial(t.Context(), p.sessions[i], fmt.Sprint("10", i), "55"))
-		p.must(w.NoteLimit(t.Context(), p.sessions[i], limit))
+		p.must(w.KeepHealth(t.Context(), []puntuale.HealthReport{{Client: p.c.ID, Session: p.sessions[i], Kind: puntuale.HealthLimit, Value: fmt.Sprint(limit), At: now}}, now))
 		_, err := w.Assign(t.Context(), 0, p.nodes[i], p.sessions[i:i+1])
 		p.must(err)
 		p.must(w.SetLinks(t.Context(), p.nodes[i], now, map[puntuale.SessionID]puntuale.Link{p.sessions[i]: {State: puntuale.LinkOnline}}))

@@ -87,6 +87,7 @@ var subjectNames = map[puntuale.EventType]string{
 	puntuale.EventSessionOffline:    "id_sessione",
 	puntuale.EventSessionUnlinked:   "id_sessione",
 	puntuale.EventSessionRestricted: "id_sessione",
+	puntuale.EventSessionHealth:     "id_sessione",
 	puntuale.EventCampaignStarted:   "campaign",
 	puntuale.EventCampaignPaused:    "campaign",
 	puntuale.EventCampaignDone:      "campaign",

@@ -47,6 +47,8 @@ func one(t puntuale.EventType) puntuale.Event {
 		e.Subject, e.Detail = 1, `{"phone":"+393331234567","reason":"Ha telefonato","origin":"client"}`
 	case puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted:
 		e.Subject, e.Detail = 4, `{"name":"negozio","connection_type":"Socket","sandbox":false,"state":"banned","until":"2026-11-26T00:00:00.000000Z","reason":"[\"socket.ban_strangers\"]","id_sessione":"99","seq":1}`
+	case puntuale.EventSessionHealth:
+		e.Subject, e.Detail = 4, `{"name":"negozio","quality":"RED","limit":2000,"restricted_until":null,"restriction":null,"display_name":"approved","paused_templates":["promo"],"direct_send":"unknown","checked_at":"2026-11-25T09:29:00.000000Z"}`
 	case puntuale.EventCampaignStarted:
 		e.Subject, e.Detail = 9, `{"name":"Natale","reference":"saldi","state":"running","resumed":true}`
 	case puntuale.EventCampaignDone:

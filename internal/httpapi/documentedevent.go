@@ -74,6 +74,19 @@ type (
 		Reason *string `json:"reason"`
 		Origin *string `json:"origin" doc:"person: an opt-out by the person; client: everything else"`
 	}
+	healthEvent struct {
+		EventOwner
+		Session     string   `json:"id_sessione"`
+		Name        string   `json:"name"`
+		Quality     *string  `json:"quality" enum:"GREEN,YELLOW,RED"`
+		Limit       *int     `json:"limit" doc:"How many people the portfolio may address in 24 hours; null: any number, or unknown"`
+		Until       *string  `json:"restricted_until" format:"date-time"`
+		Restriction *string  `json:"restriction" doc:"Meta's word; null: nothing restricts the number"`
+		DisplayName *string  `json:"display_name" enum:"approved,pending,declined"`
+		Paused      []string `json:"paused_templates"`
+		DirectSend  string   `json:"direct_send" enum:"unknown,on,off,blocked"`
+		Checked     *string  `json:"checked_at" format:"date-time"`
+	}
 	sessionEvent struct {
 		EventOwner
 		Session string  `json:"id_sessione"`
@@ -170,6 +183,9 @@ const blacklistDetail = `{"phone":"+393331234567","reason":"Ha telefonato","orig
 
 const sessionDetail = `{"name":"Negozio","connection_type":"Socket","sandbox":false,"state":`
 
+const healthDetail = `{"name":"Negozio","quality":"YELLOW","limit":2000,"restricted_until":"2026-12-01T09:00:00.000000Z","restriction":"RESTRICTED_BIZ_INITIATED_MESSAGING",` +
+	`"display_name":"approved","paused_templates":["promo"],"direct_send":"unknown","checked_at":"2026-11-25T09:29:00.000000Z"}`
+
 var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventMessageSent:        {"A message left", MessageEvent{}, 27933694591001, ""},
 	puntuale.EventMessageDelivered:   {"A message reached the person's phone", MessageEvent{}, 27933694591001, ""},
@@ -194,6 +210,7 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventSessionOffline:     {"A session cannot send at present", sessionEvent{}, 4, sessionDetail + `"connecting"}`},
 	puntuale.EventSessionUnlinked:    {"A session has no number, so a person must link it", sessionEvent{}, 4, sessionDetail + `"unlinked"}`},
 	puntuale.EventSessionRestricted:  {"The network restricts a session", sessionEvent{}, 4, sessionDetail + `"banned","until":"2026-11-26T00:00:00.000000Z"}`},
+	puntuale.EventSessionHealth:      {"What Meta says about an Official session's number or business changed", healthEvent{}, 4, healthDetail},
 	puntuale.EventCampaignStarted:    {"A campaign started, or went on after a pause", campaignEvent{}, 9, `{"name":"Natale","state":"running","resumed":true}`},
 	puntuale.EventCampaignPaused:     {"A campaign paused", campaignEvent{}, 9, `{"name":"Natale","state":"paused","reason":"no_credit"}`},
 	puntuale.EventCampaignDone:       {"A campaign ended", campaignEvent{}, 9, `{"name":"Natale","state":"done","counts":{"pending":0,"completed":95,"failed":3,"cancelled":0,"blacklisted":2}}`},

@@ -77,7 +77,7 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, reported
 	}
 	if len(reported.Receipts) > 0 {
 		for i := range reported.Receipts {
-			if c := &reported.Receipts[i].Charge; c.Category != "" {
+			if c := &reported.Receipts[i].Charge; c.Category != "" && c.Phone != "" {
 				c.Country = in.cfg.Country(c.Phone)
 			}
 		}

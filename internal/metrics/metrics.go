@@ -34,6 +34,7 @@ type Meter struct {
 	refused     *prometheus.CounterVec
 	waited      prometheus.Histogram
 	closed      prometheus.Counter
+	unknown     prometheus.Counter
 
 	backlog *backlogs
 	alerts  alerts
@@ -98,10 +99,13 @@ func New(version string) *Meter {
 	m.closed = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "puntuale_connections_closed_total", Help: "Connections that were closed because there were too many.",
 	})
+	m.unknown = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_official_unknown_codes_total", Help: "Messages that Meta refused with a code that this version does not know; the log has the code.",
+	})
 	for _, reason := range []string{"bodies", "caller", "calls", "store"} {
 		m.refused.WithLabelValues(reason) // the figure is 0 until the first refusal
 	}
-	m.registry.MustRegister(m.refused, m.waited, m.closed)
+	m.registry.MustRegister(m.refused, m.waited, m.closed, m.unknown)
 	m.registry.MustRegister(m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
 		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
 		m.backlog, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -133,6 +137,9 @@ func (m *Meter) Queue(messages, sessions int) {
 
 // CapRefused counts calls beyond a daily cap.
 func (m *Meter) CapRefused(n int) { m.capRefused.Add(float64(n)) }
+
+// UnknownCode counts a message that Meta refused with an unknown code.
+func (m *Meter) UnknownCode() { m.unknown.Inc() }
 
 // Batch records a transaction of the store.
 func (m *Meter) Batch(operation string, size int, took time.Duration) {

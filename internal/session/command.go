@@ -169,6 +169,9 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 		return nil
 	case puntuale.CommandTest:
 		return m.test(ctx, p)
+	case puntuale.CommandLook:
+		m.lookAt(p)
+		return nil
 	case puntuale.CommandReconnect:
 		return m.reconnect(ctx, p)
 	}
@@ -282,6 +285,21 @@ func (m *Manager) test(ctx context.Context, p *managedSession) error {
 	count := p.reports
 	m.mu.Unlock()
 	return m.await(ctx, p, func() bool { return p.stored >= count })
+}
+
+// looker is a linker that learns from its network's reports, which may come to any node.
+type looker interface {
+	Look(session puntuale.SessionID)
+}
+
+// lookAt makes a session's connector read what its network reported about the session.
+func (m *Manager) lookAt(p *managedSession) {
+	m.mu.Lock()
+	linker, id, open := p.linker, p.session.ID, p.open
+	m.mu.Unlock()
+	if can, ok := linker.(looker); ok && open { // a session that opens later reads the reports then
+		can.Look(id)
+	}
 }
 
 // reconnect makes a session's connector connect the session immediately, and waits until the result is stored.

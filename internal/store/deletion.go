@@ -87,6 +87,8 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 		`delete from network_id where client_id = $1`,
 		`delete from official where client_id = $1`,
 		`delete from network_template where client_id = $1`,
+		`delete from official_pause where client_id = $1`,
+		`delete from official_health where client_id = $1`,
 		`delete from calendar where client_id = $1`,
 		`delete from calendar_entry where client_id = $1`,
 	} {
@@ -302,6 +304,8 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 		`delete from alias where client_id = $1 and session_id = $2`,
 		`delete from network_id where client_id = $1 and session_id = $2`,
 		`delete from official where client_id = $1 and session_id = $2`,
+		`delete from official_pause where client_id = $1 and session_id = $2`,
+		`delete from official_health where client_id = $1 and session_id = $2`,
 		`delete from device where client_id = $1 and session_id = $2`,
 		`delete from device_hold where client_id = $1 and session_id = $2`,
 	} {

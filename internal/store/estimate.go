@@ -38,9 +38,12 @@ func (t tenant) KnownPersons(ctx context.Context, session puntuale.SessionID, ph
 	return found, nil
 }
 
-// ofBusiness is a condition that is true for the sessions s.id of the business to which the session $2 belongs.
+// ofBusiness is a condition that is true for the sessions s.id whose limit the session $2 shares: those of its business at
+// the network, and those of its portfolio, if the network told of one.
 const ofBusiness = `(s.id = $2 or s.id in (select o.session_id from official i join official o on o.client_id = i.client_id and o.account = i.account
-  where i.client_id = $1 and i.session_id = $2 and i.account <> ''))`
+  where i.client_id = $1 and i.session_id = $2 and i.account <> '')
+ or s.id in (select o.session_id from official_health i join official_health o on o.client_id = i.client_id and o.kind = i.kind and o.value = i.value
+  where i.client_id = $1 and i.session_id = $2 and i.kind = 'portfolio'))`
 
 // addressedSince lists the people that the business addressed outside their 24-hour windows.
 const addressedSince = `select m.phone, max(m.intent_at) from message m
@@ -57,9 +60,8 @@ const plannedUntil = `select m.phone, min(m.next_at) from session s cross join m
 // reads planned messages of at most one person more than the limit allows, because then there is no room anyway.
 func (t tenant) Portfolio(ctx context.Context, id puntuale.SessionID, now time.Time) (puntuale.Portfolio, error) {
 	var p puntuale.Portfolio
-	if _, err := engine.QueryOne(ctx, t.lists(), `select o.reach_limit, h.session_id, h.chunks from official o join official h on h.client_id = o.client_id
- and (h.account = o.account and o.account <> '' or h.session_id = o.session_id)
- where o.client_id = $1 and o.session_id = $2 order by h.session_id limit 1`, []any{t.id, id}, &p.Limit, &p.Holder, &p.Chunks); err != nil {
+	if _, err := engine.QueryOne(ctx, t.lists(), `select o.reach_limit, h.session_id, h.chunks from official o cross join session s join official h on h.client_id = s.client_id and h.session_id = s.id
+ where o.client_id = $1 and o.session_id = $2 and s.client_id = $1 and `+ofBusiness+` order by h.session_id limit 1`, []any{t.id, id}, &p.Limit, &p.Holder, &p.Chunks); err != nil {
 		return p, engine.PublicError(fmt.Errorf("read a business's limit: %w", err))
 	}
 	all := map[string]*puntuale.PortfolioUse{}

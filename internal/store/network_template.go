@@ -31,24 +31,16 @@ func (s *Store) NoteOfficial(ctx context.Context, id puntuale.SessionID, number,
 			client, id, number, account); err != nil {
 			return fmt.Errorf("note how a session is known: %w", err)
 		}
-		return forgetTemplates(ctx, a, client)
-	})
-}
-
-func (s *Store) NoteLimit(ctx context.Context, id puntuale.SessionID, limit int) error {
-	client, _, err := s.SealedKeys(ctx, id)
-	if err != nil {
-		return err
-	}
-	var same int
-	if found, err := engine.QueryOne(ctx, s.CallReads, `select reach_limit from official where client_id = $1 and session_id = $2`, []any{client, id}, &same); err != nil || !found || same == limit {
-		return engine.PublicError(err)
-	}
-	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if _, err := a.Exec(ctx, `update official set reach_limit = $3 where client_id = $1 and session_id = $2`, client, id, limit); err != nil {
-			return fmt.Errorf("note a business's limit: %w", err)
+		// What was reported about another number, or about another business, says nothing about this one.
+		for _, statement := range []string{
+			`delete from official_pause where client_id = $1 and session_id = $2`,
+			`delete from official_health where client_id = $1 and session_id = $2`,
+		} {
+			if _, err := a.Exec(ctx, statement, client, id); err != nil {
+				return fmt.Errorf("forget the health of another number: %w", err)
+			}
 		}
-		return nil
+		return forgetTemplates(ctx, a, client)
 	})
 }
 
@@ -62,11 +54,14 @@ func forgetTemplates(ctx context.Context, a engine.Querier, client puntuale.Clie
 }
 
 func (s *Store) OfficialSessions(ctx context.Context, number, account string) ([]puntuale.SessionID, error) {
-	where, value := `o.number = $1`, number
-	if number == "" {
-		where, value = `o.account = $1 and o.account <> ''`, account
+	where, values := `o.number = $1`, []any{number}
+	switch {
+	case number == "":
+		where, values = `o.account = $1 and o.account <> ''`, []any{account}
+	case strings.HasPrefix(number, "+"):
+		where, values = `o.account = $1 and o.account <> '' and exists (select 1 from session s where s.client_id = o.client_id and s.id = o.session_id and s.number = $2)`, []any{account, number}
 	}
-	all, err := engine.QueryAll(ctx, s.CallReads, `select o.session_id from official o where `+where+` order by o.session_id`, []any{value},
+	all, err := engine.QueryAll(ctx, s.CallReads, `select o.session_id from official o where `+where+` order by o.session_id`, values,
 		func(rows engine.Row, id *puntuale.SessionID) error { return rows.Scan(id) })
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("look for the sessions of a number: %w", err))

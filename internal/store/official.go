@@ -76,6 +76,8 @@ func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
 		for _, statement := range []string{
 			`update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`,
 			`delete from official where client_id = $1 and session_id = $2 and $3::bytea is not null`,
+			`delete from official_pause where client_id = $1 and session_id = $2 and $3::bytea is not null`,
+			`delete from official_health where client_id = $1 and session_id = $2 and $3::bytea is not null`,
 		} {
 			if _, err := a.Exec(ctx, statement, client, id, []byte{}); err != nil {
 				return fmt.Errorf("forget a session's keys: %w", err)
@@ -141,4 +143,12 @@ func (s *Store) purgeUploads(ctx context.Context, now time.Time) error {
 		}
 		return nil
 	}), false)
+}
+
+// HealthOf summarises what Meta says about a session's number and business. Codes: not_found.
+func (t tenant) HealthOf(ctx context.Context, id puntuale.SessionID, now time.Time) (puntuale.SessionHealth, error) {
+	if err := t.sessionThere(ctx, t.s.CallReads, id); err != nil {
+		return puntuale.SessionHealth{}, engine.PublicError(err)
+	}
+	return t.s.SessionHealth(ctx, t.id, id, now)
 }

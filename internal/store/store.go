@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/health"
 	"puntuale/internal/store/notice"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
@@ -37,6 +38,7 @@ type Store struct {
 	*automation.Rules
 	*reply.Replies
 	*calendar.Feeds
+	*health.Health
 
 	kinds   kinds
 	closing sync.Once
@@ -55,7 +57,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), Feeds: calendar.New(db), kinds: newKinds()}
-	s.Replies = reply.New(db, s.kinds.heard, s.cancelAll)
+	s.Replies, s.Health = reply.New(db, s.kinds.heard, s.cancelAll), health.New(db, s.kinds.heard)
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -12,13 +12,11 @@ import (
 
 // account is one open session, with its keys, its state and its limits.
 type account struct {
-	session         puntuale.SessionID
-	clock           clock.Clock
-	log             *slog.Logger
-	report          func(puntuale.LinkReport)
-	pairs           *pairs
-	marketingPauses marketingPause
-	unreachable     unreachable
+	session puntuale.SessionID
+	clock   clock.Clock
+	log     *slog.Logger
+	report  func(puntuale.LinkReport)
+	pairs   *pairs
 
 	ctx    context.Context // the context of the connector's own work
 	cancel context.CancelFunc
@@ -33,9 +31,13 @@ type account struct {
 	state       puntuale.LinkState
 	number      string
 	detail      puntuale.Reason
-	pausedUntil time.Time // no message leaves before this time
-	restricted  bool      // the pause began because Meta restricts the number
-	templates   map[string]pausedTemplate
+	pausedUntil time.Time                               // no message leaves before this time
+	restricted  bool                                    // the pause began because Meta restricts the number
+	holds       map[pauseSubject]puntuale.OfficialPause // what the store has for the templates, categories and countries of late messages
+	orders      []puntuale.OfficialPause                // what Meta's restrictions demand; never changed in place
+	ordered     bool                                    // pausedUntil comes from orders
+	confirmed   time.Time                               // when Meta was last asked whether its reports are true
+	ends        time.Time                               // the latest end of a reported restriction; zero: none
 	slowUntil   time.Time
 	slowFor     time.Duration
 	reach       *recipientCount // counts the persons addressed by the number, or by all numbers of the business that the keys name
@@ -43,22 +45,25 @@ type account struct {
 	synced      time.Time       // the last time at which a read of the templates began
 }
 
-// pausedTemplate says until when messages with a template must wait, and which error they get. The connector
-// makes it after Meta refused a message with the template.
-type pausedTemplate struct {
-	pausedUntil time.Time
-	refusal     *puntuale.SendError
-}
-
 func (c *Connector) newAccount(s puntuale.Session) *account {
 	a := &account{
 		session: s.ID, client: s.Client, clock: c.cfg.Clock, report: c.cfg.Report, pairs: newPairs(), reach: newReach(),
 		log:  c.cfg.Logger.With("session_id", int64(s.ID)),
-		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), ended: make(chan struct{}), templates: map[string]pausedTemplate{},
+		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), ended: make(chan struct{}), holds: map[pauseSubject]puntuale.OfficialPause{},
 		state: s.LinkOf(), number: s.Link.Number,
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	return a
+}
+
+// enter waits until no status check of the session runs. The caller must call leave.
+func (a *account) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case a.asking <- struct{}{}:
+		return func() { <-a.asking }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (a *account) online(now time.Time) bool {
@@ -106,18 +111,28 @@ func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.report(r)
 }
 
-// pause stops all messages of the number for the duration wait. It reports the reason, which people read.
-func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, e *graphError, wait time.Duration) {
+// noCode stands for the code of a pause that no refusal caused.
+const noCode = -1
+
+// pause stops all messages of the number until the given time. It reports the reason, which people read.
+func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, code int, until time.Time) {
 	now := a.clock.Now()
+	if !now.Before(until) {
+		return
+	}
 	a.mu.Lock()
 	first := !now.Before(a.pausedUntil)
-	a.pausedUntil = now.Add(wait)
-	a.restricted = state == puntuale.LinkLinked && reason != reasonNumber
+	a.pausedUntil = until
+	a.restricted = state == puntuale.LinkLinked && reason != reasonNumber && reason != reasonQuota && reason != reasonMaintenance
 	a.mu.Unlock()
 	if first {
-		a.log.Error("Meta refuses what a number sends; it is held back", "code", e.Code, "for", wait)
+		a.log.Error("Meta refuses what a number sends; it is held back", "code", code, "for", until.Sub(now))
 	}
-	a.set(state, e.withCode(puntuale.Because(reason)))
+	detail := puntuale.Because(reason)
+	if code != noCode {
+		detail = withCode(detail, code)
+	}
+	a.set(state, detail)
 	ring(a.wake)
 }
 
@@ -131,14 +146,12 @@ func (a *account) pauseEnd(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// release ends the pauses of the number and of its templates. It also forgets which persons Meta could not reach. It
-// does not end the waits of single persons after too many messages or after a refused marketing message.
+// release ends the pauses of the number, and makes the memory forget what Meta's refusals hold back.
 func (a *account) release() {
-	a.unreachable.forget()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pausedUntil, a.slowUntil, a.slowFor, a.synced = time.Time{}, time.Time{}, 0, time.Time{}
-	clear(a.templates)
+	a.pausedUntil, a.slowUntil, a.slowFor, a.synced, a.confirmed = time.Time{}, time.Time{}, 0, time.Time{}, time.Time{}
+	clear(a.holds)
 }
 
 // syncDue reports whether the caller must read the templates now. If so, syncDue sets the time of the last read to now.
@@ -166,17 +179,25 @@ func (a *account) clientID() puntuale.ClientID {
 }
 
 // reconsider starts a status check, which reads the templates again. If they were read less than syncSoonest ago,
-// reconsider starts no check. If valid is true, reconsider also ends the pause of the template with this key.
-func (a *account) reconsider(key string, valid bool) {
+// reconsider starts no check.
+func (a *account) reconsider() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if valid {
-		delete(a.templates, key)
-	}
 	if a.clock.Now().Sub(a.synced) >= syncSoonest {
 		a.synced = time.Time{}
 		ring(a.wake)
 	}
+}
+
+// origin returns the session with its client and its business.
+func (a *account) origin() origin {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o := origin{session: a.session, client: a.client}
+	if a.keys != nil {
+		o.account = a.keys.BusinessAccountID
+	}
+	return o
 }
 
 // slowDown runs after Meta refused a message, because the number sends too fast. It returns how long the number must
@@ -202,35 +223,53 @@ func (a *account) accepted(to string) {
 	}
 }
 
-func (a *account) pauseTemplate(name string, refusal *puntuale.SendError, heldUntil time.Time) {
-	a.mu.Lock()
-	_, known := a.templates[name]
-	a.templates[name] = pausedTemplate{heldUntil, refusal}
-	a.mu.Unlock()
-	if !known {
-		a.log.Error("Meta refuses a template; it is held back", "reason", string(refusal.Reason.Code))
-		a.reconsider("", false) // Meta's list shows whether the template may be used again
-	}
-}
-
-// mayUse returns why a template cannot be used now, or nil if it may be used.
-func (a *account) mayUse(name string, now time.Time) *puntuale.SendError {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	held, ok := a.templates[name]
-	switch {
-	case !ok:
-		return nil
-	case !now.Before(held.pausedUntil):
-		delete(a.templates, name)
-		return nil
-	}
-	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: held.refusal.Reason, Detail: held.refusal.Detail, After: held.pausedUntil.Sub(now)}
-}
-
 func ring(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// look starts a status check, which reads what Meta reported and the templates.
+func (a *account) look() {
+	a.reconsider()
+	ring(a.wake)
+}
+
+// obeys replaces what Meta's restrictions demand of the session.
+func (a *account) obeys(orders []puntuale.OfficialPause, gone bool, now time.Time) {
+	a.mu.Lock()
+	before := a.ordered
+	a.orders, a.ordered = orders, false
+	for _, p := range orders {
+		a.ordered = a.ordered || p.Kind == puntuale.PauseNumber
+	}
+	if before && !a.ordered {
+		a.pausedUntil = time.Time{}
+	}
+	a.mu.Unlock()
+	state := puntuale.LinkLinked
+	if gone {
+		state = puntuale.LinkUnlinked
+	}
+	for _, p := range orders {
+		if p.Kind == puntuale.PauseNumber {
+			a.pause(state, p.Reason, noCode, now.Add(min(p.Until.Sub(now), lookAgain)))
+			return
+		}
+	}
+}
+
+// restrictionEnd returns when Meta's restriction of the number ends, or the zero time if none is known.
+func (a *account) restrictionEnd() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ends
+}
+
+// ordersNow returns what Meta's restrictions demand.
+func (a *account) ordersNow() []puntuale.OfficialPause {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.orders
 }

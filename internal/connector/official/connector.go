@@ -31,6 +31,16 @@ type Config struct {
 	// means that the connection ended before the body did. If ReadBody is nil, only the size of a body is limited.
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 
+	// Country returns the country of a phone number as two letters, or "" if it is unknown. nil: no country is known, and
+	// a refusal that concerns a country holds back nothing.
+	Country func(phone string) string
+	// UnknownCode counts a refusal with a code that the connector does not know. nil: nothing is counted.
+	UnknownCode func()
+
+	// Look makes the node that owns a session call [Connector.Look]. It is called when this node got a report about a
+	// session that it does not own. nil: only sessions of this node learn of reports immediately.
+	Look func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID) error
+
 	API     string  // base address of the API; default https://graph.facebook.com
 	Version string  // the API's version; default [DefaultVersion]
 	Rate    float64 // how many messages a second one number may send; default 80

@@ -1,6 +1,7 @@
 package official
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -51,11 +52,36 @@ type templateChange struct {
 	Language string      `json:"message_template_language"`
 	Event    string      `json:"event"`
 	Reason   string      `json:"reason"`
+	Present  string      `json:"message_template_category"`
 	Category string      `json:"new_category"`
+	Correct  string      `json:"correct_category"` // set before Meta changes the category
+	ChangeAt seconds     `json:"category_update_timestamp"`
 	Quality  string      `json:"new_quality_score"`
 	Other    struct {
 		Title string `json:"title"`
 	} `json:"other_info"`
+	Disable struct {
+		Date json.RawMessage `json:"disable_date"`
+	} `json:"disable_info"`
+	Rejection struct {
+		Reason         string `json:"reason"`
+		Recommendation string `json:"recommendation"`
+	} `json:"rejection_info"`
+}
+
+// reason returns Meta's code for the state of the template, and what Meta recommends.
+func (v *templateChange) reason(state puntuale.TemplateStatus) string {
+	reason := reasonOf(v.Reason)
+	if reason == "" && state != puntuale.TemplateApproved {
+		reason = cmp.Or(reasonOf(v.Rejection.Reason), word(v.Other.Title))
+	}
+	if date := strings.Trim(string(v.Disable.Date), `"`); date != "" && date != "null" {
+		reason = strings.TrimSpace(reason + " (" + word(date) + ")")
+	}
+	if v.Rejection.Recommendation != "" {
+		reason = strings.TrimPrefix(reason+": "+v.Rejection.Recommendation, ": ")
+	}
+	return word(reason)
 }
 
 type status struct {
@@ -70,26 +96,41 @@ type status struct {
 }
 
 // pricing is what Meta bills for a message. It is in the status "sent", and again in the status "delivered" or "read".
-// Meta bills only messages that it delivers. (Meta, webhooks/reference/messages/status.)
+// Meta bills only messages that it delivers. (Meta, webhooks/reference/messages/status; pricing.)
 type pricing struct {
-	Billable *bool  `json:"billable"`
-	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"
+	Billable *bool  `json:"billable"` // Meta will remove this member
+	Kind     string `json:"type"`     // "regular", "free_customer_service", "free_entry_point" or "free_group_customer_service"
 	Category string `json:"category"`
+	Exempt   string `json:"subtype"` // "paid_exempt": a government or a non-profit, which pays nothing for now
 }
 
 // billed are the categories of Meta's bills. Any other category is stored as "other".
-var billed = []string{"marketing", "utility", "authentication", "service", "marketing_lite", "authentication_international", "referral_conversion"}
+var billed = []string{
+	"marketing", "utility", "authentication", "authentication-international", "service", "marketing_lite", "referral_conversion",
+	"group_marketing", "group_service", "group_utility", "general_purpose_ai",
+}
 
-func (p *pricing) charge(phone string) (c puntuale.Charge) {
+// charge returns the charge of a message to a person with a number, or with an id that begins with the country.
+func (p *pricing) charge(number, id string) (c puntuale.Charge) {
 	if p == nil || p.Category == "" {
 		return c
 	}
-	c.Phone, c.Category, c.Billable = phone, strings.ToLower(p.Category), p.Kind == "regular"
-	if p.Billable != nil {
-		c.Billable = *p.Billable
+	c.Category = strings.ToLower(p.Category)
+	if c.Category == "authentication_international" { // older webhooks
+		c.Category = "authentication-international"
 	}
 	if !slices.Contains(billed, c.Category) {
 		c.Category = "other"
+	}
+	switch {
+	case p.Kind == "regular":
+		c.Billable = p.Exempt != "paid_exempt"
+	case strings.HasPrefix(p.Kind, "free_"):
+	case p.Billable != nil:
+		c.Billable = *p.Billable
+	}
+	if c.Phone, _ = phoneOf(number); c.Phone == "" && puntuale.IsPersonID(id) {
+		c.Country = id[:2]
 	}
 	return c
 }
@@ -117,6 +158,9 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 type sessionReport struct {
 	origin
 	puntuale.InboundBatch
+	pauses []puntuale.OfficialPause // what failures of messages hold back
+	health []puntuale.HealthReport
+	reread bool // the templates must be read again
 }
 
 // reader collects the reports of one delivery.
@@ -145,10 +189,18 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 			switch part.Field {
 			case "messages", "calls", "user_preferences":
 				r.change(part.Value)
+				r.errors(part.Value, entry.At)
 			case "smb_message_echoes": // not message_echoes, which repeats this connector's own messages
 				r.echoes(part.Value)
 			case "message_template_status_update", "message_template_quality_update", "template_category_update":
 				r.template(part.Value, entry.ID, entry.At)
+				r.templateHealth(part.Field, part.Value, entry.ID, entry.At)
+			case "template_correct_category_detection", "message_template_components_update":
+				r.templateHealth(part.Field, part.Value, entry.ID, entry.At)
+			default:
+				if read := accountFields[part.Field]; read != nil {
+					r.account(read, part.Value, entry.ID, entry.At)
+				}
 			}
 		}
 	}
@@ -214,10 +266,10 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	}
 	n := puntuale.TemplateEvent{
 		Account: account, Name: word(v.Name), Language: languageOf(v.Language), ID: word(v.ID.String()), At: r.moment(at),
-		Status: statusOf(v.Event), Reason: reasonOf(v.Reason), Quality: word(v.Quality), Category: word(v.Category),
+		Status: statusOf(v.Event), Quality: word(v.Quality), Category: word(cmp.Or(v.Category, v.Present)),
 	}
-	if n.Reason == "" && n.Status != puntuale.TemplateApproved {
-		n.Reason = word(v.Other.Title)
+	if n.Status != "" {
+		n.Reason = v.reason(n.Status)
 	}
 	r.concerns("", account, func() {
 		n.Client = r.at.client
@@ -251,24 +303,38 @@ func (r *reader) status(s *status) bool {
 	if kind == puntuale.ReceiptFailed {
 		r.failed(&e, s)
 	}
-	phone, _ := phoneOf(s.To)
-	e.Charge = s.Pricing.charge(phone)
+	e.Charge = s.Pricing.charge(s.To, s.ToID)
 	r.nameOf(s.To, s.ToID)
 	r.at.Receipts = append(r.at.Receipts, e)
 	return true
 }
 
-// failed sets the reason why a message failed, and records an opt-out. If the number is open on this node, and the
-// failure is not too old, failed also does the other actions, such as a pause.
+// failed sets the reason why a message failed, and records an opt-out and what the failure holds back. If the number is
+// open on this node, failed also does the actions that last a short time.
 func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
 		return
 	}
 	refusal := &s.Errors[0]
-	row, _ := ruleOf(refusal.Code)
-	e.Reason, e.Detail = puntuale.Because(row.reason), puntuale.Quoted(refusal.detail()+" "+storable(clip(s.ID, 300)))
 	a := r.c.account(r.at.session)
+	m := refusedMessage{origin: r.at.origin, names: namesOf(s.To, s.ToID), at: e.At}
+	if len(m.names) > 0 {
+		m.country = r.c.countryOf(m.names[0])
+	}
+	if a != nil {
+		m.ended = a.restrictionEnd()
+	}
+	row, known := ruleFor(refusal, m.country)
+	if !known {
+		r.c.unknownCode(a, refusal)
+	}
+	e.Reason, e.Detail = puntuale.Because(row.reason), puntuale.Quoted(refusal.detail()+" "+storable(clip(s.ID, 300)))
+	for _, w := range row.pauses(refusal, m) {
+		if r.now.Before(w.Until) {
+			r.at.pauses = append(r.at.pauses, w)
+		}
+	}
 	switch {
 	case row.action == optedOut:
 		if name, ok := r.nameOf(s.To, s.ToID); ok {
@@ -276,23 +342,11 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing:
-		// Do nothing if the number is not open on this node, or if the failure is old. Only the action noMarketing also
-		// follows an old failure, because its wait lasts longer.
-	case row.action == pauseNumber:
-		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
-	case row.action == pausePerson:
-		for _, name := range namesOf(s.To, s.ToID) {
-			a.unreachable.note(name, e.At, final(row.reason, puntuale.Quoted(refusal.detail())), r.now)
-		}
-	case row.action == noMarketing:
-		for _, name := range namesOf(s.To, s.ToID) {
-			a.marketingPauses.pauseFor(name, e.At.Add(tomorrowWait), r.now)
-		}
-	case row.action == pauseTemplate:
-		a.reconsider("", false)
+	case a == nil || r.now.Sub(e.At) > pauseTime:
+	case row.pause.scope == puntuale.PauseTemplate: // the status does not name the template, but Meta's list shows its state
+		a.reconsider()
 	case row.action == noAccess:
-		a.pause(puntuale.LinkUnlinked, row.reason, refusal, noAccessFor)
+		a.pause(puntuale.LinkUnlinked, row.reason, refusal.Code, r.now.Add(noAccessFor))
 	}
 }
 

@@ -25,7 +25,7 @@ func FuzzDelivery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		all, _, err := c.read([]byte(body), func(number, account string) ([]origin, error) {
 			if number == "1" || account == "2" {
-				return []origin{{7, 3}}, nil
+				return []origin{{7, 3, "2"}}, nil
 			}
 			return nil, nil
 		})

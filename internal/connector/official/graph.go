@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,7 +93,11 @@ func (g *graph) call(ctx context.Context, client puntuale.ClientID, k puntuale.O
 	if err != nil {
 		return fmt.Errorf("read Meta's answer: %w", err)
 	}
-	return understand(got.StatusCode, text, target)
+	err = understand(got.StatusCode, text, target)
+	if refusal, ok := errors.AsType[*graphError](err); ok {
+		refusal.wait = regainTime(got.Header.Get(quotaHeader))
+	}
+	return err
 }
 
 // post sends a JSON body. It returns the errors of call.
@@ -142,6 +147,26 @@ func proof(k puntuale.OfficialKeys) string {
 }
 
 // withCode adds Meta's code to a reason that people read.
-func (e *graphError) withCode(reason puntuale.Reason) puntuale.Reason {
-	return puntuale.Because(reasonWithCode, reason.Stored(), strconv.Itoa(e.Code))
+func withCode(reason puntuale.Reason, code int) puntuale.Reason {
+	return puntuale.Because(reasonWithCode, reason.Stored(), strconv.Itoa(code))
+}
+
+// quotaHeader says how much of Meta's quotas is used up.
+const quotaHeader = "X-Business-Use-Case-Usage"
+
+// regainTime returns how long the caller must wait until Meta takes calls again, as Meta says in a header. 0: Meta does
+// not say it.
+func regainTime(header string) (wait time.Duration) {
+	var usage map[string][]struct {
+		Minutes float64 `json:"estimated_time_to_regain_access"`
+	}
+	if json.Unmarshal([]byte(header), &usage) != nil {
+		return 0
+	}
+	for _, all := range usage {
+		for _, u := range all {
+			wait = max(wait, time.Duration(min(u.Minutes, maxQuotaWait.Minutes())*float64(time.Minute)))
+		}
+	}
+	return wait
 }

@@ -1,7 +1,6 @@
 package official
 
 import (
-	"maps"
 	"sync"
 	"time"
 )
@@ -99,34 +98,6 @@ func (p *pairs) sweep(now time.Time) {
 			delete(p.all, to)
 		}
 	}
-}
-
-// marketingPause contains the persons to which Meta sends no marketing for some time. It is safe for concurrent use.
-type marketingPause struct {
-	mu  sync.Mutex
-	all map[string]time.Time
-}
-
-// pauseFor records that a person must get no marketing until pauseEnd.
-func (w *marketingPause) pauseFor(to string, pauseEnd, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.all == nil {
-		w.all = map[string]time.Time{}
-	}
-	if len(w.all) >= maxPairs {
-		maps.DeleteFunc(w.all, func(_ string, at time.Time) bool { return !now.Before(at) })
-	}
-	if pauseEnd.After(w.all[to]) {
-		w.all[to] = pauseEnd
-	}
-}
-
-// wait returns the time left until a person may get marketing. 0 means now.
-func (w *marketingPause) wait(to string, now time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return max(0, w.all[to].Sub(now))
 }
 
 // recipientCount counts the persons that were addressed without an open 24-hour window, by a number or by all numbers

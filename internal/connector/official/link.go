@@ -1,13 +1,11 @@
 package official
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -81,8 +79,17 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	if a == nil {
 		return fmt.Errorf("session %d is not open", session)
 	}
+	leave, err := a.enter(ctx) // so that a status check that is running does not begin a pause again which ends now
+	if err != nil {
+		return err
+	}
+	defer leave()
+	o := a.origin()
+	if err := c.cfg.Store.EndOfficialPauses(ctx, o.client, session, o.account, 0, ""); err != nil {
+		return fmt.Errorf("end what Meta's refusals hold back: %w", err)
+	}
 	a.release()
-	_, err := c.checkStatus(ctx, a)
+	_, err = c.checkStatusAlone(ctx, a)
 	return err
 }
 
@@ -113,12 +120,16 @@ func (c *Connector) keep(a *account) {
 // it requests nothing. It returns how long to wait until the next check. It returns an error only if the store fails or
 // the keys cannot be read.
 func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration, error) {
-	select {
-	case a.asking <- struct{}{}:
-		defer func() { <-a.asking }()
-	case <-ctx.Done():
-		return lookSoon, ctx.Err()
+	leave, err := a.enter(ctx)
+	if err != nil {
+		return lookSoon, err
 	}
+	defer leave()
+	return c.checkStatusAlone(ctx, a)
+}
+
+// checkStatusAlone is checkStatus for a caller that entered the account.
+func (c *Connector) checkStatusAlone(ctx context.Context, a *account) (time.Duration, error) {
 	keys, err := c.readKeys(ctx, a)
 	if err != nil {
 		return lookSoon, err
@@ -134,12 +145,25 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration,
 		return lookSoon, err
 	}
 	now := c.cfg.Clock.Now()
+	asked, err := c.obey(ctx, a, *keys, now)
+	if err != nil {
+		return lookSoon, err
+	}
+	key := puntuale.PauseKey{Client: a.clientID(), Session: a.session, Account: keys.BusinessAccountID, Now: now}
+	_, pauses, err := c.cfg.Store.OfficialPauses(ctx, key)
+	if err != nil {
+		return lookSoon, fmt.Errorf("read what Meta's refusals hold back: %w", err)
+	}
+	a.follow(pauses)
 	if heldUntil := a.pauseEnd(now); !heldUntil.IsZero() {
-		return heldUntil.Sub(now), nil
+		if asked == 0 {
+			asked = heldUntil.Sub(now)
+		}
+		return min(heldUntil.Sub(now), asked), nil
 	}
 	found, err := c.ask(ctx, a.clientID(), *keys)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
-		a.set(puntuale.LinkUnlinked, refusal.withCode(explain(refusal)))
+		a.set(puntuale.LinkUnlinked, withCode(explain(refusal), refusal.Code))
 		return lookLater, nil
 	}
 	if err != nil {
@@ -154,18 +178,18 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration,
 		a.log.Info("Meta does not answer about a number", "error", err)
 		return lookSoon, nil
 	}
-	a.persons().setLimit(found.limit)
+	a.persons().setLimit(found.limit())
 	a.mu.Lock()
-	a.number = found.number
+	a.number = plainNumber(found.Number)
 	a.mu.Unlock()
 	a.set(puntuale.LinkOnline, puntuale.Reason{})
-	if err := c.cfg.Store.NoteLimit(ctx, a.session, found.limit); err != nil {
-		return lookSoon, fmt.Errorf("note a business's limit: %w", err)
+	if err := c.cfg.Store.KeepHealth(ctx, found.reports(a.origin(), now), now); err != nil {
+		return lookSoon, fmt.Errorf("keep the health of a number: %w", err)
 	}
 	if err := c.syncTemplates(ctx, a, *keys, now); err != nil {
 		return lookSoon, fmt.Errorf("keep what is known of templates: %w", err)
 	}
-	return lookAgain, nil
+	return cmp.Or(asked, lookAgain), nil
 }
 
 // readKeys returns the session's keys, or nil if it has none.
@@ -240,36 +264,6 @@ func (c *Connector) readOthers(ctx context.Context, a *account, now time.Time) e
 	return nil
 }
 
-// numberInfo is Meta's answer about a number.
-type numberInfo struct {
-	number string // in the form "+…"
-	limit  int    // how many persons the number may address in 24 hours; 0: there is no limit, or Meta gave none
-}
-
-// ask requests a number's data from Meta. If the token may not read the limit, ask returns the other data.
-func (c *Connector) ask(ctx context.Context, client puntuale.ClientID, k puntuale.OfficialKeys) (numberInfo, error) {
-	const always, limit = "id,display_phone_number", "whatsapp_business_manager_messaging_limit"
-	var found struct {
-		ID     string `json:"id"`
-		Number string `json:"display_phone_number"`
-		Limit  string `json:"whatsapp_business_manager_messaging_limit"`
-	}
-	get := func(fields string) error {
-		return c.graph.call(ctx, client, k, http.MethodGet, url.PathEscape(k.PhoneNumberID), url.Values{"fields": {fields}}, nil, 0, "", &found)
-	}
-	err := get(always + "," + limit)
-	if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == 100 && refusal.Subcode != missingObject {
-		err = get(always)
-	}
-	if err != nil {
-		return numberInfo{}, err
-	}
-	if found.ID != k.PhoneNumberID {
-		return numberInfo{}, errors.New("the answer is about another number")
-	}
-	return numberInfo{number: plainNumber(found.Number), limit: limitOf(found.Limit)}, nil
-}
-
 // missingObject is a subcode of error 100: the id does not exist, or the token may not see the object.
 const missingObject = 33
 
@@ -300,7 +294,7 @@ func explain(e *graphError) puntuale.Reason {
 	switch {
 	case !known, r.action == failMessage:
 		return puntuale.Because(reasonRefuses, clip(storable(e.Message), 200))
-	case r.action == again, r.action == slower:
+	case r.action == again, r.action == slower, r.reason == reasonQuota:
 		return puntuale.Because(reasonSilentTryAgain)
 	}
 	return puntuale.Because(r.reason)
@@ -318,21 +312,4 @@ func plainNumber(shown string) string {
 		return ""
 	}
 	return "+" + digits
-}
-
-// limitOf parses Meta's names of limits, such as TIER_250, TIER_2K or TIER_UNLIMITED. An unknown name means no limit.
-func limitOf(tier string) int {
-	text, ok := strings.CutPrefix(tier, "TIER_")
-	if !ok {
-		return 0
-	}
-	times := 1
-	if thousands, ok := strings.CutSuffix(text, "K"); ok {
-		text, times = thousands, 1000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n * times
 }

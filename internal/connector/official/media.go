@@ -98,7 +98,7 @@ func (c *Connector) uploadOnce(ctx context.Context, a *account, k puntuale.Offic
 	}
 	err = c.graph.call(ctx, u.Client, k, http.MethodPost, url.PathEscape(k.PhoneNumberID)+"/media", nil, body, length, kind, &answer)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
-		return "", a.refuse(refusal, "", "")
+		return "", c.refuse(ctx, a, refusal, "", "")
 	}
 	if err == nil && answer.ID == "" {
 		err = errors.New("the answer has no id")

@@ -16,6 +16,8 @@ import (
 type payload struct {
 	message  outgoing
 	template string    // key of the template; "" for free content
+	category string    // of the template; "": unknown
+	country  string    // of the person; "": unknown
 	window   time.Time // only for free content: the end of the 24-hour window that Prepare read
 	first    bool      // the person has no open window, so reach must count the person
 	replies  []int     // the positions of the template's quick replies, if the template's buttons are known

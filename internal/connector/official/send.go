@@ -40,17 +40,26 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 
 // allowed returns an error if the person may not get the message now. It sets window, first, template and replies of p.
 func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
-	windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, e.Client, e.Session, e.To)
+	p.country = c.countryOf(e.To)
+	if t := e.Content.Official; t != nil {
+		p.template = templateKey(t)
+	}
+	key := puntuale.PauseKey{Client: e.Client, Session: e.Session, Account: keys.BusinessAccountID, To: e.To, Country: p.country, Template: p.template, Now: now}
+	windowEnd, pauses, err := c.cfg.Store.OfficialPauses(ctx, key)
 	if err != nil {
 		return err
 	}
 	p.window, p.first = windowEnd, !now.Before(windowEnd)
-	if refusal := a.unreachable.refusalFor(e.To, windowEnd.Add(-puntuale.ServiceWindow), now); refusal != nil {
-		return refusal
+	pauses = append(pauses, a.ordersNow()...)
+	if !a.learn(key, pauses) {
+		return offline()
 	}
 	if t := e.Content.Official; t != nil {
-		p.template = templateKey(t)
-		known, refusal := c.usable(ctx, a, keys, e.To, t, now)
+		known, refusal := c.usable(ctx, a, keys, t)
+		p.category = known.Category
+		if held := firstOf(pauses, p, windowEnd, now); held != nil {
+			return held
+		}
 		if refusal != nil {
 			return refusal
 		}
@@ -63,11 +72,23 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 		if wait := a.persons().wait(e.To, now); p.first && wait > 0 {
 			return tooMany(wait)
 		}
+	} else if held := firstOf(pauses, p, windowEnd, now); held != nil {
+		return held
 	} else if p.first {
 		return final(reasonWindow, puntuale.Because(reasonWroteLongAgo))
 	}
 	if wait := a.pairs.wait(e.To, now); wait > 0 {
 		return tooOften(wait)
+	}
+	return nil
+}
+
+// firstOf returns the send error of the first wait that holds back a message, or nil.
+func firstOf(all []puntuale.OfficialPause, p *payload, windowEnd, now time.Time) error {
+	for _, w := range all {
+		if applies(w, p.template != "", p.category, windowEnd.Add(-puntuale.ServiceWindow), now) {
+			return heldBack(w, now)
+		}
 	}
 	return nil
 }
@@ -155,11 +176,10 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 		}
 		first = !now.Before(windowEnd)
 	}
-	if p.template != "" {
-		if refusal := a.mayUse(p.template, now); refusal != nil {
-			return false, refusal
-		}
-	} else if first {
+	if refusal := a.mayLeave(p, now); refusal != nil {
+		return false, refusal
+	}
+	if p.template == "" && first {
 		return false, final(reasonWindow, puntuale.Because(reasonClosedBefore))
 	}
 	if wait := a.pairs.take(prepared.To, now); wait > 0 {
@@ -234,7 +254,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 
 // refused handles Meta's refusal of a message. It does the action of the refusal's code.
 func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError, prepared puntuale.Prepared, p *payload) error {
-	sendError := a.refuse(refusal, prepared.To, p.template)
+	sendError := c.refuse(ctx, a, refusal, prepared.To, p.template)
 	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // Meta may have lost the file, so the next message must upload it again
 		if err := c.cfg.Store.KeepUpload(ctx, *p.upload, "", time.Time{}); err != nil {
 			a.log.Warn("an upload could not be forgotten", "error", err)

@@ -19,6 +19,27 @@ type Store interface {
 	// ReplyWindowEnd returns the time until which the person may get free text. Zero: the person never wrote.
 	ReplyWindowEnd(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error)
 
+	// OfficialPauses returns the end of the person's 24-hour window, and the pauses that may hold back a message to the
+	// person. Without a person, it returns only pauses of the number and its business.
+	OfficialPauses(ctx context.Context, k puntuale.PauseKey) (windowEnd time.Time, all []puntuale.OfficialPause, err error)
+
+	// KeepOfficialPauses stores pauses of one client. Of two pauses with the same key, the one with the later refusal counts.
+	KeepOfficialPauses(ctx context.Context, all []puntuale.OfficialPause) error
+
+	// EndOfficialPauses ends the pauses of a session and of its business with this scope and subject. Kind 0 means all
+	// pauses, except those for marketing to single persons.
+	EndOfficialPauses(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, account string, scope puntuale.PauseKind, subject string) error
+
+	// HealthReports returns what Meta said about the number and the business of a session.
+	HealthReports(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID) ([]puntuale.HealthReport, error)
+
+	// KeepHealth stores reports of one client. A report that is older than what the store has about the same subject
+	// changes nothing. A new limit counts for all sessions of the portfolio.
+	KeepHealth(ctx context.Context, all []puntuale.HealthReport, now time.Time) error
+
+	// ConfirmHealth stores whether Meta confirms the reports that stop messages of a session.
+	ConfirmHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, confirmed bool, now time.Time) error
+
 	// Addressed returns the people that the session's business, with all its numbers, wrote to outside their 24-hour
 	// windows, since the given time. For each person it returns the latest time at which the business did this. Addressed
 	// reads all that the client sent since the given time.
@@ -35,12 +56,8 @@ type Store interface {
 	// NoteOfficial stores Meta's ids of the session's number and business. "" means unknown.
 	NoteOfficial(ctx context.Context, session puntuale.SessionID, number, account string) error
 
-	// NoteLimit stores how many new people the session's business may write to in 24 hours. 0: any number, or Meta
-	// did not say. When the number or the business changes, the store deletes the limit until the next NoteLimit.
-	NoteLimit(ctx context.Context, session puntuale.SessionID, limit int) error
-
 	// OfficialSessions returns the sessions with Meta's id of a number. With number "", it returns the sessions of a
-	// business.
+	// business. With a number that begins with +, it returns the business's sessions that show this number.
 	OfficialSessions(ctx context.Context, number, account string) ([]puntuale.SessionID, error)
 
 	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces the

@@ -1,7 +1,9 @@
 package official
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -26,7 +28,6 @@ const (
 	reasonOtherAccount puntuale.ReasonCode = "official.other_account"
 	reasonNoManagement puntuale.ReasonCode = "official.no_right_to_manage"
 	reasonStateAtMeta  puntuale.ReasonCode = "official.template_state" // {1}: the state, as Meta names it
-	reasonTomorrow     puntuale.ReasonCode = "official.not_before_24_hours"
 )
 
 // syncTemplates reads the templates of the session's business. It does nothing if the keys name no business, or if the
@@ -80,12 +81,16 @@ func (c *Connector) readTemplates(ctx context.Context, client puntuale.ClientID,
 	return all, err
 }
 
-// pages requests all pages of a list, and calls take for each entry.
+// badCursor is Meta's code for a cursor that is no longer valid.
+const badCursor = 131059
+
+// pages requests all pages of a list, and calls take for each entry. If Meta no longer accepts its own cursor, pages
+// begins again, once; take may then get an entry twice.
 func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
-	after := ""
+	after, again := "", true
 	for range maxPages {
 		var page struct {
-			Data   []T `json:"data"`
+			Data   []json.RawMessage `json:"data"`
 			Paging struct {
 				Cursors struct {
 					After string `json:"after"`
@@ -97,11 +102,19 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 		if after != "" {
 			query.Set("after", after)
 		}
-		if err := g.call(ctx, client, k, http.MethodGet, path, query, nil, 0, "", &page); err != nil {
+		err := g.call(ctx, client, k, http.MethodGet, path, query, nil, 0, "", &page)
+		if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == badCursor && after != "" && again {
+			after, again = "", false
+			continue
+		}
+		if err != nil {
 			return err
 		}
-		for _, entry := range page.Data {
-			take(entry)
+		for _, text := range page.Data {
+			var entry T
+			if json.Unmarshal(text, &entry) == nil { // an entry in a form of tomorrow does not hide the others
+				take(entry)
+			}
 		}
 		// Use only the cursor of the next page, not its address. With the address, the answer could make the connector
 		// send the token to any host.
@@ -122,15 +135,27 @@ type metaTemplate struct {
 	Quality  struct {
 		Score string `json:"score"`
 	} `json:"quality_score"`
-	Rejected   string                  `json:"rejected_reason"`
-	Format     string                  `json:"parameter_format"`
-	Components []puntuale.TemplatePart `json:"components"`
+	Rejected   string            `json:"rejected_reason"`
+	Format     string            `json:"parameter_format"`
+	Components []json.RawMessage `json:"components"`
+}
+
+// parts returns the components. One that this version cannot read is kept without its content.
+func (t metaTemplate) parts() (all []puntuale.TemplatePart) {
+	for _, text := range t.Components {
+		p := part[puntuale.TemplatePart](text)
+		if p.Kind == "" {
+			p.Kind = cmp.Or(part[struct{ Type string }](text).Type, "UNKNOWN")
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 func (t metaTemplate) template() puntuale.NetworkTemplate {
 	out := puntuale.NetworkTemplate{
 		Name: word(t.Name), Language: languageOf(t.Language), ID: word(t.ID), Status: statusOf(t.Status), Category: word(t.Category),
-		Quality: word(t.Quality.Score), Reason: reasonOf(t.Rejected), Named: strings.EqualFold(t.Format, "NAMED"), Parts: t.Components,
+		Quality: word(t.Quality.Score), Reason: reasonOf(t.Rejected), Named: strings.EqualFold(t.Format, "NAMED"), Parts: t.parts(),
 	}
 	for i := range out.Parts {
 		p := &out.Parts[i]
@@ -178,15 +203,12 @@ func explainTemplates(e *graphError) puntuale.Reason {
 	case r.action == noAccess && r.reason == reasonRights:
 		reason = puntuale.Because(reasonNoManagement)
 	}
-	return e.withCode(reason)
+	return withCode(reason, e.Code)
 }
 
 // usable returns what is known about a template. Its error says why the template must not be used now. The error is nil
 // if the template may be used, or if its state is unknown.
-func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, to string, t *puntuale.Approved, now time.Time) (known puntuale.NetworkTemplate, err error) {
-	if refusal := a.mayUse(templateKey(t), now); refusal != nil {
-		return known, refusal
-	}
+func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, t *puntuale.Approved) (known puntuale.NetworkTemplate, err error) {
 	if k.BusinessAccountID == "" {
 		return known, nil
 	}
@@ -204,9 +226,6 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: reason, Detail: detail, After: templateFor}
 	case puntuale.TemplateUnusable:
 		return known, &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
-	}
-	if wait := a.marketingPauses.wait(to, now); wait > 0 && known.Category == "MARKETING" {
-		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonMarketingLimit), Detail: puntuale.Because(reasonTomorrow), After: wait}
 	}
 	return known, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -223,7 +224,7 @@ func (w *world) refusedBy(to string, c puntuale.Content, kind puntuale.SendError
 // messages still leave.
 func TestMarketingRests(t *testing.T) {
 	t.Parallel()
-	const id = "US.ENT.11815799212886844830"
+	const id = "IT.ENT.11815799212886844830"
 	for how, to := range map[string]string{"an answer": person, "a webhook": person, "a webhook about a hidden number": id, "a webhook with both names": person} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -365,4 +366,47 @@ func TestOneAppOfManyNumbers(t *testing.T) {
 			t.Errorf("%d templates are kept", n)
 		}
 	})
+}
+
+// TestBadCursor: if Meta no longer accepts the cursor of a list, the connector reads the list again from its first page,
+// once.
+func TestBadCursor(t *testing.T) {
+	t.Parallel()
+	for broken, read := range map[int]bool{1: true, 9: false} {
+		w := newWorld(t, setup{})
+		w.peer.SetTemplates(w.number.Account, graphtest.NewTemplate("uno", "x"), graphtest.NewTemplate("due", "x"), graphtest.NewTemplate("tre", "x"))
+		w.peer.ListPage(2)
+		var mu sync.Mutex
+		requests := 0
+		w.peer.List(func() graphtest.Reply {
+			mu.Lock()
+			defer mu.Unlock()
+			if requests++; requests > 2 && requests%2 == 1 && broken > 0 { // the first two requests are for the numbers and the first page
+				broken--
+				return graphtest.Reply{Code: 131059}
+			}
+			return graphtest.Reply{}
+		})
+		w.test()
+		_, kept := w.templates()
+		if got := len(kept) == 3; got != read {
+			t.Errorf("kept %+v after %d requests", kept, requests)
+		}
+	}
+}
+
+// TestLaterComponents: components and entries that this version does not know do not hide the rest of a list.
+func TestLaterComponents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	later := graphtest.NewTemplate("nuovo", "Ciao {{1}}")
+	later.Components = append(later.Components, map[string]any{"type": "CAROUSEL", "cards": []any{map[string]any{"x": 1}}}, map[string]any{"type": "BUTTONS", "buttons": "later"}, map[string]any{"limited_time_offer": true})
+	odd := graphtest.NewTemplate("strano", "x")
+	odd.Quality = map[string]any{"score": 7}
+	w.peer.SetTemplates(w.number.Account, odd, later, graphtest.NewTemplate("uno", "x"))
+	w.test()
+	_, kept := w.templates()
+	if len(kept) != 2 || len(kept["nuovo it"].Parts) != 4 || kept["nuovo it"].Parts[1].Kind != "CAROUSEL" || kept["nuovo it"].Part("BODY").Text != "Ciao {{1}}" {
+		t.Errorf("kept %+v", kept)
+	}
 }

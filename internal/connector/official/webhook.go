@@ -135,7 +135,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 		h.c.cfg.Logger.Warn("Meta told something that is not understood, or of a number that is not here", "session_id", int64(at.session), "parts", odd)
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
-		if err = h.c.cfg.Take(ctx, all[i].session, all[i].InboundBatch); err == nil {
+		if err = h.c.store(ctx, &all[i]); err == nil {
 			h.c.noteStored(&all[i])
 		}
 	}
@@ -155,15 +155,50 @@ func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, e
 	return body, err
 }
 
-// noteStored adds a report's aliases to memory, and makes the open session check changed templates. It runs after the
-// report was stored on disk.
+// store stores a report on disk.
+func (c *Connector) store(ctx context.Context, t *sessionReport) error {
+	if err := c.cfg.Take(ctx, t.session, t.InboundBatch); err != nil {
+		return err
+	}
+	for _, n := range t.Templates {
+		if n.Status != puntuale.TemplateApproved {
+			continue
+		}
+		if err := c.cfg.Store.EndOfficialPauses(ctx, t.client, t.session, t.account, puntuale.PauseTemplate, n.Name+" "+n.Language); err != nil {
+			return err
+		}
+	}
+	if err := c.cfg.Store.KeepOfficialPauses(ctx, t.pauses); err != nil || len(t.health) == 0 && !t.reread {
+		return err
+	}
+	if err := c.cfg.Store.KeepHealth(ctx, t.health, c.cfg.Clock.Now()); err != nil {
+		return err
+	}
+	if c.account(t.session) == nil && c.cfg.Look != nil {
+		return c.cfg.Look(ctx, t.client, t.session)
+	}
+	return nil
+}
+
+// noteStored adds a report's aliases to memory, and makes the open session obey the report. It runs after the report was
+// stored on disk.
 func (c *Connector) noteStored(t *sessionReport) {
 	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
+	if a == nil {
+		return
+	}
 	for _, n := range t.Templates {
-		if a != nil {
-			a.reconsider(n.Name+" "+n.Language, n.Status == puntuale.TemplateApproved)
+		if n.Status == puntuale.TemplateApproved {
+			a.mu.Lock()
+			delete(a.holds, pauseSubject{puntuale.PauseTemplate, n.Name + " " + n.Language})
+			a.mu.Unlock()
 		}
+		a.reconsider()
+	}
+	a.follow(t.pauses)
+	if len(t.health) > 0 || t.reread {
+		a.look()
 	}
 }
 
@@ -184,7 +219,7 @@ func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.Offici
 		case err != nil:
 			return nil, err
 		case !equalSecrets(has.AppSecret, keys.AppSecret):
-		case number != "" && has.PhoneNumberID != number, number == "" && has.BusinessAccountID != account:
+		case account == "" && has.PhoneNumberID != number, account != "" && has.BusinessAccountID != account:
 		default:
 			found = append(found, other)
 		}
@@ -196,6 +231,7 @@ func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.Offici
 type origin struct {
 	session puntuale.SessionID
 	client  puntuale.ClientID
+	account string // Meta's id of the business in the session's keys; "": none
 }
 
 // session returns the session in a path, with its keys. If the session does not exist or has no keys, the returned keys
@@ -218,7 +254,7 @@ func (h *Webhook) session(ctx context.Context, path string) (origin, puntuale.Of
 	if kept.keys == nil {
 		return origin{}, puntuale.OfficialKeys{}, nil
 	}
-	return origin{id, kept.client}, *kept.keys, nil
+	return origin{id, kept.client, kept.keys.BusinessAccountID}, *kept.keys, nil
 }
 
 func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time) (kept keptKeys, err error) {

@@ -39,6 +39,8 @@ type world struct {
 	peer    *graphtest.Peer
 	number  graphtest.Number
 	conn    *official.Connector
+	config  official.Config
+	unknown int // refusals with a code that the connector does not know
 	session puntuale.SessionID
 	webhook string
 	vault   *auth.Vault
@@ -75,7 +77,7 @@ func newWorld(t testing.TB, s setup) *world {
 	in := intake.New(intake.Config{Store: w.w.Store, MessageMark: messageMark, Country: price.Country, Clock: w.clock, Logger: quiet()})
 	cfg := official.Config{
 		Store: w.w.Store, Unseal: w.vault.Open, Media: w.files, Take: in.Take, API: w.peer.URL, Clock: w.clock, Logger: quiet(),
-		TapPayload: w.vault.TapPayload,
+		TapPayload: w.vault.TapPayload, Country: price.Country, UnknownCode: func() { w.mu.Lock(); defer w.mu.Unlock(); w.unknown++ },
 		Report: func(r puntuale.LinkReport) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -100,6 +102,7 @@ func newWorld(t testing.TB, s setup) *world {
 	if s.config != nil {
 		s.config(&cfg)
 	}
+	w.config = cfg
 	w.conn = official.New(cfg)
 	w.session = w.newSession(w.number)
 	w.open(w.session)
@@ -146,6 +149,14 @@ func (w *world) open(id puntuale.SessionID) {
 	w.conn.Open(s)
 	w.t.Cleanup(func() { w.conn.Close(context.Background(), id) })
 	w.until("the session was looked at", func() bool { return w.countReports() > before })
+}
+
+// restart replaces the connector by a new one over the same store, as after a crash or on another node.
+func (w *world) restart() {
+	w.t.Helper()
+	w.conn.Close(w.within(), w.session)
+	w.conn = official.New(w.config)
+	w.open(w.session)
 }
 
 func (w *world) countReports() int {

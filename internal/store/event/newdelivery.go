@@ -107,7 +107,7 @@ var (
 
 	bookingEvents = puntuale.EventsOf(puntuale.EventBookingCreated, puntuale.EventBookingMoved, puntuale.EventBookingConfirmed, puntuale.EventBookingCancelled,
 		puntuale.EventBookingArrived, puntuale.EventBookingNoShow, puntuale.EventBookingAnswered)
-	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)
+	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionHealth, puntuale.EventSessionRestricted)
 )
 
 // findSessions reads the sessions of the facts. For a fact without a session, such as a change of consent, the session

@@ -451,6 +451,7 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 		for _, statement := range []string{
 			`delete from contact where client_id = $1 and phone in ` + ofNames,
 			`delete from alias where client_id = $1 and (phone in ` + ofNames + ` or alias in ` + ofNames + `)`,
+			`delete from official_pause where client_id = $1 and scope <= 2 and subject in ` + ofNames,
 		} {
 			if _, err := a.Exec(ctx, statement, x.id, x.batch()); err != nil {
 				return fmt.Errorf("forget a known person: %w", err)

@@ -51,7 +51,7 @@ func (w *World) mentions(client puntuale.ClientID, text string) (places []string
 	w.t.Helper()
 	for table, columns := range map[string][]string{
 		"run": {"phone", "name", "request", "content"}, "message": {"phone", "reason", "detail"}, "event": {"detail"},
-		"sandbox_message": {"phone", "content"}, "blacklist": {"phone", "reason"}, "idempotency": {"result"}, "contact": {"phone"}, "alias": {"phone", "alias"},
+		"sandbox_message": {"phone", "content"}, "blacklist": {"phone", "reason"}, "idempotency": {"result"}, "contact": {"phone"}, "alias": {"phone", "alias"}, "official_pause": {"subject", "detail"},
 	} {
 		for _, column := range columns {
 			rows, err := w.DB.SQL.Query(fmt.Sprintf("select %s from %s where client_id = %d", column, table, client))

@@ -60,7 +60,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	}
 	load(first, puntuale.SessionUsage{Sent: 2, Portfolio: puntuale.Portfolio{Used: 2}})
 	for range 2 {
-		if err := w.NoteLimit(ctx, first, 2000); err != nil {
+		if err := w.KeepHealth(ctx, []puntuale.HealthReport{{Client: c.ID, Session: first, Kind: puntuale.HealthLimit, Value: "2000", At: at}}, at); err != nil {
 			t.Fatal(err)
 		}
 	}

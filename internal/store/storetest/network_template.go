@@ -26,6 +26,12 @@ func (c *Client) MustKnow(phone string) {
 	if err == nil {
 		err = c.w.KeepAliases(context.Background(), []puntuale.Alias{{Client: c.ID, Session: id, Name: "IT.12", Phone: phone}})
 	}
+	if err == nil {
+		err = c.w.KeepOfficialPauses(context.Background(), []puntuale.OfficialPause{
+			{Client: c.ID, Session: id, Kind: puntuale.PausePerson, Subject: phone, Code: 131026, Reason: "official.recipient_unreachable", Final: true, Detail: "Meta 131026", At: Begin, Until: Begin.Add(time.Hour)},
+			{Client: c.ID, Account: "55", Kind: puntuale.PauseCategory, Subject: "UTILITY", Code: 131064, Reason: "official.wrong_category", At: Begin, Until: Begin.Add(time.Hour)},
+		})
+	}
 	if err != nil {
 		c.w.t.Fatal(err)
 	}

@@ -27,7 +27,11 @@ func metaSide(v *page.Request, s control.Session) (*MetaSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook}
+	h, err := v.Client.SessionHealth(v.Ctx(), s.ID.String())
+	if err != nil {
+		return nil, err
+	}
+	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook, Health: HealthSide{h.SessionHealth, h.Portfolio}}
 	if m.Webhook == "" {
 		m.Webhook = page.ReadAt(v.HTTP) + s.ID.WebhookPath()
 	}

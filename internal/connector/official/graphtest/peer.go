@@ -5,6 +5,7 @@
 package graphtest
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,8 @@ type Number struct {
 	Display string
 	Tier    string
 	Account string // the id of the business
+	Quality string // "": GREEN
+	Name    string // the state of the display name; "": APPROVED
 }
 
 // Keys returns the number's keys as the body of an API request.
@@ -53,6 +56,7 @@ type Reply struct {
 	Code    int    // Meta's code; 0: the message is accepted, unless Body is set
 	Refuse  bool   // refuse the message even if Code is 0
 	Details string // the details of the refusal
+	Header  map[string]string
 	Status  int    // the HTTP status; 0: the usual status for the code
 	Body    string // the answer's body; "": a body in Meta's form
 	Drop    bool   // accept the message, and break the connection without an answer
@@ -92,12 +96,14 @@ type Peer struct {
 	page      int
 	names     map[string]Name
 	attached  map[string]attached // the key is the file's id
+	looked    int                 // how often a number's data was requested
+	canSend   map[string]string   // the key is the id of a number or a business; without an entry: AVAILABLE
 }
 
 // New starts a peer. If a request had a fault, the test fails when it ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}
+	p := &Peer{t: t, Version: "v27.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
 	}
@@ -201,11 +207,16 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, 2500, "Unknown path components")
 		return
 	}
+	for _, gone := range []string{"pretty", "debug", "date_format", "ids"} { // since v26; errors or without effect for all versions
+		if r.URL.Query().Has(gone) {
+			p.fault("parameter %s", gone)
+		}
+	}
 	if len(parts) == 3 && (parts[2] == "message_templates" || parts[2] == "phone_numbers") {
 		p.business(w, r, parts[1], parts[2])
 		return
 	}
-	if len(parts) == 2 && p.find(w, r, parts[1]) {
+	if len(parts) == 2 && (p.find(w, r, parts[1]) || p.showBusiness(w, r, parts[1])) {
 		return
 	}
 	p.mu.Lock()
@@ -237,6 +248,7 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
 	p.mu.Lock()
+	p.looked++
 	look := p.look
 	p.mu.Unlock()
 	if look != nil {
@@ -257,6 +269,12 @@ func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
 				return
 			}
 			answer[field] = n.Tier
+		case "quality_rating":
+			answer[field] = cmp.Or(n.Quality, "GREEN")
+		case "name_status":
+			answer[field] = cmp.Or(n.Name, "APPROVED")
+		case "health_status":
+			answer[field] = p.health(n.ID, n.Account)
 		default:
 			p.fault("field %s", field)
 		}
@@ -353,6 +371,9 @@ func (p *Peer) upload(w http.ResponseWriter, r *http.Request) {
 func (r Reply) write(w http.ResponseWriter) {
 	if r.Break {
 		panic(http.ErrAbortHandler)
+	}
+	for name, value := range r.Header {
+		w.Header().Set(name, value)
 	}
 	status := r.Status
 	if status == 0 {

@@ -13,10 +13,15 @@ import (
 
 // Status returns the body of a delivery with one status of a message. codes are the error codes of a failure.
 func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte {
-	return p.status(m, status, at, nil, codes...)
+	return p.status(m, status, at, nil, "per prova", codes...)
 }
 
-func (p *Peer) status(m Taken, status string, at time.Time, pricing map[string]any, codes ...int) []byte {
+// Failed returns the body of a delivery: a message failed with a code and its details.
+func (p *Peer) Failed(m Taken, at time.Time, code int, details string) []byte {
+	return p.status(m, "failed", at, nil, details, code)
+}
+
+func (p *Peer) status(m Taken, status string, at time.Time, pricing map[string]any, details string, codes ...int) []byte {
 	s := map[string]any{
 		"id": m.WAMID, "status": status, "timestamp": fmt.Sprint(at.Unix()),
 		"biz_opaque_callback_data": m.Message.Token,
@@ -33,7 +38,7 @@ func (p *Peer) status(m Taken, status string, at time.Time, pricing map[string]a
 	}
 	var errs []any
 	for _, code := range codes {
-		errs = append(errs, map[string]any{"code": code, "title": "refused", "message": "refused", "error_data": map[string]any{"details": "per prova"}})
+		errs = append(errs, map[string]any{"code": code, "title": "refused", "message": "refused", "error_data": map[string]any{"details": details}})
 	}
 	if errs != nil {
 		s["errors"] = errs
@@ -47,7 +52,7 @@ func (p *Peer) Priced(m Taken, status string, at time.Time, category string, bil
 	if !billable {
 		kind = "free_entry_point"
 	}
-	return p.status(m, status, at, map[string]any{"billable": billable, "pricing_model": "PMP", "type": kind, "category": category})
+	return p.status(m, status, at, map[string]any{"billable": billable, "pricing_model": "PMP", "type": kind, "category": category}, "")
 }
 
 // Wrote returns the body of a delivery: a person wrote a text.
@@ -191,4 +196,9 @@ func (p *Peer) DeliverAs(webhook, signature string, body []byte) int {
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, answer.Body)
 	return answer.StatusCode
+}
+
+// PricedAs is like Status. The status also contains Meta's pricing of the message, member by member.
+func (p *Peer) PricedAs(m Taken, status string, at time.Time, pricing map[string]any) []byte {
+	return p.status(m, status, at, pricing, "")
 }
