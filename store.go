@@ -463,13 +463,14 @@ type ClaimItem struct {
 type ClaimAnswer int8
 
 const (
-	ClaimStale       ClaimAnswer = iota // the message was cancelled or claimed, or got a new time or session, after the dispatcher read it; or it expired
-	ClaimGranted                        // the intent is on disk: the message may be sent
-	ClaimBlacklisted                    // the message became BLACKLISTED
-	ClaimHeld                           // the client may not send now (credits, expiry, suspension): the message did not change
-	ClaimPaused                         // the message's campaign is not running: the message did not change
-	ClaimNoConsent                      // the person did not agree to marketing: the message became FAILED
-	ClaimUnmarked                       // the client erased persons: claim again with the phone's mark; the message did not change
+	ClaimStale         ClaimAnswer = iota // the message was cancelled or claimed, or got a new time or session, after the dispatcher read it; or it expired
+	ClaimGranted                          // the intent is on disk: the message may be sent
+	ClaimBlacklisted                      // the message became BLACKLISTED
+	ClaimHeld                             // the client may not send now (credits, expiry, suspension): the message did not change
+	ClaimPaused                           // the message's campaign is not running: the message did not change
+	ClaimNoConsent                        // the person did not agree to marketing: the message became FAILED
+	ClaimNumberChanged                    // the person has another number now: the message became FAILED
+	ClaimUnmarked                         // the client erased persons: claim again with the phone's mark; the message did not change
 )
 
 // Result is the outcome of one attempt.
