@@ -203,6 +203,12 @@ type Tenant interface {
 	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
 	UpdateContact(ctx context.Context, id ContactID, p ContactPatch, day Date, now time.Time) (Contact, error)
 	DeleteContact(ctx context.Context, id ContactID, day Date) error
+	// NumberChanges returns the changes to and from the names of a person, newest first, at most 20.
+	NumberChanges(ctx context.Context, phone string) ([]NotedChange, error)
+	// UndoChange undoes the latest change by which a person got the number, and counts one call; the cap never refuses it.
+	// What moved goes back. What came from the new number since stays with it. Codes: not_found (there is no change, or it
+	// was undone); conflict (it is too old).
+	UndoChange(ctx context.Context, phone string, day Date, now time.Time) (NotedChange, error)
 	CountCall(ctx context.Context, day Date) error
 	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
 	Contact(ctx context.Context, id ContactID) (Contact, error)

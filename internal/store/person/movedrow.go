@@ -179,7 +179,7 @@ func countConversation(ctx context.Context, a engine.Querier, client puntuale.Cl
  on conflict (client_id, phone) do update set last_id = excluded.last_id, unread = excluded.unread, answered_at = greatest(g.answered_at, excluded.answered_at)`, client, phone, answered); err != nil {
 		return fmt.Errorf("count a conversation: %w", err)
 	}
-	if _, err := a.Exec(ctx, `delete from conversation where client_id = $1 and phone = $2 and last_id = 0 and $3 = 0`, client, phone, answered); err != nil {
+	if _, err := a.Exec(ctx, `delete from conversation where client_id = $1 and phone = $2 and last_id = 0 and $3::bigint = 0`, client, phone, answered); err != nil {
 		return fmt.Errorf("remove a conversation: %w", err)
 	}
 	return nil

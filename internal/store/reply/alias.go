@@ -61,6 +61,7 @@ select a.client_id, a.session_id, a.alias, a.phone,
  and not exists (select 1 from contact g where g.client_id = a.client_id and g.phone in (a.phone, a.alias))
  and not exists (select 1 from blacklist b where b.client_id = a.client_id and b.phone in (a.phone, a.alias))
  and not exists (select 1 from consent_state s where s.client_id = a.client_id and s.phone in (a.phone, a.alias))
+ and not exists (select 1 from former_name f where f.client_id = a.client_id and f.name = a.alias)
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 

@@ -36,7 +36,7 @@ func (b *inboundBatch) partFormer(ctx context.Context, rows []*inbound, clients 
 			continue
 		}
 		parted[f.Change] = true
-		if err := b.part(ctx, f, others[i], rows[i]); err != nil {
+		if err := b.part(ctx, f, others[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -48,25 +48,27 @@ func (b *inboundBatch) partFormer(ctx context.Context, rows []*inbound, clients 
 
 // part takes a number away from the person who left it. A block that came under the number since the change was meant for
 // the person, so it stays for the person's other names, too.
-func (b *inboundBatch) part(ctx context.Context, f alias.Former, others []string, x *inbound) error {
+func (b *inboundBatch) part(ctx context.Context, f alias.Former, others []string) error {
 	if err := alias.Cut(ctx, b.a, f.Client, f.Change); err != nil {
 		return err
 	}
-	names := append([]string{f.Name}, others...)
-	former, err := alias.FormerOf(ctx, b.a, f.Client, names)
+	former, err := alias.FormerOf(ctx, b.a, f.Client, others)
 	if err != nil {
 		return err
 	}
-	theirs := puntuale.ShownName(slices.DeleteFunc(others, func(name string) bool {
+	theirs := slices.DeleteFunc(others, func(name string) bool {
 		_, is := former[name]
 		return is || name == puntuale.OtherForm(f.Name)
-	}))
+	})
+	if len(theirs) == 0 {
+		return nil
+	}
 	var e puntuale.BlacklistEntry
 	found, err := engine.QueryOne(ctx, b.a, `select reason, added_at, origin from blacklist where client_id = $1 and phone = $2`, []any{f.Client, f.Name}, &e.Reason, engine.ScanTime(&e.Added), engine.ScanBool(&e.OptOut))
 	if err != nil || !found {
 		return err
 	}
-	e.Phone = theirs
+	e.Phone = puntuale.ShownName(theirs)
 	_, err = queue.AddBlacklisted(ctx, b.a, f.Client, e)
 	return err
 }
