@@ -155,11 +155,16 @@ func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, e
 	return body, err
 }
 
-// noteStored adds a report's aliases to memory, and makes the open session check changed templates. It runs after the
+// noteStored adds a report's aliases and changed numbers to memory, and makes the open session check changed templates. It runs after the
 // report was stored on disk.
 func (c *Connector) noteStored(t *sessionReport) {
 	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
+	for _, change := range t.Changes {
+		if a != nil {
+			a.rename(change)
+		}
+	}
 	for _, n := range t.Templates {
 		if a != nil {
 			a.reconsider(n.Name+" "+n.Language, n.Status == puntuale.TemplateApproved)
