@@ -47,7 +47,7 @@ const (
 	EventBlacklistAdded
 	EventBlacklistRemoved
 	EventBookingAnswered // a person answered a question about a booking
-	EventContactChangedNumber
+	EventNumberChanged
 )
 
 var eventNames = [...]string{
@@ -86,7 +86,7 @@ func ParseEventType(name string) (EventType, error) {
 type EventSet int64
 
 // AllEvents has every type that a caller can subscribe to.
-const AllEvents EventSet = 1<<(EventContactChangedNumber+1) - 2 - 1<<EventWebhookTest
+const AllEvents EventSet = 1<<(EventNumberChanged+1) - 2 - 1<<EventWebhookTest
 
 // EventsOf returns the set of the given types.
 func EventsOf(types ...EventType) (s EventSet) {

@@ -92,6 +92,7 @@ type NotedChange struct {
 	At     time.Time // when the person changed
 	Noted  time.Time // when the network told
 	Undone time.Time // zero: it was not undone
+	Left   bool      // nobody wrote from the old number since, so it still leads to the person
 }
 
 // Undoable reports whether the change can be undone.

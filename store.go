@@ -205,7 +205,7 @@ type Tenant interface {
 	DeleteContact(ctx context.Context, id ContactID, day Date) error
 	// NumberChanges returns the changes to and from the names of a person, newest first, at most 20.
 	NumberChanges(ctx context.Context, phone string) ([]NotedChange, error)
-	// UndoChange undoes the latest change by which a person got the number, and counts one call; the cap never refuses it.
+	// UndoChange undoes the latest change of the person who has the phone, and counts one call; the cap never refuses it.
 	// What moved goes back. What came from the new number since stays with it. Codes: not_found (there is no change, or it
 	// was undone); conflict (it is too old).
 	UndoChange(ctx context.Context, phone string, day Date, now time.Time) (NotedChange, error)

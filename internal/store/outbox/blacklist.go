@@ -60,11 +60,11 @@ func NumberChanged(client puntuale.ClientID, phone, old string, names []string) 
 		Old   string   `json:"old_phone"`
 		Names []string `json:"names"`
 	}{phone, old, names})
-	return Fact{Client: client, Type: puntuale.EventContactChangedNumber, Subject: phoneSubject(phone), Detail: detail}, err
+	return Fact{Client: client, Type: puntuale.EventNumberChanged, Subject: phoneSubject(phone), Detail: detail}, err
 }
 
 // blacklistEvents contains the types whose detail names a person.
-var blacklistEvents = fmt.Sprintf("(%d, %d, %d)", puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved, puntuale.EventContactChangedNumber)
+var blacklistEvents = fmt.Sprintf("(%d, %d, %d)", puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved, puntuale.EventNumberChanged)
 
 // ForgetBlacklist removes a person from events about the blacklist, and what receivers answered to these events. Facts
 // come before events, because a numberer turns facts into events.

@@ -14,10 +14,11 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-const changeColumns = `n.id, n.old_phone, n.new_phone, n.at, n.noted_at, n.undone_at`
+const changeColumns = `n.id, n.old_phone, n.new_phone, n.at, n.noted_at, n.undone_at,
+ case when exists (select 1 from former_name f where f.client_id = n.client_id and f.change_id = n.id and f.name = n.old_phone) then 1 else 0 end`
 
 func changeFields(c *puntuale.NotedChange) []any {
-	return []any{&c.ID, &c.Old, &c.New, engine.ScanTime(&c.At), engine.ScanTime(&c.Noted), engine.ScanTime(&c.Undone)}
+	return []any{&c.ID, &c.Old, &c.New, engine.ScanTime(&c.At), engine.ScanTime(&c.Noted), engine.ScanTime(&c.Undone), engine.ScanBool(&c.Left)}
 }
 
 // maxChanges is how many changes of one person NumberChanges returns.
@@ -38,7 +39,7 @@ func (s ContactStore) NumberChanges(ctx context.Context, phone string) ([]puntua
 	return all, nil
 }
 
-// UndoChange undoes the latest change by which a person got the number, and counts one call; the cap never refuses it.
+// UndoChange undoes the latest change of the person who has the phone, and counts one call; the cap never refuses it.
 // What moved goes back, what came from the new number since stays with it, and each number keeps the blocks of the other.
 // Codes: not_found (the number comes from no change, or the change was undone); conflict (the change is too old).
 func (s ContactStore) UndoChange(ctx context.Context, phone string, day puntuale.Date, now time.Time) (c puntuale.NotedChange, err error) {
@@ -49,9 +50,13 @@ func (s ContactStore) UndoChange(ctx context.Context, phone string, day puntuale
 		if _, err := s.lockPeople(ctx, a); err != nil {
 			return err
 		}
+		names, err := alias.Names(ctx, a, s.client, phone)
+		if err != nil {
+			return err
+		}
 		var moved string
-		found, err := engine.QueryOne(ctx, a, `select n.moved, `+changeColumns+` from number_change n where n.client_id = $1 and n.new_phone = $2 and n.old_phone <> '' and n.undone_at = 0
- order by n.id desc limit 1`, []any{s.client, phone}, append([]any{&moved}, changeFields(&c)...)...)
+		found, err := engine.QueryOne(ctx, a, `select n.moved, `+changeColumns+` from $u(p text) cross join number_change n where n.client_id = $1 and n.new_phone = u.p and n.old_phone <> '' and n.undone_at = 0
+ order by n.id desc limit 1`, []any{s.client, engine.Columns{names}}, append([]any{&moved}, changeFields(&c)...)...)
 		if err := engine.ThereOr(found, err, puntuale.NoChange); err != nil {
 			return err
 		}
@@ -68,6 +73,16 @@ func (s ContactStore) UndoChange(ctx context.Context, phone string, day puntuale
 			}
 		}
 		c.Undone = now
+		if names, err = alias.Names(ctx, a, s.client, c.Old); err != nil {
+			return err
+		}
+		f, err := outbox.NumberChanged(s.client, c.Old, c.New, names)
+		if err != nil {
+			return err
+		}
+		if err := outbox.Emit(ctx, a, now, []outbox.Fact{f}); err != nil {
+			return err
+		}
 		_, err = a.Exec(ctx, `update number_change set undone_at = $3, moved = '' where client_id = $1 and id = $2`, s.client, c.ID, engine.Micros(now))
 		return err
 	})
