@@ -32,9 +32,9 @@ type movedRows struct {
 // windowRow is a row of the table contact: what a session's network told about a person.
 type windowRow struct{ Session, Until, Preference, Met int64 }
 
-// rowMove moves the rows of one table from a name to another. Both statements get the client, the name and the target;
+// movedTable moves the rows of one table from a name to another. Both statements get the client, the name and the target;
 // back also gets the rows' ids.
-type rowMove struct {
+type movedTable struct {
 	table string
 	ids   func(*movedRows) *[]int64
 	key   string // the column of the ids
@@ -42,8 +42,8 @@ type rowMove struct {
 	late  string // a further condition for a late report: rows that came after the change stay
 }
 
-// rowMoves are the tables with a row for each thing. Bookings come first, as in the order of locks.
-var rowMoves = []rowMove{
+// movedTables are the tables with a row for each thing. Bookings come first, as in the order of locks.
+var movedTables = []movedTable{
 	{"booking", func(m *movedRows) *[]int64 { return &m.Bookings }, "id", "", ""},
 	{"run", func(m *movedRows) *[]int64 { return &m.Runs }, "id", "", "run.received_at <= $4"},
 	{"reply", func(m *movedRows) *[]int64 { return &m.Replies }, "id", "", "reply.at <= $4"},
@@ -80,13 +80,13 @@ func (x *numberChange) moveRows(ctx context.Context) (err error) {
 	for _, name := range x.ended {
 		m := &movedRows{}
 		x.undo.Moved[name] = m
-		for i, move := range rowMoves {
+		for i, move := range movedTables {
 			if move.table == "run" { // messages are found by their runs
 				if err := x.moveMessages(ctx, name, m); err != nil {
 					return err
 				}
 			}
-			if err := x.moveTable(ctx, &rowMoves[i], name, m); err != nil {
+			if err := x.moveTable(ctx, &movedTables[i], name, m); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (x *numberChange) moveRows(ctx context.Context) (err error) {
 	return nil
 }
 
-func (x *numberChange) moveTable(ctx context.Context, move *rowMove, name string, m *movedRows) (err error) {
+func (x *numberChange) moveTable(ctx context.Context, move *movedTable, name string, m *movedRows) (err error) {
 	text, args := `update `+move.table+` set phone = $3 where client_id = $1 and phone = $2`, []any{x.Client, name, x.target}
 	if move.only != "" {
 		text += ` and ` + move.only

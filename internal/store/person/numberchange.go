@@ -205,7 +205,7 @@ func (x *numberChange) findWriter(ctx context.Context) error {
 
 // revive makes a former name one that people have: the person changed back to it, or somebody else has it now. Its other
 // forms come with it.
-func (x *numberChange) revive(ctx context.Context, f alias.Former) error {
+func (x *numberChange) revive(ctx context.Context, f alias.FormerName) error {
 	names := engine.Columns{forms([]string{f.Name})}
 	x.undo.Former = append(x.undo.Former, formerRow{f.Name, f.Change, engine.Micros(f.At)})
 	rows, err := engine.QueryAll(ctx, x.a, `delete from alias where client_id = $1 and alias in (select u.n from $u(n text)) returning session_id, alias, phone`, []any{x.Client, names}, scanAlias)

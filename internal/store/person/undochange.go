@@ -111,7 +111,7 @@ func (x *undoneChange) ended() (names []string) {
 func (x *undoneChange) rows(ctx context.Context) error {
 	for _, name := range x.ended() {
 		m := x.undo.Moved[name]
-		for _, move := range rowMoves {
+		for _, move := range movedTables {
 			if move.table == "run" {
 				for part := range slices.Chunk(m.Messages, engine.Chunk) {
 					if _, err := x.a.Exec(ctx, `update message set phone = $3 from $u(i bigint) where message.client_id = $1 and message.id = u.i and message.phone = $2 and message.state = 0 and message.intent = 0`,

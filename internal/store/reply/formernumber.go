@@ -48,7 +48,7 @@ func (b *inboundBatch) partFormer(ctx context.Context, rows []*inbound, clients 
 
 // part takes a number away from the person who left it. A block that came under the number since the change was meant for
 // the person, so it stays for the person's other names, too.
-func (b *inboundBatch) part(ctx context.Context, f alias.Former, others []string) error {
+func (b *inboundBatch) part(ctx context.Context, f alias.FormerName, others []string) error {
 	if err := alias.Cut(ctx, b.a, f.Client, f.Change); err != nil {
 		return err
 	}

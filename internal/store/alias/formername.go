@@ -10,9 +10,9 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Former is a name that a person had before a change of the number or of the id. Until somebody writes from it, it
+// FormerName is a name that a person had before a change of the number or of the id. Until somebody writes from it, it
 // leads to the person, but nothing is sent to it.
-type Former struct {
+type FormerName struct {
 	Client puntuale.ClientID
 	Name   string
 	Change int64     // the change that ended the name
@@ -24,8 +24,8 @@ const FormerNames = `
 select u.i, f.client_id, f.name, f.change_id, f.at from $u(i bigint, c bigint, n text) cross join former_name f where f.client_id = u.c and f.name = u.n`
 
 // FormerAmong returns the former names among the given names. The key is the index of the name.
-func FormerAmong(ctx context.Context, a engine.Querier, clients []int64, names []string) (map[int]Former, error) {
-	found := map[int]Former{}
+func FormerAmong(ctx context.Context, a engine.Querier, clients []int64, names []string) (map[int]FormerName, error) {
+	found := map[int]FormerName{}
 	if len(names) == 0 {
 		return found, nil
 	}
@@ -35,7 +35,7 @@ func FormerAmong(ctx context.Context, a engine.Querier, clients []int64, names [
 	}
 	if err := a.Query(ctx, FormerNames, []any{engine.Columns{places, clients, names}}, func(r engine.Row) error {
 		var i int
-		var f Former
+		var f FormerName
 		err := r.Scan(&i, &f.Client, &f.Name, &f.Change, engine.ScanTime(&f.At))
 		found[i] = f
 		return err
@@ -46,9 +46,9 @@ func FormerAmong(ctx context.Context, a engine.Querier, clients []int64, names [
 }
 
 // FormerOf does the same for the names of one client. The key is the name.
-func FormerOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, names []string) (map[string]Former, error) {
+func FormerOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, names []string) (map[string]FormerName, error) {
 	all, err := FormerAmong(ctx, a, slices.Repeat([]int64{int64(client)}, len(names)), names)
-	found := make(map[string]Former, len(all))
+	found := make(map[string]FormerName, len(all))
 	for _, f := range all {
 		found[f.Name] = f
 	}
