@@ -348,7 +348,7 @@ func namesOf(number string, ids ...string) (names []string) {
 // alias records that name and phone are two names of one person, unless this was recorded a short time ago.
 func (r *reader) alias(name, phone string) {
 	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
-	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x, r.now) {
+	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.Known(x, r.now) {
 		r.at.Aliases = append(r.at.Aliases, x)
 	}
 }

@@ -158,7 +158,7 @@ func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, e
 // noteStored adds a report's aliases and changed numbers to memory, and makes the open session check changed templates. It runs after the
 // report was stored on disk.
 func (c *Connector) noteStored(t *sessionReport) {
-	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
+	c.aliases.Note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
 	for _, change := range t.Changes {
 		if a != nil {
