@@ -449,3 +449,70 @@ func TestChangesInAnyOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestManyPendingMessagesMove: a change moves 10,000 pending messages in one transaction, while their order stays.
+func TestManyPendingMessagesMove(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(w *world) {
+		for range 20 {
+			w.MustStart(oldNumber, begin.Add(time.Hour), 500)
+		}
+		started := time.Now()
+		w.change(oldNumber, newNumber, time.Minute)
+		w.t.Logf("10,000 messages moved in %v", time.Since(started))
+		if n := w.w.Int("select count(*) from message where client_id = $1 and phone = $2 and state = 0 and next_at = due_at", w.ID, newNumber); n != 10_000 {
+			w.t.Errorf("%d messages moved", n)
+		}
+		_, err := w.UndoChange(context.Background(), newNumber, day, begin.Add(time.Hour))
+		w.must(err)
+		if n := w.w.Int("select count(*) from message where client_id = $1 and phone = $2 and state = 0", w.ID, oldNumber); n != 10_000 {
+			w.t.Errorf("%d messages moved back", n)
+		}
+	})
+}
+
+// TestErasedPersonChangesNumber: of an erased person, only the blocks go to the new number, and no number is stored.
+func TestErasedPersonChangesNumber(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(w *world) {
+		w.MustStart(oldNumber, begin.Add(time.Hour), 1)
+		w.block(oldNumber)
+		_, err := w.Erase(context.Background(), puntuale.Erasure{Person: w.person(oldNumber), Day: day, Now: begin})
+		w.must(err)
+		w.change(oldNumber, newNumber, time.Minute)
+		if left := w.mentions(oldNumber[1:]) + w.mentions(newNumber[1:]); left != "" {
+			w.t.Errorf("numbers of an erased person in %s", left)
+		}
+		if got := w.claim(w.MustStart(newNumber, begin, 1)[0], newNumber, time.Hour); got != puntuale.ClaimBlacklisted {
+			w.t.Errorf("a message to the new number: %v", got)
+		}
+	})
+}
+
+// TestContactsOfBothNumbersMerge: if the new number is a contact, too, its values stay, and the undo makes two of it.
+func TestContactsOfBothNumbersMerge(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(w *world) {
+		ctx := context.Background()
+		_, err := w.MergeContacts(ctx, puntuale.ContactBatch{Day: day, Now: begin, All: []puntuale.Contact{
+			{Phone: oldNumber, Name: "Ada", Tags: []string{"vecchia"}, Fields: map[string]puntuale.ContactField{"targa": {Kind: puntuale.FieldText, Value: "AA"}}},
+			{Phone: newNumber, Name: "Ada Rossi", Tags: []string{"nuova"}},
+		}})
+		w.must(err)
+		w.change(oldNumber, newNumber, time.Minute)
+		c, found, err := w.ContactOf(ctx, oldNumber)
+		if n, _ := w.CountContacts(ctx, puntuale.ContactFilter{}, 9); err != nil || !found || n != 1 || c.Phone != newNumber || c.Name != "Ada Rossi" || len(c.Tags) != 2 || c.Fields["targa"].Value != "AA" {
+			w.t.Errorf("%d contacts, %+v, %v", n, c, err)
+		}
+		_, err = w.UndoChange(ctx, newNumber, day, begin.Add(time.Hour))
+		w.must(err)
+		for phone, name := range map[string]string{oldNumber: "Ada", newNumber: "Ada Rossi"} {
+			if c, found, err := w.ContactOf(ctx, phone); err != nil || !found || c.Name != name || len(c.Tags) != 1 {
+				w.t.Errorf("after the undo: %+v, %v", c, err)
+			}
+		}
+		if n, _ := w.CountContacts(ctx, puntuale.ContactFilter{}, 9); n != 2 {
+			w.t.Errorf("%d contacts after the undo", n)
+		}
+	})
+}
