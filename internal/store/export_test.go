@@ -100,7 +100,7 @@ var Statements = map[string]Statement{
 	"due":              {queue.DueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
 	"retrying":         {queue.RetryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},
 	"expiring":         {queue.ExpiringOfSession, []any{int64(1), int64(1), 10}},
-	"claim":            {queue.ClaimMessages, []any{int64(1), int64(1), engine.Columns{one1, one1, one1, one1, one1, oneText}}},
+	"claim":            {queue.ClaimMessages, []any{int64(1), int64(1), engine.Columns{one1, one1, one1, one1, one1}}},
 	"marked":           {queue.BlockedMessages, []any{engine.Columns{one1, one1, oneText}}},
 	"former":           {queue.FormerMessages, []any{engine.Columns{one1, one1}}},
 	"former names":     {alias.FormerNames, []any{engine.Columns{one1, one1, oneText}}},

@@ -277,6 +277,9 @@ func (x *numberChange) join(ctx context.Context) error {
 	if err := insertAliases(ctx, x.a, x.Client, fresh); err != nil {
 		return err
 	}
+	if err := markNamed(ctx, x.a, x.Client, x.Session, []string{x.target}); err != nil {
+		return err
+	}
 	if _, err := x.a.Exec(ctx, `insert into former_name as f (client_id, name, change_id, at) select $1::bigint, u.n, $2::bigint, $3::bigint from $u(n text) where true
  on conflict (client_id, name) do update set change_id = excluded.change_id, at = excluded.at`, x.Client, x.id, engine.Micros(x.At), engine.Columns{former}); err != nil {
 		return fmt.Errorf("note former names: %w", err)
@@ -292,6 +295,16 @@ func insertAliases(ctx context.Context, a engine.Querier, client puntuale.Client
 		engine.Column(rows, func(r *aliasRow) string { return r.Phone }),
 	}); err != nil {
 		return fmt.Errorf("join names: %w", err)
+	}
+	return nil
+}
+
+// markNamed makes each of the names an alias of itself. A dispatcher may have read messages before they got one of these
+// names. A claim of a message to a person with aliases compares the phones, so that none leaves to the name before.
+func markNamed(ctx context.Context, a engine.Querier, client puntuale.ClientID, session puntuale.SessionID, names []string) error {
+	if _, err := a.Exec(ctx, `insert into alias (client_id, session_id, alias, phone) select $1::bigint, $2::bigint, u.n, u.n from $u(n text) where true
+ on conflict (client_id, session_id, alias, phone) do nothing`, client, session, engine.Columns{names}); err != nil {
+		return fmt.Errorf("mark names: %w", err)
 	}
 	return nil
 }

@@ -465,6 +465,10 @@ func TestManyPendingMessagesMove(t *testing.T) {
 		}
 		_, err := w.UndoChange(context.Background(), newNumber, day, begin.Add(time.Hour))
 		w.must(err)
+		first := puntuale.MessageID(w.w.Int("select min(id) from message where client_id = $1", w.ID))
+		if got := w.claim(first, newNumber, 2*time.Hour); got != puntuale.ClaimStale {
+			w.t.Errorf("the claim of a message that was read before the undo: %v", got)
+		}
 		if n := w.w.Int("select count(*) from message where client_id = $1 and phone = $2 and state = 0", w.ID, oldNumber); n != 10_000 {
 			w.t.Errorf("%d messages moved back", n)
 		}
@@ -513,6 +517,27 @@ func TestContactsOfBothNumbersMerge(t *testing.T) {
 		}
 		if n, _ := w.CountContacts(ctx, puntuale.ContactFilter{}, 9); n != 2 {
 			w.t.Errorf("%d contacts after the undo", n)
+		}
+	})
+}
+
+// TestPendingMessagesMoveToID: a person without a number has another id. A claim of what was read before finds that.
+func TestPendingMessagesMoveToID(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(w *world) {
+		id := w.MustStart(oldID, begin, 1)[0]
+		w.change(oldID, newID, time.Minute)
+		for _, step := range []struct {
+			to   string
+			want puntuale.ClaimAnswer
+		}{{oldID, puntuale.ClaimStale}, {newID, puntuale.ClaimGranted}} {
+			if got := w.claim(id, step.to, time.Hour); got != step.want {
+				w.t.Errorf("the claim to %s: %v", step.to, got)
+			}
+		}
+		late := w.MustStart(oldID, begin, 1)[0]
+		if got := w.claim(late, oldID, time.Hour); got != puntuale.ClaimNumberChanged {
+			w.t.Errorf("a later start to the old id: %v", got)
 		}
 	})
 }

@@ -55,15 +55,16 @@ func (s ContactStore) UndoChange(ctx context.Context, phone string, day puntuale
 			return err
 		}
 		var moved string
-		found, err := engine.QueryOne(ctx, a, `select n.moved, `+changeColumns+` from $u(p text) cross join number_change n where n.client_id = $1 and n.new_phone = u.p and n.old_phone <> '' and n.undone_at = 0
- order by n.id desc limit 1`, []any{s.client, engine.Columns{names}}, append([]any{&moved}, changeFields(&c)...)...)
+		var session puntuale.SessionID
+		found, err := engine.QueryOne(ctx, a, `select n.moved, n.session_id, `+changeColumns+` from $u(p text) cross join number_change n where n.client_id = $1 and n.new_phone = u.p and n.old_phone <> '' and n.undone_at = 0
+ order by n.id desc limit 1`, []any{s.client, engine.Columns{names}}, append([]any{&moved, &session}, changeFields(&c)...)...)
 		if err := engine.ThereOr(found, err, puntuale.NoChange); err != nil {
 			return err
 		}
 		if !c.Undoable(now) || moved == "" {
 			return puntuale.Conflict(puntuale.FaultChangeTooOld)
 		}
-		x := &undoneChange{ContactStore: s, a: a, now: now, NotedChange: &c}
+		x := &undoneChange{ContactStore: s, a: a, session: session, now: now, NotedChange: &c}
 		if err := json.Unmarshal([]byte(moved), &x.undo); err != nil {
 			return fmt.Errorf("read what a change moved: %w", err)
 		}
@@ -93,9 +94,10 @@ func (s ContactStore) UndoChange(ctx context.Context, phone string, day puntuale
 type undoneChange struct {
 	ContactStore
 	*puntuale.NotedChange
-	a    engine.Querier
-	now  time.Time
-	undo undoRecord
+	a       engine.Querier
+	session puntuale.SessionID
+	now     time.Time
+	undo    undoRecord
 }
 
 // ended returns the names that the change ended, sorted.
@@ -302,6 +304,9 @@ func (x *undoneChange) names(ctx context.Context) error {
 		return fmt.Errorf("take names apart: %w", err)
 	}
 	if err := insertAliases(ctx, x.a, x.client, x.undo.Aliases); err != nil {
+		return err
+	}
+	if err := markNamed(ctx, x.a, x.client, x.session, x.ended()); err != nil {
 		return err
 	}
 	for _, f := range x.undo.Former {

@@ -195,7 +195,8 @@ order by c.client_id, c.id for share of c`
 // database might use the index of open messages, which also contains all messages in flight. A repeat (u.x > 0) keeps
 // the time of the first unanswered attempt.
 //
-// The statement also compares the phone, because a change of the person's number may give the message another one.
+// A change of the person's number may give the message another phone. Such a person has other names, and findFormer compares
+// the phones of their messages.
 //
 // After the send permissions were read, an erasure may replace a number in the blacklist by its mark. Then this
 // statement would find neither the number nor the mark. So it also returns how many erasures there have been. If this
@@ -205,9 +206,9 @@ update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
  intent_at = case when u.x > 0 then message.intent_at else $2::bigint end,
  credit = case when u.x > 0 then message.credit else u.k end
-from $u(c bigint, i bigint, x bigint, k smallint, s bigint, p text)
+from $u(c bigint, i bigint, x bigint, k smallint, s bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = u.x
- and (u.s = 0 or message.session_id = u.s) and (u.p = '' or message.phone = u.p)
+ and (u.s = 0 or message.session_id = u.s)
  and message.next_at <= $2 and message.valid_until > $2
 returning message.client_id, message.id, message.due_at, message.attempt,
  message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone),
@@ -236,7 +237,6 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 		engine.Column(b.order, func(i *int) int64 { return item(i).Intent }),
 		engine.Column(b.order, func(i *int) int64 { return engine.Bit(b.permissions[item(i).Client].Credits != nil) }),
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Session) }),
-		engine.Column(b.order, func(i *int) string { return item(i).Phone }),
 	}}, func(rows engine.Row) error {
 		if err := rows.Scan(target...); err != nil {
 			return err
