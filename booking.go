@@ -235,6 +235,7 @@ type BookingState struct {
 	Booking // Revision 0: there is none with the reference
 	Steps   []BookingStep
 	Names   []string  // all names of the person who has the asked phone, or else the booking's phone
+	Left    bool      // the asked phone is a number that the booking's person left
 	MovedOn BookingID // the booking that had the reference before it got another one; 0: none. Only read for rules
 }
 

@@ -158,6 +158,7 @@ type InboundBatch struct {
 	Receipts    []DeliveryReceipt
 	Messages    []InboundMessage
 	Preferences []Preference
+	Changes     []NumberChange  // without Mark and NameMark
 	Templates   []TemplateEvent // events about templates of the session's business
 }
 

@@ -63,7 +63,7 @@ var Rules = []Rule{
 	{Package: "internal/auth", Module: []string{".", "internal/semaphore"}, Never: []string{"net/http"}},
 	{Package: "internal/outside", Module: []string{".", "internal/payload"}, Never: []string{"database"}},
 	{Package: "internal/media", Module: []string{".", "internal/clock", "internal/semaphore"}},
-	{Package: "internal/connector", Module: []string{".", "internal/clock", "internal/connector/replyfile", "internal/outside"}, Library: []string{"*"}},
+	{Package: "internal/connector", Module: []string{".", "internal/clock", "internal/connector/aliascache", "internal/connector/replyfile", "internal/outside"}, Library: []string{"*"}},
 	{Package: "internal/store", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/alias", Module: []string{".", "internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/engine", Module: []string{".", "internal/clock", "internal/semaphore", "internal/store/migration"}, Never: []string{"net/http"}},

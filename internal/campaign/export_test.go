@@ -8,4 +8,6 @@ import (
 )
 
 // Round works on each campaign once.
-func (f *Feeder) Round(ctx context.Context, node puntuale.NodeID) time.Duration { return f.round(ctx, node) }
+func (f *Feeder) Round(ctx context.Context, node puntuale.NodeID) time.Duration {
+	return f.round(ctx, node)
+}

@@ -87,6 +87,12 @@ type (
 		DirectSend  string   `json:"direct_send" enum:"unknown,on,off,blocked"`
 		Checked     *string  `json:"checked_at" format:"date-time"`
 	}
+	numberEvent struct {
+		EventOwner
+		Phone    string   `json:"phone" doc:"The number from now on, or the id of a person who hides it"`
+		OldPhone string   `json:"old_phone"`
+		Names    []string `json:"names" doc:"All names of the person from now on: phone, and the ids that networks told"`
+	}
 	sessionEvent struct {
 		EventOwner
 		Session string  `json:"id_sessione"`
@@ -206,6 +212,7 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventConsentChanged:     {"A person's consent changed", consentEvent{}, 3, ""},
 	puntuale.EventBlacklistAdded:     {"A number came on the blacklist", blacklistEvent{}, 1, blacklistDetail},
 	puntuale.EventBlacklistRemoved:   {"A number left the blacklist", blacklistEvent{}, 1, blacklistDetail},
+	puntuale.EventNumberChanged:      {"A person has another number", numberEvent{}, 1, `{"phone":"+393332220002","old_phone":"+393331110001","names":["+393332220002","IT.1502576394655843"]}`},
 	puntuale.EventSessionOnline:      {"A session can send", sessionEvent{}, 4, sessionDetail + `"online"}`},
 	puntuale.EventSessionOffline:     {"A session cannot send at present", sessionEvent{}, 4, sessionDetail + `"connecting"}`},
 	puntuale.EventSessionUnlinked:    {"A session has no number, so a person must link it", sessionEvent{}, 4, sessionDetail + `"unlinked"}`},

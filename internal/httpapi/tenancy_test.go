@@ -66,6 +66,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	s.must(&made, "POST", "/api/sequences", c.key, `{"name":"Visita di `+email+`","booking":{"date":"appuntamento"},"steps":[`+stepLater+`]}`)
 	c.visits, c.booking = made.ID, "b-"+c.client
 	s.must(nil, "PUT", "/api/bookings/"+c.booking, c.key, `{"sequence":"`+c.visits+`","phone":"`+phone+`","testo":"visit of `+email+`","appuntamento":"2027-01-20 10:00"}`)
+	s.sql(fmt.Sprintf("insert into number_change (client_id, id, session_id, mark, old_phone, new_phone, names, at, noted_at, moved) values (%s, 1, %s, 'm', '+393330009999', '%s', '[]', 1, %d, '{}')", c.client, c.session, phone, s.clock.Now().UnixMicro()))
 	s.must(&made, "POST", "/api/calendars", c.key, `{"name":"Agenda","url":"https://calendar.example/`+email+`","sequence":"`+c.visits+`"}`)
 	c.calendar = made.ID
 	for _, text := range []string{
@@ -245,6 +246,7 @@ var operations = map[string]struct {
 	"addContact":            {"POST", "/api/contacts", `{"phone":"+393331234567","name":"Nuova","fields":{"punti":1}}`, false, "", false},
 	"getContact":            {"GET", "/api/contacts/{contact}", "", false, "404", false},
 	"changeContact":         {"PATCH", "/api/contacts/{contact}", `{"fields":{"punti":2}}`, false, "404", false},
+	"undoChange":            {"POST", "/api/contacts/{contact}/undo-change", "", false, "404", true},
 	"deleteContact":         {"DELETE", "/api/contacts/{contact}", "", false, "404", true},
 	"importContacts":        {"PUT", "/api/contacts/import?source=prova", "phone,nome\n+393331234567,Carla\n", false, "", false},
 	"exportContacts":        {"GET", "/api/contacts/export", "", false, "", false},

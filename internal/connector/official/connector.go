@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/connector/aliascache"
 	"puntuale/internal/outside"
 )
 
@@ -66,7 +67,7 @@ type Connector struct {
 	capabilities puntuale.Capabilities
 	uploads      uploads
 
-	aliases aliases
+	aliases aliascache.Cache
 	reaches map[business]*recipientCount // one count of addressed persons for each business that a session's keys name; guarded by mu
 
 	mu   sync.RWMutex

@@ -39,10 +39,11 @@ type change struct {
 	Contacts    []json.RawMessage `json:"contacts"`
 }
 
-// person identifies a person in a change: by a number, by an id or by both.
+// person identifies a person in a change: by a number, by ids or by both. Linked businesses share the parent's id.
 type person struct {
-	Number string `json:"wa_id"`
-	ID     string `json:"user_id"`
+	Number   string `json:"wa_id"`
+	ID       string `json:"user_id"`
+	ParentID string `json:"parent_user_id"`
 }
 
 // templateChange is the content of a change that is about a template.
@@ -91,6 +92,7 @@ type status struct {
 	Callback string       `json:"biz_opaque_callback_data"`
 	To       string       `json:"recipient_id"`
 	ToID     string       `json:"recipient_user_id"`
+	ToParent string       `json:"recipient_parent_user_id"`
 	Errors   []graphError `json:"errors"`
 	Pricing  *pricing     `json:"pricing"`
 }
@@ -138,6 +140,7 @@ func (p *pricing) charge(number, id string) (c puntuale.Charge) {
 type preference struct {
 	Person   string  `json:"wa_id"`
 	PersonID string  `json:"user_id"`
+	ParentID string  `json:"parent_user_id"`
 	Category string  `json:"category"`
 	Value    string  `json:"value"`
 	At       seconds `json:"timestamp"`
@@ -304,7 +307,7 @@ func (r *reader) status(s *status) bool {
 		r.failed(&e, s)
 	}
 	e.Charge = s.Pricing.charge(s.To, s.ToID)
-	r.nameOf(s.To, s.ToID)
+	r.nameOf(s.To, s.ToID, s.ToParent)
 	r.at.Receipts = append(r.at.Receipts, e)
 	return true
 }
@@ -318,7 +321,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	}
 	refusal := &s.Errors[0]
 	a := r.c.account(r.at.session)
-	m := refusedMessage{origin: r.at.origin, names: namesOf(s.To, s.ToID), at: e.At}
+	m := refusedMessage{origin: r.at.origin, names: namesOf(s.To, s.ToID, s.ToParent), at: e.At}
 	if len(m.names) > 0 {
 		m.country = r.c.countryOf(m.names[0])
 	}
@@ -337,7 +340,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	}
 	switch {
 	case row.action == optedOut:
-		if name, ok := r.nameOf(s.To, s.ToID); ok {
+		if name, ok := r.nameOf(s.To, s.ToID, s.ToParent); ok {
 			r.at.Preferences = append(r.at.Preferences, puntuale.Preference{
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
@@ -351,7 +354,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 }
 
 func (r *reader) preference(p *preference) bool {
-	phone, ok := r.nameOf(p.Person, p.PersonID)
+	phone, ok := r.nameOf(p.Person, p.PersonID, p.ParentID)
 	if !ok || p.Value != "stop" && p.Value != "resume" {
 		return false
 	}
@@ -365,31 +368,33 @@ func (r *reader) preference(p *preference) bool {
 
 // contact records that a number and an id belong to one person.
 func (r *reader) contact(p *person) bool {
-	r.nameOf(p.Number, p.ID)
+	r.nameOf(p.Number, p.ID, p.ParentID)
 	return true
 }
 
-// nameOf returns the name under which a person is stored: the number, or the id if the person hides the number. If Meta
-// gives both, nameOf records that they belong to one person.
-func (r *reader) nameOf(number, id string) (string, bool) {
-	phone, ok := phoneOf(number)
-	known := puntuale.IsPersonID(id)
-	switch {
-	case ok && known:
-		r.alias(id, phone)
-	case !ok:
-		return id, known
+// nameOf returns the name under which a person is stored: the number, or the first id if the person hides the number. If
+// Meta gives several names, nameOf records that they belong to one person.
+func (r *reader) nameOf(number string, ids ...string) (string, bool) {
+	names := namesOf(number, ids...)
+	if len(names) == 0 {
+		return "", false
 	}
-	return phone, ok
+	for _, other := range names[1:] {
+		r.alias(other, names[0])
+	}
+	return names[0], true
 }
 
-// namesOf returns the names under which messages to a person may be sent: the number, the id, or both.
-func namesOf(number, id string) (names []string) {
+// namesOf returns the names under which messages to a person may be sent: the number and the ids, as far as Meta gives
+// them.
+func namesOf(number string, ids ...string) (names []string) {
 	if phone, ok := phoneOf(number); ok {
 		names = append(names, phone)
 	}
-	if puntuale.IsPersonID(id) {
-		names = append(names, id)
+	for _, id := range ids {
+		if puntuale.IsPersonID(id) && !slices.Contains(names, id) {
+			names = append(names, id)
+		}
 	}
 	return names
 }
@@ -397,7 +402,7 @@ func namesOf(number, id string) (names []string) {
 // alias records that name and phone are two names of one person, unless this was recorded a short time ago.
 func (r *reader) alias(name, phone string) {
 	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
-	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x, r.now) {
+	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.Known(x, r.now) {
 		r.at.Aliases = append(r.at.Aliases, x)
 	}
 }

@@ -13,15 +13,17 @@ import (
 // its own app. The content is in the member with the name of the type. (Meta, webhooks/reference/messages and
 // smb_message_echoes.)
 type inboundMessage struct {
-	ID        string  `json:"id"`
-	From      string  `json:"from"`
-	FromID    string  `json:"from_user_id"` // set in addition to From, or instead of From
-	To        string  `json:"to"`           // set only in an echo
-	ToID      string  `json:"to_user_id"`
-	At        seconds `json:"timestamp"`
-	Group     string  `json:"group_id"`
-	Direction string  `json:"direction"` // set only in a phone call: who called
-	Callback  string  `json:"biz_opaque_callback_data"`
+	ID         string  `json:"id"`
+	From       string  `json:"from"`
+	FromID     string  `json:"from_user_id"` // set in addition to From, or instead of From
+	FromParent string  `json:"from_parent_user_id"`
+	To         string  `json:"to"` // set only in an echo
+	ToID       string  `json:"to_user_id"`
+	ToParent   string  `json:"to_parent_user_id"`
+	At         seconds `json:"timestamp"`
+	Group      string  `json:"group_id"`
+	Direction  string  `json:"direction"` // set only in a phone call: who called
+	Callback   string  `json:"biz_opaque_callback_data"`
 	shownMessage
 }
 
@@ -43,6 +45,7 @@ type shownMessage struct {
 	Interactive json.RawMessage `json:"interactive"`
 	Order       json.RawMessage `json:"order"`
 	Edit        json.RawMessage `json:"edit"`
+	System      json.RawMessage `json:"system"`
 	Context     json.RawMessage `json:"context"` // has an id if the person quotes a message, or pressed one of its buttons
 }
 
@@ -74,7 +77,7 @@ func (r *reader) echo(m *inboundMessage) bool {
 	if _, _, own := readCallback(m.Callback); own || m.Type == "revoke" || m.Group != "" {
 		return true
 	}
-	phone, ok := r.nameOf(m.To, m.ToID)
+	phone, ok := r.nameOf(m.To, m.ToID, m.ToParent)
 	if !ok || m.ID == "" {
 		return false
 	}
@@ -86,7 +89,9 @@ func (r *reader) echo(m *inboundMessage) bool {
 
 func (r *reader) message(m *inboundMessage) bool {
 	switch {
-	case m.Type == "system", m.Type == "revoke": // no person wrote such a message
+	case m.Type == "system":
+		return r.system(m)
+	case m.Type == "revoke": // no person wrote such a message
 		return true
 	case puntuale.IsNetworkGroup(m.Group): // a message in a group opens the group's window, not its writer's window
 		r.hear(puntuale.InboundMessage{Phone: m.Group, At: r.moment(m.At), Group: true})
@@ -94,7 +99,7 @@ func (r *reader) message(m *inboundMessage) bool {
 	case m.Group != "":
 		return true
 	}
-	phone, ok := r.nameOf(m.From, m.FromID)
+	phone, ok := r.nameOf(m.From, m.FromID, m.FromParent)
 	if !ok {
 		return false
 	}
@@ -111,7 +116,7 @@ func (r *reader) call(m *inboundMessage) bool {
 	if m.Direction != "USER_INITIATED" {
 		return true
 	}
-	phone, ok := r.nameOf(m.From, m.FromID)
+	phone, ok := r.nameOf(m.From, m.FromID, m.FromParent)
 	if !ok {
 		return false
 	}

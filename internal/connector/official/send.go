@@ -239,7 +239,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 		name, ok = all[0].ID, puntuale.IsPersonID(all[0].ID)
 	}
 	x := puntuale.Alias{Client: prepared.Client, Session: prepared.Session, Name: name, Phone: prepared.To}
-	if !ok || name == prepared.To || c.aliases.known(x, c.cfg.Clock.Now()) {
+	if !ok || name == prepared.To || c.aliases.Known(x, c.cfg.Clock.Now()) {
 		return
 	}
 	fresh := []puntuale.Alias{x}
@@ -249,7 +249,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 		a.log.Warn("another name of a recipient could not be kept", "error", err) // only a warning, because Meta's next answer contains the name again
 		return
 	}
-	c.aliases.note(fresh, c.cfg.Clock.Now())
+	c.aliases.Note(fresh, c.cfg.Clock.Now())
 }
 
 // refused handles Meta's refusal of a message. It does the action of the refusal's code.

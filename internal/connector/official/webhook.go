@@ -183,10 +183,13 @@ func (c *Connector) store(ctx context.Context, t *sessionReport) error {
 // noteStored adds a report's aliases to memory, and makes the open session obey the report. It runs after the report was
 // stored on disk.
 func (c *Connector) noteStored(t *sessionReport) {
-	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
+	c.aliases.Note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
 	if a == nil {
 		return
+	}
+	for _, change := range t.Changes {
+		a.rename(change)
 	}
 	for _, n := range t.Templates {
 		if n.Status == puntuale.TemplateApproved {

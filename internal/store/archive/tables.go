@@ -109,6 +109,8 @@ var MovedTables = []movedTable{
 	{Name: "official_health", Columns: "client_id session_id kind subject value detail at until confirmed_at"},
 	{Name: "network_template", Columns: "client_id account name language network_id status category quality reason named parts changed_at"},
 	{Name: "alias", Columns: "client_id session_id alias phone"},
+	{Name: "number_change", Columns: "client_id id session_id mark old_phone new_phone names at noted_at undone_at moved"},
+	{Name: "former_name", Columns: "client_id name change_id at"},
 	{Name: "sandbox_message", Columns: "seq client_id message_id connector_id phone content received_at copies", Serial: "seq"},
 	{Name: "archive", Columns: "one folder serial done_to", left: "term until"},
 	{Name: "archive_place", Columns: "client_id run_id"},

@@ -69,7 +69,9 @@ func dayOf(ctx context.Context, e puntuale.CalendarEntry) string {
 	return view.Base(ctx) + "/bookings?day=" + puntuale.DateOf(e.Start.In(view.FrameOf(ctx).Zone)).String()
 }
 
-func weekOf(ctx context.Context, e puntuale.CalendarEntry) string { return dayOf(ctx, e) + "&view=week" }
+func weekOf(ctx context.Context, e puntuale.CalendarEntry) string {
+	return dayOf(ctx, e) + "&view=week"
+}
 
 // atOnce returns the text of the first message that everybody gets as soon as the booking is made, or "".
 func atOnce(s puntuale.Sequence) string {
