@@ -78,11 +78,11 @@ type (
 		EventOwner
 		Session     string   `json:"id_sessione"`
 		Name        string   `json:"name"`
-		Quality     *string  `json:"quality" enum:"GREEN,YELLOW,RED"`
+		Quality     *string  `json:"quality" doc:"GREEN, YELLOW or RED; null: unknown"`
 		Limit       *int     `json:"limit" doc:"How many people the portfolio may address in 24 hours; null: any number, or unknown"`
 		Until       *string  `json:"restricted_until" format:"date-time"`
 		Restriction *string  `json:"restriction" doc:"Meta's word; null: nothing restricts the number"`
-		DisplayName *string  `json:"display_name" enum:"approved,pending,declined"`
+		DisplayName *string  `json:"display_name" doc:"approved, pending or declined; null: unknown"`
 		Paused      []string `json:"paused_templates"`
 		DirectSend  string   `json:"direct_send" enum:"unknown,on,off,blocked"`
 		Checked     *string  `json:"checked_at" format:"date-time"`

@@ -124,13 +124,13 @@ func getSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (
 
 // healthAnswer is the health of an Official session.
 type healthAnswer struct {
-	Quality     *string  `json:"quality" enum:"GREEN,YELLOW,RED" doc:"null: unknown"`
+	Quality     *string  `json:"quality" doc:"GREEN, YELLOW or RED; null: unknown"`
 	Limit       *int     `json:"limit" doc:"How many people who did not write the portfolio may address in any 24 hours, with all its numbers; null: any number, or unknown"`
 	Used        int      `json:"limit_used" doc:"Of these, in the last 24 hours, by the numbers of the business and its portfolio on this server"`
 	Reserved    int      `json:"limit_reserved" doc:"People with messages planned for the next 24 hours, which go before campaigns"`
 	Until       *string  `json:"restricted_until" format:"date-time" doc:"null: not restricted, or no end is known"`
 	Restriction *string  `json:"restriction" doc:"Meta's word for what restricts the number and that Meta confirmed; null: nothing"`
-	DisplayName *string  `json:"display_name" enum:"approved,pending,declined" doc:"null: unknown"`
+	DisplayName *string  `json:"display_name" doc:"approved, pending or declined; null: unknown"`
 	Paused      []string `json:"paused_templates" doc:"The names of templates that Meta paused, at most 100"`
 	DirectSend  string   `json:"direct_send" enum:"unknown,on,off,blocked"`
 	Checked     *string  `json:"checked_at" format:"date-time" doc:"When the server last asked Meta; null: never"`

@@ -287,8 +287,8 @@ func (m *Manager) test(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// looker is a linker that learns from its network's reports, which may come to any node.
-type looker interface {
+// lookLinker is a linker that learns from its network's reports, which may come to any node.
+type lookLinker interface {
 	Look(session puntuale.SessionID)
 }
 
@@ -297,7 +297,7 @@ func (m *Manager) lookAt(p *managedSession) {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
 	m.mu.Unlock()
-	if can, ok := linker.(looker); ok && open { // a session that opens later reads the reports then
+	if can, ok := linker.(lookLinker); ok && open { // a session that opens later reads the reports then
 		can.Look(id)
 	}
 }

@@ -187,6 +187,12 @@ var eventCases = map[string]moveCase{
 	"gateway away, and back":  {func(s *eventClient) { s.owned(); s.links(online, away, away, online) }, []string{"session.offline", "session.online"}},
 	"session banned":          {func(s *eventClient) { s.owned(); s.links(online, banned, banned, connecting, online) }, []string{"session.restricted", "session.online"}},
 	"session refused by Meta": {func(s *eventClient) { s.owned(); s.links(online, refusedAll, refusedAll, online) }, []string{"session.restricted", "session.online"}},
+	"Meta says that the quality fell": {func(s *eventClient) {
+		for i, quality := range []string{"GREEN", "GREEN", "RED", "RED", "GREEN"} {
+			at := begin.Add(time.Duration(i) * time.Second)
+			s.must(nil, s.w.KeepHealth(context.Background(), []puntuale.HealthReport{{Client: s.ID, Session: s.Session, Kind: puntuale.HealthQuality, Value: quality, At: at}, {Client: s.ID, Session: s.Session, Kind: puntuale.HealthChecked, At: at}}, at))
+		}
+	}, []string{"session.health", "session.health"}},
 	"session limited": {func(s *eventClient) {
 		s.owned()
 		s.links(online, limited, limited, puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Connecting, Limited: limited.Limited}, limited, online)

@@ -32,6 +32,9 @@ func (c *Client) MustKnow(phone string) {
 			{Client: c.ID, Account: "55", Kind: puntuale.PauseCategory, Subject: "UTILITY", Code: 131064, Reason: "official.wrong_category", At: Begin, Until: Begin.Add(time.Hour)},
 		})
 	}
+	if err == nil {
+		err = c.w.KeepHealth(context.Background(), []puntuale.HealthReport{{Client: c.ID, Session: id, Kind: puntuale.HealthQuality, Value: "GREEN", At: Begin}}, Begin)
+	}
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
