@@ -206,6 +206,8 @@ func testPlans(t *testing.T, d *storetest.Database, full bool) {
 			switch {
 			case index == "key":
 				index = key
+			case index == "former_name_pkey" && !d.Postgres:
+				index = "f USING PRIMARY KEY (client_id=? AND name=?)"
 			case index == "blacklist_pkey" && !d.Postgres:
 				index = "b USING PRIMARY KEY (client_id=? AND phone=?)"
 			}

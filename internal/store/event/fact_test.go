@@ -368,6 +368,13 @@ var eventCases = map[string]moveCase{
 		s.must(nil, s.RemoveBlacklistEntry(ctx, all[0].ID, begin))
 	}, []string{"blacklist.added", "blacklist.removed", "blacklist.added", "blacklist.added", "blacklist.removed"}},
 
+	"number": {func(s *eventClient) {
+		ctx := context.Background()
+		c := puntuale.NumberChange{Client: s.ID, Session: s.Session, ID: "1", Mark: "1", At: begin, Old: []string{"+393330000081"}, New: []string{"+393330000082"}}
+		s.must(nil, s.w.ChangeNumber(ctx, begin, c))
+		s.must(nil, s.w.ChangeNumber(ctx, begin, c)) // it is told twice
+		s.must(s.UndoChange(ctx, "+393330000082", storetest.Day, begin))
+	}, []string{"contact.changed_number", "contact.changed_number"}},
 	"template of Meta": {func(s *eventClient) {
 		id := s.business("uno", "due") // the first list must cause no event
 		s.listed(id, begin.Add(time.Second), puntuale.TemplateApproved, "uno", "due")

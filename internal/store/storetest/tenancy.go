@@ -241,6 +241,14 @@ var foreignCalls = map[string]foreign{
 		})
 		return all, err
 	},
+	"NumberChanges": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.moved("+393330009001", "+393330009002")
+		return tenant.NumberChanges(context.Background(), "+393330009002")
+	},
+	"UndoChange": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.moved("+393330009003", "+393330009004")
+		return tenant.UndoChange(context.Background(), "+393330009004", Day, Begin)
+	},
 	"DeleteContact": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, tenant.DeleteContact(context.Background(), other.contacted(), Day)
 	},

@@ -30,6 +30,6 @@ create table former_name (
     at bigint not null, -- when the person changed
     primary key (client_id, name)
 );
-create index former_name_change on former_name (client_id, change_id);
+create index former_name_change on former_name (change_id);
 
 insert into counter (noun, next) values ('number_change', 0);
