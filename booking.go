@@ -476,7 +476,7 @@ func (c *Content) Choices() []StepButton {
 // Shown returns the text of a content as networks without buttons show it: each button and each row of a list is a
 // numbered line, and a link is its address.
 func (c *Content) Shown() string {
-	text := c.Text + c.Interactive.Lines(c.ListLine)
+	text := c.Text + c.Interactive.Lines()
 	if c.Asks != nil {
 		text += ButtonLines(c.Asks.Buttons, c.Asks.Line)
 	}
@@ -484,7 +484,7 @@ func (c *Content) Shown() string {
 }
 
 // Flatten replaces buttons and interactive parts by what networks without them show.
-func (c *Content) Flatten() { c.Text, c.Asks, c.Interactive, c.ListLine = c.Shown(), nil, nil, "" }
+func (c *Content) Flatten() { c.Text, c.Asks, c.Interactive = c.Shown(), nil, nil }
 
 // ButtonLines returns what [Content.Shown] adds to the text. above is the line above the numbers; "": the usual one.
 func ButtonLines(all []StepButton, above string) string {

@@ -65,7 +65,6 @@ type Content struct {
 	Asks *ButtonSet `json:"asks,omitempty"` // the buttons under the text; nil: none
 
 	Interactive *Interactive `json:"interactive,omitempty"` // nil: none; a content with buttons has none
-	ListLine    string       `json:"list_line,omitempty"`   // the client's own line above the numbers that stand for a list; "": the usual one
 
 	Official *Approved `json:"official,omitempty"` // what an Official session sends instead of the other fields
 	Resend   bool      `json:"resend,omitempty"`   // see [UncertainResend]

@@ -93,6 +93,7 @@ type Interactive struct {
 type ChoiceList struct {
 	Button   string        `json:"button"`
 	Sections []ListSection `json:"sections"`
+	Line     string        `json:"line,omitempty"` // only in a frozen content: the client's own line above the numbers that stand for the rows; "": the usual one
 }
 
 // ListSection is a part of a list. Without a title, the list has only this section.
@@ -122,16 +123,16 @@ const (
 	AskPhone    AskKind = "phone"
 )
 
-// Lines returns what stands for i under the text on networks that cannot show i. above is the line above the numbers of
-// a list; "": the usual one. A question for the position or the number is only its text.
-func (i *Interactive) Lines(above string) string {
+// Lines returns what stands for i under the text on networks that cannot show i. A question for the position or
+// the number is only its text.
+func (i *Interactive) Lines() string {
 	switch {
 	case i == nil:
 	case i.Link != nil:
 		return "\n\n" + i.Link.Label + ": " + i.Link.URL
 	case i.List != nil:
 		var b strings.Builder
-		b.WriteString("\n\n" + cmp.Or(above, DefaultButtonLine))
+		b.WriteString("\n\n" + cmp.Or(i.List.Line, DefaultButtonLine))
 		n := 0
 		for _, section := range i.List.Sections {
 			if section.Title != "" {
@@ -160,7 +161,7 @@ func (i *Interactive) Clone() *Interactive {
 		c.Link = new(*i.Link)
 	}
 	if i.List != nil {
-		c.List = &ChoiceList{Button: i.List.Button, Sections: slices.Clone(i.List.Sections)}
+		c.List = &ChoiceList{Button: i.List.Button, Sections: slices.Clone(i.List.Sections), Line: i.List.Line}
 		for n := range c.List.Sections {
 			c.List.Sections[n].Rows = slices.Clone(c.List.Sections[n].Rows)
 		}

@@ -238,6 +238,7 @@ type interactive struct {
 type choiceList struct {
 	Button   string                 `json:"button" maxLength:"20"`
 	Sections []puntuale.ListSection `json:"sections" maxItems:"10" doc:"At most 10 rows in all"`
+	Line     string                 `json:"line,omitempty" read:"-" doc:"In answers about messages: the client's own line above the numbers, where the network shows no lists"`
 }
 
 type listSection struct {

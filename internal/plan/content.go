@@ -43,8 +43,8 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	if len(step.Buttons) > 0 {
 		c.Asks = &puntuale.ButtonSet{Buttons: b.choices(i, step, &t), Line: step.ButtonLine}
 	}
-	if c.Interactive = b.interactive(i, step, &t); c.Interactive != nil && c.Interactive.List != nil {
-		c.ListLine = step.ButtonLine
+	if step.Interactive != nil {
+		c.Interactive = b.interactive(i, step, &t)
 	}
 	b.checkText(i, step, &c, textGood && mediaGood)
 	return c
@@ -92,7 +92,7 @@ func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
 func textLimit(withMedia bool, step *puntuale.Step, x *puntuale.Interactive) int {
 	switch {
 	case x != nil:
-		return interactiveLimit(withMedia, x, step.ButtonLine)
+		return interactiveLimit(withMedia, x)
 	case len(step.Buttons) > 0:
 		return max(0, puntuale.MaxAsking-puntuale.AnswerLength(step.Buttons, step.ButtonLine))
 	case withMedia:

@@ -160,19 +160,20 @@ func (c *checker) oneText(part string, p interactiveText, literal bool) {
 
 // interactive renders the interactive part of a step, and records faults.
 func (b *builder) interactive(i int, step *puntuale.Step, t *timing) *puntuale.Interactive {
-	x := step.Interactive
-	if x == nil || step.Literal { // a literal part was checked with its call
+	x := lined(step)
+	if step.Literal { // a literal part was checked with its call
 		return x
 	}
-	raw := interactiveTexts(x)
-	x = x.Clone()
+	raw := interactiveTexts(step.Interactive)
 	for n, p := range interactiveTexts(x) {
 		part := "interactive." + p.at
-		render := b.render
+		var text string
+		var good bool
 		if p.kind == address {
-			render = b.renderAddress
+			text, good = b.renderAddress(i, part, *p.text, t)
+		} else {
+			text, good = b.render(i, part, *p.text, t)
 		}
-		text, good := render(i, part, *p.text, t)
 		if *p.text = text; !good {
 			continue
 		}
@@ -240,7 +241,7 @@ func (b *builder) choices(i int, step *puntuale.Step, t *timing) []puntuale.Step
 
 // interactiveLimit returns how many characters the text above an interactive part may have. The lines that other
 // networks show instead count, where the text with them would be too long for them.
-func interactiveLimit(withMedia bool, x *puntuale.Interactive, line string) int {
+func interactiveLimit(withMedia bool, x *puntuale.Interactive) int {
 	most, whole := puntuale.MaxAsking, puntuale.MaxText // Meta's limit, and the limit of a text with the lines
 	if x.List != nil {
 		most = puntuale.MaxText
@@ -248,12 +249,21 @@ func interactiveLimit(withMedia bool, x *puntuale.Interactive, line string) int 
 	if withMedia {
 		whole = puntuale.MaxCaption
 	}
-	return max(0, min(most, whole-utf8.RuneCountInString(x.Lines(line))))
+	return max(0, min(most, whole-utf8.RuneCountInString(x.Lines())))
 }
 
-// withoutFields returns an interactive part without placeholders.
-func withoutFields(x *puntuale.Interactive) *puntuale.Interactive {
-	x = x.Clone()
+// lined returns a copy of the interactive part of a step, with the client's own line.
+func lined(step *puntuale.Step) *puntuale.Interactive {
+	x := step.Interactive.Clone()
+	if x != nil && x.List != nil {
+		x.List.Line = step.ButtonLine
+	}
+	return x
+}
+
+// withoutFields returns the interactive part of a step without placeholders.
+func withoutFields(step *puntuale.Step) *puntuale.Interactive {
+	x := lined(step)
 	for _, p := range interactiveTexts(x) {
 		var literal strings.Builder
 		for s := scan(*p.text); s.next(); {

@@ -83,8 +83,8 @@ func TestInteractiveInGroups(t *testing.T) {
 	const group = "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"
 	w.allowGroups()
 	w.deliver(w.peer.Event("101", "messages", "messages", object{"from": person[1:], "type": "text", "group_id": group, "timestamp": fmt.Sprint(w.clock.Now().Unix())}))
-	c := offering("Quando?", slots)
-	c.ListLine = "Scrivi:"
+	c := offering("Quando?", slots.Clone())
+	c.Interactive.List.Line = "Scrivi:"
 	got := w.must(group, c).Message
 	if want := "Quando?\n\nScrivi:\nLunedì\n1. 10:00 – con Ada\n2. 11:00\nMartedì\n3. 9:00"; got.Text == nil || got.Text.Body != want {
 		t.Errorf("%+v", got)

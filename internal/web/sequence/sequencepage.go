@@ -299,7 +299,7 @@ func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 		parts = append(parts, b.Label)
 	}
 	if x := s.Interactive; x != nil {
-		parts = append(parts, strings.TrimSpace(x.Lines("")+" "+string(x.Ask)))
+		parts = append(parts, strings.TrimSpace(x.Lines()+" "+string(x.Ask)))
 	}
 	if s.Latitude != nil && s.Longitude != nil {
 		parts = append(parts, fmt.Sprint(*s.Latitude, ", ", *s.Longitude))
