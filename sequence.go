@@ -63,6 +63,7 @@ type Step struct {
 	Buttons []StepButton `json:"buttons,omitempty"` // at most [MaxStepButtons]
 
 	ButtonLine string    `json:"-"` // the client's [ButtonLines]
+	Values     ValueRule `json:"-"` // how the values of Official fit
 	Official   *Approved `json:"-"` // the approved template; set when the content of the template replaces the template's name
 }
 

@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -60,6 +61,33 @@ type Parameter struct {
 
 // MaxParameters is the largest number of placeholders in a header or a body.
 const MaxParameters = 100
+
+// Limits that Meta sets for the parts of a template, in characters. They count for the rendered parts, too.
+const (
+	MaxTemplateHeader = 60
+	MaxTemplateBody   = 1024
+)
+
+// ValueBreaks reports whether Meta refuses the value of a placeholder because of its spaces: line breaks, tabs, or more
+// than four spaces together.
+func ValueBreaks(value string) bool {
+	return strings.ContainsAny(value, "\n\r\t") || strings.Contains(value, "     ")
+}
+
+// FlattenValue returns a value without what [ValueBreaks] finds: each run of white space becomes one space.
+func FlattenValue(value string) string {
+	if !ValueBreaks(value) {
+		return value
+	}
+	return strings.Join(strings.Fields(value), " ")
+}
+
+// ValueRule says how a step's values fit into its approved template.
+type ValueRule struct {
+	Flatten bool   `json:"flatten,omitempty"` // true: values are flattened; false: a value that [ValueBreaks] is refused
+	Header  string `json:"header,omitempty"`  // the template's text header, with its placeholders; "": unknown
+	Body    string `json:"body,omitempty"`    // the same for its body
+}
 
 // NetworkTemplate is a template as Meta lists it. A person who did not write in the last 24 hours may get only
 // templates.
@@ -165,6 +193,20 @@ func (t NetworkTemplate) Part(kind string) TemplatePart {
 
 // Placeholders returns the placeholders that the sender must fill in, in order, each once: "1", "2" or names.
 func (p TemplatePart) Placeholders() (all []string) { return placeholdersOf(p.Text) }
+
+// Filled returns a template's text with the values in place of its placeholders. Values without names have the numbers of
+// their order. A placeholder without a value stays.
+func Filled(text string, values []Parameter) string {
+	return templatePlaceholder.ReplaceAllStringFunc(text, func(found string) string {
+		name := templatePlaceholder.FindStringSubmatch(found)[1]
+		for i, v := range values {
+			if v.Name == name || v.Name == "" && strconv.Itoa(i+1) == name {
+				return v.Text
+			}
+		}
+		return found
+	})
+}
 
 // Open reports whether the sender must fill in the button: the end of its address, or its code.
 func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placeholdersOf(b.URL)) > 0 }

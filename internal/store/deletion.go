@@ -87,6 +87,7 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 		`delete from network_id where client_id = $1`,
 		`delete from official where client_id = $1`,
 		`delete from network_template where client_id = $1`,
+		`delete from template_request where client_id = $1`,
 		`delete from calendar where client_id = $1`,
 		`delete from calendar_entry where client_id = $1`,
 	} {
