@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"puntuale"
@@ -180,6 +181,44 @@ func (b *builder) value(i int, text string, limit int, t *timing) string {
 		b.stepFault(i, "template", faultTemplateValueEmpty)
 	}
 	return text
+}
+
+var anyPlaceholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+
+// Places turns a step's text into the text of a draft: each field becomes a placeholder with a name that Meta allows.
+// It appends the value of each placeholder, which contains the field as the step writes it, to the known ones. What is no
+// field stays.
+func Places(text string, known []puntuale.Parameter) (draft string, values []puntuale.Parameter) {
+	values = known
+	draft = anyPlaceholder.ReplaceAllStringFunc(text, func(found string) string {
+		for _, v := range values {
+			if v.Text == found {
+				return "{{" + v.Name + "}}"
+			}
+		}
+		p, fault := parsePlaceholder(strings.TrimSuffix(strings.TrimPrefix(found, "{{"), "}}"))
+		if !fault.IsZero() {
+			return found
+		}
+		base := strings.ToLower(p.name)
+		if p.format != "" {
+			base += "_" + p.format
+		}
+		name := base
+		for n := 2; ; n++ {
+			taken := false
+			for _, v := range values {
+				taken = taken || v.Name == name
+			}
+			if !taken {
+				break
+			}
+			name = base + "_" + strconv.Itoa(n)
+		}
+		values = append(values, puntuale.Parameter{Name: name, Text: found})
+		return "{{" + name + "}}"
+	})
+	return draft, values
 }
 
 // texts returns all texts of the template that may contain fields.

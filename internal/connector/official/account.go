@@ -20,11 +20,12 @@ type account struct {
 	marketingPauses marketingPause
 	unreachable     unreachable
 
-	ctx    context.Context // the context of the connector's own work
-	cancel context.CancelFunc
-	wake   chan struct{}
-	ended  chan struct{}
-	asking chan struct{} // full while busy: at most one goroutine runs checkStatus
+	ctx     context.Context // the context of the connector's own work
+	cancel  context.CancelFunc
+	wake    chan struct{}
+	ended   chan struct{}
+	calling chan struct{} // full while finishTemplates runs
+	asking  chan struct{} // full while busy: at most one goroutine runs checkStatus
 
 	mu          sync.Mutex
 	client      puntuale.ClientID
@@ -54,7 +55,7 @@ func (c *Connector) newAccount(s puntuale.Session) *account {
 	a := &account{
 		session: s.ID, client: s.Client, clock: c.cfg.Clock, report: c.cfg.Report, pairs: newPairs(), reach: newReach(),
 		log:  c.cfg.Logger.With("session_id", int64(s.ID)),
-		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), ended: make(chan struct{}), templates: map[string]pausedTemplate{},
+		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), calling: make(chan struct{}, 1), ended: make(chan struct{}), templates: map[string]pausedTemplate{},
 		state: s.LinkOf(), number: s.Link.Number,
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())

@@ -56,6 +56,10 @@ type templateChange struct {
 	Other    struct {
 		Title string `json:"title"`
 	} `json:"other_info"`
+	Rejection struct {
+		Reason string `json:"reason"`
+		Advice string `json:"recommendation"`
+	} `json:"rejection_info"`
 }
 
 type status struct {
@@ -219,6 +223,7 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	if n.Reason == "" && n.Status != puntuale.TemplateApproved {
 		n.Reason = word(v.Other.Title)
 	}
+	n.Advice = storable(clip(v.Rejection.Advice, 600))
 	r.concerns("", account, func() {
 		n.Client = r.at.client
 		r.at.Templates = append(r.at.Templates, n)

@@ -130,6 +130,9 @@ type graphError struct {
 		Details string `json:"details"`
 	} `json:"error_data"`
 	Trace string `json:"fbtrace_id"`
+
+	UserTitle string `json:"error_user_title"` // what Meta tells people, in the language of the account
+	UserText  string `json:"error_user_msg"`
 }
 
 func (e *graphError) Error() string { return e.detail() }

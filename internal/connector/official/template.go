@@ -71,8 +71,10 @@ func (c *Connector) readTemplates(ctx context.Context, client puntuale.ClientID,
 		return nil, errOtherAccount
 	}
 	var all []puntuale.NetworkTemplate
-	const fields = "id,name,language,status,category,quality_score,rejected_reason,parameter_format,components"
-	err := pages(ctx, c.graph, client, k, path+"/message_templates", fields, func(t metaTemplate) {
+	err := pages(ctx, c.graph, client, k, path+"/message_templates", templateFields, func(t metaTemplate) {
+		if t.Source == generated { // Meta made it for a direct send, and refuses it in any other message
+			return
+		}
 		if t.Name != "" && t.Language != "" && !slices.ContainsFunc(all, func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language == languageOf(t.Language) }) {
 			all = append(all, t.template())
 		}
@@ -82,6 +84,11 @@ func (c *Connector) readTemplates(ctx context.Context, client puntuale.ClientID,
 
 // pages requests all pages of a list, and calls take for each entry.
 func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
+	return pagesOf(ctx, g, client, k, path, fields, nil, take)
+}
+
+// pagesOf is pages with further members of the query.
+func pagesOf[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, more url.Values, take func(T)) error {
 	after := ""
 	for range maxPages {
 		var page struct {
@@ -94,6 +101,9 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 			} `json:"paging"`
 		}
 		query := url.Values{"fields": {fields}, "limit": {pageSize}}
+		for name := range more {
+			query.Set(name, more.Get(name))
+		}
 		if after != "" {
 			query.Set("after", after)
 		}
@@ -125,7 +135,11 @@ type metaTemplate struct {
 	Rejected   string                  `json:"rejected_reason"`
 	Format     string                  `json:"parameter_format"`
 	Components []puntuale.TemplatePart `json:"components"`
+	Source     string                  `json:"source"`
 }
+
+// generated is the source of a template that Meta made itself for a direct send.
+const generated = "AUTO_GENERATED"
 
 func (t metaTemplate) template() puntuale.NetworkTemplate {
 	out := puntuale.NetworkTemplate{
@@ -204,6 +218,9 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: reason, Detail: detail, After: templateFor}
 	case puntuale.TemplateUnusable:
 		return known, &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
+	}
+	if known.Held {
+		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(puntuale.ReasonTemplateCostlier), Detail: puntuale.Because(reasonStateAtMeta, known.Category), After: templateFor}
 	}
 	if wait := a.marketingPauses.wait(to, now); wait > 0 && known.Category == "MARKETING" {
 		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonMarketingLimit), Detail: puntuale.Because(reasonTomorrow), After: wait}

@@ -105,7 +105,7 @@ var MovedTables = []movedTable{
 	{Name: "device", Columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},
 	{Name: "device_hold", Columns: "client_id message_id session_id device_id token take at until done"},
 	{Name: "official", Columns: "client_id session_id number account synced_at problem reach_limit"},
-	{Name: "network_template", Columns: "client_id account name language network_id status category quality reason named parts changed_at recommendation wanted locked_at"},
+	{Name: "network_template", Columns: "client_id account name language network_id status category quality reason named parts changed_at advice wanted locked_at"},
 	{Name: "template_request", Columns: "client_id id session_id account kind name language network_id draft approved upload state reason made_at called_at due_at ended_at"},
 	{Name: "alias", Columns: "client_id session_id alias phone"},
 	{Name: "sandbox_message", Columns: "seq client_id message_id connector_id phone content received_at copies", Serial: "seq"},

@@ -29,6 +29,7 @@ type Number struct {
 	Display string
 	Tier    string
 	Account string // the id of the business
+	App     string // the id of the app
 }
 
 // Keys returns the number's keys as the body of an API request.
@@ -38,7 +39,7 @@ func (n Number) Keys() string {
 
 // NewNumber returns a number with keys of its own.
 func NewNumber(id string) Number {
-	return Number{ID: id, Token: "EAAtoken" + id, Secret: "secret" + id, Verify: "verify" + id, Display: "+39 02 1234-" + id, Tier: "TIER_UNLIMITED", Account: "55" + id}
+	return Number{ID: id, Token: "EAAtoken" + id, Secret: "secret" + id, Verify: "verify" + id, Display: "+39 02 1234-" + id, Tier: "TIER_UNLIMITED", Account: "55" + id, App: "66" + id}
 }
 
 // Taken is a message that the peer accepted.
@@ -50,6 +51,9 @@ type Taken struct {
 
 // Reply is the answer to a message. Each of the fields Refuse, Drop and Break says what the peer does if it is true.
 type Reply struct {
+	Subcode int    // Meta's subcode; 0: none
+	Title   string // what Meta tells people; "": nothing
+	Text    string
 	Code    int    // Meta's code; 0: the message is accepted, unless Body is set
 	Refuse  bool   // refuse the message even if Code is 0
 	Details string // the details of the refusal
@@ -90,6 +94,7 @@ type Peer struct {
 	list      func() Reply                // returns the answer to a request for a business's data
 	listed    int
 	page      int
+	managed   managed
 	names     map[string]Name
 	attached  map[string]attached // the key is the file's id
 }
@@ -97,7 +102,8 @@ type Peer struct {
 // New starts a peer. If a request had a fault, the test fails when it ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}
+	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second},
+		managed: managed{created: map[string][]time.Time{}, edited: map[string][]time.Time{}, deleted: map[string]bool{}, uploads: map[string]*upload{}, handles: map[string]bool{}}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
 	}
@@ -199,6 +205,9 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(parts) < 2 || parts[0] != p.Version {
 		p.fault("path %s", r.URL.Path)
 		refuse(w, 404, 2500, "Unknown path components")
+		return
+	}
+	if p.manage(w, r, parts) {
 		return
 	}
 	if len(parts) == 3 && (parts[2] == "message_templates" || parts[2] == "phone_numbers") {
@@ -361,6 +370,12 @@ func (r Reply) write(w http.ResponseWriter) {
 	if r.Body != "" {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, r.Body)
+		return
+	}
+	if r.Title != "" || r.Subcode != 0 {
+		writeJSON(w, status, map[string]any{"error": map[string]any{
+			"message": "Invalid parameter", "type": "OAuthException", "code": r.Code, "error_subcode": r.Subcode, "error_user_title": r.Title, "error_user_msg": r.Text, "fbtrace_id": "Atrace",
+		}})
 		return
 	}
 	writeError(w, status, r.Code, 0, fmt.Sprintf("(#%d) refused", r.Code), r.Details)

@@ -13,7 +13,7 @@ create table template_request (
     name text not null,
     language text not null,
     network_id text not null default '', -- of the template; '': not known yet
-    draft text not null default '', -- JSON
+    draft text not null, -- JSON
     approved bigint not null default 0, -- 1: an edit of a template that was approved, which the network counts
     upload text not null default '', -- the network's name of the sample's upload
     state bigint not null default 0, -- 0 waiting, 1 called, 2 done, 3 refused
@@ -28,7 +28,7 @@ create index template_request_account on template_request (client_id, account, m
 create index template_request_open on template_request (session_id) where state < 2;
 insert into counter (noun, next) values ('template_request', 0);
 
-alter table network_template add column recommendation text not null default ''; -- what the network advises after a rejection
+alter table network_template add column advice text not null default ''; -- what the network advises after a rejection
 alter table network_template add column wanted text not null default ''; -- the category that the client agreed to
 alter table network_template add column locked_at bigint not null default 0; -- when the client deleted it; its name is locked for some time
 update network_template set wanted = category;
