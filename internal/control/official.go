@@ -253,8 +253,21 @@ func (r Requested) Status() string {
 	return string(r.Template.Status)
 }
 
-// normalDraft turns the fields of a draft's texts into placeholders that the network allows, and gives each its example.
-func normalDraft(d puntuale.TemplateDraft) puntuale.TemplateDraft {
+// TemplateLanguages returns the languages of a template of the session's business. Codes: not_found, conflict.
+func (c *Client) TemplateLanguages(ctx context.Context, session, name string) ([]puntuale.NetworkTemplate, error) {
+	found, err := c.official(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.tenant.NetworkTemplatesNamed(ctx, found.ID, []string{name})
+	if err != nil {
+		return nil, fmt.Errorf("read the languages of a template: %w", err)
+	}
+	return all, nil
+}
+
+// Prepared turns the fields of a draft's texts into placeholders that the network allows, and gives each its example.
+func Prepared(d puntuale.TemplateDraft) puntuale.TemplateDraft {
 	var values []puntuale.Parameter
 	d.Name, d.Language, d.Category = strings.TrimSpace(d.Name), strings.TrimSpace(d.Language), strings.ToUpper(strings.TrimSpace(d.Category))
 	d.Text, values = plan.Places(strings.ReplaceAll(strings.TrimSpace(d.Text), "\r\n", "\n"), values)
@@ -288,7 +301,7 @@ func (c *Client) LintTemplate(ctx context.Context, session string, r NewDraft) (
 		return nil, err
 	}
 	f := request.Faults(r.Faults)
-	d := normalDraft(r.TemplateDraft)
+	d := Prepared(r.TemplateDraft)
 	for _, fault := range draft.Check(d) { // the examples may still be missing
 		if !strings.HasPrefix(fault.Location, "body.examples") && fault.Location != "body.header.media" {
 			f = append(f, fault)
@@ -304,7 +317,7 @@ func (c *Client) LintTemplate(ctx context.Context, session string, r NewDraft) (
 // the same draft returns the same request. Codes: not_found, invalid, forbidden, rate_limited (too many creations in an
 // hour), conflict (the session is not Official or knows no business account, or the name is taken or locked).
 func (c *Client) CreateNetworkTemplate(ctx context.Context, session string, r NewDraft) (Requested, error) {
-	d := normalDraft(r.TemplateDraft)
+	d := Prepared(r.TemplateDraft)
 	f := append(request.Faults(r.Faults), draft.Check(d)...)
 	return c.requestTemplate(ctx, session, f, puntuale.TemplateRequest{Kind: puntuale.CreatesTemplate, Name: d.Name, Language: d.Language, Draft: d}, func(u puntuale.TemplateUsage) error {
 		t := u.Known
@@ -328,7 +341,7 @@ func (c *Client) EditNetworkTemplate(ctx context.Context, session, id string, r 
 	if err != nil {
 		return Requested{}, err
 	}
-	d := normalDraft(r.TemplateDraft)
+	d := Prepared(r.TemplateDraft)
 	f := request.Faults(r.Faults)
 	if d.Name != "" && d.Name != t.Name {
 		f.Add("body.name", faultTemplateNameFixed, nil)
@@ -522,3 +535,55 @@ const (
 	faultNoBusinessAccount     puntuale.ReasonCode = "official.no_business_account"
 	faultRequestOpen           puntuale.ReasonCode = "official.request_open"
 )
+
+// OwnTemplate returns a template of the client that sends a draft: the values of its placeholders are the fields of the
+// draft's texts, as they are written there.
+func OwnTemplate(d puntuale.TemplateDraft) puntuale.Template {
+	_, body := plan.Places(d.Text, nil)
+	all := body
+	t := puntuale.Template{Name: d.Name, Text: d.Text}
+	official := &puntuale.Approved{Name: d.Name, Language: d.Language, Body: body}
+	if h := d.Header; h != nil {
+		t.Media = h.Media
+		var text string
+		text, all = plan.Places(h.Text, all)
+		for _, name := range (puntuale.TemplatePart{Text: text}).Placeholders() {
+			for _, v := range all {
+				if v.Name == name {
+					official.Header = append(official.Header, v)
+				}
+			}
+		}
+	}
+	for i, b := range d.Buttons {
+		switch {
+		case b.Kind == "copy_code":
+			official.Buttons = append(official.Buttons, puntuale.Button{Index: i, Kind: puntuale.ButtonCode, Text: b.Code})
+		case b.Kind == "url" && strings.Contains(b.URL, "{{"):
+			official.Buttons = append(official.Buttons, puntuale.Button{Index: i, Kind: puntuale.ButtonURL, Text: b.URL[strings.Index(b.URL, "{{"):]})
+		}
+	}
+	t.Official = official
+	return t
+}
+
+// DraftOf returns a draft with the content of a template, to begin another one from. The latest request that made the
+// template is complete; a template that was made elsewhere has no examples. Numbered placeholders stay numbers.
+func DraftOf(t puntuale.NetworkTemplate, requests []puntuale.TemplateRequest) puntuale.TemplateDraft {
+	for _, r := range requests {
+		if r.Name == t.Name && r.Language == t.Language && r.Draft.Text != "" && r.State == puntuale.RequestDone {
+			return r.Draft
+		}
+	}
+	d := puntuale.TemplateDraft{Name: t.Name, Language: t.Language, Category: t.Category, Text: t.Part("BODY").Text, Footer: t.Part("FOOTER").Text}
+	if h := t.Part("HEADER"); h.Format != "" {
+		d.Header = &puntuale.DraftHeader{Kind: strings.ToLower(h.Format), Text: h.Text}
+	}
+	for _, b := range t.Part("BUTTONS").Buttons {
+		kind := map[string]string{"QUICK_REPLY": "quick_reply", "URL": "url", "PHONE_NUMBER": "phone", "COPY_CODE": "copy_code"}[b.Kind]
+		if kind != "" {
+			d.Buttons = append(d.Buttons, puntuale.DraftButton{Kind: kind, Text: b.Text, URL: b.URL})
+		}
+	}
+	return d
+}

@@ -111,3 +111,28 @@ func TestLint(t *testing.T) {
 		t.Errorf("a marketing text: %+v", got)
 	}
 }
+
+// TestLibrary: each text of the library is valid in both languages, and the lint finds nothing in it.
+func TestLibrary(t *testing.T) {
+	t.Parallel()
+	count := map[string]int{}
+	names := map[string]bool{}
+	for _, e := range draft.Library() {
+		count[e.Group]++
+		if names[e.Name] {
+			t.Errorf("%s twice", e.Name)
+		}
+		names[e.Name] = true
+		for _, language := range []string{"it", "en_US"} {
+			d := e.Draft(language)
+			if faults, findings := draft.Check(d), draft.Lint(d); len(faults) > 0 || len(findings) > 0 {
+				t.Errorf("%s in %s: %+v, %+v: %s", e.Name, language, faults, findings, d.Text)
+			}
+		}
+	}
+	for _, group := range []string{"appointments", "orders", "payments", "reviews"} {
+		if count[group] != 12 {
+			t.Errorf("%d texts about %s", count[group], group)
+		}
+	}
+}
