@@ -117,7 +117,7 @@ func Builder(d Drafting) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = view.Icon("book").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = view.Icon("template").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
