@@ -606,30 +606,11 @@ var listLimits = []limit{
 	{"Sessions", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Sessions(ctx, wide); return err }},
 	{"Templates", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Templates(ctx, wide); return err }},
 	{"Campaigns", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Campaigns(ctx, wide); return err }},
-	{"CreateNetworkTemplate", saysDraft, func(ctx context.Context, w *limited) error {
-		_, err := w.client.CreateNetworkTemplate(ctx, w.official, longDraft)
-		return err
-	}},
-	{"LintTemplate", saysDraft, func(ctx context.Context, w *limited) error {
-		_, err := w.client.LintTemplate(ctx, w.official, longDraft)
-		return err
-	}},
-	{"EditNetworkTemplate", "not_found", func(ctx context.Context, w *limited) error { // the same checks follow, for a template that there is
-		_, err := w.client.EditNetworkTemplate(ctx, w.official, long, longDraft)
-		return err
-	}},
 	{"NetworkTemplates", saysWide, func(ctx context.Context, w *limited) error {
 		_, err := w.client.NetworkTemplates(ctx, w.official, wide)
 		return err
 	}},
 }
-
-var longDraft = control.NewDraft{TemplateDraft: puntuale.TemplateDraft{
-	Name: long, Language: long, Category: long, Text: long, Footer: long, Header: &puntuale.DraftHeader{Kind: "text", Text: long},
-	Buttons: []puntuale.DraftButton{{Kind: "quick_reply", Text: long}},
-}}
-
-const saysDraft = "invalid body.name body.language body.category body.text body.header.text body.footer body.buttons[0].text"
 
 var wide = request.Page{Limit: "1001", Cursor: long}
 

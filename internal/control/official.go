@@ -239,14 +239,14 @@ type NewDraft struct {
 	Faults []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// Requested is the state of a request about a template at the network.
-type Requested struct {
+// RequestedTemplate is the state of a request about a template at the network.
+type RequestedTemplate struct {
 	puntuale.TemplateRequest
 	Template puntuale.NetworkTemplate // zero: the network does not have the template yet
 }
 
 // Status returns the network's word for the template. "SUBMITTING" means that the network's answer is not known yet.
-func (r Requested) Status() string {
+func (r RequestedTemplate) Status() string {
 	if r.State < puntuale.RequestDone {
 		return "SUBMITTING"
 	}
@@ -316,7 +316,7 @@ func (c *Client) LintTemplate(ctx context.Context, session string, r NewDraft) (
 // CreateNetworkTemplate asks the network to approve a template. The request is stored before the call, and a second call with
 // the same draft returns the same request. Codes: not_found, invalid, forbidden, rate_limited (too many creations in an
 // hour), conflict (the session is not Official or knows no business account, or the name is taken or locked).
-func (c *Client) CreateNetworkTemplate(ctx context.Context, session string, r NewDraft) (Requested, error) {
+func (c *Client) CreateNetworkTemplate(ctx context.Context, session string, r NewDraft) (RequestedTemplate, error) {
 	d := Prepared(r.TemplateDraft)
 	f := append(request.Faults(r.Faults), draft.Check(d)...)
 	return c.requestTemplate(ctx, session, f, puntuale.TemplateRequest{Kind: puntuale.CreatesTemplate, Name: d.Name, Language: d.Language, Draft: d}, func(u puntuale.TemplateUsage) error {
@@ -336,10 +336,10 @@ func (c *Client) CreateNetworkTemplate(ctx context.Context, session string, r Ne
 
 // EditNetworkTemplate asks the network to replace a template's content. Name and language do not change. Codes: those of
 // CreateNetworkTemplate; conflict also if the template's state, or the number of its edits, forbids it.
-func (c *Client) EditNetworkTemplate(ctx context.Context, session, id string, r NewDraft) (Requested, error) {
+func (c *Client) EditNetworkTemplate(ctx context.Context, session, id string, r NewDraft) (RequestedTemplate, error) {
 	t, err := c.networkTemplate(ctx, session, id)
 	if err != nil {
-		return Requested{}, err
+		return RequestedTemplate{}, err
 	}
 	d := Prepared(r.TemplateDraft)
 	f := request.Faults(r.Faults)
@@ -371,22 +371,22 @@ func (c *Client) EditNetworkTemplate(ctx context.Context, session, id string, r 
 
 // UnpauseNetworkTemplate asks the network to end the pause of a template. Codes: not_found, forbidden, conflict (the
 // template is not paused).
-func (c *Client) UnpauseNetworkTemplate(ctx context.Context, session, id string) (Requested, error) {
+func (c *Client) UnpauseNetworkTemplate(ctx context.Context, session, id string) (RequestedTemplate, error) {
 	return c.changeTemplate(ctx, session, id, puntuale.UnpausesTemplate, func(t puntuale.NetworkTemplate) bool { return t.Status == puntuale.TemplatePaused })
 }
 
 // DeleteNetworkTemplate asks the network to delete one language of a template. Its name is then locked for
 // [puntuale.TemplateNameLock]. Codes: not_found, forbidden, conflict (a disabled or deleted template).
-func (c *Client) DeleteNetworkTemplate(ctx context.Context, session, id string) (Requested, error) {
+func (c *Client) DeleteNetworkTemplate(ctx context.Context, session, id string) (RequestedTemplate, error) {
 	return c.changeTemplate(ctx, session, id, puntuale.DeletesTemplate, func(t puntuale.NetworkTemplate) bool {
 		return t.Status != puntuale.TemplateDisabled && t.Status != puntuale.TemplateDeleted && t.Status != puntuale.TemplateDeleting
 	})
 }
 
-func (c *Client) changeTemplate(ctx context.Context, session, id string, kind puntuale.TemplateRequestKind, may func(puntuale.NetworkTemplate) bool) (Requested, error) {
+func (c *Client) changeTemplate(ctx context.Context, session, id string, kind puntuale.TemplateRequestKind, may func(puntuale.NetworkTemplate) bool) (RequestedTemplate, error) {
 	t, err := c.networkTemplate(ctx, session, id)
 	if err != nil {
-		return Requested{}, err
+		return RequestedTemplate{}, err
 	}
 	return c.requestTemplate(ctx, session, nil, puntuale.TemplateRequest{Kind: kind, Name: t.Name, Language: t.Language, NetworkID: t.ID}, func(puntuale.TemplateUsage) error {
 		if !may(t) {
@@ -447,23 +447,23 @@ var errSameDraft = errors.New("the same draft was submitted before")
 
 // requestTemplate stores a request, lets the session's node make the call, and returns what became of it. If the node does
 // not answer in time, the request stays open, and the node finishes it later.
-func (c *Client) requestTemplate(ctx context.Context, session string, f request.Faults, r puntuale.TemplateRequest, decide func(puntuale.TemplateUsage) error) (Requested, error) {
+func (c *Client) requestTemplate(ctx context.Context, session string, f request.Faults, r puntuale.TemplateRequest, decide func(puntuale.TemplateUsage) error) (RequestedTemplate, error) {
 	if err := c.MayCreate(); err != nil {
-		return Requested{}, err
+		return RequestedTemplate{}, err
 	}
 	found, err := c.official(ctx, session)
 	if err != nil {
-		return Requested{}, err
+		return RequestedTemplate{}, err
 	}
 	about, _, _, err := c.tenant.NetworkTemplates(ctx, found.ID, puntuale.Page{Limit: 1})
 	if err != nil {
-		return Requested{}, fmt.Errorf("read about the templates of session %d: %w", found.ID, err)
+		return RequestedTemplate{}, fmt.Errorf("read about the templates of session %d: %w", found.ID, err)
 	}
 	if err := f.Err(); err != nil {
-		return Requested{}, err
+		return RequestedTemplate{}, err
 	}
 	if about.Account == "" {
-		return Requested{}, puntuale.Conflict(faultNoBusinessAccount)
+		return RequestedTemplate{}, puntuale.Conflict(faultNoBusinessAccount)
 	}
 	r.Session, r.Account, r.Made = found.ID, about.Account, c.control.clock.Now()
 	var same puntuale.TemplateRequestID
@@ -482,28 +482,28 @@ func (c *Client) requestTemplate(ctx context.Context, session string, f request.
 		id, err = same, nil
 	}
 	if err != nil {
-		return Requested{}, fmt.Errorf("request a template: %w", err)
+		return RequestedTemplate{}, fmt.Errorf("request a template: %w", err)
 	}
 	if err := c.command(ctx, found.ID, puntuale.CommandTemplates, nil); err != nil && puntuale.CodeOf(err) != puntuale.CodeBusy && puntuale.CodeOf(err) != puntuale.CodeRateLimited {
-		return Requested{}, err
+		return RequestedTemplate{}, err
 	}
 	return c.requested(ctx, found.ID, id)
 }
 
 // requested returns what became of a request. Codes: invalid, if the network refused a draft; conflict, if it refused
 // something else.
-func (c *Client) requested(ctx context.Context, session puntuale.SessionID, id puntuale.TemplateRequestID) (Requested, error) {
+func (c *Client) requested(ctx context.Context, session puntuale.SessionID, id puntuale.TemplateRequestID) (RequestedTemplate, error) {
 	r, err := c.tenant.TemplateRequest(ctx, id)
 	if err != nil {
-		return Requested{}, fmt.Errorf("read a request about a template: %w", err)
+		return RequestedTemplate{}, fmt.Errorf("read a request about a template: %w", err)
 	}
 	switch {
 	case r.State == puntuale.RequestRefused && len(r.Draft.Text) > 0:
-		return Requested{}, puntuale.Invalid(r.Reason.At("body", nil))
+		return RequestedTemplate{}, puntuale.Invalid(r.Reason.At("body", nil))
 	case r.State == puntuale.RequestRefused:
-		return Requested{}, &puntuale.Error{Code: puntuale.CodeConflict, Reason: r.Reason}
+		return RequestedTemplate{}, &puntuale.Error{Code: puntuale.CodeConflict, Reason: r.Reason}
 	}
-	out := Requested{TemplateRequest: r}
+	out := RequestedTemplate{TemplateRequest: r}
 	if r.NetworkID == "" {
 		return out, nil
 	}

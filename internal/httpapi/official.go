@@ -237,7 +237,7 @@ func (b *draftBody) requested(faults []puntuale.Fault) control.NewDraft {
 	}, Faults: faults}
 }
 
-func requestedOf(r control.Requested) requestedAnswer {
+func requestedOf(r control.RequestedTemplate) requestedAnswer {
 	category := r.Template.Category
 	if category == "" {
 		category = r.Draft.Category

@@ -197,7 +197,7 @@ func submitDraft(v *page.Request) error {
 }
 
 // submitted goes to the page of the template, or to the list while Meta's answer is not known.
-func submitted(v *page.Request, s control.Session, done control.Requested) error {
+func submitted(v *page.Request, s control.Session, done control.RequestedTemplate) error {
 	at := sessionURL(v, s.ID) + "/templates"
 	if done.NetworkID == "" {
 		v.Say("builder.under_way", "")
@@ -285,13 +285,13 @@ func deleteTemplate(v *page.Request) error {
 }
 
 func acceptCategory(v *page.Request) error {
-	return changeAtMeta(v, "builder.accepted", func(ctx context.Context, session, id string) (control.Requested, error) {
-		return control.Requested{}, v.Client.AcceptCategory(ctx, session, id)
+	return changeAtMeta(v, "builder.accepted", func(ctx context.Context, session, id string) (control.RequestedTemplate, error) {
+		return control.RequestedTemplate{}, v.Client.AcceptCategory(ctx, session, id)
 	})
 }
 
 // changeAtMeta makes one change of a template, and goes back to its page. What Meta refuses is told above the page.
-func changeAtMeta(v *page.Request, says string, change func(ctx context.Context, session, id string) (control.Requested, error)) error {
+func changeAtMeta(v *page.Request, says string, change func(ctx context.Context, session, id string) (control.RequestedTemplate, error)) error {
 	found, err := official(v)
 	if err != nil {
 		return err
