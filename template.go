@@ -28,7 +28,7 @@ type Template struct {
 // rendered.
 type Approved struct {
 	Name     string      `json:"name"`
-	Language string      `json:"language"`         // Meta's code of the language: "it", "en_US"
+	Language string      `json:"language"`         // Meta's code of the language: "it", "en_US"; "": the person's, see [ChooseLanguage]
 	Header   []Parameter `json:"header,omitempty"` // values of a text header
 	Body     []Parameter `json:"body,omitempty"`
 	Buttons  []Button    `json:"buttons,omitempty"` // only the buttons that need a value
@@ -113,6 +113,41 @@ type NetworkTemplate struct {
 // Costlier reports whether Meta made the template marketing although the client wanted another category.
 func (t NetworkTemplate) Costlier() bool {
 	return t.Category == CategoryMarketing && t.Wanted != "" && t.Wanted != CategoryMarketing
+}
+
+// ChooseLanguage returns the template with a name in a language. With language "", it returns one in the person's language
+// that can be used, else one in Italian, else in English, else the first one. person is a contact's language, such as "en";
+// "" if it is not known. It returns false if there is no such template.
+func ChooseLanguage(all []NetworkTemplate, name, language, person string) (chosen NetworkTemplate, found bool) {
+	rank := func(t NetworkTemplate) int {
+		base, _, _ := strings.Cut(t.Language, "_")
+		use, _ := t.Status.Use()
+		n := int(use) * 10
+		switch {
+		case person != "" && t.Language == person:
+		case person != "" && base == person:
+			n++
+		case base == "it":
+			n += 2
+		case base == "en":
+			n += 3
+		default:
+			n += 4
+		}
+		return n
+	}
+	for _, t := range all {
+		switch {
+		case t.Name != name:
+		case language != "":
+			if t.Language == strings.ReplaceAll(language, "-", "_") {
+				return t, true
+			}
+		case !found || rank(t) < rank(chosen):
+			chosen, found = t, true
+		}
+	}
+	return chosen, found
 }
 
 // Categories of templates, in Meta's words. Meta fixes the texts of AUTHENTICATION templates.

@@ -39,7 +39,7 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	if !approvedName.MatchString(a.Name) {
 		c.addCode("name", faultTemplateMetaName, clip(a.Name))
 	}
-	if !approvedLanguage.MatchString(a.Language) {
+	if a.Language != "" && !approvedLanguage.MatchString(a.Language) {
 		c.addCode("language", faultTemplateLanguage, clip(a.Language))
 	}
 	named := 0

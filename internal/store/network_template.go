@@ -195,6 +195,17 @@ func (s *Store) NetworkTemplate(ctx context.Context, client puntuale.ClientID, a
 	return t, known, nil
 }
 
+func (s *Store) TemplateLanguages(ctx context.Context, client puntuale.ClientID, account, name, phone string) (all []puntuale.NetworkTemplate, person string, err error) {
+	if all, err = engine.QueryAll(ctx, s.CallReads, `select `+networkTemplateColumns+` from network_template n
+ where n.client_id = $1 and n.account = $2 and n.name = $3 order by n.language`, []any{client, account, name}, scanNetworkTemplate); err == nil {
+		_, err = engine.QueryOne(ctx, s.CallReads, `select p.language from person p where p.client_id = $1 and p.phone = $2`, []any{client, phone}, &person)
+	}
+	if err != nil {
+		return nil, "", engine.PublicError(fmt.Errorf("read the languages of a template: %w", err))
+	}
+	return all, person, nil
+}
+
 // NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid
 // (the cursor).
 func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p puntuale.Page) (about puntuale.NetworkTemplates, all []puntuale.NetworkTemplate, next string, err error) {

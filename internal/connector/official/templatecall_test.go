@@ -213,3 +213,65 @@ func TestGeneratedTemplates(t *testing.T) {
 		t.Errorf("listed: %+v, %v", all, err)
 	}
 }
+
+// TestLanguageOfEachPerson: a template without a language is sent in the language of the contact, and otherwise in
+// Italian. A language that cannot be used is not chosen.
+func TestLanguageOfEachPerson(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	in := func(language, status string) graphtest.ListedTemplate {
+		l := graphtest.NewTemplate("saluto", "Ciao {{1}}, a presto")
+		l.Language, l.Status, l.ID = language, status, "9"+language
+		return l
+	}
+	w.peer.SetTemplates(w.number.Account, in("de", "REJECTED"), in("en_US", "APPROVED"), in("it", "APPROVED"))
+	if err := w.conn.Test(w.within(), w.session); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct{ of, language string }{{"en", "en_US"}, {"de", "it"}, {"fr", "it"}, {"", "it"}} {
+		phone := "+39333000000" + strings.Repeat("1", i+1)
+		if c.of != "" {
+			if _, err := w.c.MergeContacts(context.Background(), puntuale.ContactBatch{All: []puntuale.Contact{{Phone: phone, Language: c.of}}, Now: w.clock.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		content := approved("saluto")
+		content.Official.Language = ""
+		if sent := w.must(phone, content); sent.Message.Template.Language.Code != c.language {
+			t.Errorf("a contact of language %q gets %q", c.of, sent.Message.Template.Language.Code)
+		}
+	}
+}
+
+// TestCostlierTemplate: if Meta makes a template marketing, its messages wait if the client wants to decide, and people
+// get a notice. They leave after a person accepted the category.
+func TestCostlierTemplate(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []storetest.Driver{storetest.SQLite, storetest.Postgres} {
+		w := newWorld(t, setup{driver: driver})
+		w.peer.SetTemplates(w.number.Account, graphtest.NewTemplate("uno", "Ciao {{1}}, a presto"))
+		if err := w.conn.Test(w.within(), w.session); err != nil {
+			t.Fatal(err)
+		}
+		yes := true
+		if _, err := w.c.UpdateSettings(context.Background(), puntuale.SettingsPatch{PauseCostlier: &yes}); err != nil {
+			t.Fatal(err)
+		}
+		w.must(person, approved("uno"))
+		w.clock.Advance(time.Minute)
+		if err := w.w.Store.TellNetworkTemplate(context.Background(), puntuale.TemplateEvent{Client: w.c.ID, Account: w.number.Account, Name: "uno", Language: "it", Category: "MARKETING", At: w.clock.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.send(person, approved("uno"))
+		if e := w.refused(err, puntuale.Deferred); !strings.Contains(english(e.Reason), "marketing") {
+			t.Errorf("waits because %q", english(e.Reason))
+		}
+		if n := w.w.Int("select count(*) from notice where kind = 15"); n != 1 {
+			t.Errorf("%d notices", n)
+		}
+		if err := w.c.AcceptCategory(context.Background(), w.session, "773"); err != nil {
+			t.Fatal(err)
+		}
+		w.must(person, approved("uno"))
+	}
+}
