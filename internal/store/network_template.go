@@ -318,7 +318,7 @@ func (t tenant) RequestTemplate(ctx context.Context, r puntuale.TemplateRequest,
 		if err := engine.ThereOr(len(locked) > 0, err, puntuale.NoSession); err != nil {
 			return err
 		}
-		if _, err := a.Exec(ctx, `delete from template_request where client_id = $1 and state > 1 and made_at < $2`, t.id, engine.Micros(r.Made.Add(-puntuale.KeepTemplateRequests))); err != nil {
+		if _, err := a.Exec(ctx, `delete from template_request where client_id = $1 and made_at < $2`, t.id, engine.Micros(r.Made.Add(-puntuale.KeepTemplateRequests))); err != nil {
 			return fmt.Errorf("delete old requests about templates: %w", err)
 		}
 		use, err := t.templateUsage(ctx, a, &r)
@@ -353,7 +353,7 @@ func (t tenant) templateUsage(ctx context.Context, a engine.Querier, r *puntuale
 		o := &all[i]
 		same := o.Name == r.Name && o.Language == r.Language
 		age := r.Made.Sub(o.Made)
-		u.Open = u.Open || same && o.State < puntuale.RequestDone
+		u.Open = u.Open || same && o.State < puntuale.RequestDone && age < 2*puntuale.TemplateRequestLife // an older one belongs to a deleted session
 		if o.Kind == puntuale.CreatesTemplate && age < time.Hour && (o.State != puntuale.RequestRefused || !o.Called.IsZero()) {
 			if u.Creations++; u.Creations == 1 {
 				u.OldestOf = o.Made

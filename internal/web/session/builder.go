@@ -19,14 +19,14 @@ import (
 var builderRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/templates/new", page.ClientSide, puntuale.Staff, newDraft),
 	page.Get("/c/{client}/sessions/{id}/templates/library", page.ClientSide, puntuale.Staff, draftLibrary),
-	page.Post("/c/{client}/sessions/{id}/templates/new", page.ClientSide, puntuale.Staff, "template.submit", submitDraft),
+	page.Post("/c/{client}/sessions/{id}/templates/new", page.ClientSide, puntuale.Staff, "session.submit", submitDraft),
 	page.Post("/c/{client}/sessions/{id}/templates/draft", page.ClientSide, puntuale.Staff, page.Unaudited, showDraft),
 	page.Get("/c/{client}/sessions/{id}/templates/{template}", page.ClientSide, puntuale.Reader, networkTemplate),
 	page.Get("/c/{client}/sessions/{id}/templates/{template}/edit", page.ClientSide, puntuale.Staff, editDraft),
-	page.Post("/c/{client}/sessions/{id}/templates/{template}/edit", page.ClientSide, puntuale.Staff, "template.edit", submitEdit),
-	page.Post("/c/{client}/sessions/{id}/templates/{template}/unpause", page.ClientSide, puntuale.Staff, "template.unpause", unpauseTemplate),
-	page.Post("/c/{client}/sessions/{id}/templates/{template}/delete", page.ClientSide, puntuale.Staff, "template.withdraw", deleteTemplate),
-	page.Post("/c/{client}/sessions/{id}/templates/{template}/accept", page.ClientSide, puntuale.Staff, "template.accept", acceptCategory),
+	page.Post("/c/{client}/sessions/{id}/templates/{template}/edit", page.ClientSide, puntuale.Staff, "session.edit", submitEdit),
+	page.Post("/c/{client}/sessions/{id}/templates/{template}/unpause", page.ClientSide, puntuale.Staff, "session.unpause", unpauseTemplate),
+	page.Post("/c/{client}/sessions/{id}/templates/{template}/delete", page.ClientSide, puntuale.Staff, "session.withdraw", deleteTemplate),
+	page.Post("/c/{client}/sessions/{id}/templates/{template}/accept", page.ClientSide, puntuale.Staff, "session.accept", acceptCategory),
 	page.Post("/c/{client}/approvals", page.ClientSide, puntuale.Staff, page.Unaudited, draftOfStep),
 }
 
@@ -185,7 +185,7 @@ func submitDraft(v *page.Request) error {
 		d := Drafting{Form: f, Sender: sender(v, found)}
 		return v.ShowRefused(err, f, BuilderForm(d), Builder(d), draftFields(f)...)
 	}
-	v.SetAuditTarget(found.ID.String() + " " + read.Name)
+	v.SetAuditTarget(found.ID.String())
 	if f.Is("own", "on") && (read.Header == nil || read.Header.Kind != "location") {
 		// A template with this name may exist already, for example in another language. Then it stays as it is.
 		if _, err := v.Client.CreateTemplate(v.Ctx(), control.NewTemplate{Template: control.OwnTemplate(read)}, control.Once[control.Template]{}); err != nil && puntuale.CodeOf(err) != puntuale.CodeConflict &&
@@ -272,7 +272,7 @@ func submitEdit(v *page.Request) error {
 		d := Drafting{Form: f, Sender: sender(v, found), ID: id, Status: f.Value("status")}
 		return v.ShowRefused(err, f, BuilderForm(d), Builder(d), draftFields(f)...)
 	}
-	v.SetAuditTarget(found.ID.String() + " " + id)
+	v.SetAuditTarget(found.ID.String())
 	return submitted(v, found, done)
 }
 
@@ -302,7 +302,7 @@ func changeAtMeta(v *page.Request, says string, change func(ctx context.Context,
 	case err == nil && done.ID != 0 && done.State < puntuale.RequestDone:
 		v.Say("builder.under_way", "")
 	case err == nil:
-		v.SetAuditTarget(found.ID.String() + " " + id)
+		v.SetAuditTarget(found.ID.String())
 		v.Say(says, "")
 	case refused != nil && refused.Code == puntuale.CodeConflict:
 		v.Toast("bad", v.Frame.Language.Fault(refused.Reason), "")
