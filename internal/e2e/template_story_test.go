@@ -60,7 +60,7 @@ func (o *officialStory) builds() {
 	b.visit(page)
 	b.reads("contenuto diverso dalla categoria")
 	b.looks("3-rejected")
-	b.tap(`a[href$="/edit"]`)
+	b.tap(`main a[href$="/edit"]`)
 	b.waitFor(`document.getElementById("template-form")`)
 	b.fill("text", "Ciao {{nome}}, il tuo ordine {{numero}} è pronto per il ritiro.")
 	b.tap(".editor-save .btn-primary")
