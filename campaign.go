@@ -58,6 +58,7 @@ type CampaignDraft struct {
 type CampaignFrozen struct {
 	Sequence   Sequence       `json:"sequence"`           // includes the texts of its templates
 	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step; nil for a step without one
+	Values     []ValueRule    `json:"values,omitempty"`   // how the values of each step fit into its approved template; empty: unknown
 	Purposes   []Purpose      `json:"purposes,omitempty"` // the purpose of each step; empty: every step has the draft's purpose
 	ClientName string         `json:"client_name"`
 	Zone       string         `json:"zone"`

@@ -19,6 +19,8 @@ const (
 	CommandTest   CommandVerb = "test"   // no detail; the connector tests again whether the session could send
 
 	CommandLook      CommandVerb = "look"      // no detail; the connector reads what a network reported about the session, and asks the network
+	CommandTemplates CommandVerb = "templates" // no detail; the connector makes the calls of the session's open requests about templates
+
 	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session immediately
 )
 

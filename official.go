@@ -19,6 +19,9 @@ type OfficialKeys struct {
 	// the server does not read the business's templates.
 	BusinessAccountID string `json:"business_account_id,omitempty"`
 
+	// AppID is Meta's id of the app that the token belongs to. If it is "", templates with a sample file cannot be made.
+	AppID string `json:"app_id,omitempty"`
+
 	GroupsAPI bool `json:"groups_api,omitempty"` // the account may write to groups
 }
 

@@ -66,6 +66,7 @@ type Step struct {
 	Interactive *Interactive `json:"interactive,omitempty"` // only without buttons
 
 	ButtonLine string    `json:"-"` // the client's [ButtonLines]
+	Values     ValueRule `json:"-"` // how the values of Official fit
 	Official   *Approved `json:"-"` // the approved template; set when the content of the template replaces the template's name
 	Literal    bool      `json:"-"` // true: Buttons and Interactive contain no fields, and are sent as they are written
 }

@@ -173,6 +173,13 @@ type Tenant interface {
 	HealthOf(ctx context.Context, session SessionID, now time.Time) (SessionHealth, error)
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
 	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
+	NetworkTemplateWithID(ctx context.Context, session SessionID, id string) (NetworkTemplate, error)
+	AcceptCategory(ctx context.Context, session SessionID, id string) error
+	// RequestTemplate stores a request. The function decide returns an error if what the client did before forbids it.
+	RequestTemplate(ctx context.Context, r TemplateRequest, decide func(TemplateUsage) error) (TemplateRequestID, error)
+	TemplateRequest(ctx context.Context, id TemplateRequestID) (TemplateRequest, error)
+	// TemplateRequests returns the latest requests of the session's business, the newest first.
+	TemplateRequests(ctx context.Context, session SessionID, limit int) ([]TemplateRequest, error)
 
 	// Campaigns. Every method may return not_found, besides the codes that it names.
 	CreateCampaign(ctx context.Context, c Campaign, day Date, o *Idempotency) (CampaignID, error)

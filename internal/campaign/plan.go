@@ -32,6 +32,9 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	for i := range min(len(frozen.Sequence.Steps), len(frozen.Official)) {
 		frozen.Sequence.Steps[i].Official = frozen.Official[i]
 	}
+	for i := range min(len(frozen.Sequence.Steps), len(frozen.Values)) {
+		frozen.Sequence.Steps[i].Values = frozen.Values[i]
+	}
 	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, wanted: plan.Fields(frozen.Sequence)}, nil
 }
 

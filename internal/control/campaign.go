@@ -354,6 +354,9 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	if frozen.Purposes, err = c.purposesOf(ctx, session, sequence); err != nil {
 		return frozen, session, err
 	}
+	for _, step := range frozen.Sequence.Steps {
+		frozen.Values = append(frozen.Values, step.Values)
+	}
 	if limit := session.Pace.PerMinute; limit > 0 && (frozen.PerMinute == 0 || limit < frozen.PerMinute) {
 		frozen.PerMinute = limit
 	}

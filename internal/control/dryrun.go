@@ -94,6 +94,9 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	if err != nil {
 		return DryRun{}, err
 	}
+	if err := c.ruleValues(ctx, call.Sequence.Session, expanded[0]); err != nil {
+		return DryRun{}, err
+	}
 	r.Fields = plan.Fields(expanded[0])
 	phone := rehearsedPhone
 	if puntuale.Trimmed(call.Phone) != "" {
@@ -120,6 +123,20 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	}
 	r.Dates = anchors(expanded[0], passed, zone)
 	return r, c.asShown(ctx, call.Sequence.Session, r.Plan.Messages)
+}
+
+// ruleValues sets how the values of the steps fit into their approved templates. Session "" means the default session.
+func (c *Client) ruleValues(ctx context.Context, session string, s puntuale.Sequence) error {
+	if !slices.ContainsFunc(s.Steps, func(step puntuale.Step) bool { return step.Official != nil }) {
+		return nil
+	}
+	var f request.Faults
+	found, err := c.sessionFor(ctx, &f, session)
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return err
+	}
+	_, err = c.purposesOf(ctx, found, s)
+	return err
 }
 
 // asShown replaces what the session's network does not show: buttons and rows become numbered lines, a link its address.

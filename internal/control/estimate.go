@@ -62,12 +62,8 @@ func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTempl
 
 // templateOf returns the stored copy of an approved template, or the zero value if there is none.
 func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale.NetworkTemplate {
-	for _, t := range known {
-		if t.Name == a.Name && t.Language == strings.ReplaceAll(a.Language, "-", "_") {
-			return t
-		}
-	}
-	return puntuale.NetworkTemplate{}
+	t, _ := puntuale.ChooseLanguage(known, a.Name, a.Language, "")
+	return t
 }
 
 // CampaignBill is the cost of a campaign at its network.

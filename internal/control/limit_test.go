@@ -768,7 +768,7 @@ var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEn
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
 	Client.Contact Client.UpdateContact Client.DeleteContact Client.RecipientsFrom Client.SetAddress Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients Client.SampleRecipient
 	Client.CheckCampaign Client.StartCampaign Client.StartMade Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
-	Client.Reply Client.NetworkTemplates Client.SessionHealth Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.RecipientStatus Client.BookingWith
+	Client.Reply Client.NetworkTemplates Client.NetworkTemplate Client.TemplateRequests Client.TemplateLanguages Client.UnpauseNetworkTemplate Client.DeleteNetworkTemplate Client.AcceptCategory Client.SessionHealth Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.RecipientStatus Client.BookingWith
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 

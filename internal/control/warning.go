@@ -142,14 +142,13 @@ func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []pu
 	if a == nil {
 		return puntuale.Because(reasonOnlyInWindow)
 	}
-	i := slices.IndexFunc(known, func(t puntuale.NetworkTemplate) bool { return t.Name == a.Name && t.Language == a.Language })
-	if i < 0 {
+	t, found := puntuale.ChooseLanguage(known, a.Name, a.Language, "")
+	if !found {
 		if about.Synced.IsZero() {
 			return puntuale.Reason{}
 		}
 		return puntuale.Because(puntuale.ReasonNoTemplate)
 	}
-	t := known[i]
 	if use, reason := t.Status.Use(); use != puntuale.TemplateUsable {
 		return reason
 	}

@@ -110,6 +110,8 @@ var jsonForms = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[puntuale.Approved]():       reflect.TypeFor[approvedBody](),
 	reflect.TypeFor[puntuale.Parameter]():      reflect.TypeFor[parameterBody](),
 	reflect.TypeFor[puntuale.Button]():         reflect.TypeFor[buttonBody](),
+	reflect.TypeFor[puntuale.DraftHeader]():    reflect.TypeFor[draftHeaderBody](),
+	reflect.TypeFor[puntuale.DraftButton]():    reflect.TypeFor[draftButtonBody](),
 }
 
 // withBody returns a verb that reads the call's body, and then calls verb with it.

@@ -10,6 +10,7 @@ import (
 )
 
 func registerSessions(a *api) {
+	registerNetworkTemplates(a)
 	const all, one = "/api/sessions", "/api/sessions/{id}"
 	client(a, operation{id: "listSessions", method: http.MethodGet, path: all, strict: true,
 		summary: "List the sessions, by id"}, listSessions)

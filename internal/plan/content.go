@@ -39,7 +39,7 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	if mediaGood && c.MediaURL != "" {
 		b.checkMedia(i, step, &c)
 	}
-	c.Official = b.approved(i, step.Official, &t)
+	c.Official = b.approved(i, step.Official, step.Values, &t)
 	if len(step.Buttons) > 0 {
 		c.Asks = &puntuale.ButtonSet{Buttons: b.choices(i, step, &t), Line: step.ButtonLine}
 	}

@@ -91,6 +91,7 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 		`delete from network_template where client_id = $1`,
 		`delete from official_pause where client_id = $1`,
 		`delete from official_health where client_id = $1`,
+		`delete from template_request where client_id = $1`,
 		`delete from calendar where client_id = $1`,
 		`delete from calendar_entry where client_id = $1`,
 	} {

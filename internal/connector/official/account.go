@@ -18,11 +18,12 @@ type account struct {
 	report  func(puntuale.LinkReport)
 	pairs   *pairs
 
-	ctx    context.Context // the context of the connector's own work
-	cancel context.CancelFunc
-	wake   chan struct{}
-	ended  chan struct{}
-	asking chan struct{} // full while busy: at most one goroutine runs checkStatus
+	ctx     context.Context // the context of the connector's own work
+	cancel  context.CancelFunc
+	wake    chan struct{}
+	ended   chan struct{}
+	calling chan struct{} // full while finishTemplates runs
+	asking  chan struct{} // full while busy: at most one goroutine runs checkStatus
 
 	mu          sync.Mutex
 	client      puntuale.ClientID
@@ -49,7 +50,7 @@ func (c *Connector) newAccount(s puntuale.Session) *account {
 	a := &account{
 		session: s.ID, client: s.Client, clock: c.cfg.Clock, report: c.cfg.Report, pairs: newPairs(), reach: newReach(),
 		log:  c.cfg.Logger.With("session_id", int64(s.ID)),
-		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), ended: make(chan struct{}), holds: map[pauseSubject]puntuale.OfficialPause{},
+		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), calling: make(chan struct{}, 1), ended: make(chan struct{}), holds: map[pauseSubject]puntuale.OfficialPause{},
 		state: s.LinkOf(), number: s.Link.Number,
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())

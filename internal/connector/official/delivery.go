@@ -65,12 +65,12 @@ type templateChange struct {
 		Date json.RawMessage `json:"disable_date"`
 	} `json:"disable_info"`
 	Rejection struct {
-		Reason         string `json:"reason"`
-		Recommendation string `json:"recommendation"`
+		Reason string `json:"reason"`
+		Advice string `json:"recommendation"`
 	} `json:"rejection_info"`
 }
 
-// reason returns Meta's code for the state of the template, and what Meta recommends.
+// reason returns Meta's code for the state of the template, and when Meta disables it.
 func (v *templateChange) reason(state puntuale.TemplateStatus) string {
 	reason := reasonOf(v.Reason)
 	if reason == "" && state != puntuale.TemplateApproved {
@@ -78,9 +78,6 @@ func (v *templateChange) reason(state puntuale.TemplateStatus) string {
 	}
 	if date := strings.Trim(string(v.Disable.Date), `"`); date != "" && date != "null" {
 		reason = strings.TrimSpace(reason + " (" + word(date) + ")")
-	}
-	if v.Rejection.Recommendation != "" {
-		reason = strings.TrimPrefix(reason+": "+v.Rejection.Recommendation, ": ")
 	}
 	return word(reason)
 }
@@ -274,6 +271,7 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	if n.Status != "" {
 		n.Reason = v.reason(n.Status)
 	}
+	n.Advice = storable(clip(v.Rejection.Advice, 600))
 	r.concerns("", account, func() {
 		n.Client = r.at.client
 		r.at.Templates = append(r.at.Templates, n)

@@ -242,7 +242,7 @@ func TestPortfolioLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, l.Portfolio)
+			all = append(all, l.Portfolio.Limit)
 		}
 		return all
 	}

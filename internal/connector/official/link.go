@@ -100,6 +100,9 @@ func (c *Connector) keep(a *account) {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
 		wait, err := c.checkStatus(ctx, a)
 		cancel()
+		if err == nil {
+			wait, err = c.finishLater(a, wait)
+		}
 		if err != nil && a.ctx.Err() == nil {
 			a.log.Warn("looking at an Official number failed", "error", err)
 		}
@@ -114,6 +117,21 @@ func (c *Connector) keep(a *account) {
 		}
 		release()
 	}
+}
+
+// finishLater finishes the open requests about templates, also while the number is paused. It returns how long to wait
+// until the next round, at most the given time.
+func (c *Connector) finishLater(a *account, wait time.Duration) (time.Duration, error) {
+	a.mu.Lock()
+	keys := a.keys
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(a.ctx, lookWait)
+	defer cancel()
+	open, err := c.finishTemplates(ctx, a, keys)
+	if open > 0 {
+		wait = min(wait, open)
+	}
+	return wait, err
 }
 
 // checkStatus reads the keys, requests the number's data from Meta, and reports the result. While the number is paused,

@@ -222,6 +222,9 @@ type graphError struct {
 	Trace string `json:"fbtrace_id"`
 
 	wait time.Duration // how long Meta says that the caller must wait, from a header; 0: unknown
+
+	UserTitle string `json:"error_user_title"` // what Meta tells people, in the language of the account
+	UserText  string `json:"error_user_msg"`
 }
 
 func (e *graphError) Error() string { return e.detail() }

@@ -28,6 +28,13 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	case !group && !strings.HasPrefix(e.To, "+") && !puntuale.IsPersonID(e.To):
 		return puntuale.Prepared{}, final(reasonOtherGroup, puntuale.Quoted("recipient_type group"))
 	}
+	if t := e.Content.Official; t != nil && t.Language == "" {
+		chosen, err := c.inLanguage(ctx, a, keys, e)
+		if err != nil {
+			return puntuale.Prepared{}, err
+		}
+		e.Content.Official = chosen
+	}
 	p := &payload{message: newOutgoing(e.To)}
 	if err := c.allowed(ctx, a, keys, e, p, now); err != nil {
 		return puntuale.Prepared{}, err
@@ -36,6 +43,21 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		return puntuale.Prepared{}, err
 	}
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
+}
+
+// inLanguage returns the message's template in a language that the person reads, see [puntuale.ChooseLanguage].
+func (c *Connector) inLanguage(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope) (*puntuale.Approved, error) {
+	t := *e.Content.Official
+	all, person, err := c.cfg.Store.TemplateLanguages(ctx, a.clientID(), keys.BusinessAccountID, t.Name, e.To)
+	if err != nil {
+		return nil, err
+	}
+	chosen, found := puntuale.ChooseLanguage(all, t.Name, "", person)
+	if !found {
+		return nil, final(puntuale.ReasonNoTemplate, puntuale.Quoted(t.Name))
+	}
+	t.Language = chosen.Language
+	return &t, nil
 }
 
 // allowed returns an error if the person may not get the message now. It sets window, first, template and replies of p.

@@ -70,6 +70,20 @@ type Store interface {
 	// client has no session of the business.
 	TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEvent) error
 
+	// OpenTemplateRequests returns the requests about templates that the session's calls must finish, the oldest first.
+	OpenTemplateRequests(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, limit int) ([]puntuale.TemplateRequest, error)
+
+	// ProgressTemplateRequest stores State, Upload, Called and Due of an open request whose state is before. It returns
+	// false if the request has another state.
+	ProgressTemplateRequest(ctx context.Context, r puntuale.TemplateRequest, before puntuale.TemplateRequestState) (bool, error)
+
+	// EndTemplateRequest stores the end of an open request, and the template as it is now. nil: it did not change.
+	EndTemplateRequest(ctx context.Context, r puntuale.TemplateRequest, now *puntuale.NetworkTemplate) error
+
+	// TemplateLanguages returns the languages of a template of the client's business, and the language of the contact with
+	// this phone ("" if it is not known).
+	TemplateLanguages(ctx context.Context, client puntuale.ClientID, account, name, phone string) ([]puntuale.NetworkTemplate, string, error)
+
 	// NetworkTemplate returns what the store knows about a template of the client. It returns false if the store does
 	// not know the template.
 	NetworkTemplate(ctx context.Context, client puntuale.ClientID, account, name, language string) (puntuale.NetworkTemplate, bool, error)

@@ -72,8 +72,10 @@ func (c *Connector) readTemplates(ctx context.Context, client puntuale.ClientID,
 		return nil, errOtherAccount
 	}
 	var all []puntuale.NetworkTemplate
-	const fields = "id,name,language,status,category,quality_score,rejected_reason,parameter_format,components"
-	err := pages(ctx, c.graph, client, k, path+"/message_templates", fields, func(t metaTemplate) {
+	err := pages(ctx, c.graph, client, k, path+"/message_templates", templateFields, func(t metaTemplate) {
+		if t.Source == generated { // Meta made it for a direct send, and refuses it in any other message
+			return
+		}
 		if t.Name != "" && t.Language != "" && !slices.ContainsFunc(all, func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language == languageOf(t.Language) }) {
 			all = append(all, t.template())
 		}
@@ -87,6 +89,11 @@ const badCursor = 131059
 // pages requests all pages of a list, and calls take for each entry. If Meta no longer accepts its own cursor, pages
 // begins again, once; take may then get an entry twice.
 func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
+	return pagesOf(ctx, g, client, k, path, fields, nil, take)
+}
+
+// pagesOf is pages with further members of the query.
+func pagesOf[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, more url.Values, take func(T)) error {
 	after, again := "", true
 	for range maxPages {
 		var page struct {
@@ -99,6 +106,9 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 			} `json:"paging"`
 		}
 		query := url.Values{"fields": {fields}, "limit": {pageSize}}
+		for name := range more {
+			query.Set(name, more.Get(name))
+		}
 		if after != "" {
 			query.Set("after", after)
 		}
@@ -138,6 +148,7 @@ type metaTemplate struct {
 	Rejected   string            `json:"rejected_reason"`
 	Format     string            `json:"parameter_format"`
 	Components []json.RawMessage `json:"components"`
+	Source     string            `json:"source"`
 }
 
 // parts returns the components. One that this version cannot read is kept without its content.
@@ -151,6 +162,9 @@ func (t metaTemplate) parts() (all []puntuale.TemplatePart) {
 	}
 	return all
 }
+
+// generated is the source of a template that Meta made itself for a direct send.
+const generated = "AUTO_GENERATED"
 
 func (t metaTemplate) template() puntuale.NetworkTemplate {
 	out := puntuale.NetworkTemplate{
@@ -226,6 +240,9 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: reason, Detail: detail, After: templateFor}
 	case puntuale.TemplateUnusable:
 		return known, &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
+	}
+	if known.Held {
+		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(puntuale.ReasonTemplateCostlier), Detail: puntuale.Because(reasonStateAtMeta, known.Category), After: templateFor}
 	}
 	return known, nil
 }

@@ -82,6 +82,8 @@ func NoticePath(n puntuale.Notice) string {
 		return base + "/conversations"
 	case puntuale.NoticeCalendar:
 		return base + "/calendars/" + subject
+	case puntuale.NoticeTemplate:
+		return base + "/sessions/" + subject + "/templates"
 	case puntuale.NoticeKeyCreated:
 		return base + "/keys"
 	case puntuale.NoticeWebhookDisabled:

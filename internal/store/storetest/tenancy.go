@@ -80,6 +80,41 @@ var foreignCalls = map[string]foreign{
 		}
 		return tenant.NetworkTemplatesNamed(context.Background(), id, []string{"uno"})
 	},
+	"NetworkTemplateWithID": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := other.businessOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return tenant.NetworkTemplateWithID(context.Background(), id, "880001")
+	},
+	"AcceptCategory": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := other.businessOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return nil, tenant.AcceptCategory(context.Background(), id, "880001")
+	},
+	"RequestTemplate": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := other.requestOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return tenant.RequestTemplate(context.Background(), r, func(puntuale.TemplateUsage) error { return nil })
+	},
+	"TemplateRequest": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := other.requestOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return tenant.TemplateRequest(context.Background(), r.ID)
+	},
+	"TemplateRequests": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := other.requestOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return tenant.TemplateRequests(context.Background(), r.Session, 10)
+	},
 	"CommandAnswer": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return tenant.CommandAnswer(context.Background(), other.mustGive(order(other.Session, puntuale.CommandDrain)), Begin)
 	},

@@ -111,6 +111,11 @@ type Editor struct {
 	Sessions  []puntuale.Session
 }
 
+// toMeta reports whether the client has a number that sends through Meta.
+func (e Editor) toMeta() bool {
+	return slices.ContainsFunc(e.Sessions, func(s puntuale.Session) bool { return s.Type == puntuale.Official && !s.Sandbox })
+}
+
 // Try is the preview of a sequence for a person.
 type Try struct {
 	Steps         []puntuale.Step

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type ListedTemplate struct {
 	Rejected   string           `json:"rejected_reason,omitempty"`
 	Format     string           `json:"parameter_format,omitempty"`
 	Components []map[string]any `json:"components"`
+	Source     string           `json:"source,omitempty"`
 }
 
 // NewTemplate returns an approved template with a text in its body.
@@ -92,7 +94,9 @@ func (p *Peer) business(w http.ResponseWriter, r *http.Request, account, edge st
 	case "message_templates":
 		p.listed++
 		for _, t := range p.templates[account] {
-			all = append(all, t)
+			if name := r.URL.Query().Get("name"); name == "" || strings.Contains(t.Name, name) { // Meta finds parts of names, too
+				all = append(all, t)
+			}
 		}
 	case "phone_numbers":
 		for _, n := range p.numbers {
