@@ -163,30 +163,6 @@ func (c *Client) NetworkTemplates(ctx context.Context, id string, p request.Page
 	return out, nil
 }
 
-// SessionHealth is what Meta says about the number and the business of a session.
-type SessionHealth struct {
-	puntuale.SessionHealth
-	Portfolio puntuale.Portfolio
-}
-
-// SessionHealth returns the health of an Official session. Codes: not_found, conflict (another type, or a sandbox).
-func (c *Client) SessionHealth(ctx context.Context, id string) (SessionHealth, error) {
-	found, err := c.official(ctx, id)
-	if err != nil {
-		return SessionHealth{}, err
-	}
-	now := c.Now()
-	h, err := c.tenant.HealthOf(ctx, found.ID, now)
-	if err != nil {
-		return SessionHealth{}, fmt.Errorf("read the health of session %d: %w", found.ID, err)
-	}
-	p, err := c.tenant.Portfolio(ctx, found.ID, now)
-	if err != nil {
-		return SessionHealth{}, fmt.Errorf("read whom session %d addresses: %w", found.ID, err)
-	}
-	return SessionHealth{h, p}, nil
-}
-
 // Codes of the faults that this file reports.
 const (
 	faultMoreCharacters        puntuale.ReasonCode = "fault.more_characters"

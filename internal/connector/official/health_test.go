@@ -46,7 +46,7 @@ var shapes = map[string]string{
 
 // templatesAfter has the state, the category, the quality and the reason of the template uno, if a webhook changes them.
 var templatesAfter = map[string]string{
-	"message_template_status_update_rejected": "REJECTED MARKETING GREEN INVALID_FORMAT: Put the variable between words.",
+	"message_template_status_update_rejected": "REJECTED MARKETING GREEN INVALID_FORMAT",
 	"message_template_status_update_disabled": "DISABLED UTILITY GREEN SECOND_PAUSE (2026-12-01)",
 	"message_template_quality_update":         "APPROVED UTILITY YELLOW ",
 	"template_category_update_done":           "APPROVED MARKETING GREEN ",

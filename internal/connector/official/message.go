@@ -254,8 +254,6 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 	return nil
 }
 
-func isHex(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
-
 // checkValue refuses values that Meta refuses. If Meta refused such a value, the connector would pause the template,
 // and all other messages with this template would wait.
 func checkValue(text string) *puntuale.SendError {

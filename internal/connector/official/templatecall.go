@@ -168,7 +168,7 @@ func (c *Connector) afterFailure(ctx context.Context, a *account, r *puntuale.Te
 	switch {
 	case !refused && now.Sub(r.Made) >= puntuale.TemplateRequestLife:
 		return 0, c.refuseTemplate(ctx, r, puntuale.Because(reasonNeverAnswered))
-	case refused && row.action != again && row.action != slower:
+	case refused && row.action != again && row.action != slower && row.reason != reasonQuota:
 		return 0, c.refuseTemplate(ctx, r, refusal.templateReason())
 	case refused:
 		wait = retryCall

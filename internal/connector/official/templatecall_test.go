@@ -2,6 +2,7 @@ package official_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -266,7 +267,7 @@ func TestCostlierTemplate(t *testing.T) {
 		if e := w.refused(err, puntuale.Deferred); !strings.Contains(english(e.Reason), "marketing") {
 			t.Errorf("waits because %q", english(e.Reason))
 		}
-		if n := w.w.Int("select count(*) from notice where kind = 15"); n != 1 {
+		if n := w.w.Int(fmt.Sprint("select count(*) from notice where kind = ", int(puntuale.NoticeTemplate))); n != 1 {
 			t.Errorf("%d notices", n)
 		}
 		if err := w.c.AcceptCategory(context.Background(), w.session, "773"); err != nil {

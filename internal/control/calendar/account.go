@@ -11,7 +11,6 @@ import (
 	"puntuale/internal/calendar"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
-	"puntuale/internal/plan"
 )
 
 // account is a client, for the reader of its calendars.
@@ -76,9 +75,9 @@ const (
 var otherNames = map[string]string{"name": fieldName, "title": fieldTitle, "location": fieldPlace, "place": fieldPlace}
 
 // unfilled returns the fields that the messages of a sequence need, but that no calendar fills.
-func unfilled(s puntuale.Sequence) (names []string) {
+func unfilled(s control.Sequence) (names []string) {
 	filled := []string{s.Booking, fieldName, fieldTitle, fieldPlace}
-	for _, f := range plan.Fields(s) {
+	for _, f := range s.Fields {
 		if f.Required && otherNames[f.Name] == "" && !slices.Contains(filled, f.Name) {
 			names = append(names, "{{"+f.Name+"}}")
 		}
@@ -112,7 +111,7 @@ func (a *account) Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.Ca
 		return err
 	}
 	call.Fields = map[string]json.RawMessage{fieldName: text(e.Name), fieldTitle: text(e.Title), fieldPlace: text(e.Place)}
-	for _, f := range plan.Fields(s.Sequence) {
+	for _, f := range s.Fields {
 		if own := otherNames[f.Name]; own != "" && f.Name != s.Booking {
 			call.Fields[f.Name] = call.Fields[own]
 		}

@@ -125,8 +125,8 @@ func (o *Owner) check(ctx context.Context, f *request.Faults, c *puntuale.Calend
 			f.Add("body.sequence", faultNotSequence, nil)
 		case err != nil:
 			return p, err
-		case len(unfilled(s.Sequence)) > 0:
-			f.Add("body.sequence", faultUnfilled, nil, strings.Join(unfilled(s.Sequence), ", "))
+		case len(unfilled(s)) > 0:
+			f.Add("body.sequence", faultUnfilled, nil, strings.Join(unfilled(s), ", "))
 		default:
 			p.Sequence = &s.ID
 		}
@@ -279,8 +279,8 @@ func (o *Owner) Start(ctx context.Context, id string) (puntuale.Calendar, error)
 		return c, puntuale.Conflict(faultNotSequence)
 	case err != nil:
 		return c, err
-	case len(unfilled(s.Sequence)) > 0:
-		return c, puntuale.Conflict(faultUnfilled, strings.Join(unfilled(s.Sequence), ", "))
+	case len(unfilled(s)) > 0:
+		return c, puntuale.Conflict(faultUnfilled, strings.Join(unfilled(s), ", "))
 	}
 	if c, err = o.store.StartCalendar(ctx, c.ID, o.cfg.Clock.Now()); err != nil {
 		return c, fmt.Errorf("start a calendar: %w", err)
