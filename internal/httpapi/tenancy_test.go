@@ -63,7 +63,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	var run started
 	s.must(&run, "POST", "/api/start/"+c.sequence, c.key, `{"phone":"`+phone+`","testo":"secret of `+email+`"}`)
 	c.message = run.ID[0]
-	s.must(&made, "POST", "/api/sequences", c.key, `{"name":"Visita di `+email+`","booking":{"date":"appuntamento"},"steps":[`+stepLater+`]}`)
+	s.must(&made, "POST", "/api/sequences", c.key, `{"name":"Visita di `+email+`","booking":{"date":"appuntamento"},"steps":[`+strings.Replace(stepLater, "{{testo}}", "{{testo|una visita}}", 1)+`]}`)
 	c.visits, c.booking = made.ID, "b-"+c.client
 	s.must(nil, "PUT", "/api/bookings/"+c.booking, c.key, `{"sequence":"`+c.visits+`","phone":"`+phone+`","testo":"visit of `+email+`","appuntamento":"2027-01-20 10:00"}`)
 	s.sql(fmt.Sprintf("insert into number_change (client_id, id, session_id, mark, old_phone, new_phone, names, at, noted_at, moved) values (%s, 1, %s, 'm', '+393330009999', '%s', '[]', 1, %d, '{}')", c.client, c.session, phone, s.clock.Now().UnixMicro()))
