@@ -177,7 +177,7 @@ func TestOfficial(t *testing.T) {
 		b.reads("sconti_estate")
 		b.check("templates")
 		listed := o.peer.Listed()
-		b.tap("main header .btn")
+		b.tap("main header form .btn")
 		b.until(`document.querySelector("[data-toast]")`)
 		if o.peer.Listed() <= listed {
 			t.Error("nobody asked Meta for the templates")

@@ -36,7 +36,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	node, at := w.MustJoin(), Begin.Add(time.Minute)
 	load := func(id puntuale.SessionID, want puntuale.SessionUsage) {
 		t.Helper()
-		got, err := c.SessionLoad(ctx, id, at)
+		got, err := c.SessionLoad(ctx, id, at.Add(-time.Second))
 		got.Portfolio.Holder = 0
 		if err != nil || got != want {
 			t.Errorf("session %d: %+v, %v, want %+v", id, got, err, want)

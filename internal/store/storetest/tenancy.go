@@ -345,6 +345,20 @@ var foreignCalls = map[string]foreign{
 		other.w.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, $2, 'IT', 'service', 1, 1) on conflict do nothing", int64(other.ID), int64(id))
 		return tenant.Charges(context.Background(), id)
 	},
+	"Portfolio": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		p, err := tenant.Portfolio(context.Background(), other.Session, Begin)
+		if p == (puntuale.Portfolio{}) {
+			return []string{}, err
+		}
+		return p, err
+	},
+	"HealthOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		h, err := tenant.HealthOf(context.Background(), other.Session, Begin)
+		if h.Limit > 0 || h.Quality != "" {
+			return h, err
+		}
+		return []string{}, err
+	},
 	"SessionLoad": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := tenant.SessionLoad(context.Background(), other.Session, Begin)
 		return nil, err
