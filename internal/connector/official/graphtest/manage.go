@@ -297,9 +297,9 @@ func (p *Peer) checkParts(d draft) Reply {
 		long := func(most int) bool { return utf8.RuneCountInString(text) > most }
 		switch kind {
 		case "HEADER":
-			switch format := c["format"]; {
-			case format == "LOCATION":
-			case format == "TEXT":
+			switch c["format"] {
+			case "LOCATION":
+			case "TEXT":
 				if long(60) || text == "" || len(places) > 1 {
 					return refusal(2388047, "Intestazione non valida.")
 				}
