@@ -55,6 +55,7 @@ func TestAnswerStory(t *testing.T) {
 		b.fill("steps[0].buttons[2].label", said("Confermo!", "i confirm"))
 		b.click(".editor-save .btn-primary")
 		b.reads(said("Un altro pulsante dice già la stessa cosa", "Another button says the same already"))
+		b.until(`getComputedStyle(document.querySelector(".editor-save .btn-primary")).opacity === "1"`) // while the form is sent, the button is pale
 		b.check("twice")
 		b.fill("steps[0].buttons[2].label", said("Chiamatemi", "Call me"))
 		b.until(`document.querySelectorAll(".timeline .bubble-buttons li").length === 3`)
