@@ -235,6 +235,7 @@ type BookingState struct {
 	Booking // Revision 0: there is none with the reference
 	Steps   []BookingStep
 	Names   []string  // all names of the person who has the asked phone, or else the booking's phone
+	Left    bool      // the asked phone is a number that the booking's person left
 	MovedOn BookingID // the booking that had the reference before it got another one; 0: none. Only read for rules
 }
 
@@ -295,6 +296,7 @@ type PutBooking struct {
 	Now       time.Time
 	Always    bool          // the call counts even if it changes nothing
 	Unrefused bool          // the daily cap does not refuse the call
+	Replan    bool          // background work: on SQLite the transaction gives way to calls, and it does not count as a call
 	Erased    string        // mark of the reference: a booking of an erased person that had it must not be made again; "": it may
 	Request   []byte        // the call's body, for the run
 	Run       Run           // the new run, without steps, phone and reference
@@ -414,6 +416,8 @@ type BookingEntry struct {
 const (
 	MaxStepButtons = 3
 	MaxButtonLabel = 20 // characters
+	// MaxPayload is how many characters the payload of a button or of a row of a list may have.
+	MaxPayload = 128
 	// MaxAsking is how many characters the text of a message with buttons may have, with the lines that networks without
 	// buttons show instead of them. It is Meta's limit, and holds on every connection, because a sequence may change its
 	// session.
@@ -433,8 +437,9 @@ const (
 
 // StepButton is a button under a message. The wire and stores use the same JSON form.
 type StepButton struct {
-	Label string       `json:"label"`
-	Does  ButtonEffect `json:"does"`
+	Label   string       `json:"label"`
+	Does    ButtonEffect `json:"does"`
+	Payload string       `json:"payload,omitempty"` // a reply tells it if the person pressed the button; "": the network's own one
 }
 
 // ButtonSet contains the buttons under a message. It is not changed after it was made.
@@ -454,13 +459,32 @@ func (c *Content) Buttons() []StepButton {
 // DefaultButtonLine is the line above the numbered lines that networks without buttons show.
 const DefaultButtonLine = "Rispondi con il numero:"
 
-// Shown returns the text of a content as networks without buttons show it: each button is a numbered line.
-func (c *Content) Shown() string {
-	if c.Asks == nil {
-		return c.Text
+// Choices returns what a person can choose under the message, as buttons: the buttons themselves, or the rows of the list.
+func (c *Content) Choices() []StepButton {
+	if c.Interactive == nil || c.Interactive.List == nil {
+		return c.Buttons()
 	}
-	return c.Text + ButtonLines(c.Asks.Buttons, c.Asks.Line)
+	var all []StepButton
+	for _, section := range c.Interactive.List.Sections {
+		for _, row := range section.Rows {
+			all = append(all, StepButton{Label: row.Title, Does: ButtonAnswers, Payload: row.Payload})
+		}
+	}
+	return all
 }
+
+// Shown returns the text of a content as networks without buttons show it: each button and each row of a list is a
+// numbered line, and a link is its address.
+func (c *Content) Shown() string {
+	text := c.Text + c.Interactive.Lines()
+	if c.Asks != nil {
+		text += ButtonLines(c.Asks.Buttons, c.Asks.Line)
+	}
+	return text
+}
+
+// Flatten replaces buttons and interactive parts by what networks without them show.
+func (c *Content) Flatten() { c.Text, c.Asks, c.Interactive = c.Shown(), nil, nil }
 
 // ButtonLines returns what [Content.Shown] adds to the text. above is the line above the numbers; "": the usual one.
 func ButtonLines(all []StepButton, above string) string {
@@ -547,7 +571,8 @@ func OpenQuestions(all []Question, now time.Time, session SessionID) []Question 
 // Tap names a button of a message, as a payload that only this server can have made does.
 type Tap struct {
 	Message MessageID
-	Button  int // position
+	Button  int    // position among [Content.Choices]
+	Payload string // the button's own payload; "": none
 }
 
 // AskedQuestions is what the store knows about the questions that a reply may answer.

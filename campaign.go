@@ -58,6 +58,7 @@ type CampaignDraft struct {
 type CampaignFrozen struct {
 	Sequence   Sequence       `json:"sequence"`           // includes the texts of its templates
 	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step; nil for a step without one
+	Values     []ValueRule    `json:"values,omitempty"`   // how the values of each step fit into its approved template; empty: unknown
 	Purposes   []Purpose      `json:"purposes,omitempty"` // the purpose of each step; empty: every step has the draft's purpose
 	ClientName string         `json:"client_name"`
 	Zone       string         `json:"zone"`
@@ -110,7 +111,7 @@ func (s CampaignState) Editable() bool { return s == CampaignDrafted || s == Cam
 // Ended reports whether feeding is over in this state.
 func (s CampaignState) Ended() bool { return s >= CampaignDone }
 
-// Codes that say why the server paused a campaign. Pages translate them.
+// Codes that say why the server paused a campaign, or why a running campaign waits. Pages translate them.
 const (
 	CampaignByCanary   = "canary"
 	CampaignByCredit   = "no_credit"
@@ -118,6 +119,7 @@ const (
 	CampaignByNumber   = "number_restricted"
 	CampaignByRestore  = "restored"
 	CampaignByFailover = "failover"
+	CampaignByRoom     = "portfolio" // the campaign runs, but waits: the network's limit has no room for more people now
 	CampaignNoSession  = "session_deleted"
 	CampaignNoSequence = "sequence_deleted"
 )
@@ -220,12 +222,17 @@ type CampaignWarning struct {
 // WarnsNoOptOut warns that a marketing text does not say how to opt out.
 const WarnsNoOptOut = "no_opt_out"
 
+// WarnsNotShown warns that recipients get text instead of a list, a link button or a question.
+const WarnsNotShown = "not_shown"
+
 // CampaignLimit is a limit of the network or the session. This limit decides when a campaign ends.
 type CampaignLimit struct {
 	Code      string `json:"code"` // one of session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
-	Days      int    `json:"days,omitempty"` // only if the limit is per day: the number of days on which messages leave
+	Days      int    `json:"days,omitempty"`     // only if the limit is per day: the number of days on which messages leave
+	Used      int    `json:"used,omitempty"`     // only of portfolio: people of the last 24 hours
+	Reserved  int    `json:"reserved,omitempty"` // only of portfolio: people with planned messages, which go first
 }
 
 // Recipient is one row of a list.
@@ -333,6 +340,8 @@ type FeedChunk struct {
 	Day      Date
 	Now      time.Time
 	Rows     []FedRecipient // in the order of the list
+
+	Portfolio *Portfolio // the room that was counted before; if another chunk was fed since then, nothing is stored; nil: no limit
 }
 
 // FedRecipient is a recipient with the start of its run. A recipient with a Reason is refused, and has no start.

@@ -39,6 +39,8 @@ type ClientSettings struct {
 	AutomatedMost int      // how many starts and sends of automations a person gets in 24 hours; 0: none
 	ConfirmWords  []string // words that confirm a booking; nil: [DefaultConfirmWords]
 	CancelWords   []string // words that cancel a booking; nil: [DefaultCancelWords]
+	FlattenValues bool     // true: values of approved templates are flattened ([FlattenValue]); false: [ValueBreaks] refuses them
+	PauseCostlier bool     // true: messages wait if Meta makes their template MARKETING, and people get a notice
 	ButtonLine    string   // the line above the numbered lines that stand for buttons; "": [DefaultButtonLine]
 }
 
@@ -91,4 +93,6 @@ type SettingsPatch struct {
 	ConfirmWords  *[]string // empty: the usual words again
 	CancelWords   *[]string
 	ButtonLine    *string
+	FlattenValues *bool
+	PauseCostlier *bool
 }

@@ -18,6 +18,9 @@ const (
 	CommandResume CommandVerb = "resume" // no detail; the node ends a drain before the drain's deadline
 	CommandTest   CommandVerb = "test"   // no detail; the connector tests again whether the session could send
 
+	CommandLook      CommandVerb = "look"      // no detail; the connector reads what a network reported about the session, and asks the network
+	CommandTemplates CommandVerb = "templates" // no detail; the connector makes the calls of the session's open requests about templates
+
 	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session immediately
 )
 

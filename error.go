@@ -41,6 +41,9 @@ type Fault struct {
 	Value    any
 }
 
+// FaultOfField says of which field a fault is. {1}: the field, {2}: the fault, as [Reason.Stored] wrote it.
+const FaultOfField ReasonCode = "campaign.field_fault"
+
 // Reason returns the fault without its location.
 func (f Fault) Reason() Reason { return Reason{Code: f.Code, Args: f.Args} }
 
@@ -172,6 +175,7 @@ const (
 	FaultCampaignWrongState              ReasonCode = "campaign.wrong_state"
 	FaultCommandFailed                   ReasonCode = "command.failed"
 	FaultChangedSinceRead                ReasonCode = "fault.changed_since_read"
+	FaultChangeTooOld                    ReasonCode = "contact.change_too_old"
 	FaultContactQuota                    ReasonCode = "contact.quota"
 	FaultContactTooManyFields            ReasonCode = "contact.too_many_fields"
 	FaultContactTooManyTags              ReasonCode = "contact.too_many_tags"
@@ -233,6 +237,7 @@ const (
 	NoCode       ReasonCode = "code.not_found"
 	NoCommand    ReasonCode = "command.not_found"
 	NoContact    ReasonCode = "contact.not_found"
+	NoChange     ReasonCode = "contact.no_change" // of a number
 	NoDelivery   ReasonCode = "delivery.not_found"
 	NoDevice     ReasonCode = "device.not_found"
 	NoHost       ReasonCode = "host.not_found"

@@ -64,6 +64,8 @@ type Content struct {
 
 	Asks *ButtonSet `json:"asks,omitempty"` // the buttons under the text; nil: none
 
+	Interactive *Interactive `json:"interactive,omitempty"` // nil: none; a content with buttons has none
+
 	Official *Approved `json:"official,omitempty"` // what an Official session sends instead of the other fields
 	Resend   bool      `json:"resend,omitempty"`   // see [UncertainResend]
 }

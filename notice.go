@@ -30,11 +30,13 @@ const (
 	NoticeClientExpiring // tells the partner's users what NoticeExpiring tells the client's users
 	NoticeAnswer         // a person answered about a booking, and the answer changed nothing
 	NoticeCalendar       // a calendar could not be read, or so many of its entries are gone that a person must decide
+	NoticeHealth         // Meta says something about a number or its business that people should know
+	NoticeTemplate       // Meta made a template marketing, and its messages wait until a person decides
 	lastNotice
 )
 
 var noticeNames = [...]string{
-	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer", "calendar",
+	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer", "calendar", "health", "template",
 }
 
 func (k NoticeKind) String() string {
@@ -111,7 +113,7 @@ type Notice struct {
 // NoticeDetail contains facts that are not in the subject's row. The store writes it as JSON. It contains no phone
 // number and no text of a person.
 type NoticeDetail struct {
-	Reason  string    `json:"reason,omitempty"`  // the reason in the event's detail
+	Reason  string    `json:"reason,omitempty"`  // the reason in the event's detail; with NoticeTemplate: the template's name
 	State   string    `json:"state,omitempty"`   // the campaign's state
 	Event   EventType `json:"event,omitempty"`   // the last event of the session, or of the account that expires
 	Days    int       `json:"days,omitempty"`    // days until the account's last day
@@ -122,14 +124,14 @@ type NoticeDetail struct {
 // The sets of kinds that a user may get.
 var (
 	clientNotices = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCreditLow, NoticeCreditOut, NoticeCapReached, NoticeExpiring, NoticeCampaignDone,
-		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer, NoticeCalendar)
+		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer, NoticeCalendar, NoticeHealth, NoticeTemplate)
 	partnerNotices = NoticesOf(NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeClientExpiring)
 	ownerNotices   = NoticesOf(NoticeKeyCreated) // only owners see keys
 
 	// Owners get an e-mail for every kind except NoticeCampaignDone, which can wait. Other users get e-mails only about
 	// problems that they can solve.
 	ownerMails = (clientNotices | partnerNotices) &^ NoticesOf(NoticeCampaignDone)
-	staffMails = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCampaignPaused, NoticeSignIn)
+	staffMails = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCampaignPaused, NoticeSignIn, NoticeHealth)
 	otherMails = NoticesOf(NoticeSignIn)
 )
 
@@ -204,7 +206,10 @@ const (
 	noticeAnswerWhy       ReasonCode = "notice.answer_why"
 	noticeCalendar        ReasonCode = "notice.calendar"
 	noticeCalendarWhy     ReasonCode = "notice.calendar_why" // {1}: why the calendar could not be read
+	noticeTemplate        ReasonCode = "notice.template"     // {1}: the name
+	noticeTemplateWhy     ReasonCode = "notice.template_why"
 	noticeCalendarAsks    ReasonCode = "notice.calendar_asks"
+	noticeHealth          ReasonCode = "notice.health"
 	noticeSignInFrom      ReasonCode = "notice.sign_in_from"         // {1}: the IP address
 	noticeClientExpiring  ReasonCode = "notice.client_expiring"      // {2}: number of days
 	noticeClientSoon      ReasonCode = "notice.client_expiring_soon" // {2}: today or tomorrow
@@ -269,6 +274,10 @@ func (n Notice) Title() Reason {
 			return Because(noticeCalendarAsks, name)
 		}
 		return Because(noticeCalendar, name)
+	case NoticeHealth:
+		return Because(noticeHealth, name)
+	case NoticeTemplate:
+		return Because(noticeTemplate, Quoted(n.Detail.Reason).Stored())
 	case NoticeClientExpiring:
 		many := strconv.Itoa(n.Detail.Clients)
 		switch {
@@ -332,6 +341,10 @@ func (n Notice) Text() Reason {
 			return ParseReason(n.Detail.Reason)
 		}
 		return Because(noticeCalendarWhy, n.Detail.Reason)
+	case NoticeHealth:
+		return ParseReason(n.Detail.Reason)
+	case NoticeTemplate:
+		return Because(noticeTemplateWhy)
 	case NoticeClientExpiring:
 		if n.Detail.Clients > 0 {
 			return Because(noticeClientsWhy)

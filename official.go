@@ -1,6 +1,8 @@
 package puntuale
 
 import (
+	"cmp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,6 +19,9 @@ type OfficialKeys struct {
 	// BusinessAccountID is Meta's id of the WhatsApp business that owns the number and its templates. If it is "",
 	// the server does not read the business's templates.
 	BusinessAccountID string `json:"business_account_id,omitempty"`
+
+	// AppID is Meta's id of the app that the token belongs to. If it is "", templates with a sample file cannot be made.
+	AppID string `json:"app_id,omitempty"`
 
 	GroupsAPI bool `json:"groups_api,omitempty"` // the account may write to groups
 }
@@ -68,6 +73,8 @@ const (
 	PauseNumber                             // everything
 	PauseDirectSend                         // utility messages without a template
 	PauseMarketingPath                      // messages by Meta's own path for marketing
+	PauseTemplates                          // all messages with a template
+	PauseFreeText                           // all messages without a template
 )
 
 // OfficialPause says that Meta refused a message, and that certain other messages must not leave before a time. One that
@@ -277,14 +284,14 @@ const (
 )
 
 // direct reports whether the message may leave by Direct Send, and why it may not. Meta takes a text, with or without
-// reply buttons. A person whose number is hidden is not known to get such messages.
+// reply buttons or a link. A person whose number is hidden is not known to get such messages.
 func (q WayQuery) direct() (may bool, missing ReasonCode) {
 	c := &q.Content
 	state, _ := q.Ways.DirectState(q.Now)
 	switch {
 	case !q.Ways.DirectSend || q.Purpose == PurposeMarketing:
 		return false, reasonNoTemplate
-	case q.Campaign || q.Failed || !strings.HasPrefix(q.To, "+") || c.Text == "" || c.MediaURL != "" || c.Latitude != nil || utf8.RuneCountInString(c.Text) > maxDirectText:
+	case q.Campaign || q.Failed || !strings.HasPrefix(q.To, "+") || c.Text == "" || c.MediaURL != "" || c.Latitude != nil || c.Interactive != nil && c.Interactive.Link == nil || utf8.RuneCountInString(c.Text) > maxDirectText:
 		return false, reasonDirectUnfit
 	case state == DirectSendOff:
 		return false, reasonDirectMissing
@@ -292,4 +299,225 @@ func (q WayQuery) direct() (may bool, missing ReasonCode) {
 		return false, reasonDirectStopped
 	}
 	return true, ""
+}
+
+// HealthKind says what a [HealthReport] is about. The database contains the word.
+type HealthKind string
+
+// The kinds of reports. Some have a subject.
+const (
+	HealthQuality     HealthKind = "quality"     // of the number: GREEN, YELLOW, RED
+	HealthLimit       HealthKind = "limit"       // of the portfolio: how many people in 24 hours; 0: any number
+	HealthName        HealthKind = "name"        // of a display name that was asked for: approved, pending, declined
+	HealthNameStatus  HealthKind = "name_status" // of the display name that people see now, by Meta's answer; as HealthName
+	HealthReview      HealthKind = "review"      // of the business: APPROVED, REJECTED, PENDING, DEFERRED
+	HealthBan         HealthKind = "ban"         // of the business: DISABLE, SCHEDULE_FOR_DISABLE, REINSTATE
+	HealthAccount     HealthKind = "account"     // Meta's event that connects the business to the app, or ends the connection
+	HealthRestriction HealthKind = "restriction" // the subject is Meta's type of restriction
+	HealthViolation   HealthKind = "violation"   // the value is Meta's type of violation
+	HealthAlert       HealthKind = "alert"       // the subject is Meta's type of alert
+	HealthSecurity    HealthKind = "security"    // the value is Meta's event about the PIN
+	HealthTemplate    HealthKind = "template"    // the subject is a template: its name, a space, its language; the value is the category that Meta wants
+	HealthDirectSend  HealthKind = "direct_send" // of the business: on, off, blocked
+	HealthCanSend     HealthKind = "can_send"    // AVAILABLE, LIMITED, BLOCKED
+	HealthPortfolio   HealthKind = "portfolio"   // Meta's id of the portfolio
+	HealthError       HealthKind = "error"       // the subject is Meta's code
+	HealthThroughput  HealthKind = "throughput"  // of the number: Meta's event
+	HealthChecked     HealthKind = "checked"     // the server asked Meta about the number
+)
+
+// HealthReport is something that Meta says about the number or the business of an Official session. A later report about
+// the same subject replaces it.
+type HealthReport struct {
+	Client    ClientID
+	Session   SessionID
+	Kind      HealthKind
+	Subject   string
+	Value     string
+	Detail    string // Meta's words, which people read
+	At        time.Time
+	Until     time.Time // when it ends; zero: unknown
+	Confirmed time.Time // when Meta's answer about the number confirmed it; zero: it did not
+}
+
+// Stops reports whether a confirmed report of this kind and value holds back messages.
+func (r HealthReport) Stops() bool {
+	switch r.Kind {
+	case HealthReview:
+		return r.Value != "APPROVED"
+	case HealthBan:
+		return r.Value == "DISABLE" || r.Value == "SCHEDULE_FOR_DISABLE"
+	case HealthAccount:
+		return r.Value != AccountReconnected
+	case HealthRestriction:
+		return r.Subject != RestrictedDirectSend && r.Subject != RestrictedAddNumber
+	}
+	return false
+}
+
+// AccountReconnected is the value of a [HealthAccount] by which the business is connected again.
+const AccountReconnected = "ACCOUNT_RECONNECTED"
+
+// Meta's types of restrictions.
+const (
+	RestrictedTemplates  = "RESTRICTED_BIZ_INITIATED_MESSAGING"
+	RestrictedFreeText   = "RESTRICTED_CUSTOMER_INITIATED_MESSAGING"
+	RestrictedUtility    = "RESTRICTED_UTILITY_TEMPLATES"
+	RestrictedDirectSend = "RESTRICTED_DIRECT_SEND_UTILITY_TEMPLATES"
+	RestrictedAddNumber  = "RESTRICTED_ADD_PHONE_NUMBER_ACTION"
+)
+
+// shownFor is how long people see a report that has no end.
+const shownFor = 7 * 24 * time.Hour
+
+// inForce reports whether a report counts now. One that stops messages counts only after Meta confirmed it.
+func (r HealthReport) inForce(now time.Time) bool {
+	switch {
+	case !r.Until.IsZero() && !now.Before(r.Until), r.Stops() && r.Confirmed.IsZero():
+		return false
+	case r.Kind == HealthViolation, r.Kind == HealthAlert, r.Kind == HealthSecurity, r.Kind == HealthError, r.Kind == HealthTemplate:
+		return now.Sub(r.At) < shownFor
+	}
+	return r.Kind != HealthName || now.Sub(r.At) < nameFor
+}
+
+// nameFor is how long Meta's decision about a display name that was asked for counts more than the state of the present
+// name.
+const nameFor = 30 * 24 * time.Hour
+
+// SessionHealth summarises what Meta says about the number and the business of a session.
+type SessionHealth struct {
+	Quality         string // GREEN, YELLOW, RED; "": unknown
+	Limit           int    // how many people the portfolio may address in 24 hours; 0: any number, or unknown
+	Restriction     string // Meta's word for the restriction in force; "": none
+	RestrictedUntil time.Time
+	DisplayName     string   // approved, pending, declined; "": unknown
+	PausedTemplates []string // their names
+	DirectSend      DirectSendState
+	Checked         time.Time
+	Advice          []Reason // what people should know or do, the most important first
+}
+
+// HealthOf summarises reports, which are in the order of their kinds, and what Meta's answers say about ways.
+func HealthOf(all []HealthReport, ways OfficialWays, paused []string, now time.Time) SessionHealth {
+	h := SessionHealth{PausedTemplates: paused}
+	h.DirectSend, _ = ways.DirectState(now)
+	var stops, others []Reason
+	for _, r := range all {
+		if r.Kind == HealthChecked {
+			h.Checked = r.At
+		}
+		if !r.inForce(now) {
+			continue
+		}
+		switch r.Kind {
+		case HealthQuality:
+			if r.Value == "GREEN" || r.Value == "YELLOW" || r.Value == "RED" {
+				h.Quality = r.Value
+			}
+		case HealthLimit:
+			h.Limit, _ = strconv.Atoi(r.Value) // the connector wrote the number
+		case HealthName:
+			h.DisplayName = r.Value
+		case HealthNameStatus: // comes after HealthName
+			h.DisplayName = cmp.Or(h.DisplayName, r.Value)
+		case HealthDirectSend:
+			if h.DirectSend == DirectSendUnknown && r.Value == string(DirectSendOn) {
+				h.DirectSend = DirectSendOn
+			}
+		}
+		if r.Stops() {
+			if h.Restriction == "" || r.Until.IsZero() || r.Until.After(h.RestrictedUntil) {
+				h.Restriction, h.RestrictedUntil = cmp.Or(r.Subject, r.Value), r.Until
+			}
+		}
+		switch advice := r.advice(); {
+		case advice.IsZero():
+		case r.Stops():
+			stops = append(stops, advice)
+		default:
+			others = append(others, advice)
+		}
+	}
+	h.Advice = append(stops, others...)
+	return h
+}
+
+// Codes of what people should know or do about a number's health.
+const (
+	healthQualityRed     ReasonCode = "health.quality_red"
+	healthQualityYellow  ReasonCode = "health.quality_yellow"
+	healthNameDeclined   ReasonCode = "health.name_declined" // {1}: Meta's words
+	healthReview         ReasonCode = "health.review"
+	healthDisabled       ReasonCode = "health.disabled"
+	healthDisableSoon    ReasonCode = "health.disable_scheduled"
+	healthAccountGone    ReasonCode = "health.account_gone"
+	healthNoTemplates    ReasonCode = "health.restricted_templates"
+	healthNoFreeText     ReasonCode = "health.restricted_free_text"
+	healthNoUtility      ReasonCode = "health.restricted_utility"
+	healthNoDirectSend   ReasonCode = "health.restricted_direct_send"
+	healthNoNumbers      ReasonCode = "health.restricted_numbers"
+	healthRestricted     ReasonCode = "health.restricted"  // {1}: Meta's word
+	healthViolation      ReasonCode = "health.violation"   // {1}: Meta's word
+	healthAlert          ReasonCode = "health.alert"       // {1}: Meta's words
+	healthLimitStays     ReasonCode = "health.limit_stays" // {1}: Meta's words
+	healthPINChanged     ReasonCode = "health.pin_changed"
+	healthPINRequested   ReasonCode = "health.pin_requested"
+	healthTemplateWanted ReasonCode = "health.template_category" // {1}: the template, {2}: the category
+	healthDirectBlocked  ReasonCode = "health.direct_send_blocked"
+	healthLimited        ReasonCode = "health.limited" // {1}: Meta's words
+	healthBlocked        ReasonCode = "health.blocked" // {1}: Meta's words
+	healthError          ReasonCode = "health.error"   // {1}: Meta's code, {2}: Meta's words
+)
+
+// restrictions has the sentence for each type of restriction.
+var restrictions = map[string]ReasonCode{
+	RestrictedTemplates: healthNoTemplates, RestrictedFreeText: healthNoFreeText, RestrictedUtility: healthNoUtility,
+	RestrictedDirectSend: healthNoDirectSend, RestrictedAddNumber: healthNoNumbers,
+}
+
+// advice returns what people should know or do because of a report. It returns the zero value if all is well.
+func (r HealthReport) advice() Reason {
+	words := Quoted(cmp.Or(r.Detail, r.Value, r.Subject)).Stored()
+	switch {
+	case r.Kind == HealthQuality && r.Value == "RED":
+		return Because(healthQualityRed)
+	case r.Kind == HealthQuality && r.Value == "YELLOW":
+		return Because(healthQualityYellow)
+	case (r.Kind == HealthName || r.Kind == HealthNameStatus) && r.Value == "declined":
+		return Because(healthNameDeclined, words)
+	case r.Kind == HealthReview && r.Stops():
+		return Because(healthReview, r.Value)
+	case r.Kind == HealthBan && r.Value == "DISABLE":
+		return Because(healthDisabled)
+	case r.Kind == HealthBan && r.Stops():
+		return Because(healthDisableSoon)
+	case r.Kind == HealthAccount && r.Stops():
+		return Because(healthAccountGone, r.Value)
+	case r.Kind == HealthRestriction && restrictions[r.Subject] != "":
+		return Because(restrictions[r.Subject])
+	case r.Kind == HealthRestriction:
+		return Because(healthRestricted, r.Subject)
+	case r.Kind == HealthViolation:
+		return Because(healthViolation, words)
+	case r.Kind == HealthAlert && strings.HasPrefix(r.Subject, "INCREASED_CAPABILITIES_ELIGIBILITY"):
+		return Because(healthLimitStays, words)
+	case r.Kind == HealthAlert:
+		return Because(healthAlert, words)
+	case r.Kind == HealthSecurity && r.Value == "PIN_CHANGED":
+		return Because(healthPINChanged)
+	case r.Kind == HealthSecurity:
+		return Because(healthPINRequested, r.Value)
+	case r.Kind == HealthTemplate:
+		return Because(healthTemplateWanted, r.Subject, r.Value)
+	case r.Kind == HealthDirectSend && r.Value == "blocked":
+		return Because(healthDirectBlocked)
+	case r.Kind == HealthCanSend && r.Value == "LIMITED":
+		return Because(healthLimited, words)
+	case r.Kind == HealthCanSend && r.Value == "BLOCKED":
+		return Because(healthBlocked, words)
+	case r.Kind == HealthError:
+		return Because(healthError, r.Subject, words)
+	}
+	return Reason{}
 }

@@ -1,6 +1,9 @@
 package puntuale
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Person is the person that a call means. The store adds the names that it knows: the other forms of numbers, and the aliases that
 // networks reported.
@@ -63,4 +66,36 @@ func FormKey(phone string) string {
 		return other
 	}
 	return phone
+}
+
+// NumberChange is a network's report that a person has another number or another id.
+type NumberChange struct {
+	Client  ClientID
+	Session SessionID
+	ID      string    // the network's id of the report
+	Mark    string    // keyed hash of session and ID; a second report with it changes nothing
+	At      time.Time // when the person changed
+	Old     []string  // the names that ended, at least one
+	New     []string  // the names from then on, at least one
+
+	NameMark func(name string) string // returns the mark of a name; see [BlacklistEntry]; nil: no name has a mark
+}
+
+// UndoChangeTime is how long a change of a person's number can be undone.
+const UndoChangeTime = 30 * 24 * time.Hour
+
+// NotedChange is a change of a person's number that the store applied.
+type NotedChange struct {
+	ID     int64
+	Old    string // the number that ended, or the id
+	New    string
+	At     time.Time // when the person changed
+	Noted  time.Time // when the network told
+	Undone time.Time // zero: it was not undone
+	Left   bool      // nobody wrote from the old number since, so it still leads to the person
+}
+
+// Undoable reports whether the change can be undone.
+func (c NotedChange) Undoable(now time.Time) bool {
+	return c.Undone.IsZero() && now.Before(c.Noted.Add(UndoChangeTime))
 }

@@ -28,8 +28,10 @@ const (
 	ReasonCancelled   ReasonCode = "cancelled"
 	ReasonBlacklisted ReasonCode = "blacklisted"
 	ReasonNoConsent   ReasonCode = "no_consent"
-	ReasonRescheduled ReasonCode = "rescheduled"
-	ReasonFailed      ReasonCode = "failed"
+
+	ReasonNumberChanged ReasonCode = "number_changed" // the person has another number now
+	ReasonRescheduled   ReasonCode = "rescheduled"
+	ReasonFailed        ReasonCode = "failed"
 
 	ReasonExpired         ReasonCode = "expired"
 	ReasonNotLinked       ReasonCode = "not_linked" // the session is not linked

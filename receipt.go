@@ -93,7 +93,7 @@ const (
 	maxReplyType  = 255
 	maxReplyRef   = 8 << 10
 	maxReplyBytes = 4 * MaxReply
-	maxPayload    = 256
+	maxPayload    = 4*MaxPayload + 128 // a payload of ours, with what names the button
 )
 
 // Storable returns the message with texts that every database accepts. It cuts texts that are too long to store.
@@ -158,6 +158,7 @@ type InboundBatch struct {
 	Receipts    []DeliveryReceipt
 	Messages    []InboundMessage
 	Preferences []Preference
+	Changes     []NumberChange  // without Mark and NameMark
 	Templates   []TemplateEvent // events about templates of the session's business
 }
 

@@ -1,8 +1,10 @@
 package puntuale
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -60,10 +62,112 @@ type Step struct {
 	OnUncertain OnUncertain `json:"on_uncertain,omitempty"`
 	OnlyIf      []string    `json:"only_if,omitempty"` // in a sequence for bookings: the statuses that want the step; empty: as [Step.WantedIn] says
 
-	Buttons []StepButton `json:"buttons,omitempty"` // at most [MaxStepButtons]
+	Buttons     []StepButton `json:"buttons,omitempty"`     // at most [MaxStepButtons]
+	Interactive *Interactive `json:"interactive,omitempty"` // only without buttons
 
 	ButtonLine string    `json:"-"` // the client's [ButtonLines]
+	Values     ValueRule `json:"-"` // how the values of Official fit
 	Official   *Approved `json:"-"` // the approved template; set when the content of the template replaces the template's name
+	Literal    bool      `json:"-"` // true: Buttons and Interactive contain no fields, and are sent as they are written
+}
+
+// Limits of [Interactive], in characters. They are Meta's limits, and hold on every connection, because a sequence may
+// change its session.
+const (
+	MaxListRows   = 10 // in all sections together
+	MaxListButton = 20
+	MaxListTitle  = 24 // of a section, and of a row
+	MaxListText   = 72
+	MaxLinkLabel  = 20
+	MaxLinkURL    = 2000
+)
+
+// Interactive is what stands under the text of a message instead of buttons. Exactly one member is set. A frozen content
+// has no fields in it. The wire and stores use the same JSON form.
+type Interactive struct {
+	List *ChoiceList `json:"list,omitempty"`
+	Link *LinkButton `json:"link,omitempty"`
+	Ask  AskKind     `json:"ask,omitempty"`
+}
+
+// ChoiceList is a list that opens when the person presses its button. The person chooses one row.
+type ChoiceList struct {
+	Button   string        `json:"button"`
+	Sections []ListSection `json:"sections"`
+	Line     string        `json:"line,omitempty"` // only in a frozen content: the client's own line above the numbers that stand for the rows; "": the usual one
+}
+
+// ListSection is a part of a list. Without a title, the list has only this section.
+type ListSection struct {
+	Title string    `json:"title,omitempty"`
+	Rows  []ListRow `json:"rows"`
+}
+
+// ListRow is a row that a person can choose.
+type ListRow struct {
+	Title   string `json:"title"`
+	Text    string `json:"text,omitempty"`    // below the title
+	Payload string `json:"payload,omitempty"` // see [StepButton.Payload]
+}
+
+// LinkButton is a button that opens a page.
+type LinkButton struct {
+	Label string `json:"label"`
+	URL   string `json:"url"` // begins with https://
+}
+
+// AskKind says what a message asks the person to share.
+type AskKind string
+
+const (
+	AskLocation AskKind = "location"
+	AskPhone    AskKind = "phone"
+)
+
+// Lines returns what stands for i under the text on networks that cannot show i. A question for the position or
+// the number is only its text.
+func (i *Interactive) Lines() string {
+	switch {
+	case i == nil:
+	case i.Link != nil:
+		return "\n\n" + i.Link.Label + ": " + i.Link.URL
+	case i.List != nil:
+		var b strings.Builder
+		b.WriteString("\n\n" + cmp.Or(i.List.Line, DefaultButtonLine))
+		n := 0
+		for _, section := range i.List.Sections {
+			if section.Title != "" {
+				b.WriteString("\n" + section.Title)
+			}
+			for _, row := range section.Rows {
+				n++
+				b.WriteString("\n" + strconv.Itoa(n) + ". " + row.Title)
+				if row.Text != "" {
+					b.WriteString(" – " + row.Text)
+				}
+			}
+		}
+		return b.String()
+	}
+	return ""
+}
+
+// Clone returns a copy that shares nothing with i.
+func (i *Interactive) Clone() *Interactive {
+	if i == nil {
+		return nil
+	}
+	c := *i
+	if i.Link != nil {
+		c.Link = new(*i.Link)
+	}
+	if i.List != nil {
+		c.List = &ChoiceList{Button: i.List.Button, Sections: slices.Clone(i.List.Sections), Line: i.List.Line}
+		for n := range c.List.Sections {
+			c.List.Sections[n].Rows = slices.Clone(c.List.Sections[n].Rows)
+		}
+	}
+	return &c
 }
 
 // Name returns the step's id. A step of a sequence that was stored without ids has its position as its id.

@@ -174,8 +174,16 @@ type Tenant interface {
 	OfficialWays(ctx context.Context, session SessionID, now time.Time) (OfficialWays, error)
 
 	// Templates of the network.
+	HealthOf(ctx context.Context, session SessionID, now time.Time) (SessionHealth, error)
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
 	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
+	NetworkTemplateWithID(ctx context.Context, session SessionID, id string) (NetworkTemplate, error)
+	AcceptCategory(ctx context.Context, session SessionID, id string) error
+	// RequestTemplate stores a request. The function decide returns an error if what the client did before forbids it.
+	RequestTemplate(ctx context.Context, r TemplateRequest, decide func(TemplateUsage) error) (TemplateRequestID, error)
+	TemplateRequest(ctx context.Context, id TemplateRequestID) (TemplateRequest, error)
+	// TemplateRequests returns the latest requests of the session's business, the newest first.
+	TemplateRequests(ctx context.Context, session SessionID, limit int) ([]TemplateRequest, error)
 
 	// Campaigns. Every method may return not_found, besides the codes that it names.
 	CreateCampaign(ctx context.Context, c Campaign, day Date, o *Idempotency) (CampaignID, error)
@@ -202,11 +210,18 @@ type Tenant interface {
 	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
 	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
+	Portfolio(ctx context.Context, session SessionID, now time.Time) (Portfolio, error)
 
 	// Contacts.
 	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
 	UpdateContact(ctx context.Context, id ContactID, p ContactPatch, day Date, now time.Time) (Contact, error)
 	DeleteContact(ctx context.Context, id ContactID, day Date) error
+	// NumberChanges returns the changes to and from the names of a person, newest first, at most 20.
+	NumberChanges(ctx context.Context, phone string) ([]NotedChange, error)
+	// UndoChange undoes the latest change of the person who has the phone, and counts one call; the cap never refuses it.
+	// What moved goes back. What came from the new number since stays with it. Codes: not_found (there is no change, or it
+	// was undone); conflict (it is too old).
+	UndoChange(ctx context.Context, phone string, day Date, now time.Time) (NotedChange, error)
 	CountCall(ctx context.Context, day Date) error
 	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
 	Contact(ctx context.Context, id ContactID) (Contact, error)
@@ -468,13 +483,14 @@ type ClaimItem struct {
 type ClaimAnswer int8
 
 const (
-	ClaimStale       ClaimAnswer = iota // the message was cancelled or claimed, or got a new time or session, after the dispatcher read it; or it expired
-	ClaimGranted                        // the intent is on disk: the message may be sent
-	ClaimBlacklisted                    // the message became BLACKLISTED
-	ClaimHeld                           // the client may not send now (credits, expiry, suspension): the message did not change
-	ClaimPaused                         // the message's campaign is not running: the message did not change
-	ClaimNoConsent                      // the person did not agree to marketing: the message became FAILED
-	ClaimUnmarked                       // the client erased persons: claim again with the phone's mark; the message did not change
+	ClaimStale         ClaimAnswer = iota // the message was cancelled or claimed, or got a new time or session, after the dispatcher read it; or it expired
+	ClaimGranted                          // the intent is on disk: the message may be sent
+	ClaimBlacklisted                      // the message became BLACKLISTED
+	ClaimHeld                             // the client may not send now (credits, expiry, suspension): the message did not change
+	ClaimPaused                           // the message's campaign is not running: the message did not change
+	ClaimNoConsent                        // the person did not agree to marketing: the message became FAILED
+	ClaimNumberChanged                    // the person has another number now: the message became FAILED
+	ClaimUnmarked                         // the client erased persons: claim again with the phone's mark; the message did not change
 )
 
 // Result is the outcome of one attempt.

@@ -9,6 +9,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/booking"
+	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
@@ -43,13 +44,30 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault, m *metrics.Me
 	})
 	c := official.Config{
 		Store: s.store, Unseal: vault.Open, Take: s.networks.intake.Take, Report: s.report, ReadBody: readDelivery, Memory: s.payer(), TapPayload: vault.TapPayload,
-		Country: price.Country, UnknownCode: m.UnknownCode,
+		Country: price.Country, UnknownCode: m.UnknownCode, Look: s.look(cfg.Clock),
 		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Folder: cfg.replyFolder(), Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
 		c.Media = s.media
 	}
 	s.networks.official = official.New(c)
+}
+
+// lookTime is how long the node that owns a session may take to learn that Meta reported something about it. A node that
+// opens the session later reads the report itself.
+const lookTime = time.Minute
+
+// look returns the function that tells the node that owns a session to read Meta's reports.
+func (s *server) look(now clock.Clock) func(context.Context, puntuale.ClientID, puntuale.SessionID) error {
+	return func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID) error {
+		at := now.Now()
+		_, err := s.store.Tenant(client).GiveCommand(ctx, puntuale.Command{Session: session, Verb: puntuale.CommandLook, Created: at, Expires: at.Add(lookTime)})
+		switch puntuale.CodeOf(err) {
+		case puntuale.CodeNotFound, puntuale.CodeBusy: // the session is gone, or so many commands wait for its node that it looks in any case
+			return nil
+		}
+		return err
+	}
 }
 
 // report passes a connector's report about a link to the session manager.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +151,56 @@ func (r *officialRig) rehearse() {
 			t.Errorf("message %s: %s", id, text)
 		}
 	}
+	r.choose(phone)
 	r.secretsAreKept(number)
+}
+
+// choose sends a list and a question for the position. The person chooses rows, and answers. Each answer is one reply,
+// which names the row and the message, even if Meta tells it twice, late, or without the message that it answers.
+func (r *officialRig) choose(phone string) {
+	r.t.Helper()
+	r.must("PATCH", "/api/settings", `{"keep_replies": "all"}`)
+	to := `{"phone": "` + phone + `", "id_sessione": "` + r.session + `", `
+	list := r.ids("/api/messages", to+`"text": "Quando?", "interactive": {"list": {"button": "Scegli", "sections": [{"rows": [{"title": "10:00", "payload": "lun.10"}, {"title": "11:00", "text": "con Ugo", "payload": "lun.11"}]}]}}}`)[0]
+	ask := r.ids("/api/messages", to+`"text": "Dove sei?", "interactive": {"ask": "location"}}`)[0]
+	var taken []graphtest.Taken
+	eventually(r.t, "list and question are with Meta", func() bool {
+		taken = nil
+		for _, m := range r.peer.Taken() {
+			if m.Message.Interactive != nil {
+				taken = append(taken, m)
+			}
+		}
+		return len(taken) == 2
+	})
+	if taken[0].Message.Interactive.Type != "list" {
+		taken[0], taken[1] = taken[1], taken[0]
+	}
+	late := time.Now().Add(-21 * 24 * time.Hour)
+	for range 2 {
+		r.deliver(r.peer.Tap(taken[0], 1, "wamid.late", late))
+		r.deliver(r.peer.TapAlone(taken[0], 0, "wamid.alone", time.Now()))
+		r.deliver(r.peer.Located(taken[1], 45.07, 7.6869, "wamid.place", time.Now()))
+	}
+	var all struct {
+		Replies []struct {
+			Text, Payload, Button string
+			To                    int64 `json:"in_reply_to"`
+		}
+	}
+	text := r.must("GET", "/api/replies?phone="+url.QueryEscape(phone), "")
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		r.t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, y := range all.Replies {
+		got[fmt.Sprint(y.Text, "/", y.Payload, "/", y.Button, "/", y.To)]++
+	}
+	for _, want := range []string{"11:00/lun.11/11:00/" + list, "10:00/lun.10/10:00/" + list, "45.07,7.6869///" + ask} {
+		if got[want] != 1 {
+			r.t.Errorf("%d replies %q in %s", got[want], want, text)
+		}
+	}
 }
 
 // handshake tests the request with which Meta verifies a webhook's address. It also sends such requests, and reports,

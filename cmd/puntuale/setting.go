@@ -51,7 +51,7 @@ type networkSettings struct {
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
 	SandboxMedia    bool          `help:"The simulated network fetches media as a real network does. A message whose media it cannot fetch is FAILED with the reason. Without it, the server calls no media address of a sandbox."`
 	OfficialAPIURL  string        `name:"official-api-url" placeholder:"URL" default:"https://graph.facebook.com" help:"The address of Meta's Graph API, for Official sessions."`
-	OfficialVersion string        `placeholder:"VERSION" default:"v25.0" help:"The version of the Graph API. The log warns when its end is near."`
+	OfficialVersion string        `placeholder:"VERSION" default:"v27.0" help:"The version of the Graph API. The log warns when its end is near."`
 	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"The most messages a second for one Official number. Meta's limit is 80, or 1000 if Meta raised it. It is 20 if the Business app uses the number, too."`
 	GatewayAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where gateways of Send_app sessions may be, such as 10.1.2.0/24. The server may use http to a gateway only there."`
 	WebhookAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where receivers of webhooks may be, such as 10.1.2.0/24 for a CRM in the LAN. The server may use http to a receiver only there. All others must have a public address and https."`

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"puntuale"
@@ -24,6 +25,16 @@ func TestTapPayload(t *testing.T) {
 	payload := v.TapPayload(5, tap)
 	if got, ok := v.ReadTap(5, payload); !ok || got != tap {
 		t.Errorf("%q is %+v, %t", payload, got, ok)
+	}
+	owned := puntuale.Tap{Message: 123456789, Button: 9, Payload: "ordine.17 sì."}
+	ordered := v.TapPayload(5, owned)
+	if got, ok := v.ReadTap(5, ordered); !ok || got != owned {
+		t.Errorf("%q is %+v, %t", ordered, got, ok)
+	}
+	for _, wrong := range []string{strings.Replace(ordered, "17", "18", 1), payload + ".x", strings.TrimSuffix(ordered, ".ordine.17 sì."), payload + "."} {
+		if got, ok := v.ReadTap(5, wrong); ok {
+			t.Errorf("%q passes as %+v", wrong, got)
+		}
 	}
 	if n := len(v.TapPayload(math.MaxInt64, puntuale.Tap{Message: math.MaxInt64, Button: 2})); n > 64 {
 		t.Errorf("a payload has %d characters", n)

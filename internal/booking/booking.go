@@ -158,7 +158,7 @@ func (c *change) values(fields map[string]json.RawMessage) {
 		set("sequence", n.Sequence != c.Sequence)
 		n.Sequence = c.Sequence
 	}
-	if c.Phone != "" {
+	if c.Phone != "" && !c.old.Left { // a program that knows only the old number of a person means the same person
 		if set("phone", n.Phone != c.Phone); n.Phone != c.Phone { // what another person answered says nothing, and that person's page ends
 			n.Answer, n.Page = nil, ""
 			if c.Door == puntuale.DoorCalendar && !made && !slices.Contains(c.old.Names, n.Phone) { // an entry with another person is another appointment

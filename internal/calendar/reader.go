@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -244,6 +245,9 @@ func (r *Reader) keep(ctx context.Context, c *work, account Account, stored []pu
 	c.Entries, c.Understood = 0, 0
 	for i := range entries {
 		if e := &entries[i]; e.Start.After(now) || e.Start.IsZero() {
+			if e.Missing > 0 && e.Problem == "" { // gone from the feed
+				continue
+			}
 			if c.Entries++; e.Problem == "" {
 				c.Understood++
 			}
@@ -420,10 +424,14 @@ func reasonOf(err error) puntuale.Reason {
 	if !errors.As(err, &e) {
 		return puntuale.Reason{}
 	}
-	if len(e.Faults) > 0 {
-		return e.Faults[0].Reason()
+	if len(e.Faults) == 0 {
+		return e.Reason
 	}
-	return e.Reason
+	f := e.Faults[0]
+	if name, ok := strings.CutPrefix(f.Location, "body."); ok {
+		return puntuale.Because(puntuale.FaultOfField, name, f.Reason().Stored())
+	}
+	return f.Reason()
 }
 
 func jittered(d time.Duration) time.Duration {

@@ -33,6 +33,7 @@ type Tenant interface {
 	Recipients(ctx context.Context, list puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error)
 	ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignChange) error
 	KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
+	Portfolio(ctx context.Context, session puntuale.SessionID, now time.Time) (puntuale.Portfolio, error)
 }
 
 // Feeder feeds the campaigns of the sessions that this node owns. Call Run only once.
@@ -51,6 +52,8 @@ type feedState struct {
 	finished     time.Time // when the feeder last asked the store whether all messages ended
 	canary       time.Time // when all recipients of the canary had been fed
 	awaitsCanary bool      // true: the other recipients wait for the canary
+	portfolio    puntuale.Portfolio
+	counted      time.Time // when portfolio was counted; zero: it must be counted again
 }
 
 const (
@@ -61,6 +64,7 @@ const (
 	restAtMost = time.Second            // other campaigns wait for the rest, too
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
+	countEvery = 10 * time.Second // between two counts of a business's room at the network
 )
 
 // New returns a feeder. The feeder does nothing before Run.
@@ -145,7 +149,11 @@ func (f *Feeder) work(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	}
 	end := f.Clock.Now().Add(feedWithin)
 	if c.State == puntuale.CampaignRunning {
-		return f.feed(ctx, node, c, x, end)
+		more, err = f.feed(ctx, node, c, x, end)
+		if waits := x.waits(c); err == nil && waits != c.Reason {
+			err = f.Store.SayWaits(ctx, node, c.Client, c.ID, waits)
+		}
+		return more, err
 	}
 	for more = true; more && err == nil && f.Clock.Now().Before(end); {
 		if c.State == puntuale.CampaignResuming {
@@ -193,6 +201,7 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 			next, err = f.next(ctx, c, x, len(chunk.Rows))
 		}
 		if failed := <-stored; failed != nil {
+			x.counted = time.Time{}
 			return false, failed
 		}
 		if !more {
@@ -243,6 +252,14 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 	if n := c.Draft.CanarySize() - c.Feed.Fed; n > 0 && hasCanary(c) {
 		room = min(room, n)
 	}
+	if c.Official {
+		if err := f.count(ctx, c, x, now); err != nil {
+			return chunk, err
+		}
+		if x.portfolio.Limit > 0 {
+			room = min(room, x.portfolio.Room)
+		}
+	}
 	if room <= 0 {
 		return chunk, nil
 	}
@@ -259,6 +276,27 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 	return f.plan(c, x, rows, contacts, now), nil // the chunk has no rows if the next recipient's time is too far ahead
 }
 
+// count counts the room that the network's limit leaves for people who are addressed outside their 24-hour window. Between
+// two counts, each chunk takes its part of the room.
+func (f *Feeder) count(ctx context.Context, c *puntuale.FedCampaign, x *feedState, now time.Time) (err error) {
+	if since := now.Sub(x.counted); since >= 0 && since < countEvery {
+		return nil
+	}
+	x.portfolio, err = f.Tenant(c.Client).Portfolio(ctx, c.Session, now)
+	if x.counted = now; err != nil {
+		x.counted = time.Time{}
+	}
+	return err
+}
+
+// waits returns why the campaign waits, or "" if it does not.
+func (x *feedState) waits(c *puntuale.FedCampaign) string {
+	if c.Official && c.Online && c.Feed.Waiting > 0 && !x.awaitsCanary && x.portfolio.Limit > 0 && x.portfolio.Room == 0 {
+		return puntuale.CampaignByRoom
+	}
+	return ""
+}
+
 // passed moves the campaign's cursor to the end of a chunk.
 func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.FeedChunk) {
 	planned, refused := len(chunk.Rows), 0
@@ -266,6 +304,10 @@ func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.F
 		if chunk.Rows[i].Reason != "" {
 			refused++
 		}
+	}
+	if chunk.Portfolio != nil {
+		x.portfolio.Room -= min(x.portfolio.Room, planned-refused)
+		x.portfolio.Chunks++
 	}
 	c.Feed.Cursor, c.Feed.Next = chunk.To.Cursor, chunk.To.Next
 	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
@@ -311,6 +353,9 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 		chunk.To.Cursor = rows[i].N
 	}
 	chunk.To.Next = pacer.Position()
+	if c.Official && x.portfolio.Limit > 0 {
+		chunk.Portfolio = new(x.portfolio)
+	}
 	return chunk
 }
 

@@ -60,7 +60,15 @@ func (c *Check) limit() {
 		c.daily("cold_per_day", pace.ColdPerDay, l.Load.Met, c.cold)
 	}
 	if l.Official {
-		c.daily("portfolio", l.Load.Portfolio, l.Load.Addressed, c.first)
+		c.portfolio(l.Load.Portfolio)
+	}
+}
+
+// portfolio counts the people of the last 24 hours, and those who have planned messages, for the first day.
+func (c *Check) portfolio(p puntuale.Portfolio) {
+	c.daily("portfolio", p.Limit, p.Limit-p.Room, c.first)
+	if c.found.Limit != nil && c.found.Limit.Code == "portfolio" {
+		c.found.Limit.Used, c.found.Limit.Reserved = p.Used, p.Reserved
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 	"puntuale/internal/plan"
 )
 
-const faultCampaignFieldFault puntuale.ReasonCode = "campaign.field_fault"
-
 // Plan contains the data that all recipients of one campaign share. It is not safe for concurrent use.
 type Plan struct {
 	campaign puntuale.Campaign
@@ -33,6 +31,9 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	frozen.Sequence.Steps = slices.Clone(frozen.Sequence.Steps)
 	for i := range min(len(frozen.Sequence.Steps), len(frozen.Official)) {
 		frozen.Sequence.Steps[i].Official = frozen.Official[i]
+	}
+	for i := range min(len(frozen.Sequence.Steps), len(frozen.Values)) {
+		frozen.Sequence.Steps[i].Values = frozen.Values[i]
 	}
 	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, wanted: plan.Fields(frozen.Sequence)}, nil
 }
@@ -157,7 +158,7 @@ func fieldFault(name string, f puntuale.Fault) puntuale.Reason {
 	for i, arg := range f.Args {
 		args[i] = shortened(arg)
 	}
-	return puntuale.Because(faultCampaignFieldFault, shortened(name), puntuale.Because(f.Code, args...).Stored())
+	return puntuale.Because(puntuale.FaultOfField, shortened(name), puntuale.Because(f.Code, args...).Stored())
 }
 
 // purpose returns the purpose of a step. A campaign that an earlier version started has no frozen purposes.

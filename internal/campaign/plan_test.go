@@ -90,3 +90,25 @@ func TestDated(t *testing.T) {
 		t.Errorf("%q %+v", reason, built.Messages)
 	}
 }
+
+// TestValuesOfTemplates: a campaign checks the values of its frozen templates as a start does.
+func TestValuesOfTemplates(t *testing.T) {
+	t.Parallel()
+	official := &puntuale.Approved{Name: "t", Language: "it", Body: []puntuale.Parameter{{Text: "{{nome}}"}}}
+	for rule, reason := range map[puntuale.ValueRule]string{
+		{}:              puntuale.RefusedField,
+		{Flatten: true}: "",
+		{Flatten: true, Body: strings.Repeat("x", 1020) + "{{1}}"}: puntuale.RefusedField,
+	} {
+		p, err := NewPlan(puntuale.Campaign{}, puntuale.CampaignFrozen{
+			Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Template: "T", Text: "x", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}}, Official: []*puntuale.Approved{official},
+			Values: []puntuale.ValueRule{rule}, Zone: "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, _ := p.Build(&puntuale.Recipient{Phone: "+39333", Cells: []string{"", "Anna\nRossi"}}, monday, 0); got != reason {
+			t.Errorf("%+v: refused with %q, want %q", rule, got, reason)
+		}
+	}
+}

@@ -17,8 +17,11 @@ type FeedStore interface {
 	CountAhead(ctx context.Context, session puntuale.SessionID, end time.Time) (int, error)
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
 	// if the campaign is not running, or if the campaign's cursor has moved since the chunk was read. It leaves out
-	// recipients that changed since then. [puntuale.ErrFenced]: the lease is gone.
+	// recipients that changed since then. It also stores nothing if another chunk of the business was fed since c.Portfolio was
+	// counted. [puntuale.ErrFenced]: the lease is gone.
 	Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error)
+	// SayWaits stores why a running campaign waits. "": it does not wait.
+	SayWaits(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, reason string) error
 	// Canary looks at the first step's message to each fed recipient, and counts these messages by state.
 	Canary(ctx context.Context, client puntuale.ClientID, id puntuale.CampaignID) (puntuale.CampaignCounts, error)
 	// MoveChunk delays messages and their deadlines by the time for which the campaign's pause held them. It delays only

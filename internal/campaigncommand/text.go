@@ -31,6 +31,7 @@ var refusedWords = map[string]string{
 // warningWords explain what may be wrong with a message.
 var warningWords = map[string]string{
 	puntuale.WarnsNoOptOut: "the text does not say how to get no more of them",
+	puntuale.WarnsNotShown: "recipients get text instead of the list, the link button or the question",
 }
 
 // pausedWords explain why a campaign paused, or ended, by itself.
@@ -39,6 +40,7 @@ var pausedWords = map[string]string{
 	puntuale.CampaignByCredit:   "the credits ended",
 	puntuale.CampaignByAccount:  "the account may not send",
 	puntuale.CampaignByNumber:   "the network limits the number",
+	puntuale.CampaignByRoom:     "the network's new people of 24 hours are used, and it waits",
 	puntuale.CampaignByRestore:  "a backup was restored, and some messages may have left before: look at them first",
 	puntuale.CampaignByFailover: "the database failed over, and some messages may have left before: look at them first",
 	puntuale.CampaignNoSession:  "its session was deleted",

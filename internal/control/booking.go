@@ -556,7 +556,7 @@ func (p *bookingPut) request() puntuale.PutBooking {
 		erased = c.mark(p.call.Reference)
 	}
 	return puntuale.PutBooking{
-		Erased: erased, Reference: p.call.Reference, Follow: p.call.Door == puntuale.DoorRule, Former: p.call.former, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Request: p.call.Body,
+		Erased: erased, Reference: p.call.Reference, Follow: p.call.Door == puntuale.DoorRule, Former: p.call.former, Phone: p.put.Phone, Day: p.day, Now: p.put.Now, Always: p.call.start, Unrefused: p.cancels(), Replan: p.call.Replan, Request: p.call.Body,
 		Run: puntuale.Run{
 			Client: c.account.ID, Sequence: p.info.sequence.ID, Session: p.info.session.ID, Origin: puntuale.OriginSequence, Zone: p.zone.String(),
 			Received: p.put.Now, Request: p.call.Body, ClientName: c.account.Name, SequenceName: p.info.sequence.Name,

@@ -354,6 +354,9 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	if frozen.Purposes, err = c.purposesOf(ctx, session, sequence); err != nil {
 		return frozen, session, err
 	}
+	for _, step := range frozen.Sequence.Steps {
+		frozen.Values = append(frozen.Values, step.Values)
+	}
 	if limit := session.Pace.PerMinute; limit > 0 && (frozen.PerMinute == 0 || limit < frozen.PerMinute) {
 		frozen.PerMinute = limit
 	}
@@ -475,7 +478,7 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	}
 	check := &campaign.Check{
 		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, Limits: limits,
-		Prices: c.control.pricesOf(limits, known), Warnings: optOutWarnings(stored.Draft.Purpose, frozen.Sequence.Steps, known),
+		Prices: c.control.pricesOf(limits, known), Warnings: append(optOutWarnings(stored.Draft.Purpose, frozen.Sequence.Steps, known), insteadWarnings(frozen.Sequence.Steps, session)...),
 		Blacklisted: func(ctx context.Context, phones []string) (map[string]bool, error) {
 			return c.BlacklistedAmong(ctx, phones...)
 		},

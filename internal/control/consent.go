@@ -143,18 +143,29 @@ func (c *Client) MarketingRefused(ctx context.Context, phones ...string) (map[st
 	return refused, nil
 }
 
-// purposesOf returns the purpose of each step of a sequence. If Meta's category of a step's template is marketing, the
+// purposesOf returns the purpose of each step of a sequence, and sets how the values of each step fit into its approved
+// template. If Meta's category of a step's template is marketing, the
 // step's purpose is marketing, even if the sequence has another purpose.
 func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s puntuale.Sequence) ([]puntuale.Purpose, error) {
 	all := make([]puntuale.Purpose, len(s.Steps))
 	var names []string
 	for i, step := range s.Steps {
 		all[i] = s.Purpose
-		if step.Official != nil && s.Purpose != puntuale.PurposeMarketing {
+		if step.Official != nil {
 			names = append(names, step.Official.Name)
 		}
 	}
-	if len(names) == 0 || session.Type != puntuale.Official {
+	if len(names) == 0 {
+		return all, nil
+	}
+	set, err := c.tenant.Settings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	for i := range s.Steps {
+		s.Steps[i].Values.Flatten = set.FlattenValues && s.Steps[i].Official != nil
+	}
+	if session.Type != puntuale.Official {
 		return all, nil
 	}
 	known, err := c.tenant.NetworkTemplatesNamed(ctx, session.ID, names)
@@ -162,7 +173,12 @@ func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s pun
 		return nil, fmt.Errorf("read templates: %w", err)
 	}
 	for i, step := range s.Steps {
-		if step.Official != nil && strings.EqualFold(templateOf(known, step.Official).Category, puntuale.PurposeMarketing.String()) {
+		if step.Official == nil {
+			continue
+		}
+		t := templateOf(known, step.Official)
+		s.Steps[i].Values.Header, s.Steps[i].Values.Body = t.Part("HEADER").Text, t.Part("BODY").Text
+		if strings.EqualFold(t.Category, puntuale.PurposeMarketing.String()) {
 			all[i] = puntuale.PurposeMarketing
 		}
 	}

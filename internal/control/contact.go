@@ -358,6 +358,43 @@ func (c *Client) DeleteContact(ctx context.Context, id string) error {
 	return nil
 }
 
+// UndoContactChange undoes the latest change of a contact's number, as long as [puntuale.UndoChangeTime] has not passed.
+// The call counts in the client's usage. Codes: not_found (also if there is no change); conflict (the change is too old).
+func (c *Client) UndoContactChange(ctx context.Context, id string) (puntuale.NotedChange, error) {
+	wanted, err := contactID(id)
+	if err != nil {
+		return puntuale.NotedChange{}, err
+	}
+	found, err := c.tenant.Contact(ctx, wanted)
+	if err != nil {
+		return puntuale.NotedChange{}, fmt.Errorf("read contact %d: %w", wanted, err)
+	}
+	return c.UndoChange(ctx, found.Phone)
+}
+
+// UndoChange does the same for a person who need not be a contact.
+func (c *Client) UndoChange(ctx context.Context, phone string) (puntuale.NotedChange, error) {
+	now := c.control.clock.Now()
+	day, err := c.today(now)
+	if err != nil {
+		return puntuale.NotedChange{}, err
+	}
+	undone, err := c.tenant.UndoChange(ctx, phone, day, now)
+	if err != nil {
+		return undone, fmt.Errorf("undo a change of number: %w", err)
+	}
+	return undone, nil
+}
+
+// NumberChanges returns the changes to and from the numbers of a person, newest first.
+func (c *Client) NumberChanges(ctx context.Context, phone string) ([]puntuale.NotedChange, error) {
+	all, err := c.tenant.NumberChanges(ctx, phone)
+	if err != nil {
+		return nil, fmt.Errorf("list changes of a number: %w", err)
+	}
+	return all, nil
+}
+
 // contactFilter parses and checks a query.
 func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntuale.Fault) {
 	var f request.Faults

@@ -94,6 +94,9 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	if err != nil {
 		return DryRun{}, err
 	}
+	if err := c.ruleValues(ctx, call.Sequence.Session, expanded[0]); err != nil {
+		return DryRun{}, err
+	}
 	r.Fields = plan.Fields(expanded[0])
 	phone := rehearsedPhone
 	if puntuale.Trimmed(call.Phone) != "" {
@@ -122,10 +125,24 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	return r, c.asShown(ctx, call.Sequence.Session, r.Plan.Messages)
 }
 
-// asShown replaces the buttons of messages by numbered lines, if the session's network shows no buttons. Session "" means
-// the default session.
+// ruleValues sets how the values of the steps fit into their approved templates. Session "" means the default session.
+func (c *Client) ruleValues(ctx context.Context, session string, s puntuale.Sequence) error {
+	if !slices.ContainsFunc(s.Steps, func(step puntuale.Step) bool { return step.Official != nil }) {
+		return nil
+	}
+	var f request.Faults
+	found, err := c.sessionFor(ctx, &f, session)
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return err
+	}
+	_, err = c.purposesOf(ctx, found, s)
+	return err
+}
+
+// asShown replaces what the session's network does not show: buttons and rows become numbered lines, a link its address.
+// Session "" means the default session.
 func (c *Client) asShown(ctx context.Context, session string, messages []puntuale.PlannedMessage) error {
-	if !slices.ContainsFunc(messages, func(m puntuale.PlannedMessage) bool { return m.Content.Asks != nil }) {
+	if !slices.ContainsFunc(messages, func(m puntuale.PlannedMessage) bool { return m.Content.Asks != nil || m.Content.Interactive != nil }) {
 		return nil
 	}
 	var f request.Faults
@@ -137,8 +154,7 @@ func (c *Client) asShown(ctx context.Context, session string, messages []puntual
 		return err
 	}
 	for i := range messages {
-		content := &messages[i].Content
-		content.Text, content.Asks = content.Shown(), nil
+		messages[i].Content.Flatten()
 	}
 	return nil
 }

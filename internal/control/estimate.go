@@ -26,6 +26,30 @@ func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now tim
 	return limits, nil
 }
 
+// SessionHealth is what Meta says about the number and the business of a session.
+type SessionHealth struct {
+	puntuale.SessionHealth
+	Portfolio puntuale.Portfolio
+}
+
+// SessionHealth returns the health of an Official session. Codes: not_found, conflict (another type, or a sandbox).
+func (c *Client) SessionHealth(ctx context.Context, id string) (SessionHealth, error) {
+	found, err := c.official(ctx, id)
+	if err != nil {
+		return SessionHealth{}, err
+	}
+	now := c.Now()
+	h, err := c.tenant.HealthOf(ctx, found.ID, now)
+	if err != nil {
+		return SessionHealth{}, fmt.Errorf("read the health of session %d: %w", found.ID, err)
+	}
+	p, err := c.tenant.Portfolio(ctx, found.ID, now)
+	if err != nil {
+		return SessionHealth{}, fmt.Errorf("read whom session %d addresses: %w", found.ID, err)
+	}
+	return SessionHealth{h, p}, nil
+}
+
 // networkTemplatesOf reads the approved templates that a sequence uses. Only Official sessions have approved templates.
 func (c *Client) networkTemplatesOf(ctx context.Context, limits campaign.Limits, sequence puntuale.Sequence) ([]puntuale.NetworkTemplate, error) {
 	var names []string
@@ -62,12 +86,8 @@ func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTempl
 
 // templateOf returns the stored copy of an approved template, or the zero value if there is none.
 func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale.NetworkTemplate {
-	for _, t := range known {
-		if t.Name == a.Name && t.Language == strings.ReplaceAll(a.Language, "-", "_") {
-			return t
-		}
-	}
-	return puntuale.NetworkTemplate{}
+	t, _ := puntuale.ChooseLanguage(known, a.Name, a.Language, "")
+	return t
 }
 
 // CampaignBill is the cost of a campaign at its network.

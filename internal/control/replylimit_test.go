@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// replyLimits are the limits of calls about replies and consent.
+// replyLimits are the limits of calls about replies, consent, and drafts of templates.
 var replyLimits = []limit{
 	{"AnswerFromSandbox", "invalid body.phone body.text", func(ctx context.Context, w *limited) error {
 		_, err := w.client.AnswerFromSandbox(ctx, control.SandboxReply{Phone: nul, Text: long, Session: w.session})
@@ -89,4 +89,23 @@ var replyLimits = []limit{
 		_, err := w.client.UpdateSettings(ctx, puntuale.SettingsPatch{OptOutWords: &[]string{"!?", long}}, nil)
 		return err
 	}},
+	{"CreateNetworkTemplate", saysDraft, func(ctx context.Context, w *limited) error {
+		_, err := w.client.CreateNetworkTemplate(ctx, w.official, longDraft)
+		return err
+	}},
+	{"LintTemplate", saysDraft, func(ctx context.Context, w *limited) error {
+		_, err := w.client.LintTemplate(ctx, w.official, longDraft)
+		return err
+	}},
+	{"EditNetworkTemplate", "not_found", func(ctx context.Context, w *limited) error { // the same checks follow, for a template that there is
+		_, err := w.client.EditNetworkTemplate(ctx, w.official, long, longDraft)
+		return err
+	}},
 }
+
+var longDraft = control.NewDraft{TemplateDraft: puntuale.TemplateDraft{
+	Name: long, Language: long, Category: long, Text: long, Footer: long, Header: &puntuale.DraftHeader{Kind: "text", Text: long},
+	Buttons: []puntuale.DraftButton{{Kind: "quick_reply", Text: long}},
+}}
+
+const saysDraft = "invalid body.name body.language body.category body.text body.header.text body.footer body.buttons[0].text"

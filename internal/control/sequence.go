@@ -245,6 +245,12 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	for i, step := range expanded[0].Steps {
 		if unfilled(step) && strings.TrimSpace(s.Steps[i].Template) != "" {
 			f.Add(request.At("body.steps", i)+".template", puntuale.FaultNotOwnTemplate, nil)
+		} else if step.Template != "" {
+			for _, fault := range plan.CheckFilled(request.At("body.steps", i), step) {
+				if !f.At(fault.Location) {
+					f = append(f, fault)
+				}
+			}
 		}
 	}
 	if s.IfRunning == "" {

@@ -18,7 +18,6 @@ type Session struct {
 	Code   *puntuale.PairingCode // not nil while the session is pairing and a code can be shown
 	Until  time.Time             // the end of Code, or of Condition
 	puntuale.Condition
-	Direct  puntuale.DirectSendState // of an Official session that was read alone; "": not read
 	Limited time.Time                // before this time the session sends nothing to cold contacts; zero: no limit
 	Hint    puntuale.Reason          // what a person can do
 	// WebhookPath is the path of the network's webhook, relative to the service's address. "" means that the session
@@ -99,11 +98,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	}
 	result := func(stored any) Session {
 		s.ID, _ = stored.(puntuale.SessionID)
-		made := c.stateOf(s)
-		if s.Type == puntuale.Official && !s.Sandbox {
-			made.Direct = puntuale.DirectSendUnknown
-		}
-		return made
+		return c.stateOf(s)
 	}
 	var id puntuale.SessionID
 	if r.Gateway != nil && c.control.vault != nil {
@@ -143,16 +138,7 @@ func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("read session %d: %w", wanted, err)
 	}
-	out := c.stateOf(s)
-	if s.Type == puntuale.Official && !s.Sandbox {
-		now := c.control.clock.Now()
-		ways, err := c.tenant.OfficialWays(ctx, wanted, now)
-		if err != nil {
-			return Session{}, fmt.Errorf("read the ways of session %d: %w", wanted, err)
-		}
-		out.Direct, _ = ways.DirectState(now)
-	}
-	return out, nil
+	return c.stateOf(s), nil
 }
 
 // Sessions lists the client's sessions, ordered by id. Codes: invalid.

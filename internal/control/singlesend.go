@@ -23,6 +23,9 @@ type SingleCall struct {
 	ValidFor  *puntuale.Validity // how long after its due time the message may still leave; nil: 24 hours
 	Buttons   []puntuale.StepButton
 	Template  string // the name of a client's template, which replaces text and media
+
+	Interactive *puntuale.Interactive // sent as it is written, like Buttons; nil: none
+
 	Session   string // "": the client's default session
 	Name      string // a name for the send; the API's member is named nome_invio
 	Purpose   string // service or marketing; "": service
@@ -98,7 +101,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid && err != nil {
 		return planned{}, fmt.Errorf("plan a single send: %w", err)
 	}
-	p.notes.Unused = unusedMembers(sequence, call.Fields)
+	p.notes.Unused, p.notes.Warnings = unusedMembers(sequence, call.Fields), insteadOf(p.Messages, p.session)
 	for _, fault := range request.FaultsOf(err) {
 		fault.Location = singleLocation(fault.Location)
 		if !f.At(fault.Location) {
@@ -112,11 +115,9 @@ const faultTemplateNoPlace puntuale.ReasonCode = "template.no_place"
 
 // singleStep returns the step of a single send, with its content and its timing.
 func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleCall) (puntuale.Step, error) {
-	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, ValidFor: call.ValidFor}, Buttons: call.Buttons}
-	if len(call.Buttons) > 0 {
-		for _, fault := range plan.CheckContent("body", puntuale.Step{Text: "-", Buttons: call.Buttons}) {
-			*f = append(*f, fault)
-		}
+	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, ValidFor: call.ValidFor}, Buttons: call.Buttons, Interactive: call.Interactive, Literal: true}
+	if len(call.Buttons) > 0 || call.Interactive != nil {
+		*f = append(*f, plan.CheckContent("body", puntuale.Step{Text: "-", Buttons: call.Buttons, Interactive: call.Interactive, Literal: true})...)
 		line, err := c.buttonLine(ctx, puntuale.Sequence{Steps: []puntuale.Step{step}})
 		if step.ButtonLine = line; err != nil {
 			return step, err

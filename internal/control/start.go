@@ -214,7 +214,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 		Closed: c.account.Closed, Now: now, Seed: seed, Media: c.control.media,
 	}
 	p.Plan, err = plan.Build(in)
-	p.notes = puntuale.StartNotes{Warnings: passedDates(in, p.Plan), Unused: unusedMembers(sequence, call.Fields)}
+	p.notes = puntuale.StartNotes{Warnings: append(passedDates(in, p.Plan), insteadOf(p.Messages, p.session)...), Unused: unusedMembers(sequence, call.Fields)}
 	if err := f.Take(err); err != nil {
 		return planned{}, fmt.Errorf("plan sequence %d: %w", id, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/plan"
 )
 
 // startCache stores the data for plans of starts, so that the calls of a busy client need not read them each time. The
@@ -61,7 +62,7 @@ func (m *startCache) start(k startKey, now time.Time) (startInfo, bool) {
 func (m *startCache) keepStart(k startKey, info startInfo, now time.Time) {
 	size := 0
 	for _, s := range info.sequence.Steps {
-		size += 256 + len(s.Text) + len(s.Media) + len(s.MediaName)
+		size += 256 + len(s.Text) + len(s.Media) + len(s.MediaName) + plan.ChoicesSize(s)
 		if a := s.Official; a != nil {
 			for _, p := range slices.Concat(a.Header, a.Body) {
 				size += 64 + len(p.Name) + len(p.Text)

@@ -167,9 +167,7 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 			if t, ok := templates[step.Template]; ok && step.Template != "" {
 				step = filled(step, t)
 			}
-			if len(step.Buttons) > 0 {
-				step.ButtonLine = line
-			}
+			step.ButtonLine = line
 			expanded[i].Steps[j] = step
 		}
 	}
@@ -179,7 +177,7 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 // buttonLine returns the client's own line above the numbers that stand for buttons. If no step has buttons, or the
 // client has no line of its own, it returns "".
 func (c *Client) buttonLine(ctx context.Context, sequences ...puntuale.Sequence) (string, error) {
-	asks := func(step puntuale.Step) bool { return len(step.Buttons) > 0 }
+	asks := func(step puntuale.Step) bool { return len(step.Buttons) > 0 || step.Interactive != nil }
 	if !slices.ContainsFunc(sequences, func(s puntuale.Sequence) bool { return slices.ContainsFunc(s.Steps, asks) }) {
 		return "", nil
 	}

@@ -53,6 +53,9 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		if reason := mediaWarning(step, session.Type); reason != "" {
 			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(reason)})
 		}
+		if reason := shownInstead(step.Interactive, step.Official != nil, session); reason != "" {
+			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(reason)})
+		}
 	}
 	if session.Type != puntuale.Official {
 		return nil
@@ -107,20 +110,53 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.
 	return ""
 }
 
+// Codes that say what a recipient gets instead of an interactive part.
+const (
+	reasonListAsLines  puntuale.ReasonCode = "interactive.as_lines"
+	reasonLinkInText   puntuale.ReasonCode = "interactive.as_address"
+	reasonAskAsText    puntuale.ReasonCode = "interactive.as_text"
+	reasonOnlyTemplate puntuale.ReasonCode = "interactive.template"
+)
+
+// shownInstead returns what a recipient gets instead of an interactive part, or "" if the session's network shows it.
+// approved says that an Official session sends an approved template.
+func shownInstead(x *puntuale.Interactive, approved bool, session puntuale.Session) puntuale.ReasonCode {
+	switch {
+	case x == nil, session.ID == 0, session.Sandbox, session.Type == puntuale.Official && !approved:
+		return ""
+	case session.Type == puntuale.Official:
+		return reasonOnlyTemplate
+	case x.List != nil:
+		return reasonListAsLines
+	case x.Link != nil:
+		return reasonLinkInText
+	}
+	return reasonAskAsText
+}
+
+// insteadOf returns what the recipient of a planned run gets instead of interactive parts.
+func insteadOf(messages []puntuale.PlannedMessage, session puntuale.Session) (all []puntuale.SkippedStep) {
+	for _, m := range messages {
+		if why := shownInstead(m.Content.Interactive, m.Content.Official != nil, session); why != "" {
+			all = append(all, puntuale.SkippedStep{Step: m.Step, Moment: m.Due, Reason: puntuale.Because(why)})
+		}
+	}
+	return all
+}
+
 // stepWarning returns the reason why a step of an Official session will fail, or the zero reason if none is known.
 func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []puntuale.NetworkTemplate) puntuale.Reason {
 	a := step.Official
 	if a == nil {
 		return puntuale.Because(reasonOnlyInWindow)
 	}
-	i := slices.IndexFunc(known, func(t puntuale.NetworkTemplate) bool { return t.Name == a.Name && t.Language == a.Language })
-	if i < 0 {
+	t, found := puntuale.ChooseLanguage(known, a.Name, a.Language, "")
+	if !found {
 		if about.Synced.IsZero() {
 			return puntuale.Reason{}
 		}
 		return puntuale.Because(puntuale.ReasonNoTemplate)
 	}
-	t := known[i]
 	if use, reason := t.Status.Use(); use != puntuale.TemplateUsable {
 		return reason
 	}
@@ -214,6 +250,16 @@ func optOutWarnings(purpose string, steps []puntuale.Step, known []puntuale.Netw
 	return all
 }
 
+// insteadWarnings returns the steps of a campaign whose interactive part the session's network does not show.
+func insteadWarnings(steps []puntuale.Step, session puntuale.Session) (all []puntuale.CampaignWarning) {
+	for i, step := range steps {
+		if shownInstead(step.Interactive, step.Official != nil, session) != "" {
+			all = append(all, puntuale.CampaignWarning{Code: puntuale.WarnsNotShown, Step: i})
+		}
+	}
+	return all
+}
+
 func mentionsOptOut(step puntuale.Step, known []puntuale.NetworkTemplate) bool {
 	texts := []string{step.Text}
 	if step.Official != nil {
@@ -297,6 +343,9 @@ func (c *Client) networkWarnings(ctx context.Context, session Session, s puntual
 		if why := mediaWarning(steps[i], session.Type); why != "" {
 			all = append(all, Warning{m.Step, puntuale.Because(why)})
 		}
+		if why := shownInstead(m.Content.Interactive, m.Content.Official != nil, session.Session); why != "" {
+			all = append(all, Warning{m.Step, puntuale.Because(why)})
+		}
 		if m.Content.Official != nil {
 			names = append(names, m.Content.Official.Name)
 		}
@@ -371,7 +420,7 @@ const (
 
 // reserved are the members of calls that are not fields of a sequence.
 var reserved = map[string]bool{"phone": true, "timezone": true, "reference": true, "id_sessione": true, "name": true, "purpose": true, "template": true,
-	"valid_for": true, "latitude": true, "longitude": true, "text": true, "media": true, "media_name": true, "date": true}
+	"valid_for": true, "latitude": true, "longitude": true, "buttons": true, "interactive": true, "text": true, "media": true, "media_name": true, "date": true}
 
 // unusedMembers returns the members of the body that no step uses, but whose name is close to a field that the body
 // leaves out. Such a member is probably misspelled.

@@ -170,7 +170,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 			s.unmarked(m.queue)
 		case puntuale.ClaimBlacklisted:
 			s.cfg.Meter.Outcome(m.queue.capabilities.Name, "blacklisted", 1)
-		case puntuale.ClaimNoConsent:
+		case puntuale.ClaimNoConsent, puntuale.ClaimNumberChanged:
 			s.cfg.Meter.Outcome(m.queue.capabilities.Name, "failed", 1)
 		default:
 			lost++

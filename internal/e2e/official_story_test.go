@@ -214,7 +214,7 @@ func (o *officialStory) templates() {
 	o.peer.SetTemplates(o.number.Account, visitReminder(), late)
 	b.visit(o.s.base + o.session + "/templates")
 	b.reads("promemoria_visita")
-	b.tap("main header .btn")
+	b.tap("main header form .btn")
 	b.reads("auguri_compleanno")
 	b.looks("6-approved")
 

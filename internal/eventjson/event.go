@@ -58,6 +58,8 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 		return append(data, consentOf(e)...)
 	case e.Type.OfBooking():
 		data = append(data, bookingOf(e)...)
+	case e.Type == puntuale.EventNumberChanged && e.Detail == "": // the person was erased
+		return append(data, pair{"phone", ""}, pair{"old_phone", ""}, pair{"names", []string{}})
 	case (e.Type == puntuale.EventBlacklistAdded || e.Type == puntuale.EventBlacklistRemoved) && e.Detail == "": // the person was erased
 		return append(data, pair{"phone", ""}, pair{"reason", nil}, pair{"origin", nil})
 	}
@@ -87,6 +89,7 @@ var subjectNames = map[puntuale.EventType]string{
 	puntuale.EventSessionOffline:    "id_sessione",
 	puntuale.EventSessionUnlinked:   "id_sessione",
 	puntuale.EventSessionRestricted: "id_sessione",
+	puntuale.EventSessionHealth:     "id_sessione",
 	puntuale.EventCampaignStarted:   "campaign",
 	puntuale.EventCampaignPaused:    "campaign",
 	puntuale.EventCampaignDone:      "campaign",

@@ -45,8 +45,12 @@ func one(t puntuale.EventType) puntuale.Event {
 		e.Subject, e.Consent = 3, &puntuale.Consent{ID: 3, Phone: "+393331234567", Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentWithdraw, Source: "reply", Words: "Basta!", At: at, Applied: true}
 	case puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved:
 		e.Subject, e.Detail = 1, `{"phone":"+393331234567","reason":"Ha telefonato","origin":"client"}`
+	case puntuale.EventNumberChanged:
+		e.Subject, e.Detail = 1, `{"phone":"+393332220002","old_phone":"+393331110001","names":["+393332220002","IT.NEW0002"]}`
 	case puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted:
 		e.Subject, e.Detail = 4, `{"name":"negozio","connection_type":"Socket","sandbox":false,"state":"banned","until":"2026-11-26T00:00:00.000000Z","reason":"[\"socket.ban_strangers\"]","id_sessione":"99","seq":1}`
+	case puntuale.EventSessionHealth:
+		e.Subject, e.Detail = 4, `{"name":"negozio","quality":"RED","limit":2000,"restricted_until":null,"restriction":null,"display_name":"approved","paused_templates":["promo"],"direct_send":"unknown","checked_at":"2026-11-25T09:29:00.000000Z"}`
 	case puntuale.EventCampaignStarted:
 		e.Subject, e.Detail = 9, `{"name":"Natale","reference":"saldi","state":"running","resumed":true}`
 	case puntuale.EventCampaignDone:
@@ -101,10 +105,10 @@ func TestBodies(t *testing.T) {
 			all.WriteString("\n")
 		}
 	}
-	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventMessageRescheduled, puntuale.EventBookingMoved, puntuale.EventBlacklistRemoved} {
+	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventMessageRescheduled, puntuale.EventBookingMoved, puntuale.EventBlacklistRemoved, puntuale.EventNumberChanged} {
 		e := one(kind) // an event whose subject no longer exists
 		e.Message, e.Reply, e.Consent, e.Booking = nil, nil, nil, nil
-		if kind == puntuale.EventBlacklistRemoved {
+		if kind == puntuale.EventBlacklistRemoved || kind == puntuale.EventNumberChanged {
 			e.Subject, e.Detail = 0, ""
 		}
 		all.Write(eventjson.Body(&e, false))

@@ -88,6 +88,12 @@ func recordAnswers(t *testing.T) []byte {
 	s := newService(t, options{})
 	examples := map[string]json.RawMessage{ // no tenant of these tests has a delivery
 		"getDelivery": json.RawMessage(`{"type":"webhook.disabled","timestamp":"2026-11-25T09:30:00.123456Z","data":{"webhook":"6","reason":"Nessuna risposta in tempo","seq":41}}`),
+
+		// Nor has it templates at Meta.
+		"createNetworkTemplate":  json.RawMessage(`{"id":"1689556908129832","status":"PENDING","category":"UTILITY"}`),
+		"editNetworkTemplate":    json.RawMessage(`{"id":"1689556908129832","status":"PENDING","category":"UTILITY"}`),
+		"unpauseNetworkTemplate": json.RawMessage(`{"id":"1689556908129832","status":"APPROVED","category":"UTILITY"}`),
+		"deleteNetworkTemplate":  json.RawMessage(`{"id":"1689556908129832","status":"DELETED","category":"UTILITY"}`),
 	}
 	for i, id := range documented(t) {
 		op := operations[id]

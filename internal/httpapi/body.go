@@ -95,6 +95,11 @@ var jsonForms = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[puntuale.Step]():           reflect.TypeFor[step](),
 	reflect.TypeFor[puntuale.Timing]():         reflect.TypeFor[timing](),
 	reflect.TypeFor[puntuale.StepButton]():     reflect.TypeFor[stepButton](),
+	reflect.TypeFor[puntuale.Interactive]():    reflect.TypeFor[interactive](),
+	reflect.TypeFor[puntuale.ChoiceList]():     reflect.TypeFor[choiceList](),
+	reflect.TypeFor[puntuale.ListSection]():    reflect.TypeFor[listSection](),
+	reflect.TypeFor[puntuale.ListRow]():        reflect.TypeFor[listRow](),
+	reflect.TypeFor[puntuale.LinkButton]():     reflect.TypeFor[linkButton](),
 	reflect.TypeFor[puntuale.Offset]():         reflect.TypeFor[offset](),
 	reflect.TypeFor[puntuale.Window]():         reflect.TypeFor[window](),
 	reflect.TypeFor[puntuale.Validity]():       reflect.TypeFor[validity](),
@@ -105,6 +110,8 @@ var jsonForms = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[puntuale.Approved]():       reflect.TypeFor[approvedBody](),
 	reflect.TypeFor[puntuale.Parameter]():      reflect.TypeFor[parameterBody](),
 	reflect.TypeFor[puntuale.Button]():         reflect.TypeFor[buttonBody](),
+	reflect.TypeFor[puntuale.DraftHeader]():    reflect.TypeFor[draftHeaderBody](),
+	reflect.TypeFor[puntuale.DraftButton]():    reflect.TypeFor[draftButtonBody](),
 }
 
 // withBody returns a verb that reads the call's body, and then calls verb with it.

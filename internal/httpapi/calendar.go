@@ -149,6 +149,7 @@ type calendarEntryAnswer struct {
 	Problem    *string `json:"problem" doc:"Why it was not understood"`
 	Warning    *string `json:"warning" doc:"What was guessed, such as a time zone"`
 	Booked     bool    `json:"booked" doc:"It has a booking that the calendar has not cancelled"`
+	Gone       bool    `json:"gone" doc:"It is not in the calendar any more: its booking is cancelled after two readings that agree"`
 	Refused    *string `json:"error" doc:"Why its booking could not be changed"`
 }
 
@@ -161,7 +162,7 @@ func calendarEntryOf(e puntuale.CalendarEntry) calendarEntryAnswer {
 	sentence := func(r puntuale.Reason) *string { return textOrNull(catalogue.Italian.Sentence(r)) }
 	return calendarEntryAnswer{
 		Reference: e.Reference, Start: stampOrNull(e.Start), AllDay: e.AllDay, Title: e.Title, Phone: textOrNull(e.Phone), Name: textOrNull(e.Name), Cancelled: e.Cancelled,
-		Understood: e.Problem == "", Problem: sentence(puntuale.Because(e.Problem)), Warning: sentence(puntuale.Because(e.Warning)), Booked: e.Live(),
+		Understood: e.Problem == "", Problem: sentence(puntuale.Because(e.Problem)), Warning: sentence(puntuale.Because(e.Warning)), Booked: e.Live(), Gone: e.Missing > 0 && e.Problem == "",
 		Refused: sentence(puntuale.ParseReason(e.Refused)),
 	}
 }

@@ -90,16 +90,39 @@ func TestCalendarMends(t *testing.T) {
 			}
 		},
 		"a field is missing": func(_ *testing.T, f *fed) {
+			const lacks = `{"name":"x","booking":{"date":"quando"},"steps":[{"text":"{{targa}} {{quando}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`
+			const whole = `{"name":"x","booking":{"date":"quando"},"steps":[{"text":"{{nome}} {{quando}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`
 			var made struct{ ID string }
-			f.must(&made, "POST", "/api/sequences", f.Key, `{"name":"x","booking":{"date":"quando"},"steps":[{"text":"{{targa}} {{quando}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+			f.must(&made, "POST", "/api/sequences", f.Key, lacks)
+			says := func(body string) {
+				f.t.Helper()
+				if !strings.Contains(body, "{{targa}}") {
+					f.t.Errorf("says %s", body)
+				}
+			}
+			says(f.refused("PATCH", "/api/calendars/"+f.id, f.Key, `{"sequence":"`+made.ID+`"}`, http.StatusUnprocessableEntity))
+			f.must(nil, "PUT", "/api/sequences/"+made.ID, f.Key, whole)
 			f.must(nil, "PATCH", "/api/calendars/"+f.id, f.Key, `{"sequence":"`+made.ID+`"}`)
-			f.begin(event("a@x", "Ada 333 123 4567", f.three()))
+			f.must(nil, "PUT", "/api/sequences/"+made.ID, f.Key, lacks)
+			f.feed.body = ics(event("a@x", "Ada 333 123 4567", f.three()))
+			f.read()
+			says(f.refused("POST", "/api/calendars/"+f.id+"/start", f.Key, "", http.StatusConflict))
+			f.must(nil, "PUT", "/api/sequences/"+made.ID, f.Key, whole)
+			f.start()
+			f.must(nil, "PUT", "/api/sequences/"+made.ID, f.Key, lacks)
 			f.read(every)
 			all := f.entries()
-			if len(all) != 1 || all[0].Error == nil || all[0].Booked {
+			if len(all) != 1 || all[0].Error == nil || !strings.HasPrefix(*all[0].Error, "targa: ") || all[0].Booked {
 				f.t.Errorf("%+v", all)
 			}
 			f.want("notices", f.notices(), 1)
+		},
+		"English fields": func(_ *testing.T, f *fed) {
+			var made struct{ ID string }
+			f.must(&made, "POST", "/api/sequences", f.Key, `{"name":"x","booking":{"date":"appointment"},"steps":[{"text":"{{name}}, {{title}}, {{location|here}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+			f.must(nil, "PATCH", "/api/calendars/"+f.id, f.Key, `{"sequence":"`+made.ID+`"}`)
+			f.begin(event("a@x", "Ada 333 123 4567", f.three()))
+			f.want("text", f.details(f.Key, f.view("a@x").Messages[0].ID)[0].Contenuto, "Ada, Ada 333 123 4567, here")
 		},
 		"a person decides, and nobody does": func(_ *testing.T, f *fed) {
 			var all []string

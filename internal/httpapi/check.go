@@ -56,10 +56,12 @@ type limitAnswer struct {
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
 	Days      int    `json:"days,omitempty" doc:"On which messages leave"`
+	Used      int    `json:"used,omitempty" doc:"Only of portfolio: people of the last 24 hours, by all numbers of the business"`
+	Reserved  int    `json:"reserved,omitempty" doc:"Only of portfolio: people with messages planned for the next 24 hours, which go first"`
 }
 
 type warningOfStep struct {
-	Code string `json:"code" enum:"no_opt_out" doc:"no_opt_out: marketing text that gives no hint how to get no more of it"`
+	Code string `json:"code" enum:"no_opt_out,not_shown" doc:"no_opt_out: marketing text that gives no hint how to get no more of it. not_shown: the session's network shows text instead of the list, the link button or the question"`
 	Step int    `json:"step" doc:"From 0"`
 }
 

@@ -33,6 +33,9 @@ func registerContactList(a *api) {
 	client(a, operation{id: "deleteContact", method: http.MethodDelete, path: one,
 		summary:     "Take a contact off the list",
 		description: "Messages and consent stay.", refusals: []int{http.StatusNotFound}}, deleteContact)
+	client(a, operation{id: "undoChange", method: http.MethodPost, path: one + "/undo-change", prevents: true,
+		summary:     "Undo the latest change of a contact's number",
+		description: "Within 30 days. What moved goes back; what came from the new number since stays with it.", refusals: []int{http.StatusNotFound, http.StatusConflict}}, undoChange)
 	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: createsAlways,
 		summary:     "Merge the contacts of a file",
 		description: "CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A refused row changes nothing, and no other row."}, importContacts)
@@ -209,6 +212,20 @@ func deleteContact(ctx context.Context, c *control.Client, _ *call, p *oneInput)
 		return messageAnswer{}, err
 	}
 	return messageAnswer{saysContactDeleted}, nil
+}
+
+// undoneAnswer has the members of the event contact.changed_number, which tells the same.
+type undoneAnswer struct {
+	Phone    string `json:"phone" doc:"The number that the person has again"`
+	OldPhone string `json:"old_phone" doc:"The number of the change that was undone"`
+}
+
+func undoChange(ctx context.Context, c *control.Client, _ *call, p *oneInput) (undoneAnswer, error) {
+	undone, err := c.UndoContactChange(ctx, p.ID)
+	if err != nil {
+		return undoneAnswer{}, err
+	}
+	return undoneAnswer{undone.Old, undone.New}, nil
 }
 
 func importContacts(ctx context.Context, c *control.Client, in *call, p *contactImportInput) (importedAnswer, error) {

@@ -74,6 +74,25 @@ type (
 		Reason *string `json:"reason"`
 		Origin *string `json:"origin" doc:"person: an opt-out by the person; client: everything else"`
 	}
+	healthEvent struct {
+		EventOwner
+		Session     string   `json:"id_sessione"`
+		Name        string   `json:"name"`
+		Quality     *string  `json:"quality" doc:"GREEN, YELLOW or RED; null: unknown"`
+		Limit       *int     `json:"limit" doc:"How many people the portfolio may address in 24 hours; null: any number, or unknown"`
+		Until       *string  `json:"restricted_until" format:"date-time"`
+		Restriction *string  `json:"restriction" doc:"Meta's word; null: nothing restricts the number"`
+		DisplayName *string  `json:"display_name" doc:"approved, pending or declined; null: unknown"`
+		Paused      []string `json:"paused_templates"`
+		DirectSend  string   `json:"direct_send" enum:"unknown,on,off,blocked"`
+		Checked     *string  `json:"checked_at" format:"date-time"`
+	}
+	numberEvent struct {
+		EventOwner
+		Phone    string   `json:"phone" doc:"The number from now on, or the id of a person who hides it"`
+		OldPhone string   `json:"old_phone"`
+		Names    []string `json:"names" doc:"All names of the person from now on: phone, and the ids that networks told"`
+	}
 	sessionEvent struct {
 		EventOwner
 		Session string  `json:"id_sessione"`
@@ -170,6 +189,9 @@ const blacklistDetail = `{"phone":"+393331234567","reason":"Ha telefonato","orig
 
 const sessionDetail = `{"name":"Negozio","connection_type":"Socket","sandbox":false,"state":`
 
+const healthDetail = `{"name":"Negozio","quality":"YELLOW","limit":2000,"restricted_until":"2026-12-01T09:00:00.000000Z","restriction":"RESTRICTED_BIZ_INITIATED_MESSAGING",` +
+	`"display_name":"approved","paused_templates":["promo"],"direct_send":"unknown","checked_at":"2026-11-25T09:29:00.000000Z"}`
+
 var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventMessageSent:        {"A message left", MessageEvent{}, 27933694591001, ""},
 	puntuale.EventMessageDelivered:   {"A message reached the person's phone", MessageEvent{}, 27933694591001, ""},
@@ -190,10 +212,12 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventConsentChanged:     {"A person's consent changed", consentEvent{}, 3, ""},
 	puntuale.EventBlacklistAdded:     {"A number came on the blacklist", blacklistEvent{}, 1, blacklistDetail},
 	puntuale.EventBlacklistRemoved:   {"A number left the blacklist", blacklistEvent{}, 1, blacklistDetail},
+	puntuale.EventNumberChanged:      {"A person has another number", numberEvent{}, 1, `{"phone":"+393332220002","old_phone":"+393331110001","names":["+393332220002","IT.1502576394655843"]}`},
 	puntuale.EventSessionOnline:      {"A session can send", sessionEvent{}, 4, sessionDetail + `"online"}`},
 	puntuale.EventSessionOffline:     {"A session cannot send at present", sessionEvent{}, 4, sessionDetail + `"connecting"}`},
 	puntuale.EventSessionUnlinked:    {"A session has no number, so a person must link it", sessionEvent{}, 4, sessionDetail + `"unlinked"}`},
 	puntuale.EventSessionRestricted:  {"The network restricts a session", sessionEvent{}, 4, sessionDetail + `"banned","until":"2026-11-26T00:00:00.000000Z"}`},
+	puntuale.EventSessionHealth:      {"What Meta says about an Official session's number or business changed", healthEvent{}, 4, healthDetail},
 	puntuale.EventCampaignStarted:    {"A campaign started, or went on after a pause", campaignEvent{}, 9, `{"name":"Natale","state":"running","resumed":true}`},
 	puntuale.EventCampaignPaused:     {"A campaign paused", campaignEvent{}, 9, `{"name":"Natale","state":"paused","reason":"no_credit"}`},
 	puntuale.EventCampaignDone:       {"A campaign ended", campaignEvent{}, 9, `{"name":"Natale","state":"done","counts":{"pending":0,"completed":95,"failed":3,"cancelled":0,"blacklisted":2}}`},

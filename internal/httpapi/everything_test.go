@@ -54,6 +54,8 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567","reason":"litigio"}`, "Idempotency-Key", "k")
 		s.sql("insert into alias (client_id, session_id, alias, phone) select client_id, id, '" + other + "', '" + phone + "' from session where client_id = " + a.ID)
 		s.sql("insert into official_pause (client_id, session_id, account, scope, subject, code, reason, final, detail, at, until) select client_id, id, '', 1, '" + phone + "', 131026, 'x', 1, 'segreto', 1, 2 from session where client_id = " + a.ID)
+		s.sql("insert into number_change (client_id, id, session_id, mark, old_phone, new_phone, names, at, noted_at) values (" + a.ID + ", 1, 1, 'm', '" + other + "', '" + phone + "', '[]', 1, 1)")
+		s.sql("insert into former_name (client_id, name, change_id, at) values (" + a.ID + ", '" + other + "', 1, 1)")
 		s.sql("insert into calendar_entry (client_id, calendar_id, reference, start_at, phone, name, title) values (" + a.ID + ", 1, 'x', 1, '" + phone + "', 'Beatrice', 'Visita di Beatrice')")
 		s.sql("insert into chatwoot_conversation (client_id, phone, webhook_id, contact_id, conversation_id) values (" + a.ID + ", '" + phone + "', 1, 4711, 4712)")
 		s.clock.Advance(time.Minute)

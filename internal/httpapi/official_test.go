@@ -325,7 +325,7 @@ func TestWays(t *testing.T) {
 		says(free, "service", `"way":"refused","way_reason":"Fuori dalla finestra di 24 ore e senza template: Meta lo rifiuterebbe"`, `"warnings":[{"step":0,`)
 		says(both, "service", `"way":"template"`)
 		got := s.must(nil, "PUT", path, key, `{"ways":{"direct_send":true}}`)
-		if want := `"ways":{"direct_send":true,"marketing_messages":false,"creative_features":false,"direct_send_state":"unknown"}`; !strings.Contains(got.body, want) {
+		if want := `"ways":{"direct_send":true,"marketing_messages":false,"creative_features":false}`; !strings.Contains(got.body, want) {
 			t.Errorf("%s, want %s", got.body, want)
 		}
 		says(free, "service", `"way":"direct_send","way_reason":"Fuori dalla finestra di 24 ore: parte con Direct Send, senza template"`)

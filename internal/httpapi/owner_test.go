@@ -39,7 +39,7 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 	o := &owner{t: t, store: s, db: db, owned: map[puntuale.SessionID]bool{}}
 	var out *sandbox.Connector
 	var meta *official.Connector
-	o.peer = graphtest.New(t, graphtest.Number{ID: "101", Token: "EAAcanary", Secret: "appcanary", Verify: "verifycanary", Display: "+39 02 1234101", Tier: "TIER_250", Account: "55101"})
+	o.peer = graphtest.New(t, graphtest.Number{ID: "101", Token: "EAAcanary", Secret: "appcanary", Verify: "verifycanary", Display: "+39 02 1234101", Tier: "TIER_250", Account: "55101", App: "66101"})
 	quiet := make(chan struct{})
 	close(quiet)
 	o.manager = session.New(session.Config{

@@ -207,12 +207,54 @@ type step struct {
 	OnUncertain string                `json:"on_uncertain,omitempty" enum:"never,resend" doc:"What to do when nobody knows whether the network took the message, and it would show a repeat as a second one (Official): never send it again by itself, which is the default; or send it once more after ten minutes without word, perhaps twice in all"`
 	OnlyIf      []string              `json:"only_if,omitempty" read:"strings" uniqueItems:"true" doc:"Of bookings: the statuses in which the step is wanted (open, confirmed, cancelled, arrived, no_show). Else: before the date and from start, open and confirmed; after the date also arrived; booking.X the status that X names"`
 	Buttons     []puntuale.StepButton `json:"buttons,omitempty" maxItems:"3" doc:"Under the message. Networks without buttons show numbered lines instead, which count into the 1,024 characters that the text may then have"`
+	Interactive *puntuale.Interactive `json:"interactive,omitempty" doc:"Instead of buttons: exactly one of list, link and ask. Networks without it show numbered lines or the address below the text, or only the text of a question"`
 	Timing      puntuale.Timing       `json:"timing" read:"need"`
 }
 
 type stepButton struct {
-	Label string `json:"label" maxLength:"20" doc:"No number; the labels of one message differ"`
-	Does  string `json:"does" enum:"confirm,cancel,answer" doc:"confirm and cancel change the booking, so they belong to sequences for bookings; answer is only told"`
+	Label   string `json:"label" maxLength:"20" doc:"No number; the labels of one message differ"`
+	Does    string `json:"does,omitempty" enum:"confirm,cancel,answer" default:"answer" doc:"confirm and cancel change the booking, so they belong to sequences for bookings; answer is only told"`
+	Payload string `json:"payload,omitempty" maxLength:"128" doc:"Your own name of the choice, which the reply tells. In a step it may hold fields"`
+	_       effectCheck
+}
+
+// effectCheck gives a button without an effect the effect answer.
+type effectCheck struct{}
+
+func (effectCheck) check(_ *object, to any) {
+	if b := to.(*puntuale.StepButton); b.Does == "" {
+		b.Does = puntuale.ButtonAnswers
+	}
+}
+
+// interactive and the types below document what a message may have instead of buttons. In a step, all texts may hold
+// fields.
+type interactive struct {
+	List *puntuale.ChoiceList `json:"list,omitempty" doc:"A list that opens when the person presses its button"`
+	Link *puntuale.LinkButton `json:"link,omitempty" doc:"A button that opens a page"`
+	Ask  string               `json:"ask,omitempty" enum:"location,phone" doc:"Asks the person for their position, or for their number"`
+}
+
+type choiceList struct {
+	Button   string                 `json:"button" maxLength:"20"`
+	Sections []puntuale.ListSection `json:"sections" maxItems:"10" doc:"At most 10 rows in all"`
+	Line     string                 `json:"line,omitempty" read:"-" doc:"In answers about messages: the client's own line above the numbers, where the network shows no lists"`
+}
+
+type listSection struct {
+	Title string             `json:"title,omitempty" maxLength:"24" doc:"Needed with several sections"`
+	Rows  []puntuale.ListRow `json:"rows" maxItems:"10"`
+}
+
+type listRow struct {
+	Title   string `json:"title" maxLength:"24"`
+	Text    string `json:"text,omitempty" maxLength:"72" doc:"Below the title"`
+	Payload string `json:"payload,omitempty" maxLength:"128" doc:"Your own name of the choice, which the reply tells"`
+}
+
+type linkButton struct {
+	Label string `json:"label" maxLength:"20"`
+	URL   string `json:"url" maxLength:"2000" doc:"Begins with https://. In a step, the values of fields are percent-encoded, except of a field at the beginning"`
 }
 
 type timing struct {

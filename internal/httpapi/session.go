@@ -10,6 +10,7 @@ import (
 )
 
 func registerSessions(a *api) {
+	registerNetworkTemplates(a)
 	const all, one = "/api/sessions", "/api/sessions/{id}"
 	client(a, operation{id: "listSessions", method: http.MethodGet, path: all, strict: true,
 		summary: "List the sessions, by id"}, listSessions)
@@ -67,12 +68,13 @@ type sessionAnswer struct {
 	Webhook    string `json:"webhook_path,omitempty" doc:"Of an Official session, or one with a gateway: where its network reports, below this server's address. That of a gateway is secret"`
 	WebhookURL string `json:"webhook_url,omitempty" format:"uri" doc:"The same as a whole address, where the server's setting public-url names its own"`
 
-	Hint    string      `json:"hint" doc:"What to do, in plain words"`
-	Until   string      `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
-	Limited string      `json:"limited_until,omitempty" format:"date-time" doc:"While WhatsApp refuses messages to people who do not know the number: those wait until then, the others leave"`
-	Pace    paceAnswer  `json:"pace"`
-	Ways    *waysAnswer `json:"ways,omitempty" doc:"Of an Official session: which of Meta's optional ways it may use"`
-	Way     string      `json:"way,omitempty" enum:"gateway,device" doc:"Of a Send_app session that is no sandbox: what its messages go through"`
+	Hint    string        `json:"hint" doc:"What to do, in plain words"`
+	Until   string        `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
+	Limited string        `json:"limited_until,omitempty" format:"date-time" doc:"While WhatsApp refuses messages to people who do not know the number: those wait until then, the others leave"`
+	Pace    paceAnswer    `json:"pace"`
+	Ways    *waysAnswer   `json:"ways,omitempty" doc:"Of an Official session: which of Meta's optional ways it may use"`
+	Health  *healthAnswer `json:"health,omitempty" doc:"Only in the answer about one Official session that is no sandbox: what Meta says about the number and its business"`
+	Way     string        `json:"way,omitempty" enum:"gateway,device" doc:"Of a Send_app session that is no sandbox: what its messages go through"`
 }
 
 type sessionsAnswer struct {
@@ -111,7 +113,40 @@ func getSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (
 		return sessionAnswer{}, err
 	}
 	in.tagged(found.Version())
-	return sessionOf(found), nil
+	answer := sessionOf(found)
+	if found.Type == puntuale.Official && !found.Sandbox {
+		h, err := c.SessionHealth(ctx, p.ID)
+		if err != nil {
+			return sessionAnswer{}, err
+		}
+		answer.Health = healthOf(h)
+	}
+	return answer, nil
+}
+
+// healthAnswer is the health of an Official session.
+type healthAnswer struct {
+	Quality     *string  `json:"quality" doc:"GREEN, YELLOW or RED; null: unknown"`
+	Limit       *int     `json:"limit" doc:"How many people who did not write the portfolio may address in any 24 hours, with all its numbers; null: any number, or unknown"`
+	Used        int      `json:"limit_used" doc:"Of these, in the last 24 hours, by the numbers of the business and its portfolio on this server"`
+	Reserved    int      `json:"limit_reserved" doc:"People with messages planned for the next 24 hours, which go before campaigns"`
+	Until       *string  `json:"restricted_until" format:"date-time" doc:"null: not restricted, or no end is known"`
+	Restriction *string  `json:"restriction" doc:"Meta's word for what restricts the number and that Meta confirmed; null: nothing"`
+	DisplayName *string  `json:"display_name" doc:"approved, pending or declined; null: unknown"`
+	Paused      []string `json:"paused_templates" doc:"The names of templates that Meta paused, at most 100"`
+	DirectSend  string   `json:"direct_send" enum:"unknown,on,off,blocked"`
+	Checked     *string  `json:"checked_at" format:"date-time" doc:"When the server last asked Meta; null: never"`
+}
+
+func healthOf(h control.SessionHealth) *healthAnswer {
+	a := &healthAnswer{
+		Quality: textOrNull(h.Quality), Used: h.Portfolio.Used, Reserved: h.Portfolio.Reserved, Restriction: textOrNull(h.Restriction), DisplayName: textOrNull(h.DisplayName),
+		Paused: append([]string{}, h.PausedTemplates...), DirectSend: string(h.DirectSend), Until: stampOrNull(h.RestrictedUntil), Checked: stampOrNull(h.Checked),
+	}
+	if h.Limit > 0 {
+		a.Limit = &h.Limit
+	}
+	return a
 }
 
 func sessionOf(s control.Session) sessionAnswer {
@@ -127,7 +162,7 @@ func sessionOf(s control.Session) sessionAnswer {
 	}
 	a.Webhook, a.WebhookURL = s.WebhookPath, s.Webhook
 	if s.Type == puntuale.Official && !s.Sandbox {
-		a.Ways = &waysAnswer{s.Ways.DirectSend, s.Ways.Marketing, s.Ways.Creative, string(s.Direct)}
+		a.Ways = &waysAnswer{s.Ways.DirectSend, s.Ways.Marketing, s.Ways.Creative}
 	}
 	switch {
 	case s.ByDevice():
@@ -221,7 +256,6 @@ type waysAnswer struct {
 	DirectSend bool   `json:"direct_send"`
 	Marketing  bool   `json:"marketing_messages"`
 	Creative   bool   `json:"creative_features"`
-	State      string `json:"direct_send_state,omitempty" enum:"unknown,on,off,blocked" doc:"Whether Meta takes messages by Direct Send; only a message shows it. off: not enabled for the account, tried again after a day or a test. blocked: stopped for some time. Absent in lists"`
 }
 
 // sessionChangeBody documents the body of the call that changes a session.

@@ -34,6 +34,8 @@ type SettingsBody struct {
 	ConfirmWords  *[]string             `json:"confirm_words,omitempty" maxItems:"50" doc:"A message that is one of them, as a whole, confirms the booking that the person was asked about. Empty: the usual words"`
 	CancelWords   *[]string             `json:"cancel_words,omitempty" maxItems:"50" doc:"The same for cancelling"`
 	ButtonLine    *string               `json:"button_line,omitempty" maxLength:"100" doc:"The line above the numbered lines that stand for buttons where the network shows none; empty: the usual line"`
+	FlattenValues *bool                 `json:"flatten_values,omitempty" doc:"true: in values of approved templates each run of line breaks, tabs and spaces that Meta refuses becomes one space. false: such a value is a fault"`
+	PauseCostlier *bool                 `json:"pause_if_marketing,omitempty" doc:"true: messages with a template wait when Meta makes it MARKETING, until a person accepts that. false: they leave, at the price of marketing"`
 	_             closedCheck
 }
 
@@ -48,12 +50,14 @@ type settingsAnswer struct {
 	ConfirmWords  []string `json:"confirm_words"`
 	CancelWords   []string `json:"cancel_words"`
 	ButtonLine    string   `json:"button_line"`
+	FlattenValues bool     `json:"flatten_values"`
+	PauseCostlier bool     `json:"pause_if_marketing"`
 }
 
 func settingsOf(s puntuale.ClientSettings) settingsAnswer {
 	optOut, confirm, cancel := s.Words()
 	line := cmp.Or(s.ButtonLine, puntuale.DefaultButtonLine)
-	return settingsAnswer{s.Remember, string(s.KeepReplies), string(s.Consent), optOut, s.OptOutAnswer, s.TakeoverHours, s.AutomatedMost, confirm, cancel, line}
+	return settingsAnswer{s.Remember, string(s.KeepReplies), string(s.Consent), optOut, s.OptOutAnswer, s.TakeoverHours, s.AutomatedMost, confirm, cancel, line, s.FlattenValues, s.PauseCostlier}
 }
 
 func getSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}) (settingsAnswer, error) {
@@ -81,6 +85,6 @@ func changeSettings(ctx context.Context, c *control.Client, in *call, _ *setting
 func (b *SettingsBody) patch() puntuale.SettingsPatch {
 	return puntuale.SettingsPatch{
 		Remember: b.Remember, KeepReplies: b.KeepReplies, Consent: b.Consent, OptOutWords: b.OptOutWords, OptOutAnswer: b.OptOutAnswer,
-		TakeoverHours: b.TakeoverHours, AutomatedMost: b.AutomatedMost, ConfirmWords: b.ConfirmWords, CancelWords: b.CancelWords, ButtonLine: b.ButtonLine,
+		TakeoverHours: b.TakeoverHours, AutomatedMost: b.AutomatedMost, ConfirmWords: b.ConfirmWords, CancelWords: b.CancelWords, ButtonLine: b.ButtonLine, FlattenValues: b.FlattenValues, PauseCostlier: b.PauseCostlier,
 	}
 }

@@ -35,6 +35,7 @@ type singleBody struct {
 	Reference string                `json:"reference,omitempty" read:"id" maxLength:"255" doc:"Your own name of what this is about. Where the template names a field reference, this is that field"`
 	ValidFor  *puntuale.Validity    `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
 	Buttons   []puntuale.StepButton `json:"buttons,omitempty" maxItems:"3" doc:"Under the message. Networks without buttons show numbered lines instead, which count into the 1,024 characters that the text may then have"`
+	Interact  *puntuale.Interactive `json:"interactive,omitempty" doc:"Instead of buttons: exactly one of list, link and ask. Networks without it show numbered lines or the address below the text, or only the text of a question"`
 
 	// Of the following, only the type is checked here. The planner reads them, as fields.
 	Text      string `json:"text,omitempty" doc:"Sent as it is written"`
@@ -62,7 +63,7 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 		Phone: body.Phone, Fields: o.members, Latitude: body.Latitude, Longitude: body.Longitude,
 		Template: body.Template, Session: body.Session, Name: body.Name, Purpose: body.Purpose, Timezone: body.Timezone,
 		Reference: control.Reference{Query: p.Reference, Body: body.Reference},
-		ValidFor:  body.ValidFor, Buttons: body.Buttons, Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
+		ValidFor:  body.ValidFor, Buttons: body.Buttons, Interactive: body.Interact, Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
 	}
 	if len(requested.Faults) > 0 {
 		requested.Key = "" // a dry run must not get the stored answer of a real call

@@ -40,7 +40,7 @@ type templateBody struct {
 // approvedBody documents a [puntuale.Approved], in bodies and in answers.
 type approvedBody struct {
 	Name     string               `json:"name" pattern:"^[a-z0-9_]{1,512}$" doc:"The template's name at Meta"`
-	Language string               `json:"language" doc:"As Meta writes it: it, en_US"`
+	Language string               `json:"language" doc:"As Meta writes it: it, en_US. Empty: the contact's language, else Italian, else English, else the first that there is"`
 	Header   []puntuale.Parameter `json:"header,omitempty" maxItems:"100" doc:"What fills a text header"`
 	Body     []puntuale.Parameter `json:"body,omitempty" maxItems:"100" doc:"What fills the places of the body, in their order"`
 	Buttons  []puntuale.Button    `json:"buttons,omitempty" maxItems:"10" doc:"What fills those buttons that need something"`

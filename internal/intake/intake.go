@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/booking"
@@ -70,6 +71,11 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, reported
 			return fmt.Errorf("keep other names of people: %w", err)
 		}
 	}
+	for _, c := range reported.Changes { // a person's first message under a new name comes after the change
+		if err := in.changeNumber(ctx, now, log, c); err != nil {
+			return err
+		}
+	}
 	if len(reported.Messages) > 0 { // messages are stored before receipts, because sessions may wait for the 24-hour window that a message opens
 		if err := in.takeMessages(ctx, now, log, reported.Messages); err != nil {
 			return err
@@ -77,7 +83,7 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, reported
 	}
 	if len(reported.Receipts) > 0 {
 		for i := range reported.Receipts {
-			if c := &reported.Receipts[i].Charge; c.Category != "" {
+			if c := &reported.Receipts[i].Charge; c.Category != "" && c.Phone != "" {
 				c.Country = in.cfg.Country(c.Phone)
 			}
 		}
@@ -99,6 +105,19 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, reported
 			return err
 		}
 	}
+	return nil
+}
+
+// changeNumber moves a person to new names. The network's message is no reply: it opens no window and triggers nothing.
+func (in *Intake) changeNumber(ctx context.Context, now time.Time, log sessionLog, c puntuale.NumberChange) error {
+	c.NameMark = func(name string) string { return in.cfg.Mark(c.Client, name) }
+	if c.Mark = c.Session.String() + " " + c.ID; in.cfg.MessageMark != nil {
+		c.Mark = in.cfg.MessageMark(c.Client, c.Session, "", c.ID)
+	}
+	if err := in.cfg.Store.ChangeNumber(ctx, now, c); err != nil {
+		return fmt.Errorf("move a person to a new number: %w", err)
+	}
+	log().Info("the network told that a person has another number or id")
 	return nil
 }
 

@@ -47,10 +47,12 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 			}
 			if speaks(m) {
 				whole := keyword.Whole(t.Text)
-				t.MayChangeConsent = func(set puntuale.ClientSettings) bool { return changeBy(whole, m, set) != 0 }
 				if in.cfg.Tap != nil && m.Payload != "" {
 					t.Tap, _ = in.cfg.Tap(m.Client, m.Payload)
+					m.Payload = cmp.Or(t.Tap.Payload, m.Payload)
+					t.Payload = m.Payload
 				}
+				t.MayChangeConsent = func(set puntuale.ClientSettings) bool { return changeBy(whole, m, set) != 0 }
 				t.Answers = func(a puntuale.AskedQuestions) bool {
 					f, ok := booking.Match(whole, m, t.Tap, a, now)
 					if found[i] = nil; ok && changeBy(whole, m, a.Settings) == 0 {

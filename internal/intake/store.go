@@ -31,6 +31,9 @@ type Store interface {
 	// KeepAliases stores other names by which the network knows people.
 	KeepAliases(ctx context.Context, all []puntuale.Alias) error
 
+	// ChangeNumber moves all that is stored of a person to the new names.
+	ChangeNumber(ctx context.Context, now time.Time, c puntuale.NumberChange) error
+
 	// Recipients returns all names of the person who has the given name. The given name comes first.
 	Recipients(ctx context.Context, client puntuale.ClientID, name string) ([]string, error)
 

@@ -20,6 +20,7 @@ const (
 	faultTemplateValueBreak   puntuale.ReasonCode = "template.value_break"
 	faultTemplateValueEmpty   puntuale.ReasonCode = "template.value_empty"
 	faultTemplateValueTooLong puntuale.ReasonCode = "template.value_too_long"
+	faultTemplateWholeTooLong puntuale.ReasonCode = "template.whole_too_long" // {1}: the largest number of characters of a rendered header or body
 )
 
 // Forms that Meta requires for the names of templates, placeholders and languages.
@@ -38,7 +39,7 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	if !approvedName.MatchString(a.Name) {
 		c.addCode("name", faultTemplateMetaName, clip(a.Name))
 	}
-	if !approvedLanguage.MatchString(a.Language) {
+	if a.Language != "" && !approvedLanguage.MatchString(a.Language) {
 		c.addCode("language", faultTemplateLanguage, clip(a.Language))
 	}
 	named := 0
@@ -62,7 +63,7 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 			switch {
 			case isBlank(p.Text):
 				c.addCode(at+".text", puntuale.FaultRequired, nil)
-			case breaksLine(p.Text):
+			case puntuale.ValueBreaks(p.Text):
 				c.addCode(at+".text", faultTemplateValueBreak, nil)
 			}
 			c.template(at+".text", p.Text, puntuale.MaxCaption)
@@ -75,9 +76,8 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	return c.faults
 }
 
-// maxButton contains the largest length of each kind of button value, in characters, before rendering. Meta's own
-// limits are 128 for a payload and 15 for a code.
-var maxButton = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL, puntuale.ButtonReply: 128, puntuale.ButtonCode: 128}
+// maxButton contains the largest length of each kind of button value, in characters. They are Meta's limits.
+var maxButton = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxLinkURL, puntuale.ButtonReply: puntuale.MaxPayload, puntuale.ButtonCode: 20}
 
 func (c *checker) buttons(all []puntuale.Button) {
 	if len(all) > puntuale.MaxButtons {
@@ -106,36 +106,69 @@ func (c *checker) buttons(all []puntuale.Button) {
 }
 
 // approved renders the values of an approved template.
-func (b *builder) approved(i int, a *puntuale.Approved, t *timing) *puntuale.Approved {
+func (b *builder) approved(i int, a *puntuale.Approved, rule puntuale.ValueRule, t *timing) *puntuale.Approved {
 	if a == nil {
 		return nil
 	}
-	out := &puntuale.Approved{Name: a.Name, Language: a.Language, Header: b.places(i, a.Header, t), Body: b.places(i, a.Body, t)}
+	out := &puntuale.Approved{Name: a.Name, Language: a.Language, Header: b.places(i, a.Header, rule, t), Body: b.places(i, a.Body, rule, t)}
+	b.whole(i, rule.Header, puntuale.MaxTemplateHeader, a.Header, out.Header)
+	b.whole(i, rule.Body, puntuale.MaxTemplateBody, a.Body, out.Body)
 	for _, button := range a.Buttons {
-		button.Text = b.value(i, button.Text, maxButton[button.Kind], t)
+		button.Text, _ = b.unbroken(i, button.Text, maxButton[button.Kind], rule, t)
 		out.Buttons = append(out.Buttons, button)
 	}
 	return out
 }
 
-func (b *builder) places(i int, places []puntuale.Parameter, t *timing) (out []puntuale.Parameter) {
+func (b *builder) places(i int, places []puntuale.Parameter, rule puntuale.ValueRule, t *timing) (out []puntuale.Parameter) {
 	for _, p := range places {
-		text := b.value(i, p.Text, puntuale.MaxCaption, t)
-		if name := sole(p.Text); !breaksLine(text) {
+		if text, good := b.unbroken(i, p.Text, puntuale.MaxCaption, rule, t); good {
 			out = append(out, puntuale.Parameter{Name: p.Name, Text: text})
-		} else if name != "" && b.field(name).state == fieldGood {
-			b.fieldFault(b.field(name), puntuale.Because(faultTemplateValueBreak), clip(text))
-		} else {
-			b.stepFault(i, "template", faultTemplateValueBreak)
 		}
 	}
 	return out
 }
 
-// breaksLine reports whether Meta refuses a value because of its spaces: line breaks, tabs, or more than four spaces
-// together.
-func breaksLine(value string) bool {
-	return strings.ContainsAny(value, "\n\r\t") || strings.Contains(value, "     ")
+// unbroken renders a value, and flattens it if the rule says so. It returns false if Meta would refuse its spaces.
+func (b *builder) unbroken(i int, template string, limit int, rule puntuale.ValueRule, t *timing) (string, bool) {
+	text := b.value(i, template, limit, t)
+	if rule.Flatten {
+		text = puntuale.FlattenValue(text)
+	}
+	name := sole(template)
+	switch {
+	case !puntuale.ValueBreaks(text):
+		return text, true
+	case name != "" && b.field(name).state == fieldGood:
+		b.fieldFault(b.field(name), puntuale.Because(faultTemplateValueBreak), clip(text))
+	default:
+		b.stepFault(i, "template", faultTemplateValueBreak)
+	}
+	return text, false
+}
+
+// longest returns the value that makes a part too long, or "" if all values are short.
+func longest(places []puntuale.Parameter, values []puntuale.Parameter) (template string) {
+	most := 0
+	for i, v := range values {
+		if n := utf8.RuneCountInString(v.Text); n > most {
+			most, template = n, places[i].Text
+		}
+	}
+	return template
+}
+
+// whole records a fault if a part of the template is too long with its values. The fault is at the field that makes it so,
+// if there is one.
+func (b *builder) whole(i int, text string, limit int, places, values []puntuale.Parameter) {
+	if text == "" || len(values) != len(places) || !tooLong(puntuale.Filled(text, values), limit) {
+		return
+	}
+	if name := sole(longest(places, values)); name != "" && b.field(name).state == fieldGood {
+		b.fieldFault(b.field(name), puntuale.Because(faultTemplateWholeTooLong, strconv.Itoa(limit)), nil)
+		return
+	}
+	b.stepFault(i, "template", faultTemplateWholeTooLong, strconv.Itoa(limit))
 }
 
 func (b *builder) value(i int, text string, limit int, t *timing) string {
@@ -147,6 +180,44 @@ func (b *builder) value(i int, text string, limit int, t *timing) string {
 		b.stepFault(i, "template", faultTemplateValueEmpty)
 	}
 	return text
+}
+
+var anyPlaceholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+
+// Places turns a step's text into the text of a draft: each field becomes a placeholder with a name that Meta allows.
+// It appends the value of each placeholder, which contains the field as the step writes it, to the known ones. What is no
+// field stays.
+func Places(text string, known []puntuale.Parameter) (draft string, values []puntuale.Parameter) {
+	values = known
+	draft = anyPlaceholder.ReplaceAllStringFunc(text, func(found string) string {
+		for _, v := range values {
+			if v.Text == found {
+				return "{{" + v.Name + "}}"
+			}
+		}
+		p, fault := parsePlaceholder(strings.TrimSuffix(strings.TrimPrefix(found, "{{"), "}}"))
+		if !fault.IsZero() {
+			return found
+		}
+		base := strings.ToLower(p.name)
+		if p.format != "" {
+			base += "_" + p.format
+		}
+		name := base
+		for n := 2; ; n++ {
+			taken := false
+			for _, v := range values {
+				taken = taken || v.Name == name
+			}
+			if !taken {
+				break
+			}
+			name = base + "_" + strconv.Itoa(n)
+		}
+		values = append(values, puntuale.Parameter{Name: name, Text: found})
+		return "{{" + name + "}}"
+	})
+	return draft, values
 }
 
 // texts returns all texts of the template that may contain fields.

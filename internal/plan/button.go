@@ -40,12 +40,13 @@ func (c *checker) stepButtons(step *puntuale.Step, hasMedia, hasLocation bool) {
 			c.addCode(at+".label", puntuale.FaultRequired, nil)
 		case tooLong(b.Label, puntuale.MaxButtonLabel):
 			c.addCode(at+".label", puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(puntuale.MaxButtonLabel))
-		case breaksLine(b.Label) || hasNUL(b.Label) || strings.ContainsAny(b.Label, "{}") || whole == "" || number == nil: // a number would mean a line
+		case puntuale.ValueBreaks(b.Label) || hasNUL(b.Label) || strings.ContainsAny(b.Label, "{}") || whole == "" || number == nil: // a number would mean a line
 			c.addCode(at+".label", faultButtonLabel, clip(b.Label))
 		case keyword.In(whole, seen):
 			c.addCode(at+".label", faultButtonTwice, clip(b.Label))
 		}
 		seen = append(seen, b.Label)
+		c.oneText(at+".payload", interactiveText{"", &b.Payload, puntuale.MaxPayload, ownText}, step.Literal)
 		switch b.Does {
 		case puntuale.ButtonAnswers:
 		case puntuale.ButtonConfirms, puntuale.ButtonCancels:

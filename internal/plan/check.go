@@ -135,8 +135,9 @@ func (c *checker) name(location, name string) {
 func (c *checker) content(step *puntuale.Step) {
 	hasMedia, hasLocation := !isBlank(step.Media), step.Latitude != nil || step.Longitude != nil
 	fixedMedia := hasMedia && !strings.Contains(step.Media, "{{")
-	c.template("text", step.Text, textLimit(fixedMedia, step))
+	c.template("text", step.Text, textLimit(fixedMedia, step, withoutFields(step)))
 	c.stepButtons(step, hasMedia, hasLocation)
+	c.stepInteractive(step, hasMedia, hasLocation)
 	if fixedMedia { // the length of the whole address is checked below
 		c.template("media", step.Media, puntuale.MaxRawText)
 	} else {

@@ -39,13 +39,22 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	if mediaGood && c.MediaURL != "" {
 		b.checkMedia(i, step, &c)
 	}
-	c.Official = b.approved(i, step.Official, &t)
+	c.Official = b.approved(i, step.Official, step.Values, &t)
 	if len(step.Buttons) > 0 {
-		c.Asks = &puntuale.ButtonSet{Buttons: step.Buttons, Line: step.ButtonLine}
+		c.Asks = &puntuale.ButtonSet{Buttons: b.choices(i, step, &t), Line: step.ButtonLine}
 	}
-	limit := textLimit(c.MediaURL != "", step)
+	if step.Interactive != nil {
+		c.Interactive = b.interactive(i, step, &t)
+	}
+	b.checkText(i, step, &c, textGood && mediaGood)
+	return c
+}
+
+// checkText records the faults of a rendered text, and of what cannot stand under it.
+func (b *builder) checkText(i int, step *puntuale.Step, c *puntuale.Content, good bool) {
+	limit := textLimit(c.MediaURL != "", step, c.Interactive)
 	switch {
-	case !textGood || !mediaGood:
+	case !good:
 	case tooLong(c.Text, limit):
 		b.stepFault(i, "text", puntuale.FaultLongerThanCharacters, strconv.Itoa(limit))
 	case c.Text == "" && c.MediaURL == "" && c.Latitude == nil:
@@ -54,8 +63,14 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 		b.stepFault(i, "buttons", faultButtonsWithoutText)
 	case c.Latitude != nil && c.Asks != nil:
 		b.stepFault(i, "buttons", faultButtonsWithLocation)
+	case c.Interactive == nil:
+	case c.Text == "":
+		b.stepFault(i, "interactive", faultInteractiveWithoutText)
+	case c.Latitude != nil:
+		b.stepFault(i, "interactive", faultInteractiveWithLocation)
+	case c.MediaURL != "" && c.Interactive.Link == nil:
+		b.stepFault(i, "interactive", faultInteractiveWithMedia)
 	}
-	return c
 }
 
 // checkMedia records the fault of a rendered address or file name, if there is one. If the whole text is a single
@@ -73,9 +88,11 @@ func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
 	}
 }
 
-// textLimit returns how many characters the text of a message may have.
-func textLimit(withMedia bool, step *puntuale.Step) int {
+// textLimit returns how many characters the text of a message may have. x is the interactive part, as far as it is known.
+func textLimit(withMedia bool, step *puntuale.Step, x *puntuale.Interactive) int {
 	switch {
+	case x != nil:
+		return interactiveLimit(withMedia, x)
 	case len(step.Buttons) > 0:
 		return max(0, puntuale.MaxAsking-puntuale.AnswerLength(step.Buttons, step.ButtonLine))
 	case withMedia:

@@ -115,6 +115,42 @@ func TestApprovedValues(t *testing.T) {
 	}
 }
 
+// TestValueRule: values can be flattened instead of refused. With the template's own text, no part may be too long. The
+// values of buttons obey the same rule.
+func TestValueRule(t *testing.T) {
+	t.Parallel()
+	build := func(rule puntuale.ValueRule, a puntuale.Approved, nome string) (Plan, string) {
+		in := input(t, `[{"text":"x"}]`, "")
+		a.Name, a.Language = "t", "it"
+		in.Sequence.Steps = []puntuale.Step{{Template: "t", Text: "x", Official: &a, Values: rule}}
+		in.Fields = map[string]Value{"nome": {Kind: Text, Text: nome}}
+		p, err := Build(in)
+		return p, strings.Join(faultsOf(t, err), " ")
+	}
+	one := []puntuale.Parameter{{Text: "{{nome}}"}}
+	flat, faults := build(puntuale.ValueRule{Flatten: true}, puntuale.Approved{Body: one, Buttons: []puntuale.Button{{Kind: puntuale.ButtonURL, Text: "a/{{nome}}"}}}, "Anna\r\n\tMaria      Rossi")
+	if faults != "" || flat.Messages[0].Content.Official.Body[0].Text != "Anna Maria Rossi" || flat.Messages[0].Content.Official.Buttons[0].Text != "a/Anna Maria Rossi" {
+		t.Errorf("flattened: %+v, faults at %q", flat, faults)
+	}
+	for _, c := range []struct {
+		rule      puntuale.ValueRule
+		a         puntuale.Approved
+		nome      string
+		wantFault string
+	}{
+		{puntuale.ValueRule{}, puntuale.Approved{Buttons: []puntuale.Button{{Kind: puntuale.ButtonURL, Text: "{{nome}}"}}}, "a\nb", "body.nome"},
+		{puntuale.ValueRule{Body: strings.Repeat("x", 1000) + "{{1}}"}, puntuale.Approved{Body: one}, strings.Repeat("y", 24), ""},
+		{puntuale.ValueRule{Body: strings.Repeat("x", 1000) + "{{1}}"}, puntuale.Approved{Body: one}, strings.Repeat("y", 25), "body.nome"},
+		{puntuale.ValueRule{Body: "{{1}} {{1}}"}, puntuale.Approved{Body: one}, strings.Repeat("y", 520), "body.nome"},
+		{puntuale.ValueRule{Body: strings.Repeat("x", 1020) + "{{a}}"}, puntuale.Approved{Body: []puntuale.Parameter{{Name: "a", Text: "da {{nome}}"}}}, "Anna", "steps[0].template"},
+		{puntuale.ValueRule{Header: "Per {{1}}"}, puntuale.Approved{Header: one}, strings.Repeat("y", 57), "body.nome"},
+	} {
+		if _, faults := build(c.rule, c.a, c.nome); faults != c.wantFault {
+			t.Errorf("%+v: faults at %q, want %q", c.rule, faults, c.wantFault)
+		}
+	}
+}
+
 func TestConfiguredMedia(t *testing.T) {
 	t.Parallel()
 	in := input(t, `[{"media":"{{m}}"}]`, `{"m":"https://x.it/a.svg"}`)

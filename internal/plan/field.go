@@ -24,7 +24,7 @@ func Fields(s puntuale.Sequence) []puntuale.Field {
 		}
 		l.template(step.Media)
 		l.template(step.MediaName)
-		for _, text := range texts(step.Official) {
+		for _, text := range slices.Concat(texts(step.Official), choiceTexts(step)) {
 			l.template(text)
 		}
 		if anchor := step.Timing.Anchor; isFieldAnchor(anchor) {

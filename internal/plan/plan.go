@@ -18,6 +18,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"puntuale"
@@ -116,7 +117,7 @@ func newBuilder(in *Input) *builder {
 		for _, t := range [...]string{step.Text, step.Media, step.MediaName} {
 			b.findDates(t)
 		}
-		for _, t := range texts(step.Official) {
+		for _, t := range slices.Concat(texts(step.Official), choiceTexts(step)) {
 			b.findDates(t)
 		}
 	}

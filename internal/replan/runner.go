@@ -46,7 +46,7 @@ const (
 	chunk      = 50                     // bookings between two stored cursors
 	within     = 200 * time.Millisecond // how long the runner works on one replan before it goes to the next
 	callWithin = 15 * time.Second       // shorter than leaseFor, so that another node does not begin meanwhile
-	rest       = 4                      // while calls arrive, a rest is this many times as long as a booking took
+	rest       = 1                      // while calls arrive, a rest is this many times as long as a booking took
 	restAtMost = time.Second
 )
 

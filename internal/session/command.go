@@ -169,6 +169,11 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 		return nil
 	case puntuale.CommandTest:
 		return m.test(ctx, p)
+	case puntuale.CommandLook:
+		m.lookAt(p)
+		return nil
+	case puntuale.CommandTemplates:
+		return m.callTemplates(ctx, p)
 	case puntuale.CommandReconnect:
 		return m.reconnect(ctx, p)
 	}
@@ -282,6 +287,44 @@ func (m *Manager) test(ctx context.Context, p *managedSession) error {
 	count := p.reports
 	m.mu.Unlock()
 	return m.await(ctx, p, func() bool { return p.stored >= count })
+}
+
+// lookLinker is a linker that learns from its network's reports, which may come to any node.
+type lookLinker interface {
+	Look(session puntuale.SessionID)
+}
+
+// lookAt makes a session's connector read what its network reported about the session.
+func (m *Manager) lookAt(p *managedSession) {
+	m.mu.Lock()
+	linker, id, open := p.linker, p.session.ID, p.open
+	m.mu.Unlock()
+	if can, ok := linker.(lookLinker); ok && open { // a session that opens later reads the reports then
+		can.Look(id)
+	}
+}
+
+// templateCaller is a linker whose network approves templates.
+type templateCaller interface {
+	// CallTemplates makes the calls of the session's open requests about templates.
+	CallTemplates(ctx context.Context, session puntuale.SessionID) error
+}
+
+// callTemplates makes the calls of the session's open requests about templates.
+func (m *Manager) callTemplates(ctx context.Context, p *managedSession) error {
+	m.mu.Lock()
+	linker, id, open := p.linker, p.session.ID, p.open
+	m.mu.Unlock()
+	caller, can := linker.(templateCaller)
+	switch {
+	case !can:
+		return puntuale.Conflict(faultCommandUnknown)
+	case !open:
+		return errMoved
+	}
+	ctx, cancel := m.within(ctx, m.cfg.Begin)
+	defer cancel()
+	return inTime(ctx, caller.CallTemplates(ctx, id))
 }
 
 // reconnect makes a session's connector connect the session immediately, and waits until the result is stored.

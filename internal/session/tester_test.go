@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"puntuale"
@@ -67,4 +68,37 @@ func TestTestCommand(t *testing.T) {
 	databases(t, func(t *testing.T, w *world) {
 		wantCode(t, w.answer(w.give(start(w, nil), puntuale.CommandTest, nil)), puntuale.CodeConflict)
 	})
+}
+
+// looking is a network that also has the method Look.
+type looking struct{ *network }
+
+func (n *looking) Look(puntuale.SessionID) { n.note("look") }
+
+// TestLookCommand checks that a connector learns of a report that another node got. A connector without the method Look
+// ignores it.
+func TestLookCommand(t *testing.T) {
+	t.Parallel()
+	for _, can := range []bool{true, false} {
+		databases(t, func(t *testing.T, w *world) {
+			net := &looking{}
+			n := w.newNode(func(c *session.Config) {
+				linker := c.Linker
+				c.Linker = func(s puntuale.Session) puntuale.Linker {
+					if can {
+						return net
+					}
+					return linker(s)
+				}
+			})
+			net.network = n.net
+			n.owns(0)
+			if err := w.answer(w.give(n, puntuale.CommandLook, nil)); err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Contains(n.net.called(), "look"); got != can {
+				t.Errorf("looked: %v, want %v", got, can)
+			}
+		})
+	}
 }

@@ -40,6 +40,13 @@ func newBookingKind() *engine.Kind {
 	return k
 }
 
+// newReplanKind returns the kind of transactions that replan bookings.
+func newReplanKind() *engine.Kind {
+	k := newBookingKind()
+	k.Name, k.Priority, k.Class, k.Background, k.GivesWay = "replan", engine.PriorityFeed, engine.ClassFeed, true, true
+	return k
+}
+
 // bookingPut is the transaction of one change of a booking. Locks: the idempotency key, the client's usage, the booking,
 // its pending messages, its run.
 type bookingPut struct {
@@ -57,7 +64,11 @@ type bookingPut struct {
 func (t tenant) PutBooking(ctx context.Context, r puntuale.PutBooking) (puntuale.PutBookingResult, error) {
 	var result puntuale.PutBookingResult
 	e := &engine.Effect{Owner: int64(t.id), Key: r.Keep, At: engine.Micros(r.Now), IDsNeeded: puntuale.MaxSteps + 1}
-	err := e.Do(ctx, t.s.TenantWriter(int64(t.id)), t.s.kinds.booking, func(ctx context.Context, a engine.Querier) (any, error) {
+	writer, kind := t.s.TenantWriter(int64(t.id)), t.s.kinds.booking
+	if r.Replan {
+		writer, kind = t.s.FeedWriter, t.s.kinds.replan
+	}
+	err := e.Do(ctx, writer, kind, func(ctx context.Context, a engine.Querier) (any, error) {
 		p := &bookingPut{tenant: t, PutBooking: &r, a: a, first: e.First}
 		err := p.run(ctx)
 		result = p.result

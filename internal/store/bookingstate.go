@@ -62,6 +62,15 @@ func (t tenant) readBooking(ctx context.Context, a engine.Querier, reference, ph
 	if !found {
 		return s, nil
 	}
+	if phone != s.Phone && slices.Contains(s.Names, s.Phone) {
+		former, err := alias.FormerOf(ctx, a, t.id, []string{phone, s.Phone})
+		if err != nil {
+			return s, err
+		}
+		_, left := former[phone]
+		_, both := former[s.Phone]
+		s.Left = left && !both
+	}
 	if lock {
 		if _, err := engine.QueryAll(ctx, a, lockBookingMessages, []any{t.id, s.ID}, engine.ScanOne[int64]); err != nil {
 			return s, fmt.Errorf("lock a booking's messages: %w", err)

@@ -114,6 +114,12 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p := f.Portfolio; p != nil {
+		n, err := f.a.Exec(ctx, `update official set chunks = chunks + 1 where client_id = $1 and session_id = $2 and chunks = $3`, f.Client, p.Holder, p.Chunks)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
 	b := &startBatch{a: f.a, tasks: f.runs, free: true}
 	if err := b.count(ctx); err != nil {
 		return err
@@ -286,6 +292,18 @@ const canaryCounts = `select m.state, count(*) from campaign c join message m on
 func (s *Store) Canary(ctx context.Context, client puntuale.ClientID, id puntuale.CampaignID) (puntuale.CampaignCounts, error) {
 	c, err := countCampaign(ctx, s.DispatchReads, canaryCounts, client, id)
 	return c, engine.PublicError(err)
+}
+
+// SayWaits stores why a running campaign waits. "": it does not.
+func (s *Store) SayWaits(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, reason string) error {
+	err := s.FeedWriter.Do(ctx, engine.Single(s.kinds.feed, func(ctx context.Context, a engine.Querier) error {
+		if err := fleet.Fence(ctx, a, node); err != nil {
+			return err
+		}
+		_, err := a.Exec(ctx, `update campaign set reason = $3 where client_id = $1 and id = $2 and state = 3`, client, id, reason)
+		return err
+	}).ForOwner(int64(client)), false)
+	return engine.PublicError(err)
 }
 
 // The functions below finish changes of a campaign's state in chunks. Each chunk is one transaction under the node's

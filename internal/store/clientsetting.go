@@ -34,8 +34,10 @@ func (t tenant) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch, kn
 		if err := account.StoreSettings(ctx, a, t.id, p); err != nil {
 			return err
 		}
-		c, err = account.ReadSettings(ctx, a, t.id)
-		return err
+		if c, err = account.ReadSettings(ctx, a, t.id); err != nil || p.FlattenValues == nil {
+			return err
+		}
+		return account.Changed(ctx, a, t.id) // starts that are in memory must plan their values again
 	})
 	return c, err
 }

@@ -44,11 +44,22 @@ returning change`
 // already has a change for the same message, enterConsent changes nothing and returns the earlier result. Locks: the
 // consent state, the ledger, the blacklist.
 func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry, id int64) (r puntuale.ConsentResult, err error) {
-	r.Consent = e.Consent
 	names, err := alias.Names(ctx, a, e.Client, e.Phone)
 	if err != nil {
 		return r, err
 	}
+	if len(names) > 1 { // of a person who left the number, it is entered under the present one
+		former, err := alias.FormerOf(ctx, a, e.Client, names[:1])
+		if err != nil {
+			return r, err
+		}
+		if _, left := former[e.Phone]; left {
+			names = append(names[1:], e.Phone)
+			e.Phone = puntuale.ShownName(names)
+			names = append([]string{e.Phone}, slices.DeleteFunc(names, func(name string) bool { return name == e.Phone })...)
+		}
+	}
+	r.Consent = e.Consent
 	marks := puntuale.Person{Mark: e.Mark}.Marks(names)
 	all := engine.Columns{slices.Concat(names[1:], marks)}
 	if e.ReplyMark != "" {

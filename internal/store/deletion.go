@@ -84,11 +84,14 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 		`delete from contact where client_id = $1`, // the table contains what networks reported about people, not the contacts of a list
 		`delete from upload where client_id = $1`,
 		`delete from alias where client_id = $1`,
+		`delete from former_name where client_id = $1`,
+		`delete from number_change where client_id = $1`,
 		`delete from network_id where client_id = $1`,
 		`delete from official where client_id = $1`,
 		`delete from network_template where client_id = $1`,
 		`delete from official_pause where client_id = $1`,
 		`delete from official_health where client_id = $1`,
+		`delete from template_request where client_id = $1`,
 		`delete from calendar where client_id = $1`,
 		`delete from calendar_entry where client_id = $1`,
 	} {
@@ -301,7 +304,7 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 	for _, statement := range []string{
 		`delete from contact where client_id = $1 and session_id = $2`,
 		`delete from upload where client_id = $1 and session_id = $2`,
-		`delete from alias where client_id = $1 and session_id = $2`,
+		`delete from alias where client_id = $1 and session_id = $2 and not exists (select 1 from former_name f where f.client_id = $1 and f.name = alias.alias)`, // a former number stays one
 		`delete from network_id where client_id = $1 and session_id = $2`,
 		`delete from official where client_id = $1 and session_id = $2`,
 		`delete from official_pause where client_id = $1 and session_id = $2`,

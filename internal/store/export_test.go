@@ -102,6 +102,8 @@ var Statements = map[string]Statement{
 	"expiring":         {queue.ExpiringOfSession, []any{int64(1), int64(1), 10}},
 	"claim":            {queue.ClaimMessages, []any{int64(1), int64(1), engine.Columns{one1, one1, one1, one1, one1}}},
 	"marked":           {queue.BlockedMessages, []any{engine.Columns{one1, one1, oneText}}},
+	"former":           {queue.FormerMessages, []any{engine.Columns{one1, one1}}},
+	"former names":     {alias.FormerNames, []any{engine.Columns{one1, one1, oneText}}},
 	"close":            {queue.CloseResults, []any{int64(1), engine.Columns{one1, one1, one1, one1, oneText, oneText}}},
 	"reopen":           {queue.ReopenResults, []any{engine.Columns{one1, one1, one1, one1, one1, one1, oneText}}},
 	"cancel":           {queue.CancelMessages, []any{int64(1), engine.Columns{one1, one1}}},

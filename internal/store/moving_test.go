@@ -96,6 +96,8 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.Exec("insert into delivery (webhook_id, at, client_id, seq, type, state, attempts, next_at, status, answer) values (1, 4, $1, 4, 2, 1, 2, 9, 200, 'ok')", c.ID)
 	in.Exec("insert into chatwoot_link (client_id, session_id, webhook_id, account_id, inbox_id) values ($1, $2, 9, 3, 7)", c.ID, c.Session)
 	in.Exec("insert into chatwoot_conversation (client_id, phone, webhook_id, contact_id, conversation_id, posting, assigned_at) values ($1, '+393331234567', 9, 1, 2, 'p', 3)", c.ID)
+	in.Exec("insert into number_change (client_id, id, session_id, mark, old_phone, new_phone, names, at, noted_at, undone_at, moved) values ($1, 1, $2, 'm', '+39333', '+39334', '[]', 3, 4, 5, '{}')", c.ID, c.Session)
+	in.Exec("insert into former_name (client_id, name, change_id, at) values ($1, '+39333', 1, 3)", c.ID)
 	in.Exec("insert into notice (partner_id, client_id, kind, subject, detail, at, due_at, open, mailed) values ($1, $2, 1, $3, '{}', 4, 5, 1, 1)", in.Partner, c.ID, c.Session)
 	in.Exec("insert into notice_read (login_id, notice_id) values (1, 7)")
 	in.Exec("insert into notice_choice (login_id, on_kinds, off_kinds, mails, mails_from) values (1, 2, 4, 3, 5)")

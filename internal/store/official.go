@@ -92,12 +92,11 @@ const outsideWindow = `
  and not exists (select 1 from contact c where c.client_id = m.client_id and c.phone = m.phone and c.session_id = m.session_id
   and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)`
 
-// Addressed reads the client's outcomes since a time, from the index by done_at. The store contains only the end of
+// Addressed reads the outcomes of the session's business since a time, from the client's index by done_at. The store contains only the end of
 // each person's last window, which began 24 hours before this end. Earlier windows of the person are not stored.
 func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
-	err := s.ListReads.Query(ctx, `select m.phone, max(m.intent_at) from message m
- where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''`+outsideWindow+` group by m.phone`, []any{client, session, engine.Micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows engine.Row) error {
+	err := s.ListReads.Query(ctx, addressedSince, []any{client, session, engine.Micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows engine.Row) error {
 		var phone string
 		var at time.Time
 		err := rows.Scan(&phone, engine.ScanTime(&at))
@@ -144,4 +143,12 @@ func (s *Store) purgeUploads(ctx context.Context, now time.Time) error {
 		}
 		return nil
 	}), false)
+}
+
+// HealthOf summarises what Meta says about a session's number and business. Codes: not_found.
+func (t tenant) HealthOf(ctx context.Context, id puntuale.SessionID, now time.Time) (puntuale.SessionHealth, error) {
+	if err := t.sessionThere(ctx, t.s.CallReads, id); err != nil {
+		return puntuale.SessionHealth{}, engine.PublicError(err)
+	}
+	return t.s.SessionHealth(ctx, t.id, id, now)
 }

@@ -60,6 +60,8 @@ var access = map[string]struct {
 	"expiring":         {reads: true, wants: []string{"message_open"}},
 	"claim":            {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
 	"marked":           {wants: []string{"blacklist_pkey"}},
+	"former":           {wants: []string{"key", "former_name_pkey"}, avoids: "message_open"},
+	"former names":     {wants: []string{"former_name_pkey"}},
 	"close":            {wants: []string{"key"}, avoids: "message_open"},
 	"reopen":           {wants: []string{"key"}, avoids: "message_open"},
 	"cancel":           {wants: []string{"key"}, avoids: "message_open"},
@@ -204,6 +206,8 @@ func testPlans(t *testing.T, d *storetest.Database, full bool) {
 			switch {
 			case index == "key":
 				index = key
+			case index == "former_name_pkey" && !d.Postgres:
+				index = "f USING PRIMARY KEY (client_id=? AND name=?)"
 			case index == "blacklist_pkey" && !d.Postgres:
 				index = "b USING PRIMARY KEY (client_id=? AND phone=?)"
 			}

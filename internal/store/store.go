@@ -46,7 +46,7 @@ type Store struct {
 
 // kinds are the store's task kinds. Their names appear in the metrics.
 type kinds struct {
-	start, free, stop, cancel, resend, heard, consent, campaign, feed, act, bytes, booking *engine.Kind
+	start, free, stop, cancel, resend, heard, consent, campaign, feed, act, bytes, booking, replan *engine.Kind
 }
 
 // Open opens the store, and creates or migrates it if cfg allows that. It returns the errors of [engine.Open], and
@@ -75,7 +75,7 @@ func newKinds() kinds {
 	heard.Background = true       // calls slow campaigns down, but replies must not: networks may report replies as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
-		heard: heard, consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(), bytes: engine.NewSingle("bytes", engine.PriorityCall), booking: newBookingKind(),
+		heard: heard, consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(), bytes: engine.NewSingle("bytes", engine.PriorityCall), booking: newBookingKind(), replan: newReplanKind(),
 	}
 }
 

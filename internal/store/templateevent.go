@@ -8,6 +8,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/notice"
 	"puntuale/internal/store/outbox"
 )
 
@@ -79,6 +80,11 @@ func (b *templateList) writeEvents(ctx context.Context, a engine.Querier, at tim
 	for _, t := range after {
 		former, known := before[key{t.Name, t.Language}]
 		recategorised = recategorised || former.Category != t.Category
+		if known && t.Category == puntuale.CategoryMarketing && former.Category != t.Category {
+			if err := b.noticeCostlier(ctx, a, t.Name, t.Language, at); err != nil {
+				return err
+			}
+		}
 		switch {
 		case !known && !b.listed:
 			continue
@@ -98,6 +104,22 @@ func (b *templateList) writeEvents(ctx context.Context, a engine.Querier, at tim
 		return err
 	}
 	return account.Changed(ctx, a, b.client)
+}
+
+// noticeCostlier tells people that the messages of a template wait, because the network made it marketing. It tells nothing
+// if the messages leave.
+func (b *templateList) noticeCostlier(ctx context.Context, a engine.Querier, name, language string, at time.Time) error {
+	var session int64
+	held, err := engine.QueryOne(ctx, a, `select o.session_id from network_template n join official o on o.client_id = n.client_id and o.account = n.account
+ where n.client_id = $1 and n.account = $2 and n.name = $3 and n.language = $4 and n.category = 'MARKETING' and n.wanted not in ('', 'MARKETING')
+ and exists (select 1 from client_setting c where c.client_id = n.client_id and c.pause_costlier = 1) order by o.session_id limit 1`, []any{b.client, b.account, name, language}, &session)
+	if err != nil {
+		return fmt.Errorf("look whether a template's messages wait: %w", err)
+	}
+	if !held {
+		return nil
+	}
+	return notice.Add(ctx, a, puntuale.Notice{Client: b.client, Kind: puntuale.NoticeTemplate, Subject: session, At: at, Detail: puntuale.NoticeDetail{Reason: name}})
 }
 
 // tellTemplate writes the event that somebody made, changed or deleted one of the client's own templates.

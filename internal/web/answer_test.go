@@ -55,6 +55,7 @@ func TestAnswerStory(t *testing.T) {
 		b.fill("steps[0].buttons[2].label", said("Confermo!", "i confirm"))
 		b.click(".editor-save .btn-primary")
 		b.reads(said("Un altro pulsante dice già la stessa cosa", "Another button says the same already"))
+		b.until(`getComputedStyle(document.querySelector(".editor-save .btn-primary")).opacity === "1"`) // while the form is sent, the button is pale
 		b.check("twice")
 		b.fill("steps[0].buttons[2].label", said("Chiamatemi", "Call me"))
 		b.until(`document.querySelectorAll(".timeline .bubble-buttons li").length === 3`)
@@ -64,7 +65,7 @@ func TestAnswerStory(t *testing.T) {
 		rows, _, err := f.tenant.Sequences(context.Background(), puntuale.SequenceFilter{Newest: true}, puntuale.Page{Limit: 1})
 		w.must(err)
 		s := rows[0]
-		if got, want := fmt.Sprint(s.Steps[0].Buttons), said("[{Confermo confirm} {Non posso cancel} {Chiamatemi answer}]", "[{I confirm confirm} {I can't come cancel} {Call me answer}]"); got != want {
+		if got, want := fmt.Sprint(s.Steps[0].Buttons), said("[{Confermo confirm } {Non posso cancel } {Chiamatemi answer }]", "[{I confirm confirm } {I can't come cancel } {Call me answer }]"); got != want {
 			t.Fatalf("the buttons are %s", got)
 		}
 

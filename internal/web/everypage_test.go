@@ -55,6 +55,7 @@ func TestEveryPage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		someClients(w)
 		has := w.everything(w.client)
+		w.atMeta(has)
 		has["partner-users"] = w.partners[puntuale.Staff].String()
 		has["p"] = "agenzia-aurora"
 		between := halfway(w)

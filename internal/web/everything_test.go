@@ -38,6 +38,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	s, err := c.CreateSession(ctx, control.NewSession{Name: "Sportello", Type: string(puntuale.Official), Sandbox: new(false)}, control.Once[control.Session]{})
 	w.must(err)
 	has["official"] = s.ID.String()
+	has["meta"] = "880001" // see atMeta
 	gateway, err := c.CreateSession(ctx, control.NewSession{Name: "Banco", Type: string(puntuale.SendApp), Sandbox: new(false), Gateway: &control.NewGateway{AccessToken: "tok"}}, control.Once[control.Session]{})
 	w.must(err)
 	has["gateway"] = gateway.ID.String()
@@ -110,6 +111,17 @@ func (w *world) everything(client puntuale.ClientID) things {
 	return has
 }
 
+// atMeta gives the client's Official session a business with a template.
+func (w *world) atMeta(has things) {
+	id, err := puntuale.ParseID[puntuale.SessionID](has["official"])
+	w.must(err)
+	w.must(w.store.NoteOfficial(context.Background(), id, "1065403", "1022901"))
+	w.must(w.store.KeepNetworkTemplates(context.Background(), id, "1022901", w.clock.Now(), []puntuale.NetworkTemplate{{
+		Name: "ordine_pronto", Language: "it", ID: has["meta"], Status: puntuale.TemplatePaused, Category: puntuale.CategoryUtility, Quality: "RED", Named: true,
+		Parts: []puntuale.TemplatePart{{Kind: "BODY", Text: "Ciao {{nome}}, il tuo ordine è pronto."}},
+	}}, puntuale.Reason{}))
+}
+
 // ownerOf returns a user with the role owner in the client's dashboard.
 func (w *world) ownerOf(client puntuale.ClientID) puntuale.UserID {
 	switch client {
@@ -132,6 +144,8 @@ func (has things) of(t testing.TB, path string) string {
 		}
 		noun := parts[i-1]
 		switch {
+		case part == "{template}":
+			noun = "meta"
 		case noun == "c":
 			noun = "clients"
 		case noun == "sessions" && i+1 < len(parts) && (parts[i+1] == "official" || parts[i+1] == "test" || parts[i+1] == "templates"):

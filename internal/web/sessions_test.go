@@ -177,7 +177,7 @@ func TestOfficial(t *testing.T) {
 		b.reads("sconti_estate")
 		b.check("templates")
 		listed := o.peer.Listed()
-		b.tap("main header .btn")
+		b.tap("main header form .btn")
 		b.until(`document.querySelector("[data-toast]")`)
 		if o.peer.Listed() <= listed {
 			t.Error("nobody asked Meta for the templates")
@@ -283,4 +283,43 @@ func TestDeleteSession(t *testing.T) {
 	if r := v.get(w.pages + "/sessions/" + all[0].ID.String() + "/delete"); r.status != http.StatusSeeOther {
 		t.Errorf("the default session: %d", r.status)
 	}
+}
+
+// TestHealthCard: the page of an Official session shows what Meta says about the number and its business, and what to
+// do.
+func TestHealthCard(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		s, page := w.newSession("Ufficiale", puntuale.Official, false)
+		now := w.clock.Now()
+		keep := func(all ...puntuale.HealthReport) {
+			t.Helper()
+			for i := range all {
+				all[i].Client, all[i].Session, all[i].At = s.Client, s.ID, now
+			}
+			if err := w.store.KeepHealth(t.Context(), all, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.store.NoteOfficial(t.Context(), s.ID, "101", "55101"); err != nil {
+			t.Fatal(err)
+		}
+		keep(puntuale.HealthReport{Kind: puntuale.HealthChecked, Value: "1"}, puntuale.HealthReport{Kind: puntuale.HealthQuality, Value: "GREEN"},
+			puntuale.HealthReport{Kind: puntuale.HealthLimit, Value: "2000"}, puntuale.HealthReport{Kind: puntuale.HealthNameStatus, Value: "approved"})
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(page)
+		b.until(`document.querySelector(".health .notice-ok") && /2[.,]000/.test(document.querySelector(".health").innerText)`)
+		b.check("calm")
+		paused := puntuale.NetworkTemplate{Name: "sconti_estate", Language: "it", Status: puntuale.TemplatePaused, Category: "MARKETING"}
+		if err := w.store.KeepNetworkTemplates(t.Context(), s.ID, "55101", now, []puntuale.NetworkTemplate{paused}, puntuale.Reason{}); err != nil {
+			t.Fatal(err)
+		}
+		keep(puntuale.HealthReport{Kind: puntuale.HealthQuality, Value: "RED"},
+			puntuale.HealthReport{Kind: puntuale.HealthRestriction, Subject: puntuale.RestrictedTemplates, Value: "RESTRICTED", Until: now.Add(72 * time.Hour), Confirmed: now},
+			puntuale.HealthReport{Kind: puntuale.HealthSecurity, Value: "PIN_CHANGED"})
+		b.open(page)
+		b.until(`document.querySelectorAll(".health .notice-warn").length === 3 && document.querySelector(".health").innerText.includes("sconti_estate")`)
+		b.check("health")
+		b.open("/me/notices")
+		b.reads("Ufficiale")
+	})
 }

@@ -204,18 +204,34 @@ func contentsArrive(t *testing.T, n Network) {
 	n.shows(t, want...)
 }
 
-// buttonsArrive sends questions with buttons. A recipient sees the text, and then the buttons or lines with their labels.
+// buttonsArrive sends contents with buttons, a list and a link. A recipient sees the text, and then the buttons, rows or
+// lines with their labels, and the address of the link.
 func buttonsArrive(t *testing.T, n Network) {
-	question := puntuale.Content{Text: "Viene domani alle 10:30?", Asks: &puntuale.ButtonSet{Line: "Risponda:", Buttons: []puntuale.StepButton{
-		{Label: "Confermo 👍", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels}, {Label: "Forse", Does: puntuale.ButtonAnswers},
+	buttons := puntuale.Content{Text: "Viene domani alle 10:30?", Asks: &puntuale.ButtonSet{Line: "Risponda:", Buttons: []puntuale.StepButton{
+		{Label: "Confermo 👍", Does: puntuale.ButtonConfirms}, {Label: "Annullo", Does: puntuale.ButtonCancels}, {Label: "Forse", Does: puntuale.ButtonAnswers, Payload: "maybe"},
 	}}}
-	contents := []puntuale.Content{question}
+	list := puntuale.Content{Text: "Quando?", Interactive: &puntuale.Interactive{List: &puntuale.ChoiceList{Button: "Scegli", Sections: []puntuale.ListSection{
+		{Title: "Lunedì", Rows: []puntuale.ListRow{{Title: "10:00", Text: "con Ada", Payload: "l10"}, {Title: "11:00"}}}, {Title: "Martedì", Rows: []puntuale.ListRow{{Title: "9:00"}}},
+	}}}}
+	link := puntuale.Content{Text: "Ecco il conto", Interactive: &puntuale.Interactive{Link: &puntuale.LinkButton{Label: "Apri", URL: "https://example.com/conto?n=17"}}}
+	type shown struct {
+		puntuale.Content
+		parts []string
+	}
+	contents := []shown{
+		{buttons, []string{buttons.Text, "Confermo 👍", "Annullo", "Forse"}},
+		{list, []string{list.Text, "Lunedì", "10:00", "con Ada", "11:00", "Martedì", "9:00"}},
+		{link, []string{link.Text, "Apri", "https://example.com/conto?n=17"}},
+		{puntuale.Content{Text: "Dove sei?", Interactive: &puntuale.Interactive{Ask: puntuale.AskLocation}}, []string{"Dove sei?"}},
+	}
 	if n.Contents.Media {
-		question.MediaURL = "https://example.com/a%20b/foto.JPG?x=1&y=2"
-		contents = append(contents, question)
+		for _, c := range []shown{contents[0], contents[2]} {
+			c.MediaURL = "https://example.com/a%20b/foto.JPG?x=1&y=2"
+			contents = append(contents, c)
+		}
 	}
 	for i, c := range contents {
-		e := n.envelope(n.To(i), c)
+		e := n.envelope(n.To(i), c.Content)
 		n.send(t, e)
 		all := n.Shown(t)
 		if len(all) != i+1 {
@@ -226,7 +242,7 @@ func buttonsArrive(t *testing.T, n Network) {
 			t.Errorf("the recipient sees %+v", got)
 		}
 		rest := got.Content.Shown()
-		for _, part := range []string{c.Text, c.Buttons()[0].Label, c.Buttons()[1].Label, c.Buttons()[2].Label} {
+		for _, part := range c.parts {
 			_, after, found := strings.Cut(rest, part)
 			if !found {
 				t.Errorf("%q has no %q in its place", got.Content.Shown(), part)

@@ -18,11 +18,12 @@ type account struct {
 	report  func(puntuale.LinkReport)
 	pairs   *pairs
 
-	ctx    context.Context // the context of the connector's own work
-	cancel context.CancelFunc
-	wake   chan struct{}
-	ended  chan struct{}
-	asking chan struct{} // full while busy: at most one goroutine runs checkStatus
+	ctx     context.Context // the context of the connector's own work
+	cancel  context.CancelFunc
+	wake    chan struct{}
+	ended   chan struct{}
+	calling chan struct{} // full while finishTemplates runs
+	asking  chan struct{} // full while busy: at most one goroutine runs checkStatus
 
 	mu          sync.Mutex
 	client      puntuale.ClientID
@@ -34,6 +35,10 @@ type account struct {
 	pausedUntil time.Time                               // no message leaves before this time
 	restricted  bool                                    // the pause began because Meta restricts the number
 	holds       map[pauseSubject]puntuale.OfficialPause // what the store has for the templates, categories and countries of late messages
+	orders      []puntuale.OfficialPause                // what Meta's restrictions demand; never changed in place
+	ordered     bool                                    // pausedUntil comes from orders
+	confirmed   time.Time                               // when Meta was last asked whether its reports are true
+	ends        time.Time                               // the latest end of a reported restriction; zero: none
 	slowUntil   time.Time
 	slowFor     time.Duration
 	reach       *recipientCount // counts the persons addressed by the number, or by all numbers of the business that the keys name
@@ -46,7 +51,7 @@ func (c *Connector) newAccount(s puntuale.Session) *account {
 	a := &account{
 		session: s.ID, client: s.Client, clock: c.cfg.Clock, report: c.cfg.Report, pairs: newPairs(), reach: newReach(),
 		log:  c.cfg.Logger.With("session_id", int64(s.ID)),
-		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), ended: make(chan struct{}), holds: map[pauseSubject]puntuale.OfficialPause{},
+		wake: make(chan struct{}, 1), asking: make(chan struct{}, 1), calling: make(chan struct{}, 1), ended: make(chan struct{}), holds: map[pauseSubject]puntuale.OfficialPause{},
 		state: s.LinkOf(), number: s.Link.Number,
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
@@ -108,6 +113,9 @@ func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.report(r)
 }
 
+// noCode stands for the code of a pause that no refusal caused.
+const noCode = -1
+
 // pause stops all messages of the number until the given time. It reports the reason, which people read.
 func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, code int, until time.Time) {
 	now := a.clock.Now()
@@ -122,7 +130,11 @@ func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, co
 	if first {
 		a.log.Error("Meta refuses what a number sends; it is held back", "code", code, "for", until.Sub(now))
 	}
-	a.set(state, withCode(puntuale.Because(reason), code))
+	detail := puntuale.Because(reason)
+	if code != noCode {
+		detail = withCode(detail, code)
+	}
+	a.set(state, detail)
 	ring(a.wake)
 }
 
@@ -140,7 +152,7 @@ func (a *account) pauseEnd(now time.Time) time.Time {
 func (a *account) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pausedUntil, a.slowUntil, a.slowFor, a.synced = time.Time{}, time.Time{}, 0, time.Time{}
+	a.pausedUntil, a.slowUntil, a.slowFor, a.synced, a.confirmed = time.Time{}, time.Time{}, 0, time.Time{}, time.Time{}
 	clear(a.holds)
 }
 
@@ -220,5 +232,46 @@ func ring(c chan struct{}) {
 	}
 }
 
-// restrictionEnd returns when Meta's restriction of the business ends, or the zero time if none is known.
-func (a *account) restrictionEnd(now time.Time) time.Time { return time.Time{} }
+// look starts a status check, which reads what Meta reported and the templates.
+func (a *account) look() {
+	a.reconsider()
+	ring(a.wake)
+}
+
+// obeys replaces what Meta's restrictions demand of the session.
+func (a *account) obeys(orders []puntuale.OfficialPause, gone bool, now time.Time) {
+	a.mu.Lock()
+	before := a.ordered
+	a.orders, a.ordered = orders, false
+	for _, p := range orders {
+		a.ordered = a.ordered || p.Kind == puntuale.PauseNumber
+	}
+	if before && !a.ordered {
+		a.pausedUntil = time.Time{}
+	}
+	a.mu.Unlock()
+	state := puntuale.LinkLinked
+	if gone {
+		state = puntuale.LinkUnlinked
+	}
+	for _, p := range orders {
+		if p.Kind == puntuale.PauseNumber {
+			a.pause(state, p.Reason, noCode, now.Add(min(p.Until.Sub(now), lookAgain)))
+			return
+		}
+	}
+}
+
+// restrictionEnd returns when Meta's restriction of the number ends, or the zero time if none is known.
+func (a *account) restrictionEnd() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ends
+}
+
+// ordersNow returns what Meta's restrictions demand.
+func (a *account) ordersNow() []puntuale.OfficialPause {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.orders
+}

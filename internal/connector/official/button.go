@@ -3,11 +3,14 @@ package official
 import (
 	"cmp"
 	"slices"
+	"unicode/utf8"
 
 	"puntuale"
 )
 
-// interactivePart is a text with reply buttons. (Meta, messages/interactive-reply-buttons-messages.)
+// interactivePart is a text with reply buttons, a list, a link, or a request for the person's position or number. (Meta,
+// messages/interactive-reply-buttons-messages, interactive-list-messages, interactive-cta-url-messages,
+// location-request-messages; changelog of 28 May 2026 for the request for the number.)
 type interactivePart struct {
 	Type   string      `json:"type"`
 	Header *headerPart `json:"header,omitempty"`
@@ -28,7 +31,27 @@ type bodyPart struct {
 }
 
 type actionPart struct {
-	Buttons []replyButton `json:"buttons"`
+	Buttons  []replyButton `json:"buttons,omitempty"`
+	Button   string        `json:"button,omitempty"` // opens the list
+	Sections []sectionPart `json:"sections,omitempty"`
+	Name     string        `json:"name,omitempty"`
+	Link     *linkPart     `json:"parameters,omitempty"`
+}
+
+type sectionPart struct {
+	Title string    `json:"title,omitempty"`
+	Rows  []rowPart `json:"rows"`
+}
+
+type rowPart struct {
+	ID    string `json:"id"` // see [replyPart]
+	Title string `json:"title"`
+	Text  string `json:"description,omitempty"`
+}
+
+type linkPart struct {
+	Label string `json:"display_text"`
+	URL   string `json:"url"`
 }
 
 type replyButton struct {
@@ -41,13 +64,21 @@ type replyPart struct {
 	Title string `json:"title"`
 }
 
-// tapPayloads returns the payload of each button of a message.
+// tapPayloads returns the payload of each button or row of a message. The quick replies of a template do not stand for
+// the rows of a list.
 func (c *Connector) tapPayloads(e puntuale.Envelope) []string {
 	var all []string
-	for i, b := range e.Content.Buttons() {
+	if e.Content.Official != nil && e.Content.Asks == nil {
+		return nil
+	}
+	for i, b := range e.Content.Choices() {
 		payload := b.Label
 		if c.cfg.TapPayload != nil {
-			payload = c.cfg.TapPayload(e.Client, puntuale.Tap{Message: e.Message, Button: i})
+			t := puntuale.Tap{Message: e.Message, Button: i, Payload: b.Payload}
+			payload = c.cfg.TapPayload(e.Client, t)
+			if t.Payload = ""; e.Content.Official != nil && utf8.RuneCountInString(payload) > puntuale.MaxPayload { // a template's quick reply takes no longer one
+				payload = c.cfg.TapPayload(e.Client, t)
+			}
 		}
 		all = append(all, payload)
 	}
@@ -57,22 +88,52 @@ func (c *Connector) tapPayloads(e puntuale.Envelope) []string {
 // setReplyButtons sets a text with buttons as the message's content. payloads has one text for each button. media is the
 // id of the file above the text, or "" if there is none.
 func (m *outgoing) setReplyButtons(c puntuale.Content, payloads []string, k mediaKind, media string) {
-	part := &interactivePart{Type: "button", Body: bodyPart{c.Text}}
-	if media != "" {
-		file := &mediaPart{ID: media}
-		part.Header = &headerPart{Type: k.kind}
-		switch k.kind {
-		case "image":
-			part.Header.Image = file
-		case "video":
-			part.Header.Video = file
-		default:
-			file.Name = fileName(c)
-			part.Header.Document = file
-		}
-	}
+	part := &interactivePart{Type: "button", Header: header(c, k, media), Body: bodyPart{c.Text}}
 	for i, b := range c.Buttons() {
 		part.Action.Buttons = append(part.Action.Buttons, replyButton{Type: "reply", Reply: replyPart{ID: payloads[i], Title: b.Label}})
+	}
+	m.Type, m.Interactive = "interactive", part
+}
+
+// header returns the file above a text. media is its id; "": there is none.
+func header(c puntuale.Content, k mediaKind, media string) *headerPart {
+	if media == "" {
+		return nil
+	}
+	h, file := &headerPart{Type: k.kind}, &mediaPart{ID: media}
+	switch k.kind {
+	case "image":
+		h.Image = file
+	case "video":
+		h.Video = file
+	default:
+		file.Name = fileName(c)
+		h.Document = file
+	}
+	return h
+}
+
+// setInteractive sets a text with a list, a link or a request as the message's content. payloads has one text for each
+// row of the list. media is the id of the file above the text, which only a link may have; "": there is none.
+func (m *outgoing) setInteractive(c puntuale.Content, payloads []string, k mediaKind, media string) {
+	part := &interactivePart{Header: header(c, k, media), Body: bodyPart{c.Text}}
+	switch x := c.Interactive; {
+	case x.List != nil:
+		part.Type, part.Action.Button = "list", x.List.Button
+		for _, s := range x.List.Sections {
+			section := sectionPart{Title: s.Title}
+			for _, r := range s.Rows {
+				section.Rows = append(section.Rows, rowPart{ID: payloads[0], Title: r.Title, Text: r.Text})
+				payloads = payloads[1:]
+			}
+			part.Action.Sections = append(part.Action.Sections, section)
+		}
+	case x.Link != nil:
+		part.Type, part.Action.Name, part.Action.Link = "cta_url", "cta_url", &linkPart{x.Link.Label, x.Link.URL}
+	case x.Ask == puntuale.AskPhone:
+		part.Type, part.Action.Name = "request_contact_info", "request_contact_info"
+	default:
+		part.Type, part.Action.Name = "location_request_message", "send_location"
 	}
 	m.Type, m.Interactive = "interactive", part
 }

@@ -190,7 +190,7 @@ func TestQuotesAndTaps(t *testing.T) {
 			puntuale.InboundMessage{Kind: puntuale.ReplyText, Text: "ciao"}},
 		"an odd context": {w.peer.Event("101", "messages", "messages", object{"from": person[1:], "id": "wamid.a", "timestamp": fmt.Sprint(now.Unix()), "type": "text", "text": object{"body": "ciao"}, "context": []any{1}}),
 			puntuale.InboundMessage{Kind: puntuale.ReplyText, Text: "ciao"}},
-		"an endless payload": {quoting("button", object{"text": "Sì", "payload": strings.Repeat("x", 5000)}), puntuale.InboundMessage{Kind: puntuale.ReplyButton, Text: "Sì", Payload: strings.Repeat("x", 256), Quoted: inside.WAMID}},
+		"an endless payload": {quoting("button", object{"text": "Sì", "payload": strings.Repeat("x", 5000)}), puntuale.InboundMessage{Kind: puntuale.ReplyButton, Text: "Sì", Payload: strings.Repeat("x", 640), Quoted: inside.WAMID}},
 	} {
 		h.next()
 		w.deliver(test.body)

@@ -60,7 +60,22 @@ func shown(t *testing.T, peer *graphtest.Peer) (all []connectortest.Shown) {
 			c.Latitude, c.Longitude = &latitude, &longitude
 		case m.Interactive != nil:
 			c.Text = m.Interactive.Body.Text
-			c.Asks = &puntuale.ButtonSet{}
+			if a := m.Interactive.Action; a.Sections != nil {
+				c.Interactive = &puntuale.Interactive{List: &puntuale.ChoiceList{}}
+				for _, section := range a.Sections {
+					shown := puntuale.ListSection{Title: section.Title}
+					for _, r := range section.Rows {
+						shown.Rows = append(shown.Rows, puntuale.ListRow{Title: r.Title, Text: r.Description})
+					}
+					c.Interactive.List.Sections = append(c.Interactive.List.Sections, shown)
+				}
+			} else if a.Link != nil {
+				c.Interactive = &puntuale.Interactive{Link: &puntuale.LinkButton{Label: a.Link.Label, URL: a.Link.URL}}
+			} else if a.Name != "" {
+				c.Interactive = &puntuale.Interactive{Ask: puntuale.AskKind(a.Name)}
+			} else {
+				c.Asks = &puntuale.ButtonSet{}
+			}
 			for _, b := range m.Interactive.Action.Buttons {
 				c.Asks.Buttons = append(c.Asks.Buttons, puntuale.StepButton{Label: b.Reply.Title})
 			}

@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/connector/aliascache"
 	"puntuale/internal/outside"
 )
 
@@ -37,6 +38,10 @@ type Config struct {
 	// UnknownCode counts a refusal with a code that the connector does not know. nil: nothing is counted.
 	UnknownCode func()
 
+	// Look makes the node that owns a session call [Connector.Look]. It is called when this node got a report about a
+	// session that it does not own. nil: only sessions of this node learn of reports immediately.
+	Look func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID) error
+
 	API     string  // base address of the API; default https://graph.facebook.com
 	Version string  // the API's version; default [DefaultVersion]
 	Rate    float64 // how many messages a second one number may send; default 80
@@ -62,7 +67,7 @@ type Connector struct {
 	capabilities puntuale.Capabilities
 	uploads      uploads
 
-	aliases aliases
+	aliases aliascache.Cache
 	reaches map[business]*recipientCount // one count of addressed persons for each business that a session's keys name; guarded by mu
 
 	mu   sync.RWMutex

@@ -154,6 +154,21 @@ func TestRefusedContents(t *testing.T) {
 	}
 }
 
+// TestSuffixIsEncoded: what may not stand in an address is percent-encoded in the end of a button's address. The parts of
+// an address, and what is encoded already, stay.
+func TestSuffixIsEncoded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	c := approved("uno")
+	c.Official.Buttons = []puntuale.Button{{Index: 1, Kind: puntuale.ButtonURL, Text: "ordini/17?di=Zoë Rossi|a:b&x=%2F&y=5%"}}
+	taken := w.must(person, c)
+	for _, part := range taken.Message.Template.Components {
+		if part.Type == "button" && part.Parameters[0].Text != "ordini/17?di=Zo%C3%AB%20Rossi%7Ca%3Ab&x=%2F&y=5%25" {
+			t.Errorf("sent: %+v", part)
+		}
+	}
+}
+
 func withValue(v string) puntuale.Content {
 	c := approved("uno")
 	c.Official.Body[0].Text = v

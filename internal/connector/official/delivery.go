@@ -1,6 +1,7 @@
 package official
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -38,10 +39,11 @@ type change struct {
 	Contacts    []json.RawMessage `json:"contacts"`
 }
 
-// person identifies a person in a change: by a number, by an id or by both.
+// person identifies a person in a change: by a number, by ids or by both. Linked businesses share the parent's id.
 type person struct {
-	Number string `json:"wa_id"`
-	ID     string `json:"user_id"`
+	Number   string `json:"wa_id"`
+	ID       string `json:"user_id"`
+	ParentID string `json:"parent_user_id"`
 }
 
 // templateChange is the content of a change that is about a template.
@@ -51,11 +53,33 @@ type templateChange struct {
 	Language string      `json:"message_template_language"`
 	Event    string      `json:"event"`
 	Reason   string      `json:"reason"`
+	Present  string      `json:"message_template_category"`
 	Category string      `json:"new_category"`
+	Correct  string      `json:"correct_category"` // set before Meta changes the category
+	ChangeAt seconds     `json:"category_update_timestamp"`
 	Quality  string      `json:"new_quality_score"`
 	Other    struct {
 		Title string `json:"title"`
 	} `json:"other_info"`
+	Disable struct {
+		Date json.RawMessage `json:"disable_date"`
+	} `json:"disable_info"`
+	Rejection struct {
+		Reason string `json:"reason"`
+		Advice string `json:"recommendation"`
+	} `json:"rejection_info"`
+}
+
+// reason returns Meta's code for the state of the template, and when Meta disables it.
+func (v *templateChange) reason(state puntuale.TemplateStatus) string {
+	reason := reasonOf(v.Reason)
+	if reason == "" && state != puntuale.TemplateApproved {
+		reason = cmp.Or(reasonOf(v.Rejection.Reason), word(v.Other.Title))
+	}
+	if date := strings.Trim(string(v.Disable.Date), `"`); date != "" && date != "null" {
+		reason = strings.TrimSpace(reason + " (" + word(date) + ")")
+	}
+	return word(reason)
 }
 
 type status struct {
@@ -65,31 +89,47 @@ type status struct {
 	Callback string       `json:"biz_opaque_callback_data"`
 	To       string       `json:"recipient_id"`
 	ToID     string       `json:"recipient_user_id"`
+	ToParent string       `json:"recipient_parent_user_id"`
 	Errors   []graphError `json:"errors"`
 	Pricing  *pricing     `json:"pricing"`
 }
 
 // pricing is what Meta bills for a message. It is in the status "sent", and again in the status "delivered" or "read".
-// Meta bills only messages that it delivers. (Meta, webhooks/reference/messages/status.)
+// Meta bills only messages that it delivers. (Meta, webhooks/reference/messages/status; pricing.)
 type pricing struct {
-	Billable *bool  `json:"billable"`
-	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"
+	Billable *bool  `json:"billable"` // Meta will remove this member
+	Kind     string `json:"type"`     // "regular", "free_customer_service", "free_entry_point" or "free_group_customer_service"
 	Category string `json:"category"`
+	Exempt   string `json:"subtype"` // "paid_exempt": a government or a non-profit, which pays nothing for now
 }
 
 // billed are the categories of Meta's bills. Any other category is stored as "other".
-var billed = []string{"marketing", "utility", "authentication", "service", "marketing_lite", "authentication_international", "referral_conversion"}
+var billed = []string{
+	"marketing", "utility", "authentication", "authentication-international", "service", "marketing_lite", "referral_conversion",
+	"group_marketing", "group_service", "group_utility", "general_purpose_ai",
+}
 
-func (p *pricing) charge(phone string) (c puntuale.Charge) {
+// charge returns the charge of a message to a person with a number, or with an id that begins with the country.
+func (p *pricing) charge(number, id string) (c puntuale.Charge) {
 	if p == nil || p.Category == "" {
 		return c
 	}
-	c.Phone, c.Category, c.Billable = phone, strings.ToLower(p.Category), p.Kind == "regular"
-	if p.Billable != nil {
-		c.Billable = *p.Billable
+	c.Category = strings.ToLower(p.Category)
+	if c.Category == "authentication_international" { // older webhooks
+		c.Category = "authentication-international"
 	}
 	if !slices.Contains(billed, c.Category) {
 		c.Category = "other"
+	}
+	switch {
+	case p.Kind == "regular":
+		c.Billable = p.Exempt != "paid_exempt"
+	case strings.HasPrefix(p.Kind, "free_"):
+	case p.Billable != nil:
+		c.Billable = *p.Billable
+	}
+	if c.Phone, _ = phoneOf(number); c.Phone == "" && puntuale.IsPersonID(id) {
+		c.Country = id[:2]
 	}
 	return c
 }
@@ -97,6 +137,7 @@ func (p *pricing) charge(phone string) (c puntuale.Charge) {
 type preference struct {
 	Person   string  `json:"wa_id"`
 	PersonID string  `json:"user_id"`
+	ParentID string  `json:"parent_user_id"`
 	Category string  `json:"category"`
 	Value    string  `json:"value"`
 	At       seconds `json:"timestamp"`
@@ -118,6 +159,8 @@ type sessionReport struct {
 	origin
 	puntuale.InboundBatch
 	pauses []puntuale.OfficialPause // what failures of messages hold back
+	health []puntuale.HealthReport
+	reread bool // the templates must be read again
 }
 
 // reader collects the reports of one delivery.
@@ -146,10 +189,18 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 			switch part.Field {
 			case "messages", "calls", "user_preferences":
 				r.change(part.Value)
+				r.errors(part.Value, entry.At)
 			case "smb_message_echoes": // not message_echoes, which repeats this connector's own messages
 				r.echoes(part.Value)
 			case "message_template_status_update", "message_template_quality_update", "template_category_update":
 				r.template(part.Value, entry.ID, entry.At)
+				r.templateHealth(part.Field, part.Value, entry.ID, entry.At)
+			case "template_correct_category_detection", "message_template_components_update":
+				r.templateHealth(part.Field, part.Value, entry.ID, entry.At)
+			default:
+				if read := accountFields[part.Field]; read != nil {
+					r.account(read, part.Value, entry.ID, entry.At)
+				}
 			}
 		}
 	}
@@ -215,11 +266,12 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	}
 	n := puntuale.TemplateEvent{
 		Account: account, Name: word(v.Name), Language: languageOf(v.Language), ID: word(v.ID.String()), At: r.moment(at),
-		Status: statusOf(v.Event), Reason: reasonOf(v.Reason), Quality: word(v.Quality), Category: word(v.Category),
+		Status: statusOf(v.Event), Quality: word(v.Quality), Category: word(cmp.Or(v.Category, v.Present)),
 	}
-	if n.Reason == "" && n.Status != puntuale.TemplateApproved {
-		n.Reason = word(v.Other.Title)
+	if n.Status != "" {
+		n.Reason = v.reason(n.Status)
 	}
+	n.Advice = storable(clip(v.Rejection.Advice, 600))
 	r.concerns("", account, func() {
 		n.Client = r.at.client
 		r.at.Templates = append(r.at.Templates, n)
@@ -252,9 +304,8 @@ func (r *reader) status(s *status) bool {
 	if kind == puntuale.ReceiptFailed {
 		r.failed(&e, s)
 	}
-	phone, _ := phoneOf(s.To)
-	e.Charge = s.Pricing.charge(phone)
-	r.nameOf(s.To, s.ToID)
+	e.Charge = s.Pricing.charge(s.To, s.ToID)
+	r.nameOf(s.To, s.ToID, s.ToParent)
 	r.at.Receipts = append(r.at.Receipts, e)
 	return true
 }
@@ -268,12 +319,12 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	}
 	refusal := &s.Errors[0]
 	a := r.c.account(r.at.session)
-	m := refusedMessage{origin: r.at.origin, names: namesOf(s.To, s.ToID), at: e.At}
+	m := refusedMessage{origin: r.at.origin, names: namesOf(s.To, s.ToID, s.ToParent), at: e.At}
 	if len(m.names) > 0 {
 		m.country = r.c.countryOf(m.names[0])
 	}
 	if a != nil {
-		m.ended = a.restrictionEnd(r.now)
+		m.ended = a.restrictionEnd()
 	}
 	row, known := ruleFor(refusal, m.country)
 	if !known {
@@ -290,7 +341,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	}
 	switch {
 	case row.action == optedOut:
-		if name, ok := r.nameOf(s.To, s.ToID); ok {
+		if name, ok := r.nameOf(s.To, s.ToID, s.ToParent); ok {
 			r.at.Preferences = append(r.at.Preferences, puntuale.Preference{
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
@@ -304,7 +355,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 }
 
 func (r *reader) preference(p *preference) bool {
-	phone, ok := r.nameOf(p.Person, p.PersonID)
+	phone, ok := r.nameOf(p.Person, p.PersonID, p.ParentID)
 	if !ok || p.Value != "stop" && p.Value != "resume" {
 		return false
 	}
@@ -318,31 +369,33 @@ func (r *reader) preference(p *preference) bool {
 
 // contact records that a number and an id belong to one person.
 func (r *reader) contact(p *person) bool {
-	r.nameOf(p.Number, p.ID)
+	r.nameOf(p.Number, p.ID, p.ParentID)
 	return true
 }
 
-// nameOf returns the name under which a person is stored: the number, or the id if the person hides the number. If Meta
-// gives both, nameOf records that they belong to one person.
-func (r *reader) nameOf(number, id string) (string, bool) {
-	phone, ok := phoneOf(number)
-	known := puntuale.IsPersonID(id)
-	switch {
-	case ok && known:
-		r.alias(id, phone)
-	case !ok:
-		return id, known
+// nameOf returns the name under which a person is stored: the number, or the first id if the person hides the number. If
+// Meta gives several names, nameOf records that they belong to one person.
+func (r *reader) nameOf(number string, ids ...string) (string, bool) {
+	names := namesOf(number, ids...)
+	if len(names) == 0 {
+		return "", false
 	}
-	return phone, ok
+	for _, other := range names[1:] {
+		r.alias(other, names[0])
+	}
+	return names[0], true
 }
 
-// namesOf returns the names under which messages to a person may be sent: the number, the id, or both.
-func namesOf(number, id string) (names []string) {
+// namesOf returns the names under which messages to a person may be sent: the number and the ids, as far as Meta gives
+// them.
+func namesOf(number string, ids ...string) (names []string) {
 	if phone, ok := phoneOf(number); ok {
 		names = append(names, phone)
 	}
-	if puntuale.IsPersonID(id) {
-		names = append(names, id)
+	for _, id := range ids {
+		if puntuale.IsPersonID(id) && !slices.Contains(names, id) {
+			names = append(names, id)
+		}
 	}
 	return names
 }
@@ -350,7 +403,7 @@ func namesOf(number, id string) (names []string) {
 // alias records that name and phone are two names of one person, unless this was recorded a short time ago.
 func (r *reader) alias(name, phone string) {
 	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
-	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x, r.now) {
+	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.Known(x, r.now) {
 		r.at.Aliases = append(r.at.Aliases, x)
 	}
 }

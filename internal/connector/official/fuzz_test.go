@@ -1,6 +1,7 @@
 package official
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ func FuzzDelivery(f *testing.F) {
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"smb_message_echoes","value":{"metadata":{"phone_number_id":"1"},"message_echoes":[{"from":"1","to":"393331234567","id":"w\u0000","timestamp":"9","type":"document","document":{"id":"1","filename":"\udc00/..","caption":"\u0000"}}]}}]}]}`)
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"messages":[{"from":"393331234567","id":"w","type":"edit","edit":{"message":{"type":"edit"}}},{"from":"393331234567","id":"w","type":"contacts","contacts":[{"name":{"formatted_name":"x"}}]}]}}]}]}`)
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"messages":[{"from":"393331234567","id":"w","type":"interactive","interactive":{"type":"button_reply","button_reply":{"id":"\u0000x","title":"y"}},"context":{"from":"1","id":"z\u0000"}},{"from":"393331234567","id":"v","type":"button","button":{"payload":"x","text":"y"},"context":[]}]}}]}]}`)
+	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"messages":[{"from":"393331234567","id":"w\u0000","timestamp":"9","type":"system","system":{"type":"user_changed_number","wa_id":"393331234568","user_id":"IT.12","previous_user_id":"IT.12"}}]}}]}]}`)
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	c := New(Config{Clock: clock.NewFake(now)})
 	f.Fuzz(func(t *testing.T, body string) {
@@ -55,6 +57,11 @@ func FuzzDelivery(f *testing.F) {
 		for _, p := range told.Preferences {
 			if p.Client != 3 || p.Session != 7 || p.Phone[0] != '+' && !puntuale.IsPersonID(p.Phone) || p.At.After(now) {
 				t.Errorf("%+v", p)
+			}
+		}
+		for _, c := range told.Changes {
+			if c.Client != 3 || c.Session != 7 || c.ID == "" || c.ID != storable(c.ID) || c.At.After(now) || len(c.Old) == 0 || len(c.New) == 0 || slices.ContainsFunc(c.Old, func(name string) bool { return slices.Contains(c.New, name) }) {
+				t.Errorf("%+v", c)
 			}
 		}
 		for _, n := range told.Templates {

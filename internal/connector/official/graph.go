@@ -62,6 +62,20 @@ func (g *graph) call(ctx context.Context, client puntuale.ClientID, k puntuale.O
 		query = url.Values{}
 	}
 	query.Set("appsecret_proof", proof(k))
+	r, err := http.NewRequestWithContext(ctx, method, g.base+"/"+path+"?"+query.Encode(), body)
+	if err != nil {
+		return &unsentError{bare(err)}
+	}
+	r.Header.Set("Authorization", "Bearer "+k.AccessToken)
+	if body != nil {
+		r.Header.Set("Content-Type", kind)
+		r.ContentLength = length
+	}
+	return g.do(ctx, client, r, target)
+}
+
+// do sends a request. It returns the errors of call.
+func (g *graph) do(ctx context.Context, client puntuale.ClientID, r *http.Request, target any) error {
 	var touched atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		// If the transport wrote no byte of a request, it may repeat the request on another connection. So each
@@ -69,16 +83,8 @@ func (g *graph) call(ctx context.Context, client puntuale.ClientID, k puntuale.O
 		GetConn: func(string) { touched.Store(false) },
 		GotConn: func(httptrace.GotConnInfo) { touched.Store(true) },
 	})
-	r, err := http.NewRequestWithContext(ctx, method, g.base+"/"+path+"?"+query.Encode(), body)
-	if err != nil {
-		return &unsentError{bare(err)}
-	}
-	r.Header.Set("Authorization", "Bearer "+k.AccessToken)
+	r = r.WithContext(ctx)
 	r.Header.Set("Accept", "application/json")
-	if body != nil {
-		r.Header.Set("Content-Type", kind)
-		r.ContentLength = length
-	}
 	got, err := g.client.Do(r)
 	switch {
 	case err != nil && !touched.Load():

@@ -106,6 +106,7 @@ type recipientCount struct {
 	mu    sync.Mutex
 	limit int // 0: no limit
 	all   map[string]time.Time
+	read  time.Time // when the people that other nodes address were last read; zero: never
 }
 
 // reachTime is how long a person is counted after the last message to that person.
@@ -122,6 +123,27 @@ func (r *recipientCount) load(all map[string]time.Time) {
 			r.all[to] = at
 		}
 	}
+}
+
+// othersEvery is the time between two reads of the people that other nodes address. Messages under way may take othersBack
+// until their outcomes are on disk.
+const (
+	othersEvery = 10 * time.Second
+	othersBack  = time.Minute
+)
+
+// readDue reports whether the people that other nodes address must be read now, and since when. Then the caller reads them.
+func (r *recipientCount) readDue(now time.Time) (since time.Time, due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limit == 0 || now.Sub(r.read) < othersEvery && !now.Before(r.read) {
+		return time.Time{}, false
+	}
+	since, r.read = r.read.Add(-othersBack), now
+	if now.Sub(since) > reachTime || since.After(now) {
+		since = now.Add(-reachTime)
+	}
+	return since, true
 }
 
 func (r *recipientCount) setLimit(limit int) {

@@ -140,6 +140,23 @@ func TestReachOfABusiness(t *testing.T) {
 	w.must("+3933300000102", approved("uno")) // this person is already counted
 }
 
+// TestReachOfOtherNodes: persons whom another node addresses, with another number of the business, count within seconds.
+func TestReachOfOtherNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_2" }})
+	w.must("+393330000001", approved("uno"))
+	other := w.newSession(graphtest.NewNumber("102")) // not open here
+	if err := w.w.NoteOfficial(t.Context(), other, "102", w.number.Account); err != nil {
+		t.Fatal(err)
+	}
+	ids := w.c.MustStart("+393330000002", w.clock.Now(), 1)
+	w.w.Exec("update message set session_id = $1 where id = $2", int64(other), int64(ids[0]))
+	w.c.MustSend(w.w.MustJoin(), w.clock.Now(), ids...)
+	w.clock.Advance(11 * time.Second)
+	w.refusedBy("+393330000003", approved("uno"), puntuale.Deferred)
+	w.must("+393330000002", approved("uno"))
+}
+
 // TestTiers parses Meta's names of limits. An unknown name means no limit.
 func TestTiers(t *testing.T) {
 	t.Parallel()

@@ -1,13 +1,11 @@
 package official
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -102,6 +100,9 @@ func (c *Connector) keep(a *account) {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
 		wait, err := c.checkStatus(ctx, a)
 		cancel()
+		if err == nil {
+			wait, err = c.finishLater(a, wait)
+		}
 		if err != nil && a.ctx.Err() == nil {
 			a.log.Warn("looking at an Official number failed", "error", err)
 		}
@@ -116,6 +117,21 @@ func (c *Connector) keep(a *account) {
 		}
 		release()
 	}
+}
+
+// finishLater finishes the open requests about templates, also while the number is paused. It returns how long to wait
+// until the next round, at most the given time.
+func (c *Connector) finishLater(a *account, wait time.Duration) (time.Duration, error) {
+	a.mu.Lock()
+	keys := a.keys
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(a.ctx, lookWait)
+	defer cancel()
+	open, err := c.finishTemplates(ctx, a, keys)
+	if open > 0 {
+		wait = min(wait, open)
+	}
+	return wait, err
 }
 
 // checkStatus reads the keys, requests the number's data from Meta, and reports the result. While the number is paused,
@@ -147,6 +163,10 @@ func (c *Connector) checkStatusAlone(ctx context.Context, a *account) (time.Dura
 		return lookSoon, err
 	}
 	now := c.cfg.Clock.Now()
+	asked, err := c.obey(ctx, a, *keys, now)
+	if err != nil {
+		return lookSoon, err
+	}
 	key := puntuale.PauseKey{Client: a.clientID(), Session: a.session, Account: keys.BusinessAccountID, Now: now}
 	_, pauses, err := c.cfg.Store.OfficialPauses(ctx, key)
 	if err != nil {
@@ -154,7 +174,10 @@ func (c *Connector) checkStatusAlone(ctx context.Context, a *account) (time.Dura
 	}
 	a.follow(pauses)
 	if heldUntil := a.pauseEnd(now); !heldUntil.IsZero() {
-		return heldUntil.Sub(now), nil
+		if asked == 0 {
+			asked = heldUntil.Sub(now)
+		}
+		return min(heldUntil.Sub(now), asked), nil
 	}
 	found, err := c.ask(ctx, a.clientID(), *keys)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
@@ -173,18 +196,18 @@ func (c *Connector) checkStatusAlone(ctx context.Context, a *account) (time.Dura
 		a.log.Info("Meta does not answer about a number", "error", err)
 		return lookSoon, nil
 	}
-	a.persons().setLimit(found.limit)
+	a.persons().setLimit(found.limit())
 	a.mu.Lock()
-	a.number = found.number
+	a.number = plainNumber(found.Number)
 	a.mu.Unlock()
 	a.set(puntuale.LinkOnline, puntuale.Reason{})
-	if err := c.cfg.Store.NoteLimit(ctx, a.session, found.limit); err != nil {
-		return lookSoon, fmt.Errorf("note a business's limit: %w", err)
+	if err := c.cfg.Store.KeepHealth(ctx, found.reports(a.origin(), now), now); err != nil {
+		return lookSoon, fmt.Errorf("keep the health of a number: %w", err)
 	}
 	if err := c.syncTemplates(ctx, a, *keys, now); err != nil {
 		return lookSoon, fmt.Errorf("keep what is known of templates: %w", err)
 	}
-	return lookAgain, nil
+	return cmp.Or(asked, lookAgain), nil
 }
 
 // readKeys returns the session's keys, or nil if it has none.
@@ -244,34 +267,19 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	return nil
 }
 
-// numberInfo is Meta's answer about a number.
-type numberInfo struct {
-	number string // in the form "+…"
-	limit  int    // how many persons the number may address in 24 hours; 0: there is no limit, or Meta gave none
-}
-
-// ask requests a number's data from Meta. If the token may not read the limit, ask returns the other data.
-func (c *Connector) ask(ctx context.Context, client puntuale.ClientID, k puntuale.OfficialKeys) (numberInfo, error) {
-	const always, limit = "id,display_phone_number", "whatsapp_business_manager_messaging_limit"
-	var found struct {
-		ID     string `json:"id"`
-		Number string `json:"display_phone_number"`
-		Limit  string `json:"whatsapp_business_manager_messaging_limit"`
+// readOthers adds the persons that other nodes addressed lately with the numbers of the same business.
+func (c *Connector) readOthers(ctx context.Context, a *account, now time.Time) error {
+	persons := a.persons()
+	since, due := persons.readDue(now)
+	if !due {
+		return nil
 	}
-	get := func(fields string) error {
-		return c.graph.call(ctx, client, k, http.MethodGet, url.PathEscape(k.PhoneNumberID), url.Values{"fields": {fields}}, nil, 0, "", &found)
-	}
-	err := get(always + "," + limit)
-	if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == 100 && refusal.Subcode != missingObject {
-		err = get(always)
-	}
+	all, err := c.cfg.Store.Addressed(ctx, a.clientID(), a.session, since)
 	if err != nil {
-		return numberInfo{}, err
+		return fmt.Errorf("read whom a business addressed: %w", err)
 	}
-	if found.ID != k.PhoneNumberID {
-		return numberInfo{}, errors.New("the answer is about another number")
-	}
-	return numberInfo{number: plainNumber(found.Number), limit: limitOf(found.Limit)}, nil
+	persons.load(all)
+	return nil
 }
 
 // missingObject is a subcode of error 100: the id does not exist, or the token may not see the object.
@@ -322,21 +330,4 @@ func plainNumber(shown string) string {
 		return ""
 	}
 	return "+" + digits
-}
-
-// limitOf parses Meta's names of limits, such as TIER_250, TIER_2K or TIER_UNLIMITED. An unknown name means no limit.
-func limitOf(tier string) int {
-	text, ok := strings.CutPrefix(tier, "TIER_")
-	if !ok {
-		return 0
-	}
-	times := 1
-	if thousands, ok := strings.CutSuffix(text, "K"); ok {
-		text, times = thousands, 1000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n * times
 }

@@ -2,8 +2,10 @@ package official
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -260,7 +262,7 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 		if refusal := checkValue(b.Text); refusal != nil {
 			return refusal
 		}
-		p := parameter{Type: "text", Text: b.Text}
+		p := parameter{Type: "text", Text: encodeSuffix(b.Text)}
 		switch b.Kind {
 		case puntuale.ButtonReply:
 			p = parameter{Type: "payload", Payload: b.Text}
@@ -278,11 +280,30 @@ func checkValue(text string) *puntuale.SendError {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return final(reasonValueEmpty, puntuale.Because(reasonNoEmpty))
-	case strings.ContainsAny(text, "\n\r\t"), strings.Contains(text, "     "):
+	case puntuale.ValueBreaks(text):
 		return final(reasonValueSpaces, puntuale.Because(reasonNotAllowed))
 	}
 	return nil
 }
+
+// encodeSuffix percent-encodes what may not stand in an address. Meta appends the text to the button's address as it is.
+// The marks between the parts of an address, and what is encoded already, stay.
+func encodeSuffix(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~/?&=#+,;@!$'()*", c) >= 0,
+			c == '%' && encodedByte.MatchString(text[i:]):
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+var encodedByte = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
 
 // templateKey returns the key of a template in the table of paused templates.
 func templateKey(t *puntuale.Approved) string { return t.Name + " " + t.Language }

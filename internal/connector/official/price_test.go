@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/connector/official/graphtest"
 )
 
 // TestPricing: messages that Meta bills for a campaign are counted by the recipient's country. Each message is counted
@@ -50,8 +51,48 @@ func TestPortfolio(t *testing.T) {
 		if err := w.conn.Test(t.Context(), w.session); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := w.c.SessionLoad(t.Context(), w.session, w.clock.Now()); err != nil || got.Portfolio != want {
+		if got, err := w.c.SessionLoad(t.Context(), w.session, w.clock.Now()); err != nil || got.Portfolio.Limit != want {
 			t.Errorf("%s: %+v, %v", tier, got, err)
 		}
+	}
+}
+
+// TestPricingShapes: the type decides whether Meta bills a message. All of Meta's categories are counted by their names. A
+// hidden number is counted in the country of the person's id.
+func TestPricingShapes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pricing  map[string]any
+		category string
+		billable bool
+	}{
+		"regular":                {map[string]any{"billable": false, "type": "regular", "category": "utility"}, "utility", true},
+		"inside the free tier":   {map[string]any{"billable": true, "type": "free_customer_service", "category": "service"}, "service", false},
+		"an entry point":         {map[string]any{"billable": true, "type": "free_entry_point", "category": "referral_conversion"}, "referral_conversion", false},
+		"a group's free tier":    {map[string]any{"billable": true, "type": "free_group_customer_service", "category": "group_service"}, "group_service", false},
+		"exempt":                 {map[string]any{"billable": true, "type": "regular", "category": "service", "subtype": "paid_exempt"}, "service", false},
+		"without a type":         {map[string]any{"billable": true, "category": "marketing_lite"}, "marketing_lite", true},
+		"with a hyphen":          {map[string]any{"type": "regular", "category": "authentication-international"}, "authentication-international", true},
+		"with an underscore":     {map[string]any{"type": "regular", "category": "AUTHENTICATION_INTERNATIONAL"}, "authentication-international", true},
+		"a group":                {map[string]any{"type": "regular", "category": "group_marketing"}, "group_marketing", true},
+		"an AI provider":         {map[string]any{"type": "regular", "category": "general_purpose_ai"}, "general_purpose_ai", true},
+		"a category of tomorrow": {map[string]any{"type": "regular", "category": "x"}, "other", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{})
+			const hidden = "DE.13491208655302741918"
+			w.peer.Know(hidden, graphtest.Name{ID: hidden})
+			campaign, _ := w.c.MustCampaign(1)
+			w.wrote(hidden)
+			id, taken, token := w.stored(hidden)
+			w.w.Exec("update message set campaign_id = $1 where id = $2", int64(campaign), int64(id))
+			w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent})
+			w.deliver(w.peer.PricedAs(taken, "delivered", w.clock.Now(), c.pricing))
+			want := []puntuale.ChargeCount{{MessageKind: puntuale.MessageKind{Country: "DE", Category: c.category}, Billable: c.billable, Messages: 1}}
+			if got, err := w.c.Charges(t.Context(), campaign); err != nil || !slices.Equal(got, want) {
+				t.Errorf("charges are %+v, %v, want %+v", got, err, want)
+			}
+		})
 	}
 }

@@ -222,6 +222,9 @@ type graphError struct {
 	Trace string `json:"fbtrace_id"`
 
 	wait time.Duration // how long Meta says that the caller must wait, from a header; 0: unknown
+
+	UserTitle string `json:"error_user_title"` // what Meta tells people, in the language of the account
+	UserText  string `json:"error_user_msg"`
 }
 
 func (e *graphError) Error() string { return e.detail() }
@@ -270,7 +273,7 @@ func (c *Connector) refuse(ctx context.Context, a *account, e *graphError, to, t
 		c.unknownCode(a, e)
 	}
 	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(r.reason), Detail: puntuale.Quoted(e.detail()), Err: e}
-	pauses := r.pauses(e, refusedMessage{origin: a.origin(), names: given(to), country: country, template: template, at: now, ended: a.restrictionEnd(now)})
+	pauses := r.pauses(e, refusedMessage{origin: a.origin(), names: given(to), country: country, template: template, at: now, ended: a.restrictionEnd()})
 	switch r.action {
 	case again:
 		refusal.Kind = puntuale.Transient

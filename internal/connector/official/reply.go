@@ -13,15 +13,17 @@ import (
 // its own app. The content is in the member with the name of the type. (Meta, webhooks/reference/messages and
 // smb_message_echoes.)
 type inboundMessage struct {
-	ID        string  `json:"id"`
-	From      string  `json:"from"`
-	FromID    string  `json:"from_user_id"` // set in addition to From, or instead of From
-	To        string  `json:"to"`           // set only in an echo
-	ToID      string  `json:"to_user_id"`
-	At        seconds `json:"timestamp"`
-	Group     string  `json:"group_id"`
-	Direction string  `json:"direction"` // set only in a phone call: who called
-	Callback  string  `json:"biz_opaque_callback_data"`
+	ID         string  `json:"id"`
+	From       string  `json:"from"`
+	FromID     string  `json:"from_user_id"` // set in addition to From, or instead of From
+	FromParent string  `json:"from_parent_user_id"`
+	To         string  `json:"to"` // set only in an echo
+	ToID       string  `json:"to_user_id"`
+	ToParent   string  `json:"to_parent_user_id"`
+	At         seconds `json:"timestamp"`
+	Group      string  `json:"group_id"`
+	Direction  string  `json:"direction"` // set only in a phone call: who called
+	Callback   string  `json:"biz_opaque_callback_data"`
 	shownMessage
 }
 
@@ -43,6 +45,7 @@ type shownMessage struct {
 	Interactive json.RawMessage `json:"interactive"`
 	Order       json.RawMessage `json:"order"`
 	Edit        json.RawMessage `json:"edit"`
+	System      json.RawMessage `json:"system"`
 	Context     json.RawMessage `json:"context"` // has an id if the person quotes a message, or pressed one of its buttons
 }
 
@@ -74,7 +77,7 @@ func (r *reader) echo(m *inboundMessage) bool {
 	if _, _, own := readCallback(m.Callback); own || m.Type == "revoke" || m.Group != "" {
 		return true
 	}
-	phone, ok := r.nameOf(m.To, m.ToID)
+	phone, ok := r.nameOf(m.To, m.ToID, m.ToParent)
 	if !ok || m.ID == "" {
 		return false
 	}
@@ -86,7 +89,9 @@ func (r *reader) echo(m *inboundMessage) bool {
 
 func (r *reader) message(m *inboundMessage) bool {
 	switch {
-	case m.Type == "system", m.Type == "revoke": // no person wrote such a message
+	case m.Type == "system":
+		return r.system(m)
+	case m.Type == "revoke": // no person wrote such a message
 		return true
 	case puntuale.IsNetworkGroup(m.Group): // a message in a group opens the group's window, not its writer's window
 		r.hear(puntuale.InboundMessage{Phone: m.Group, At: r.moment(m.At), Group: true})
@@ -94,13 +99,14 @@ func (r *reader) message(m *inboundMessage) bool {
 	case m.Group != "":
 		return true
 	}
-	phone, ok := r.nameOf(m.From, m.FromID)
+	phone, ok := r.nameOf(m.From, m.FromID, m.FromParent)
 	if !ok {
 		return false
 	}
 	h := r.inbound(phone, m)
 	if h.ID != "" { // a welcome answers nothing
 		m.answer(&h)
+		r.shared(m)
 	}
 	r.hear(h)
 	return true
@@ -110,7 +116,7 @@ func (r *reader) call(m *inboundMessage) bool {
 	if m.Direction != "USER_INITIATED" {
 		return true
 	}
-	phone, ok := r.nameOf(m.From, m.FromID)
+	phone, ok := r.nameOf(m.From, m.FromID, m.FromParent)
 	if !ok {
 		return false
 	}
@@ -151,6 +157,49 @@ func (m *shownMessage) answer(h *puntuale.InboundMessage) {
 		}](m.Interactive)
 		h.Payload = cmp.Or(i.Button.ID, i.Row.ID)
 	}
+}
+
+// sharedContact is a contact card in a message.
+type sharedContact struct {
+	Origin string `json:"origin"` // contact_request: the person's own number, which the business asked for
+	Name   struct {
+		Formatted string `json:"formatted_name"`
+		First     string `json:"first_name"`
+	} `json:"name"`
+	Phones []struct {
+		Phone string `json:"phone"`
+		ID    string `json:"wa_id"`
+	} `json:"phones"`
+}
+
+// shared records the number that the person gave when the business asked for it. Only this number is another name of the
+// person: a card that a person sends by themselves may be anybody's.
+func (r *reader) shared(m *inboundMessage) {
+	if m.Type != "contacts" || !puntuale.IsPersonID(m.FromID) { // without an id, the number is known already
+		return
+	}
+	for _, c := range part[[]sharedContact](m.Contacts) {
+		if c.Origin != "contact_request" || len(c.Phones) != 1 {
+			continue
+		}
+		if phone, ok := phoneOf(cmp.Or(c.Phones[0].ID, digitsOf(c.Phones[0].Phone))); ok {
+			r.alias(m.FromID, phone)
+		}
+	}
+}
+
+// digitsOf returns the digits of a number as a person writes it. It returns "" without the code of a country.
+func digitsOf(phone string) string {
+	number, international := strings.CutPrefix(strings.TrimSpace(phone), "+")
+	if !international {
+		return ""
+	}
+	return strings.Map(func(c rune) rune {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		return c
+	}, number)
 }
 
 // shown returns what a message shows. now is the time at which the message came.
@@ -223,20 +272,25 @@ func (m *shownMessage) file(kind puntuale.ReplyKind, member json.RawMessage, now
 	return kind, f.Caption, &puntuale.ReplyMedia{Type: f.Type, Name: f.Filename, Until: now.Add(fileLife), Ref: ref}
 }
 
-// contactNames returns the names on the contact cards that a person sent.
+// contactNames returns the names on the contact cards that a person sent, each with its numbers.
 func contactNames(member json.RawMessage) string {
-	var names []string
-	for _, c := range part[[]struct {
-		Name struct {
-			Formatted string `json:"formatted_name"`
-			First     string `json:"first_name"`
+	var cards []string
+	for _, c := range part[[]sharedContact](member) {
+		var numbers []string
+		for _, p := range c.Phones {
+			if number := cmp.Or(p.Phone, p.ID); number != "" {
+				numbers = append(numbers, number)
+			}
 		}
-	}](member) {
-		if name := cmp.Or(c.Name.Formatted, c.Name.First); name != "" {
-			names = append(names, name)
+		name, phones := cmp.Or(c.Name.Formatted, c.Name.First), strings.Join(numbers, ", ")
+		switch {
+		case name != "" && phones != "":
+			cards = append(cards, name+": "+phones)
+		case name+phones != "":
+			cards = append(cards, name+phones)
 		}
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(cards, "\n")
 }
 
 // chosen returns the button or list row that a person chose. The answer to a form has no button and no row.

@@ -58,7 +58,7 @@ var inboundTests = map[string]struct {
 	"document":               {"document", object{"id": "15", "mime_type": "application/pdf", "sha256": "c2hh", "filename": "../conto\u0000.pdf", "caption": "il conto"}, puntuale.ReplyDocument, "il conto", media("application/pdf", "conto.pdf", "15", "c2hh")},
 	"sticker":                {"sticker", object{"id": "16", "mime_type": "image/webp", "sha256": "c2hh", "animated": false}, puntuale.ReplySticker, "", media("image/webp", "", "16", "c2hh")},
 	"location":               {"location", object{"latitude": 45.07, "longitude": 7.6869, "name": "Studio", "address": "Via Po 1"}, puntuale.ReplyLocation, "Studio\nVia Po 1\n45.07,7.6869", nil},
-	"contacts":               {"contacts", []any{object{"name": object{"formatted_name": "Ada Neri", "first_name": "Ada"}, "phones": []any{object{"phone": "+39 333"}}}, object{"name": object{"first_name": "Ugo"}}}, puntuale.ReplyContact, "Ada Neri, Ugo", nil},
+	"contacts":               {"contacts", []any{object{"name": object{"formatted_name": "Ada Neri", "first_name": "Ada"}, "phones": []any{object{"phone": "+39 333"}}}, object{"name": object{"first_name": "Ugo"}}}, puntuale.ReplyContact, "Ada Neri: +39 333\nUgo", nil},
 	"reaction":               {"reaction", object{"message_id": "wamid.x", "emoji": "👍"}, puntuale.ReplyReaction, "👍", nil},
 	"a reaction taken back":  {"reaction", object{"message_id": "wamid.x"}, puntuale.ReplyReaction, "", nil},
 	"a button of a template": {"button", object{"text": "Basta", "payload": "STOP-1"}, puntuale.ReplyButton, "Basta", nil},
@@ -67,6 +67,7 @@ var inboundTests = map[string]struct {
 	"a form":                 {"interactive", object{"type": "nfm_reply", "nfm_reply": object{"name": "flow", "body": "Sent", "response_json": "{}"}}, puntuale.ReplyOther, "Sent", nil},
 	"an order":               {"order", object{"catalog_id": "1", "text": "due pizze", "product_items": []any{}}, puntuale.ReplyOther, "due pizze", nil},
 	"unsupported":            {"unsupported", object{"type": "poll"}, puntuale.ReplyOther, "", nil},
+	"not available":          {"unsupported", []any{}, puntuale.ReplyOther, "", nil},
 	"of a later version":     {"hologram", object{"body": "x"}, puntuale.ReplyOther, "", nil},
 	"of another shape":       {"text", []any{1}, puntuale.ReplyText, "", nil},
 	"an edit":                {"edit", object{"original_message_id": "wamid.x", "message": object{"type": "text", "text": object{"body": "corretto"}}}, puntuale.ReplyText, "corretto", nil},
@@ -147,6 +148,9 @@ func TestInboundOthers(t *testing.T) {
 		"a welcome":               {event("messages", "messages", with("type", "request_welcome")), []puntuale.InboundMessage{{Phone: person}}},
 		"another provider's":      {event("smb_message_echoes", "smb_message_echoes", with("to", "393339999999")), []puntuale.InboundMessage{{Phone: "+393339999999", ID: "wamid.1", Own: true, Kind: puntuale.ReplyText, Text: "ciao"}}},
 		"a person without number": {event("smb_message_echoes", "message_echoes", object{"to_user_id": "IT.12", "id": "wamid.1", "type": "text"}), []puntuale.InboundMessage{{Phone: "IT.12", ID: "wamid.1", Own: true, Kind: puntuale.ReplyText}}},
+
+		"an unknown kind":        {event("messages", "messages", object{"from": person[1:], "id": "wamid.1", "type": "unsupported", "errors": []any{object{"code": 131051, "title": "Message type unknown"}}}), []puntuale.InboundMessage{{Phone: person, ID: "wamid.1", Kind: puntuale.ReplyOther}}},
+		"not available any more": {event("messages", "messages", object{"from": person[1:], "id": "wamid.1", "type": "unsupported", "errors": []any{object{"code": 131060}}, "unsupported": object{"type": "unknown"}}), []puntuale.InboundMessage{{Phone: person, ID: "wamid.1", Kind: puntuale.ReplyOther}}},
 
 		"a deleted message":        {event("messages", "messages", with("type", "revoke")), nil},
 		"a deleted echo":           {event("smb_message_echoes", "message_echoes", with("to", person[1:], "type", "revoke")), nil},

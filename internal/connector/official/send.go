@@ -28,6 +28,13 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	case !group && !strings.HasPrefix(e.To, "+") && !puntuale.IsPersonID(e.To):
 		return puntuale.Prepared{}, final(reasonOtherGroup, puntuale.Quoted("recipient_type group"))
 	}
+	if t := e.Content.Official; t != nil && t.Language == "" {
+		chosen, err := c.inLanguage(ctx, a, keys, e)
+		if err != nil {
+			return puntuale.Prepared{}, err
+		}
+		e.Content.Official = chosen
+	}
 	p := &payload{message: newOutgoing(e.To)}
 	if err := c.allowed(ctx, a, keys, e, p, now); err != nil {
 		return puntuale.Prepared{}, err
@@ -36,6 +43,21 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		return puntuale.Prepared{}, err
 	}
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
+}
+
+// inLanguage returns the message's template in a language that the person reads, see [puntuale.ChooseLanguage].
+func (c *Connector) inLanguage(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope) (*puntuale.Approved, error) {
+	t := *e.Content.Official
+	all, person, err := c.cfg.Store.TemplateLanguages(ctx, a.clientID(), keys.BusinessAccountID, t.Name, e.To)
+	if err != nil {
+		return nil, err
+	}
+	chosen, found := puntuale.ChooseLanguage(all, t.Name, "", person)
+	if !found {
+		return nil, final(puntuale.ReasonNoTemplate, puntuale.Quoted(t.Name))
+	}
+	t.Language = chosen.Language
+	return &t, nil
 }
 
 // allowed returns an error if the person may not get the message now. It sets window, first, template and replies of p.
@@ -50,6 +72,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 		return err
 	}
 	p.window, p.first = windowEnd, !now.Before(windowEnd)
+	pauses = append(pauses, a.ordersNow()...)
 	if !a.learn(key, pauses) {
 		return offline()
 	}
@@ -63,8 +86,13 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 	if refusal != nil {
 		return refusal
 	}
-	if wait := a.persons().wait(e.To, now); p.first && wait > 0 {
-		return tooMany(wait)
+	if p.first {
+		if err := c.readOthers(ctx, a, now); err != nil {
+			return err
+		}
+		if wait := a.persons().wait(e.To, now); wait > 0 {
+			return tooMany(wait)
+		}
 	}
 	if wait := a.pairs.wait(e.To, now); wait > 0 {
 		return tooOften(wait)
@@ -78,7 +106,7 @@ func firstOf(all []puntuale.OfficialPause, p *payload, windowEnd, now time.Time)
 		if p.path && w.Code == puntuale.CodeMarketingClosed { // it closes only the usual path
 			continue
 		}
-		if applies(w, p.template != "", p.category, windowEnd.Add(-puntuale.ServiceWindow), now) {
+		if applies(w, p, windowEnd.Add(-puntuale.ServiceWindow), now) {
 			return heldBack(w, now)
 		}
 	}
@@ -99,8 +127,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	if p.way != puntuale.WayTemplate {
 		content.Official = nil
 	}
-	if content.Official == nil && puntuale.IsNetworkGroup(e.To) { // Meta sends no buttons to groups
-		content.Text, content.Asks = content.Shown(), nil
+	if content.Official == nil && puntuale.IsNetworkGroup(e.To) { // Meta sends nothing interactive to groups
+		content.Flatten()
 	}
 	var refusal *puntuale.SendError
 	switch {
@@ -109,6 +137,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 		refusal = p.message.setTemplate(content, kind, media)
 	case len(content.Buttons()) > 0 && kind.kind != audioKind.kind:
 		p.message.setReplyButtons(content, payloads, kind, media)
+	case content.Interactive != nil && kind.kind != audioKind.kind:
+		p.message.setInteractive(content, payloads, kind, media)
 	case media != "":
 		refusal = p.message.setMedia(kind, media, content)
 	case content.Latitude != nil && content.Longitude != nil:
@@ -264,7 +294,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 		name, ok = all[0].ID, puntuale.IsPersonID(all[0].ID)
 	}
 	x := puntuale.Alias{Client: prepared.Client, Session: prepared.Session, Name: name, Phone: prepared.To}
-	if !ok || name == prepared.To || c.aliases.known(x, c.cfg.Clock.Now()) {
+	if !ok || name == prepared.To || c.aliases.Known(x, c.cfg.Clock.Now()) {
 		return
 	}
 	fresh := []puntuale.Alias{x}
@@ -274,7 +304,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 		a.log.Warn("another name of a recipient could not be kept", "error", err) // only a warning, because Meta's next answer contains the name again
 		return
 	}
-	c.aliases.note(fresh, c.cfg.Clock.Now())
+	c.aliases.Note(fresh, c.cfg.Clock.Now())
 }
 
 // refused handles Meta's refusal of a message. It does the action of the refusal's code.

@@ -43,6 +43,19 @@ type Store interface {
 	// Addressed returns the people that the session wrote to outside their 24-hour windows, since the given time. For
 	// each person it returns the latest time at which the session did this. Addressed reads all that the client sent
 	// since the given time, so call it only when a session opens.
+	// HealthReports returns what Meta said about the number and the business of a session.
+	HealthReports(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID) ([]puntuale.HealthReport, error)
+
+	// KeepHealth stores reports of one client. A report that is older than what the store has about the same subject
+	// changes nothing. A new limit counts for all sessions of the portfolio.
+	KeepHealth(ctx context.Context, all []puntuale.HealthReport, now time.Time) error
+
+	// ConfirmHealth stores whether Meta confirms the reports that stop messages of a session.
+	ConfirmHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, confirmed bool, now time.Time) error
+
+	// Addressed returns the people that the session's business, with all its numbers, wrote to outside their 24-hour
+	// windows, since the given time. For each person it returns the latest time at which the business did this. Addressed
+	// reads all that the client sent since the given time.
 	Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error)
 
 	// Upload returns the network's id of a file that was uploaded before and is still usable at the time now. It
@@ -56,12 +69,8 @@ type Store interface {
 	// NoteOfficial stores Meta's ids of the session's number and business. "" means unknown.
 	NoteOfficial(ctx context.Context, session puntuale.SessionID, number, account string) error
 
-	// NoteLimit stores how many new people the session's business may write to in 24 hours. 0: any number, or Meta
-	// did not say. When the number or the business changes, the store deletes the limit until the next NoteLimit.
-	NoteLimit(ctx context.Context, session puntuale.SessionID, limit int) error
-
 	// OfficialSessions returns the sessions with Meta's id of a number. With number "", it returns the sessions of a
-	// business.
+	// business. With a number that begins with +, it returns the business's sessions that show this number.
 	OfficialSessions(ctx context.Context, number, account string) ([]puntuale.SessionID, error)
 
 	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces the
@@ -73,6 +82,20 @@ type Store interface {
 	// TellNetworkTemplate stores an event of a template. It does nothing if the store has later data about it, or if the
 	// client has no session of the business.
 	TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEvent) error
+
+	// OpenTemplateRequests returns the requests about templates that the session's calls must finish, the oldest first.
+	OpenTemplateRequests(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, limit int) ([]puntuale.TemplateRequest, error)
+
+	// ProgressTemplateRequest stores State, Upload, Called and Due of an open request whose state is before. It returns
+	// false if the request has another state.
+	ProgressTemplateRequest(ctx context.Context, r puntuale.TemplateRequest, before puntuale.TemplateRequestState) (bool, error)
+
+	// EndTemplateRequest stores the end of an open request, and the template as it is now. nil: it did not change.
+	EndTemplateRequest(ctx context.Context, r puntuale.TemplateRequest, now *puntuale.NetworkTemplate) error
+
+	// TemplateLanguages returns the languages of a template of the client's business, and the language of the contact with
+	// this phone ("" if it is not known).
+	TemplateLanguages(ctx context.Context, client puntuale.ClientID, account, name, phone string) ([]puntuale.NetworkTemplate, string, error)
 
 	// NetworkTemplate returns what the store knows about a template of the client. It returns false if the store does
 	// not know the template.

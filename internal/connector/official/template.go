@@ -1,7 +1,9 @@
 package official
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -70,9 +72,11 @@ func (c *Connector) readTemplates(ctx context.Context, client puntuale.ClientID,
 		return nil, errOtherAccount
 	}
 	var all []puntuale.NetworkTemplate
-	const fields = "id,name,language,status,category,quality_score,rejected_reason,parameter_format,components,source"
-	err := pages(ctx, c.graph, client, k, path+"/message_templates", fields, func(t metaTemplate) {
-		if t.Source != generated && t.Name != "" && t.Language != "" && !slices.ContainsFunc(all, func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language == languageOf(t.Language) }) {
+	err := pages(ctx, c.graph, client, k, path+"/message_templates", templateFields, func(t metaTemplate) {
+		if t.Source == generated { // Meta made it for a direct send, and refuses it in any other message
+			return
+		}
+		if t.Name != "" && t.Language != "" && !slices.ContainsFunc(all, func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language == languageOf(t.Language) }) {
 			all = append(all, t.template())
 		}
 	})
@@ -85,10 +89,15 @@ const badCursor = 131059
 // pages requests all pages of a list, and calls take for each entry. If Meta no longer accepts its own cursor, pages
 // begins again, once; take may then get an entry twice.
 func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
+	return pagesOf(ctx, g, client, k, path, fields, nil, take)
+}
+
+// pagesOf is pages with further members of the query.
+func pagesOf[T any](ctx context.Context, g *graph, client puntuale.ClientID, k puntuale.OfficialKeys, path, fields string, more url.Values, take func(T)) error {
 	after, again := "", true
 	for range maxPages {
 		var page struct {
-			Data   []T `json:"data"`
+			Data   []json.RawMessage `json:"data"`
 			Paging struct {
 				Cursors struct {
 					After string `json:"after"`
@@ -97,6 +106,9 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 			} `json:"paging"`
 		}
 		query := url.Values{"fields": {fields}, "limit": {pageSize}}
+		for name := range more {
+			query.Set(name, more.Get(name))
+		}
 		if after != "" {
 			query.Set("after", after)
 		}
@@ -108,8 +120,11 @@ func pages[T any](ctx context.Context, g *graph, client puntuale.ClientID, k pun
 		if err != nil {
 			return err
 		}
-		for _, entry := range page.Data {
-			take(entry)
+		for _, text := range page.Data {
+			var entry T
+			if json.Unmarshal(text, &entry) == nil { // an entry in a form of tomorrow does not hide the others
+				take(entry)
+			}
 		}
 		// Use only the cursor of the next page, not its address. With the address, the answer could make the connector
 		// send the token to any host.
@@ -133,16 +148,31 @@ type metaTemplate struct {
 	Quality  struct {
 		Score string `json:"score"`
 	} `json:"quality_score"`
-	Rejected   string                  `json:"rejected_reason"`
-	Format     string                  `json:"parameter_format"`
-	Source     string                  `json:"source"`
-	Components []puntuale.TemplatePart `json:"components"`
+	Rejected   string            `json:"rejected_reason"`
+	Format     string            `json:"parameter_format"`
+	Components []json.RawMessage `json:"components"`
+	Source     string            `json:"source"`
 }
+
+// parts returns the components. One that this version cannot read is kept without its content.
+func (t metaTemplate) parts() (all []puntuale.TemplatePart) {
+	for _, text := range t.Components {
+		p := part[puntuale.TemplatePart](text)
+		if p.Kind == "" {
+			p.Kind = cmp.Or(part[struct{ Type string }](text).Type, "UNKNOWN")
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// generated is the source of a template that Meta made itself for a direct send.
+const generated = "AUTO_GENERATED"
 
 func (t metaTemplate) template() puntuale.NetworkTemplate {
 	out := puntuale.NetworkTemplate{
 		Name: word(t.Name), Language: languageOf(t.Language), ID: word(t.ID), Status: statusOf(t.Status), Category: word(t.Category),
-		Quality: word(t.Quality.Score), Reason: reasonOf(t.Rejected), Named: strings.EqualFold(t.Format, "NAMED"), Parts: t.Components,
+		Quality: word(t.Quality.Score), Reason: reasonOf(t.Rejected), Named: strings.EqualFold(t.Format, "NAMED"), Parts: t.parts(),
 	}
 	for i := range out.Parts {
 		p := &out.Parts[i]
@@ -213,6 +243,9 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: reason, Detail: detail, After: templateFor}
 	case puntuale.TemplateUnusable:
 		return known, &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
+	}
+	if known.Held {
+		return known, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(puntuale.ReasonTemplateCostlier), Detail: puntuale.Because(reasonStateAtMeta, known.Category), After: templateFor}
 	}
 	return known, nil
 }

@@ -394,3 +394,19 @@ func TestBadCursor(t *testing.T) {
 		}
 	}
 }
+
+// TestLaterComponents: components and entries that this version does not know do not hide the rest of a list.
+func TestLaterComponents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	later := graphtest.NewTemplate("nuovo", "Ciao {{1}}")
+	later.Components = append(later.Components, map[string]any{"type": "CAROUSEL", "cards": []any{map[string]any{"x": 1}}}, map[string]any{"type": "BUTTONS", "buttons": "later"}, map[string]any{"limited_time_offer": true})
+	odd := graphtest.NewTemplate("strano", "x")
+	odd.Quality = map[string]any{"score": 7}
+	w.peer.SetTemplates(w.number.Account, odd, later, graphtest.NewTemplate("uno", "x"))
+	w.test()
+	_, kept := w.templates()
+	if len(kept) != 2 || len(kept["nuovo it"].Parts) != 4 || kept["nuovo it"].Parts[1].Kind != "CAROUSEL" || kept["nuovo it"].Part("BODY").Text != "Ciao {{1}}" {
+		t.Errorf("kept %+v", kept)
+	}
+}

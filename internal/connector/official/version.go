@@ -7,15 +7,15 @@ import (
 )
 
 // DefaultVersion is the version of the Graph API that the connector uses by default.
-const DefaultVersion = "v25.0"
+const DefaultVersion = "v27.0"
 
 var versionShape = regexp.MustCompile(`^v[1-9][0-9]{0,2}\.[0-9]{1,2}$`)
 
 // ValidVersion reports whether a text has the form of a version, such as v25.0.
 func ValidVersion(text string) bool { return versionShape.MatchString(text) }
 
-// versionEnds contains the time at which each version stops working. It has no entry for versions without a known end.
-// (Changelog of the Graph API, September 2026.)
+// versionEnds contains the time at which each version stops working. It has no entry for versions without a known end,
+// such as v26.0 and v27.0. (Changelog of the Graph API, September 2026.)
 var versionEnds = map[string]time.Time{
 	"v20.0": date(2026, time.September, 24),
 	"v21.0": date(2027, time.January, 21),

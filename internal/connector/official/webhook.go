@@ -168,16 +168,28 @@ func (c *Connector) store(ctx context.Context, t *sessionReport) error {
 			return err
 		}
 	}
-	return c.cfg.Store.KeepOfficialPauses(ctx, t.pauses)
+	if err := c.cfg.Store.KeepOfficialPauses(ctx, t.pauses); err != nil || len(t.health) == 0 && !t.reread {
+		return err
+	}
+	if err := c.cfg.Store.KeepHealth(ctx, t.health, c.cfg.Clock.Now()); err != nil {
+		return err
+	}
+	if c.account(t.session) == nil && c.cfg.Look != nil {
+		return c.cfg.Look(ctx, t.client, t.session)
+	}
+	return nil
 }
 
 // noteStored adds a report's aliases to memory, and makes the open session obey the report. It runs after the report was
 // stored on disk.
 func (c *Connector) noteStored(t *sessionReport) {
-	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
+	c.aliases.Note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
 	if a == nil {
 		return
+	}
+	for _, change := range t.Changes {
+		a.rename(change)
 	}
 	for _, n := range t.Templates {
 		if n.Status == puntuale.TemplateApproved {
@@ -188,6 +200,9 @@ func (c *Connector) noteStored(t *sessionReport) {
 		a.reconsider()
 	}
 	a.follow(t.pauses)
+	if len(t.health) > 0 || t.reread {
+		a.look()
+	}
 }
 
 // concerned returns the sessions of a number, or of a business if number is "". An app has one webhook for all its
@@ -207,7 +222,7 @@ func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.Offici
 		case err != nil:
 			return nil, err
 		case !equalSecrets(has.AppSecret, keys.AppSecret):
-		case number != "" && has.PhoneNumberID != number, number == "" && has.BusinessAccountID != account:
+		case account == "" && has.PhoneNumberID != number, account != "" && has.BusinessAccountID != account:
 		default:
 			found = append(found, other)
 		}

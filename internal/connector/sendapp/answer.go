@@ -66,22 +66,22 @@ func (a answer) text() string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// sentID returns the network's id of a sent message, or "" if the answer has none. The two generations of gateways
-// write the id in different members.
-func (a answer) sentID() string {
+// sent returns the key of a sent message. The two generations of gateways write it in different members.
+func (a answer) sent() messageKey {
 	var older, newer struct {
-		Key struct {
-			ID string `json:"id"`
-		} `json:"key"`
+		Key messageKey `json:"key"`
 	}
 	if json.Unmarshal(a.Message, &older) == nil && older.Key.ID != "" {
-		return older.Key.ID
+		return older.Key
 	}
 	if json.Unmarshal(a.Data, &newer) == nil {
-		return newer.Key.ID
+		return newer.Key
 	}
-	return ""
+	return messageKey{}
 }
+
+// sentID returns the network's id of a sent message, or "" if the answer has none.
+func (a answer) sentID() string { return a.sent().ID }
 
 // user is the linked number in the answer to the request "reconnect". Older gateways leave out Connected.
 type user struct {

@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/connector/aliascache"
 	"puntuale/internal/outside"
 )
 
@@ -46,6 +47,8 @@ const sendTimeout = 90 * time.Second
 type Connector struct {
 	cfg  Config
 	http *http.Client
+
+	aliases aliascache.Cache
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account

@@ -53,7 +53,7 @@ func (k messageKey) phone() string {
 // person returns the name of the person in a chat with one person: the number, or the LID if the person hides the
 // number. It returns "" for groups, broadcasts and other chats.
 func (k messageKey) person() string {
-	digits, server, _ := strings.Cut(k.Chat, "@")
+	_, server, _ := strings.Cut(k.Chat, "@")
 	switch server {
 	case "s.whatsapp.net", "c.us":
 		return numberOf(k.Chat)
@@ -61,11 +61,18 @@ func (k messageKey) person() string {
 		if n := k.phone(); n != "" {
 			return n
 		}
-		if digits, _, _ = strings.Cut(digits, ":"); digits != "" && len(digits) <= 20 && strings.Trim(digits, "0123456789") == "" {
-			return digits + "@lid"
-		}
+		return k.hidden()
 	}
 	return ""
+}
+
+// hidden returns the LID of the person in a chat with one person, or "" if the chat has none.
+func (k messageKey) hidden() string {
+	digits, server, _ := strings.Cut(k.Chat, "@")
+	if digits, _, _ = strings.Cut(digits, ":"); server != "lid" || digits == "" || len(digits) > 20 || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	return digits + "@lid"
 }
 
 // recipient returns the chat as the recipient of a message: a number or a group's id. It returns "" for other chats.

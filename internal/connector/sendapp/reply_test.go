@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,4 +221,34 @@ func TestInboundOthers(t *testing.T) {
 	if all := w.heard(); len(all) != 1 || !all[0].Own {
 		t.Errorf("told %+v", all)
 	}
+}
+
+// TestNamesOfGateway: a chat may contain the LID and the number of a person, and the answer to a message another form of
+// the number. Stop, blacklist and consent then hold for every form.
+func TestNamesOfGateway(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d storetest.Driver) {
+		w := linked(t, d)
+		const typed, registered, hidden = "+393331230000", "3933312300@s.whatsapp.net", "177000393332222222@lid"
+		w.report("messages.upsert", gatewaytest.Wrote("A1", "393332222222", "ciao", true, w.clock.Now()))
+		w.peer.Answer(func(gatewaytest.Sent) gatewaytest.Reply {
+			return gatewaytest.Reply{Sends: true, Body: `{"status":"success","message":{"key":{"remoteJid":"` + registered + `","remoteJidAlt":"99@lid","fromMe":true,"id":"3EB0AA"}}}`}
+		})
+		w.record(w.fly(typed, "uno"))
+		for name, want := range map[string]string{hidden: "+393332222222", "+3933312300": typed} {
+			names, err := w.w.Recipients(w.within(), w.c.ID, name)
+			if err != nil || !slices.Contains(names, want) {
+				t.Errorf("%s: %q, %v", name, names, err)
+			}
+			if err := w.c.AddBlacklisted(w.within(), puntuale.BlacklistEntry{Phone: name, Added: w.clock.Now()}, storetest.Day, nil); err != nil {
+				t.Fatal(err)
+			}
+			if listed, err := w.c.AmongBlacklisted(w.within(), []string{want}, nil); err != nil || !listed[want] {
+				t.Errorf("%s is blocked, but not %s: %v", name, want, err)
+			}
+		}
+		if n := w.w.Int("select count(*) from alias where alias = '" + hidden + "'"); n != 1 {
+			t.Errorf("%d rows of the LID", n)
+		}
+	})
 }

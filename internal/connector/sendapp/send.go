@@ -107,6 +107,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	}
 	id := storable(answered.sentID(), maxNetworkID)
 	c.keepID(ctx, a, prepared.Envelope, id)
+	c.noteNames(ctx, a, prepared.Envelope, answered.sent())
 	return puntuale.Acceptance{Detail: puntuale.Quoted(id)}, nil
 }
 
@@ -145,6 +146,29 @@ func (c *Connector) keepID(ctx context.Context, a *account, e puntuale.Envelope,
 	if err != nil {
 		a.log.Warn("the network's id of a message could not be stored", "message_id", int64(e.Message), "error", err)
 	}
+}
+
+// noteNames stores the names by which the gateway sent the message to the person, if they differ from ours. WhatsApp writes
+// the numbers of some countries in another form than we do, and may know the person by a LID.
+func (c *Connector) noteNames(ctx context.Context, a *account, e puntuale.Envelope, sent messageKey) {
+	now := c.cfg.Clock.Now()
+	var fresh []puntuale.Alias
+	for _, name := range []string{sent.phone(), sent.hidden()} {
+		x := puntuale.Alias{Client: e.Client, Session: e.Session, Name: name, Phone: e.To}
+		if name != "" && name != e.To && strings.HasPrefix(e.To, "+") && !c.aliases.Known(x, now) {
+			fresh = append(fresh, x)
+		}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	if err := c.cfg.Take(ctx, e.Session, puntuale.InboundBatch{Aliases: fresh}); err != nil {
+		a.log.Warn("another name of a recipient could not be kept", "error", err) // only a warning, because the next answer contains the name again
+		return
+	}
+	c.aliases.Note(fresh, now)
 }
 
 func offline() *puntuale.SendError {

@@ -135,7 +135,9 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 		err = t.acked(ctx, r.updates())
 	}
 	if err == nil && len(t.reported.Receipts)+len(t.reported.Messages) > 0 {
-		err = h.c.cfg.Take(ctx, from.session, t.reported)
+		if err = h.c.cfg.Take(ctx, from.session, t.reported); err == nil {
+			h.c.aliases.Note(t.reported.Aliases, t.now)
+		}
 	}
 	if err != nil {
 		log.Error("what a gateway reported could not be stored", "error", err)
@@ -172,9 +174,18 @@ func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 			}
 			h.Client, h.Session, h.At, h.ID = t.from.client, t.from.session, t.moment(m.At), storable(m.Key.ID, maxNetworkID)
 			t.reported.Messages = append(t.reported.Messages, h.Storable())
+			t.name(m.Key.hidden(), h.Phone)
 		}
 	}
 	return t.resolveQuotes(ctx)
+}
+
+// name records that a LID and a number are names of one person.
+func (t *deliveryBatch) name(lid, phone string) {
+	x := puntuale.Alias{Client: t.from.client, Session: t.from.session, Name: lid, Phone: phone}
+	if lid != "" && lid != phone && !slices.Contains(t.reported.Aliases, x) && !t.c.aliases.Known(x, t.now) {
+		t.reported.Aliases = append(t.reported.Aliases, x)
+	}
 }
 
 // resolveQuotes finds the messages of this server that people quote.

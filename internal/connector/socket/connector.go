@@ -20,6 +20,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/connector/aliascache"
 	"puntuale/internal/outside"
 )
 
@@ -67,6 +68,7 @@ type Connector struct {
 	ids      ids
 	versions *versions
 	logins   chan struct{}
+	aliases  aliascache.Cache
 
 	ctx    context.Context // the context of work that belongs to no number
 	cancel context.CancelFunc

@@ -121,6 +121,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 		// If the person's LID is stored, the person has WhatsApp, because LIDs come only from the network.
 		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
 			p.keep(phone, answer{exists: true, jid: jid}, existsKept)
+			p.n.take(puntuale.InboundBatch{Aliases: p.n.aliases(jid, lid)}) // after a failure, the next message of the person reports the name again
 			return jid, nil
 		}
 		if err := p.wait(ctx, phone); err != nil {

@@ -68,7 +68,18 @@ func (n *number) take(reported puntuale.InboundBatch) bool {
 		}
 		return false
 	}
+	n.c.aliases.Note(reported.Aliases, n.c.cfg.Clock.Now())
 	return true
+}
+
+// aliases returns the LID as a name of the person with the number, unless it was stored a short time ago. So stop, blacklist
+// and consent hold for both.
+func (n *number) aliases(phone, lid types.JID) []puntuale.Alias {
+	x := puntuale.Alias{Client: n.client, Session: n.id, Name: lid.ToNonAD().String(), Phone: "+" + phone.User}
+	if phone.IsEmpty() || lid.IsEmpty() || n.c.aliases.Known(x, n.c.cfg.Clock.Now()) {
+		return nil
+	}
+	return []puntuale.Alias{x}
 }
 
 // If a person wrote before the number ever wrote to that person, longPast is stored as the time since which the number

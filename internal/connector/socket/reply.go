@@ -34,6 +34,9 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 		return n.take(puntuale.InboundBatch{Messages: n.ownMessage(ctx, cli, e, shown)})
 	}
 	reported := puntuale.InboundBatch{Messages: n.inbound(ctx, cli, e, shown)}
+	if s := e.Info.Chat.Server; s == types.DefaultUserServer || s == types.HiddenUserServer {
+		reported.Aliases = n.aliases(n.bothOf(ctx, cli, e.Info.Sender.ToNonAD(), e.Info.SenderAlt.ToNonAD()))
+	}
 	if !n.take(reported) {
 		return false
 	}

@@ -286,3 +286,27 @@ func TestInboundAgain(t *testing.T) {
 	w.net.CutAll()
 	w.awaitTold(id)
 }
+
+// TestHiddenNameIsAlias: a person's LID is a name of the person, also if the number was known first. It is reported once.
+func TestHiddenNameIsAlias(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	anna := w.net.Phone(annaNumber)
+	w.link()
+	for range 3 {
+		w.awaitTold(w.write(anna, shopNumber, conversation("ciao")))
+	}
+	want, n := puntuale.Alias{Client: theClient, Session: theSession, Name: anna.LID().String(), Phone: "+" + annaNumber}, 0
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.told {
+		for _, x := range b.Aliases {
+			if x == want {
+				n++
+			}
+		}
+	}
+	if n != 1 {
+		t.Errorf("the LID was reported %d times: %+v", n, w.told)
+	}
+}

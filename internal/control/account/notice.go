@@ -72,7 +72,7 @@ func NoticePath(n puntuale.Notice) string {
 	}
 	subject := idText(n.Subject)
 	switch n.Kind {
-	case puntuale.NoticeDisconnected, puntuale.NoticeReconnected:
+	case puntuale.NoticeDisconnected, puntuale.NoticeReconnected, puntuale.NoticeHealth:
 		return base + "/sessions/" + subject
 	case puntuale.NoticeCampaignDone, puntuale.NoticeCampaignPaused:
 		return base + "/campaigns/" + subject
@@ -82,6 +82,8 @@ func NoticePath(n puntuale.Notice) string {
 		return base + "/conversations"
 	case puntuale.NoticeCalendar:
 		return base + "/calendars/" + subject
+	case puntuale.NoticeTemplate:
+		return base + "/sessions/" + subject + "/templates"
 	case puntuale.NoticeKeyCreated:
 		return base + "/keys"
 	case puntuale.NoticeWebhookDisabled:

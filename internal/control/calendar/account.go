@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -64,12 +65,25 @@ func (a *account) Erased(ctx context.Context, references []string) (map[string]b
 	return a.client.ErasedReferences(ctx, references)
 }
 
-// Names of the fields that a calendar fills, besides the main date.
+// Names of the fields that a calendar fills, besides the main date. Texts may use the other names, too.
 const (
 	fieldName  = "nome"
 	fieldTitle = "titolo"
 	fieldPlace = "luogo"
 )
+
+var otherNames = map[string]string{"name": fieldName, "title": fieldTitle, "location": fieldPlace, "place": fieldPlace}
+
+// unfilled returns the fields that the messages of a sequence need, but that no calendar fills.
+func unfilled(s control.Sequence) (names []string) {
+	filled := []string{s.Booking, fieldName, fieldTitle, fieldPlace}
+	for _, f := range s.Fields {
+		if f.Required && otherNames[f.Name] == "" && !slices.Contains(filled, f.Name) {
+			names = append(names, "{{"+f.Name+"}}")
+		}
+	}
+	return names
+}
 
 // Book makes or changes the booking of an entry. A booking that is there keeps its sequence. One whose date was past, and
 // still is, stays as it is.
@@ -97,7 +111,13 @@ func (a *account) Book(ctx context.Context, c *puntuale.Calendar, e *puntuale.Ca
 		return err
 	}
 	call.Fields = map[string]json.RawMessage{fieldName: text(e.Name), fieldTitle: text(e.Title), fieldPlace: text(e.Place)}
+	for _, f := range s.Fields {
+		if own := otherNames[f.Name]; own != "" && f.Name != s.Booking {
+			call.Fields[f.Name] = call.Fields[own]
+		}
+	}
 	call.Fields[s.Booking] = text(dateOf(e, a.zone))
+	call.Body, _ = json.Marshal(call.Fields) // encoding texts cannot fail
 	_, err = a.client.PutBooking(ctx, call)
 	return err
 }

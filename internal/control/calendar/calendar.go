@@ -64,6 +64,7 @@ const (
 	faultNotHTTPS       puntuale.ReasonCode = "calendar.not_https"
 	faultNotSequence    puntuale.ReasonCode = "calendar.not_sequence"
 	faultSourceRepeated puntuale.ReasonCode = "calendar.source_repeated"
+	faultUnfilled       puntuale.ReasonCode = "calendar.unfilled" // {1}: the fields that the texts need and no calendar fills
 )
 
 // Create creates a calendar, which is read within seconds. It plans nothing before it is started. Codes: invalid,
@@ -124,6 +125,8 @@ func (o *Owner) check(ctx context.Context, f *request.Faults, c *puntuale.Calend
 			f.Add("body.sequence", faultNotSequence, nil)
 		case err != nil:
 			return p, err
+		case len(unfilled(s)) > 0:
+			f.Add("body.sequence", faultUnfilled, nil, strings.Join(unfilled(s), ", "))
 		default:
 			p.Sequence = &s.ID
 		}
@@ -261,7 +264,7 @@ func (o *Owner) ReadNow(ctx context.Context, id string) (time.Time, error) {
 }
 
 // Start starts a calendar: from now on, its entries are bookings. Codes: not_found, forbidden; conflict, if it was not
-// read since its last change.
+// read since its last change, or if its sequence was deleted or has fields now that no calendar fills.
 func (o *Owner) Start(ctx context.Context, id string) (puntuale.Calendar, error) {
 	if err := o.client.MayCreate(); err != nil {
 		return puntuale.Calendar{}, err
@@ -269,6 +272,15 @@ func (o *Owner) Start(ctx context.Context, id string) (puntuale.Calendar, error)
 	c, err := o.Calendar(ctx, id)
 	if err != nil {
 		return c, err
+	}
+	s, err := o.client.Sequence(ctx, c.Sequence.String())
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return c, puntuale.Conflict(faultNotSequence)
+	case err != nil:
+		return c, err
+	case len(unfilled(s)) > 0:
+		return c, puntuale.Conflict(faultUnfilled, strings.Join(unfilled(s), ", "))
 	}
 	if c, err = o.store.StartCalendar(ctx, c.ID, o.cfg.Clock.Now()); err != nil {
 		return c, fmt.Errorf("start a calendar: %w", err)

@@ -48,6 +48,9 @@ var bodyExamples = map[string]json.RawMessage{
 	"pairSession":           []byte(`{"method": "qr"}`),
 	"setGateway":            []byte(`{"base_url": "https://app.sendapp.cloud/api", "access_token": "64f0c2a1b7d4e", "instance_id": "65F0A1B2C3D4E"}`),
 	"setOfficialKeys":       []byte(`{"phone_number_id": "106540352242922", "access_token": "EAAGm0PX4ZCps", "app_secret": "9b3c5e7f1a2d", "verify_token": "una-parola", "business_account_id": "102290129340398"}`),
+	"createNetworkTemplate": draftExample,
+	"editNetworkTemplate":   draftExample,
+	"lintNetworkTemplate":   draftExample,
 	"updateSession":         []byte(`{"pace": {"per_minute": 10, "cold_per_day": 20}}`),
 	"removeFromBlacklist":   personExample,
 	"replaceSequence":       sequenceExample,
@@ -62,6 +65,8 @@ var bodyExamples = map[string]json.RawMessage{
 	"startSequence":         []byte(`{"phone": "+39 333 123 4567", "nome": "Anna"}`),
 	"stopSequence":          personExample,
 }
+
+var draftExample = []byte(`{"name": "ordine_pronto", "language": "it", "category": "UTILITY", "text": "Ciao {{nome}}, il tuo ordine è pronto per il ritiro.", "footer": "Bottega Rossi", "buttons": [{"kind": "url", "text": "Segui l'ordine", "url": "https://bottega.example/o/{{numero}}"}], "examples": {"nome": "Ada", "numero": "17"}}`)
 
 var (
 	campaignExample   = json.RawMessage(`{"name": "Auguri", "content": {"text": "Auguri, {{nome|e a presto}}!"}, "recipients": [{"phone": "+39 333 123 4567", "nome": "Anna"}], "pace": {"per_minute": 600}}`)

@@ -3,6 +3,7 @@
 package alias
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,12 +49,13 @@ func Each(ctx context.Context, a engine.Querier, clients []int64, given []string
 	return err
 }
 
-// OtherNames finds the aliases of names in both directions.
+// OtherNames finds the aliases of names in both directions. Names to which nothing is sent any more come last.
 const OtherNames = `
-select u.i, a.phone from $u(i bigint, c bigint, n text) cross join alias a where a.client_id = u.c and a.alias = u.n
+select x.i, x.n, case when exists (select 1 from former_name f where f.client_id = x.c and f.name = x.n) then 1 else 0 end as former from (
+select u.i, u.c, a.phone as n from $u(i bigint, c bigint, n text) cross join alias a where a.client_id = u.c and a.alias = u.n
 union
-select u.i, a.alias from $u(i bigint, c bigint, n text) cross join alias a where a.client_id = u.c and a.phone = u.n
-order by 1, 2`
+select u.i, u.c, a.alias as n from $u(i bigint, c bigint, n text) cross join alias a where a.client_id = u.c and a.phone = u.n) x
+order by 1, 3, 2`
 
 // Others returns the other names of people, within the limits above. Each person has a client and a given name. The key
 // of the result is the person's index. Most people have no other name, so they cost one row of one statement.
@@ -71,30 +73,35 @@ func Others(ctx context.Context, a engine.Querier, clients []int64, given []stri
 		if err := a.Query(ctx, OtherNames, []any{columns}, func(r engine.Row) error {
 			var i int
 			var name string
-			err := r.Scan(&i, &name)
+			var former bool
+			err := r.Scan(&i, &name, engine.ScanBool(&former))
 			if err == nil {
-				s.add(i, name)
+				s.add(i, name, former)
 			}
 			return err
 		}); err != nil {
 			return nil, fmt.Errorf("look for a person's other names: %w", err)
 		}
 	}
+	for i, former := range s.former {
+		slices.SortStableFunc(s.found[i], func(a, b string) int { return cmp.Compare(engine.Bit(former[a]), engine.Bit(former[b])) })
+	}
 	return s.found, nil
 }
 
 // search finds the other names of people.
 type search struct {
-	given []string
-	found map[int][]string
+	given  []string
+	found  map[int][]string
+	former map[int]map[string]bool // the names to which nothing is sent any more
 
 	// the names whose aliases the next statement reads, each with the index of its person
 	places []int64
 	names  []string
 }
 
-// add adds a name of a person, unless it is known.
-func (s *search) add(i int, name string) {
+// add adds a name of a person, unless it is known. Both forms of a number end together.
+func (s *search) add(i int, name string, former bool) {
 	if name == s.given[i] || slices.Contains(s.found[i], name) || len(s.found[i]) >= maxNames {
 		return
 	}
@@ -102,6 +109,15 @@ func (s *search) add(i int, name string) {
 		s.found = map[int][]string{}
 	}
 	s.found[i] = append(s.found[i], name)
+	if former {
+		if s.former == nil {
+			s.former = map[int]map[string]bool{}
+		}
+		if s.former[i] == nil {
+			s.former[i] = map[string]bool{}
+		}
+		s.former[i][name] = true
+	}
 	s.ask(i, name)
 }
 
@@ -109,6 +125,6 @@ func (s *search) add(i int, name string) {
 func (s *search) ask(i int, name string) {
 	s.places, s.names = append(s.places, int64(i)), append(s.names, name)
 	if other := puntuale.OtherForm(name); other != "" {
-		s.add(i, other)
+		s.add(i, other, s.former[i][name])
 	}
 }

@@ -187,6 +187,12 @@ var eventCases = map[string]moveCase{
 	"gateway away, and back":  {func(s *eventClient) { s.owned(); s.links(online, away, away, online) }, []string{"session.offline", "session.online"}},
 	"session banned":          {func(s *eventClient) { s.owned(); s.links(online, banned, banned, connecting, online) }, []string{"session.restricted", "session.online"}},
 	"session refused by Meta": {func(s *eventClient) { s.owned(); s.links(online, refusedAll, refusedAll, online) }, []string{"session.restricted", "session.online"}},
+	"Meta says that the quality fell": {func(s *eventClient) {
+		for i, quality := range []string{"GREEN", "GREEN", "RED", "RED", "GREEN"} {
+			at := begin.Add(time.Duration(i) * time.Second)
+			s.must(nil, s.w.KeepHealth(context.Background(), []puntuale.HealthReport{{Client: s.ID, Session: s.Session, Kind: puntuale.HealthQuality, Value: quality, At: at}, {Client: s.ID, Session: s.Session, Kind: puntuale.HealthChecked, At: at}}, at))
+		}
+	}, []string{"session.health", "session.health"}},
 	"session limited": {func(s *eventClient) {
 		s.owned()
 		s.links(online, limited, limited, puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Connecting, Limited: limited.Limited}, limited, online)
@@ -362,6 +368,13 @@ var eventCases = map[string]moveCase{
 		s.must(nil, s.RemoveBlacklistEntry(ctx, all[0].ID, begin))
 	}, []string{"blacklist.added", "blacklist.removed", "blacklist.added", "blacklist.added", "blacklist.removed"}},
 
+	"number": {func(s *eventClient) {
+		ctx := context.Background()
+		c := puntuale.NumberChange{Client: s.ID, Session: s.Session, ID: "1", Mark: "1", At: begin, Old: []string{"+393330000081"}, New: []string{"+393330000082"}}
+		s.must(nil, s.w.ChangeNumber(ctx, begin, c))
+		s.must(nil, s.w.ChangeNumber(ctx, begin, c)) // it is told twice
+		s.must(s.UndoChange(ctx, "+393330000082", storetest.Day, begin))
+	}, []string{"contact.changed_number", "contact.changed_number"}},
 	"template of Meta": {func(s *eventClient) {
 		id := s.business("uno", "due") // the first list must cause no event
 		s.listed(id, begin.Add(time.Second), puntuale.TemplateApproved, "uno", "due")

@@ -103,11 +103,11 @@ var subjectTables = []struct {
 var (
 	messageEvents = puntuale.EventsOf(puntuale.EventMessageSent, puntuale.EventMessageDelivered, puntuale.EventMessageRead, puntuale.EventMessageFailed,
 		puntuale.EventMessageUncertain, puntuale.EventMessageCancelled, puntuale.EventMessageBlacklisted, puntuale.EventMessageRescheduled)
-	blacklistEvents = puntuale.EventsOf(puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved)
+	blacklistEvents = puntuale.EventsOf(puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved, puntuale.EventNumberChanged) // their details name a person
 
 	bookingEvents = puntuale.EventsOf(puntuale.EventBookingCreated, puntuale.EventBookingMoved, puntuale.EventBookingConfirmed, puntuale.EventBookingCancelled,
 		puntuale.EventBookingArrived, puntuale.EventBookingNoShow, puntuale.EventBookingAnswered)
-	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)
+	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionHealth, puntuale.EventSessionRestricted)
 )
 
 // findSessions reads the sessions of the facts. For a fact without a session, such as a change of consent, the session

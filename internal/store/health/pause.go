@@ -68,18 +68,19 @@ func (s *Health) pauses(ctx context.Context, k puntuale.PauseKey, names []string
 			c.add(k, puntuale.PauseMarketing, name)
 		}
 	}
-	return s.readPauses(ctx, k, c)
+	all, err := readPauses(ctx, s.db.CallReads, k, c)
+	return all, engine.PublicError(err)
 }
 
-func (s *Health) readPauses(ctx context.Context, k puntuale.PauseKey, c *pauseColumns) ([]puntuale.OfficialPause, error) {
-	all, err := engine.QueryAll(ctx, s.db.CallReads, `select w.client_id, w.session_id, w.account, w.scope, w.subject, w.code, w.reason, w.final, w.detail, w.at, w.until
+func readPauses(ctx context.Context, a engine.Querier, k puntuale.PauseKey, c *pauseColumns) ([]puntuale.OfficialPause, error) {
+	all, err := engine.QueryAll(ctx, a, `select w.client_id, w.session_id, w.account, w.scope, w.subject, w.code, w.reason, w.final, w.detail, w.at, w.until
  from $u(s bigint, a text, o bigint, j text) cross join official_pause w
  where w.client_id = $1 and w.session_id = u.s and w.account = u.a and w.scope = u.o and w.subject = u.j and w.until > $2 order by w.scope`,
 		[]any{k.Client, engine.Micros(k.Now), engine.Columns{c.sessions, c.accounts, c.scopes, c.subjects}}, func(r engine.Row, w *puntuale.OfficialPause) error {
 			return r.Scan(&w.Client, &w.Session, &w.Account, &w.Kind, &w.Subject, &w.Code, &w.Reason, engine.ScanBool(&w.Final), &w.Detail, engine.ScanTime(&w.At), engine.ScanTime(&w.Until))
 		})
 	if err != nil {
-		return nil, engine.PublicError(fmt.Errorf("read pauses: %w", err))
+		return nil, fmt.Errorf("read pauses: %w", err)
 	}
 	return all, nil
 }

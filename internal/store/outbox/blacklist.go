@@ -52,8 +52,19 @@ func TellBlacklist(ctx context.Context, a engine.Querier, client puntuale.Client
 	return Emit(ctx, a, at, facts)
 }
 
+// NumberChanged returns the fact that a person has another number. Like a fact about the blacklist, it contains the
+// person.
+func NumberChanged(client puntuale.ClientID, phone, old string, names []string) (Fact, error) {
+	detail, err := Detail(struct {
+		Phone string   `json:"phone"`
+		Old   string   `json:"old_phone"`
+		Names []string `json:"names"`
+	}{phone, old, names})
+	return Fact{Client: client, Type: puntuale.EventNumberChanged, Subject: phoneSubject(phone), Detail: detail}, err
+}
+
 // blacklistEvents contains the types whose detail names a person.
-var blacklistEvents = fmt.Sprintf("(%d, %d)", puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved)
+var blacklistEvents = fmt.Sprintf("(%d, %d, %d)", puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved, puntuale.EventNumberChanged)
 
 // ForgetBlacklist removes a person from events about the blacklist, and what receivers answered to these events. Facts
 // come before events, because a numberer turns facts into events.

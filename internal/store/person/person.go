@@ -15,14 +15,16 @@ import (
 
 // Persons stores the contacts of all clients.
 type Persons struct {
-	db     *engine.DB
-	merges *engine.Kind // task kind of merges of many contacts
+	db      *engine.DB
+	merges  *engine.Kind // task kind of merges of many contacts
+	changes *engine.Kind // task kind of changes of numbers
 }
 
 // New returns the Persons of a database.
 func New(db *engine.DB) *Persons {
-	p := &Persons{db: db, merges: engine.NewSingle("contacts", engine.PriorityFeed)}
+	p := &Persons{db: db, merges: engine.NewSingle("contacts", engine.PriorityFeed), changes: engine.NewSingle("numbers", engine.PriorityPrevent)}
 	p.merges.Check, p.merges.Background = engine.RunAgain, true // a second run changes nothing
+	p.changes.Check, p.changes.Background = engine.RunAgain, true
 	return p
 }
 

@@ -70,6 +70,7 @@ type grantedRow struct {
 	marked  bool
 	named   bool // the person may have other names
 	refused bool // the message is marketing, and the person did not agree to marketing
+	former  bool // the person has another number now, and the message is for the old one
 	charged bool // the claim must take a credit for this message
 }
 
@@ -93,6 +94,9 @@ func (b *ClaimBatch) Run(ctx context.Context) error {
 		return err
 	}
 	if err := b.write(ctx); err != nil {
+		return err
+	}
+	if err := b.findFormer(ctx); err != nil {
 		return err
 	}
 	if err := b.findBlocked(ctx); err != nil {
@@ -190,6 +194,9 @@ order by c.client_id, c.id for share of c`
 // intent, and does not cancel the message. The condition compares intent but never state. If it compared state, the
 // database might use the index of open messages, which also contains all messages in flight. A repeat (u.x > 0) keeps
 // the time of the first unanswered attempt.
+//
+// A change of the person's number may give the message another phone. Such a person has other names, and findFormer compares
+// the phones of their messages.
 //
 // After the send permissions were read, an erasure may replace a number in the blacklist by its mark. Then this
 // statement would find neither the number nor the mark. So it also returns how many erasures there have been. If this
@@ -362,8 +369,8 @@ func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	return nil
 }
 
-// closeBlocked closes messages to blacklisted numbers, and marketing to people who did not agree to it. This
-// transaction has already locked the rows.
+// closeBlocked closes messages to blacklisted numbers, messages to numbers that people left, and marketing to people who
+// did not agree to it. This transaction has already locked the rows.
 //
 // If a message was quarantined after a failover (quarantine.go), its credit stays spent, because the network may have
 // the message. But the credit is given back if the number was blacklisted before the message was accepted.
@@ -377,13 +384,16 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 		// Keep messages that are not blocked or refused. Also keep repeats of known attempts: the first attempt may
 		// have reached the person before the block. So the repeat may continue under the same connector id. Close all
 		// others, also quarantined messages, because none of their attempts is known (quarantine.go).
-		if !g.blocked && !g.refused || repeat && g.attempt > 1 {
+		if !g.blocked && !g.refused && !g.former || repeat && g.attempt > 1 {
 			return false
 		}
 		refs, credit = append(refs, g.MessageRef), append(credit, engine.Bit(repeat)-2*engine.Bit(repeat && g.marked))
-		if g.blocked {
+		switch {
+		case g.blocked:
 			state, reason, b.Answers[g.index] = append(state, int64(puntuale.Blacklisted)), append(reason, ""), puntuale.ClaimBlacklisted
-		} else {
+		case g.former:
+			state, reason, b.Answers[g.index] = append(state, int64(puntuale.Failed)), append(reason, puntuale.Because(puntuale.ReasonNumberChanged).Stored()), puntuale.ClaimNumberChanged
+		default:
 			state, reason, b.Answers[g.index] = append(state, int64(puntuale.Failed)), append(reason, puntuale.Because(puntuale.ReasonNoConsent).Stored()), puntuale.ClaimNoConsent
 		}
 		return true

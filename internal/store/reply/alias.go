@@ -11,6 +11,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
+// KeepAliases leaves out former names (package person): what networks tell late of a message to an old number must not join
+// the number with the person again.
 func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(x puntuale.Alias) bool { return x.Name == x.Phone || x.Name == "" || x.Phone == "" })
 	slices.SortFunc(all, func(x, y puntuale.Alias) int {
@@ -25,7 +27,8 @@ func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 		all = all[n:]
 		if err := s.db.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.heard, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `insert into alias (client_id, session_id, alias, phone)
- select s.client_id, s.id, u.a, u.p from $u(s bigint, a text, p text) join session s on s.client_id = $1 and s.id = u.s and s.deleted_at = 0 where true
+ select s.client_id, s.id, u.a, u.p from $u(s bigint, a text, p text) join session s on s.client_id = $1 and s.id = u.s and s.deleted_at = 0
+ where not exists (select 1 from former_name f where f.client_id = $1 and f.name = u.a)
  on conflict (client_id, session_id, alias, phone) do nothing`, part[0].Client, engine.Columns{
 				engine.Column(part, func(x *puntuale.Alias) int64 { return int64(x.Session) }),
 				engine.Column(part, func(x *puntuale.Alias) string { return x.Name }),
@@ -58,6 +61,7 @@ select a.client_id, a.session_id, a.alias, a.phone,
  and not exists (select 1 from contact g where g.client_id = a.client_id and g.phone in (a.phone, a.alias))
  and not exists (select 1 from blacklist b where b.client_id = a.client_id and b.phone in (a.phone, a.alias))
  and not exists (select 1 from consent_state s where s.client_id = a.client_id and s.phone in (a.phone, a.alias))
+ and not exists (select 1 from former_name f where f.client_id = a.client_id and f.name = a.alias)
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 

@@ -329,6 +329,9 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if others, err = b.partFormer(ctx, rows, clients, names, others); err != nil {
+		return err
+	}
 	for i, x := range rows {
 		if x.Names = append([]string{x.reportedName}, others[i]...); x.Mark != "" {
 			x.Phone, x.Keep = puntuale.ShownName(x.Names), b.set[x.Client].KeepReplies

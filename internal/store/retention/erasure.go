@@ -370,9 +370,16 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 	if !found {
 		return nil
 	}
+	former, err := engine.QueryAll(ctx, x.s.CallReads, `select n.old_phone from $u(p text, e text) cross join number_change n where n.client_id = $1 and n.new_phone = u.p and n.undone_at = 0 and n.old_phone <> ''`,
+		[]any{x.id, x.batch()}, engine.ScanOne[string]) // the files have the number to which a message went
+	if err != nil {
+		return engine.PublicError(fmt.Errorf("look for former numbers: %w", err))
+	}
+	marks := x.Marks(append(slices.Clone(x.names), former...))
+	slices.Sort(marks)
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into archive_erasure as e (client_id, mark) select $1::bigint, u.m from $u(m text) where true
- on conflict (client_id, mark) do update set times = e.times + 1`, x.id, engine.Columns{slices.Sorted(slices.Values(x.Marks(x.names)))})
+ on conflict (client_id, mark) do update set times = e.times + 1`, x.id, engine.Columns{slices.Compact(marks)})
 		return err
 	})
 }
@@ -452,6 +459,8 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 			`delete from contact where client_id = $1 and phone in ` + ofNames,
 			`delete from alias where client_id = $1 and (phone in ` + ofNames + ` or alias in ` + ofNames + `)`,
 			`delete from official_pause where client_id = $1 and scope <= 2 and subject in ` + ofNames,
+			`delete from former_name where client_id = $1 and name in ` + ofNames,
+			`update number_change set old_phone = '', new_phone = '', names = '[]', moved = '' where client_id = $1 and (old_phone in ` + ofNames + ` or new_phone in ` + ofNames + `)`, // its mark stays, so that a second report changes nothing
 		} {
 			if _, err := a.Exec(ctx, statement, x.id, x.batch()); err != nil {
 				return fmt.Errorf("forget a known person: %w", err)

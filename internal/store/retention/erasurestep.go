@@ -110,6 +110,9 @@ var personal = []erasureStep{
  w.code, w.final, w.detail, w.at, w.until from $u(p text) cross join official_pause w where w.client_id = $1 and w.subject = u.p and w.scope <= 2`},
 		{"alias", "names", "session alias phone", "session alias", `select a.session_id as session, a.alias, a.phone from alias a
  where a.client_id = $1 and (a.alias in (select u.p from $u(p text)) or a.phone in (select u.p from $u(p text)))`},
+		{"number_change", "number_changes", "session old_phone new_phone names:json changed_at:time noted_at:time undone_at:time", "id", `select n.id, n.session_id as session, n.old_phone, n.new_phone, n.names,
+ n.at as changed_at, n.noted_at, n.undone_at from number_change n where n.client_id = $1 and (n.old_phone in (select u.p from $u(p text)) or n.new_phone in (select u.p from $u(p text)))`},
+		{"former_name", "former_names", "name changed_at:time", "name", `select f.name, f.at as changed_at from $u(p text) cross join former_name f where f.client_id = $1 and f.name = u.p`},
 		{"blacklist", "blacklist", "added_at:time reason opt_out:flag", "phone", `select b.phone, b.added_at, b.reason, b.origin as opt_out
  from $u(p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`},
 		{table: "outbox_fact", member: "blacklist"}, // events about the blacklist

@@ -135,3 +135,11 @@ var doorsOfPerson = map[string]func(w *World, c *Client, stored, given string) b
 		return done.Cancelled == 1 && done.Blacklisted && len(left) == 0 && c.Detail(ids[0]).Phone == ""
 	},
 }
+
+// moved makes the store move a person to another number.
+func (c *Client) moved(from, to string) {
+	c.w.t.Helper()
+	if err := c.w.ChangeNumber(context.Background(), Begin, puntuale.NumberChange{Client: c.ID, Session: c.Session, ID: from, Mark: Unique("mark"), At: Begin, Old: []string{from}, New: []string{to}}); err != nil {
+		c.w.t.Fatal(err)
+	}
+}

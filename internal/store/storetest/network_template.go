@@ -16,13 +16,28 @@ func (c *Client) businessOf() (puntuale.SessionID, error) {
 	if err := c.w.NoteOfficial(context.Background(), id, "10"+id.String(), "55"); err != nil {
 		return 0, err
 	}
-	return id, c.w.KeepNetworkTemplates(context.Background(), id, "55", Begin, []puntuale.NetworkTemplate{{Name: "uno", Language: "it", Status: puntuale.TemplateApproved}}, puntuale.Reason{})
+	return id, c.w.KeepNetworkTemplates(context.Background(), id, "55", Begin, []puntuale.NetworkTemplate{{Name: "uno", Language: "it", ID: "880001", Status: puntuale.TemplateApproved}}, puntuale.Reason{})
+}
+
+// requestOf makes a request about a template of the client's business.
+func (c *Client) requestOf() (r puntuale.TemplateRequest, err error) {
+	id, err := c.businessOf()
+	if err != nil {
+		return r, err
+	}
+	r = puntuale.TemplateRequest{
+		Session: id, Account: "55", Kind: puntuale.CreatesTemplate, Name: "due", Language: "it", Made: Begin,
+		Draft: puntuale.TemplateDraft{Name: "due", Language: "it", Category: puntuale.CategoryUtility, Text: "Il tuo ordine è pronto."},
+	}
+	r.ID, err = c.RequestTemplate(context.Background(), r, func(puntuale.TemplateUsage) error { return nil })
+	return r, err
 }
 
 // MustKnow stores every kind of data about a business, and aliases of people.
 func (c *Client) MustKnow(phone string) {
 	c.w.t.Helper()
-	id, err := c.businessOf()
+	r, err := c.requestOf()
+	id := r.Session
 	if err == nil {
 		err = c.w.KeepAliases(context.Background(), []puntuale.Alias{{Client: c.ID, Session: id, Name: "IT.12", Phone: phone}})
 	}
@@ -31,6 +46,9 @@ func (c *Client) MustKnow(phone string) {
 			{Client: c.ID, Session: id, Kind: puntuale.PausePerson, Subject: phone, Code: 131026, Reason: "official.recipient_unreachable", Final: true, Detail: "Meta 131026", At: Begin, Until: Begin.Add(time.Hour)},
 			{Client: c.ID, Account: "55", Kind: puntuale.PauseCategory, Subject: "UTILITY", Code: 131064, Reason: "official.wrong_category", At: Begin, Until: Begin.Add(time.Hour)},
 		})
+	}
+	if err == nil {
+		err = c.w.KeepHealth(context.Background(), []puntuale.HealthReport{{Client: c.ID, Session: id, Kind: puntuale.HealthQuality, Value: "GREEN", At: Begin}}, Begin)
 	}
 	if err != nil {
 		c.w.t.Fatal(err)

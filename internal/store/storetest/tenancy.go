@@ -83,6 +83,41 @@ var foreignCalls = map[string]foreign{
 		}
 		return tenant.NetworkTemplatesNamed(context.Background(), id, []string{"uno"})
 	},
+	"NetworkTemplateWithID": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := other.businessOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return tenant.NetworkTemplateWithID(context.Background(), id, "880001")
+	},
+	"AcceptCategory": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := other.businessOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return nil, tenant.AcceptCategory(context.Background(), id, "880001")
+	},
+	"RequestTemplate": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := other.requestOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return tenant.RequestTemplate(context.Background(), r, func(puntuale.TemplateUsage) error { return nil })
+	},
+	"TemplateRequest": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := other.requestOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return tenant.TemplateRequest(context.Background(), r.ID)
+	},
+	"TemplateRequests": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := other.requestOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return tenant.TemplateRequests(context.Background(), r.Session, 10)
+	},
 	"CommandAnswer": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return tenant.CommandAnswer(context.Background(), other.mustGive(order(other.Session, puntuale.CommandDrain)), Begin)
 	},
@@ -244,6 +279,14 @@ var foreignCalls = map[string]foreign{
 		})
 		return all, err
 	},
+	"NumberChanges": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.moved("+393330009001", "+393330009002")
+		return tenant.NumberChanges(context.Background(), "+393330009002")
+	},
+	"UndoChange": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.moved("+393330009003", "+393330009004")
+		return tenant.UndoChange(context.Background(), "+393330009004", Day, Begin)
+	},
 	"DeleteContact": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, tenant.DeleteContact(context.Background(), other.contacted(), Day)
 	},
@@ -304,6 +347,20 @@ var foreignCalls = map[string]foreign{
 		id := other.campaigned()
 		other.w.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, $2, 'IT', 'service', 1, 1) on conflict do nothing", int64(other.ID), int64(id))
 		return tenant.Charges(context.Background(), id)
+	},
+	"Portfolio": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		p, err := tenant.Portfolio(context.Background(), other.Session, Begin)
+		if p == (puntuale.Portfolio{}) {
+			return []string{}, err
+		}
+		return p, err
+	},
+	"HealthOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		h, err := tenant.HealthOf(context.Background(), other.Session, Begin)
+		if h.Limit > 0 || h.Quality != "" {
+			return h, err
+		}
+		return []string{}, err
 	},
 	"SessionLoad": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := tenant.SessionLoad(context.Background(), other.Session, Begin)

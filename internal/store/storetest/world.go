@@ -193,6 +193,12 @@ func (c *Client) MustSend(node puntuale.NodeID, now time.Time, ids ...puntuale.M
 // MustEnd claims messages at the time now, and then records the outcome o of each.
 func (c *Client) MustEnd(node puntuale.NodeID, now time.Time, o puntuale.Outcome, ids ...puntuale.MessageID) {
 	c.w.t.Helper()
+	c.MustEndTo("", node, now, o, ids...)
+}
+
+// MustEndTo does the same as MustEnd for messages to a phone, as a dispatcher does. "": to any phone.
+func (c *Client) MustEndTo(phone string, node puntuale.NodeID, now time.Time, o puntuale.Outcome, ids ...puntuale.MessageID) {
+	c.w.t.Helper()
 	items := c.Items(phone, 0, ids...)
 	token, granted := c.w.MustClaim(node, now, items...)
 	for i, item := range items {

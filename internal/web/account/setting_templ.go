@@ -302,7 +302,7 @@ func SettingForm(p SettingPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var13 string
-			templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "setting.marketing"))
+			templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "setting.templates"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `setting.templ`, Line: 51, Col: 53}
 			}
@@ -314,10 +314,7 @@ func SettingForm(p SettingPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = view.Radios(p.Form, view.Input{Name: "consent", Label: view.T(ctx, "setting.consent"), Need: true}, []view.Option{
-				{Value: string(puntuale.ConsentRequired), Text: view.T(ctx, "setting.rule.required"), Hint: view.T(ctx, "setting.rule.required_hint")},
-				{Value: string(puntuale.ConsentFree), Text: view.T(ctx, "setting.rule.free"), Hint: view.T(ctx, "setting.rule.free_hint")},
-			}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.Check(p.Form, view.Input{Name: "flatten_values", Label: view.T(ctx, "setting.flatten_values"), Hint: view.T(ctx, "setting.flatten_values_hint"), Need: true, More: view.NotRequired}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -325,11 +322,43 @@ func SettingForm(p SettingPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
+			templ_7745c5c3_Err = view.Check(p.Form, view.Input{Name: "pause_if_marketing", Label: view.T(ctx, "setting.pause_if_marketing"), Hint: view.T(ctx, "setting.pause_if_marketing_hint"), Need: true, More: view.NotRequired}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, " <h2 class=\"part\">")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			var templ_7745c5c3_Var14 string
+			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "setting.marketing"))
+			if templ_7745c5c3_Err != nil {
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `setting.templ`, Line: 54, Col: 53}
+			}
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</h2>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = view.Radios(p.Form, view.Input{Name: "consent", Label: view.T(ctx, "setting.consent"), Need: true}, []view.Option{
+				{Value: string(puntuale.ConsentRequired), Text: view.T(ctx, "setting.rule.required"), Hint: view.T(ctx, "setting.rule.required_hint")},
+				{Value: string(puntuale.ConsentFree), Text: view.T(ctx, "setting.rule.free"), Hint: view.T(ctx, "setting.rule.free_hint")},
+			}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, " ")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 			templ_7745c5c3_Err = view.Area(p.Form, view.Input{Name: "opt_out_words", Label: view.T(ctx, "setting.words"), Hint: view.T(ctx, "setting.words_hint"), Need: true, More: view.NotRequired, Rows: 6, Auto: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, " ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, " ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -337,7 +366,7 @@ func SettingForm(p SettingPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, " ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, " ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -31,6 +31,7 @@ type Editor struct {
 type Detail struct {
 	puntuale.Calendar
 	Sequence string // its name; "": it was deleted
+	AtOnce   string // the text that everybody gets as soon as the calendar is started; "": none
 	Problems bool   // only entries that are no appointments
 	Rows     []puntuale.CalendarEntry
 	Cursor   string
@@ -113,20 +114,22 @@ func list(v *page.Request) error {
 	}
 	l := List{Rows: all, Sequences: map[puntuale.SequenceID]string{}}
 	for _, c := range all {
-		if l.Sequences[c.Sequence], err = sequenceName(v, c); err != nil {
+		s, err := sequenceOf(v, c)
+		if err != nil {
 			return err
 		}
+		l.Sequences[c.Sequence] = s.Name
 	}
 	return v.Show(Calendars(l))
 }
 
-// sequenceName returns the name of a calendar's sequence; "": it was deleted.
-func sequenceName(v *page.Request, c puntuale.Calendar) (string, error) {
+// sequenceOf returns a calendar's sequence. If it was deleted, it has no name.
+func sequenceOf(v *page.Request, c puntuale.Calendar) (puntuale.Sequence, error) {
 	s, err := v.Client.Sequence(v.Ctx(), c.Sequence.String())
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return "", nil
+		return puntuale.Sequence{}, nil
 	}
-	return s.Name, err
+	return s.Sequence, err
 }
 
 var formFields = []string{"name", "url", "sequence", "phone_from", "all_day"}
@@ -207,9 +210,11 @@ func show(v *page.Request) error {
 		return err
 	}
 	d := Detail{Calendar: c, Problems: v.Query("only") == "problems", Cursor: v.Query("cursor"), Now: v.Now()}
-	if d.Sequence, err = sequenceName(v, c); err != nil {
+	s, err := sequenceOf(v, c)
+	if err != nil {
 		return err
 	}
+	d.Sequence, d.AtOnce = s.Name, atOnce(s)
 	d.Rows, d.Next, err = o.Entries(v.Ctx(), c.ID.String(), d.Problems, request.Page{Limit: page.RowsOfPage, Cursor: d.Cursor})
 	if err != nil {
 		return page.Lost(err)

@@ -63,3 +63,22 @@ func when(ctx context.Context, e puntuale.CalendarEntry) string {
 	}
 	return view.Dated(ctx, e.Start)
 }
+
+// dayOf returns the address of the appointments of an entry's day. weekOf returns that of its week.
+func dayOf(ctx context.Context, e puntuale.CalendarEntry) string {
+	return view.Base(ctx) + "/bookings?day=" + puntuale.DateOf(e.Start.In(view.FrameOf(ctx).Zone)).String()
+}
+
+func weekOf(ctx context.Context, e puntuale.CalendarEntry) string {
+	return dayOf(ctx, e) + "&view=week"
+}
+
+// atOnce returns the text of the first message that everybody gets as soon as the booking is made, or "".
+func atOnce(s puntuale.Sequence) string {
+	for _, step := range s.Steps {
+		if step.Timing.Anchor == puntuale.AnchorStart && step.Timing.Offset.Amount == 0 && step.WantedIn(puntuale.BookingOpen) {
+			return step.Text
+		}
+	}
+	return ""
+}

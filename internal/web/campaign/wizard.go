@@ -535,3 +535,11 @@ func startCampaign(v *page.Request) error {
 	v.Say("campaign.said_started", "", "Name", started.Name)
 	return v.Redirect(campaignAddress(v, started.ID, ""))
 }
+
+// limitText returns the name of the text that explains a limit.
+func limitText(l *puntuale.CampaignLimit) string {
+	if l.Reserved > 0 {
+		return "campaign.limit.portfolio_reserved"
+	}
+	return "campaign.limit." + l.Code
+}

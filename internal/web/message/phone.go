@@ -128,8 +128,8 @@ func answerFromPhone(v *page.Request) error {
 		return err
 	}
 	taken, err := v.Client.AnswerFromSandbox(v.Ctx(), control.SandboxReply{
-		Session: v.Path("id"), Phone: f.Value("phone"), Text: strings.TrimSpace(f.Value("text")), Button: f.Value("button"), Message: f.Value("message"),
-		Scope: http.MethodPost + " phone", Key: strings.TrimSpace(f.Value("key") + " " + f.Value("message") + " " + f.Value("button")),
+		Session: v.Path("id"), Phone: f.Value("phone"), Text: strings.TrimSpace(f.Value("text")), Button: f.Value("button"), Row: f.Value("row"), Shares: f.Value("shares"), Message: f.Value("message"),
+		Scope: http.MethodPost + " phone", Key: strings.TrimSpace(f.Value("key") + " " + f.Value("message") + " " + f.Value("button") + f.Value("row") + f.Value("shares")),
 	})
 	if err != nil {
 		p, missing := phonePage(v, v.Path("id"), f.Value("phone"))

@@ -87,7 +87,7 @@ func singleCall(f *view.Form) (call control.SingleCall, err error) {
 	members := map[string]string{"phone": f.Value("phone"), "text": f.Value("text"), "purpose": f.Value("purpose"), "id_sessione": f.Value("id_sessione")}
 	call = control.SingleCall{
 		Phone: members["phone"], Purpose: members["purpose"], Session: members["id_sessione"],
-		Fields: map[string]json.RawMessage{}, Scope: http.MethodPost + " messages/new", Key: f.Value("key"), Buttons: view.ButtonsIn(f),
+		Fields: map[string]json.RawMessage{}, Scope: http.MethodPost + " messages/new", Key: f.Value("key"), Buttons: view.ButtonsIn(f), Interactive: view.InteractiveIn(f, ""),
 	}
 	needed := []string{"text", "purpose"}
 	if f.Value("when") != "now" {
@@ -108,6 +108,13 @@ func singleCall(f *view.Form) (call control.SingleCall, err error) {
 	}
 	for _, b := range call.Buttons {
 		members["buttons"] += b.Label + "\n"
+	}
+	if x := call.Interactive; x != nil {
+		text, err := json.Marshal(x)
+		if err != nil {
+			return call, fmt.Errorf("write a call: %w", err)
+		}
+		members["interactive"] = string(text)
 	}
 	if call.Body, err = json.Marshal(members); err != nil {
 		return call, fmt.Errorf("write a call: %w", err)

@@ -195,7 +195,7 @@ func SendPreview(f *view.Form) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = view.Bubble(view.ContentBubble(puntuale.Content{Text: f.Value("text"), Asks: &puntuale.ButtonSet{Buttons: view.ButtonsIn(f)}})).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = view.Bubble(view.ContentBubble(puntuale.Content{Text: f.Value("text"), Asks: &puntuale.ButtonSet{Buttons: view.ButtonsIn(f)}, Interactive: view.InteractiveIn(f, "")})).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -176,8 +176,8 @@ func answer(v *page.Request) error {
 		return err
 	}
 	phone := f.Value("phone")
-	buttons := view.ButtonsIn(f)
-	body, err := json.Marshal(map[string]any{"phone": phone, "text": f.Value("text"), "id_sessione": f.Value("id_sessione"), "buttons": buttons})
+	buttons, interactive := view.ButtonsIn(f), view.InteractiveIn(f, "")
+	body, err := json.Marshal(map[string]any{"phone": phone, "text": f.Value("text"), "id_sessione": f.Value("id_sessione"), "buttons": buttons, "interactive": interactive})
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func answer(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	call := control.SingleCall{Phone: phone, Fields: map[string]json.RawMessage{"text": text}, Session: f.Value("id_sessione"), Buttons: buttons, Body: body, Scope: http.MethodPost + " person/answer", Key: f.Value("key")}
+	call := control.SingleCall{Phone: phone, Fields: map[string]json.RawMessage{"text": text}, Session: f.Value("id_sessione"), Buttons: buttons, Interactive: interactive, Body: body, Scope: http.MethodPost + " person/answer", Key: f.Value("key")}
 	if strings.TrimSpace(f.Value("text")) == "" {
 		call.Faults = append(call.Faults, puntuale.Fault{Location: "body.text", Code: puntuale.FaultRequired})
 	}

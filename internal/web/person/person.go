@@ -24,6 +24,7 @@ var personRoutes = []page.Route{
 	page.Post("/c/{client}/person/stop-all", page.ClientSide, puntuale.Staff, "person.stop_all", stopAll),
 	page.Post("/c/{client}/person/resume", page.ClientSide, puntuale.Staff, "person.resume", resume),
 	page.Post("/c/{client}/person/block", page.ClientSide, puntuale.Staff, "blacklist.add", block),
+	page.Post("/c/{client}/person/undo-change", page.ClientSide, puntuale.Staff, "person.undo_change", undoChange),
 	page.Get("/c/{client}/person/everything", page.ClientSide, puntuale.Owner, exportEverything),
 	page.Get("/c/{client}/person/erase", page.ClientSide, puntuale.Owner, askToErase),
 	page.Post("/c/{client}/person/erase", page.ClientSide, puntuale.Owner, "person.erase", erase),
@@ -98,6 +99,10 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 		return p, err
 	}
 	p.Name = view.NameOf(view.With(v.Ctx(), v.Frame), phone)
+	if p.Changes, err = v.Client.NumberChanges(v.Ctx(), phone); err != nil {
+		return p, err
+	}
+	p.now = v.Now()
 	known, err := v.Client.ContactsOf(v.Ctx(), phone)
 	if err != nil {
 		return p, err
@@ -275,6 +280,20 @@ func block(v *page.Request) error {
 	}
 	v.Say("blacklist.added", "", "Phone", view.Grouped(added.Phone))
 	return v.Redirect(personAddress(v, added.Phone))
+}
+
+// undoChange undoes the latest change of the person's number, and shows the person under the old number.
+func undoChange(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	undone, err := v.Client.UndoChange(v.Ctx(), f.Value("phone"))
+	if err != nil {
+		return err
+	}
+	v.Say("person.changed_undone", "", "Phone", view.Grouped(undone.Old))
+	return v.Redirect(personAddress(v, undone.Old))
 }
 
 func askToErase(v *page.Request) error {

@@ -22,6 +22,8 @@ type PersonPage struct {
 	Listed      bool                                       // true: the phone number is in the blacklist
 	Blacklisted *puntuale.BlacklistEntry                   // nil: the phone number is not in the blacklist, or its entry could not be read
 	Block       *view.Form
+	Changes     []puntuale.NotedChange // of the number, newest first
+	now         time.Time
 
 	Version   string                         // the version of the client's messages when the conversation was read
 	Bookings  []puntuale.Booking             // the first ones from some days before today on
@@ -98,6 +100,16 @@ func (p PersonPage) below(ctx context.Context) string {
 		return ""
 	}
 	return view.ShownPhone(ctx, p.Phone)
+}
+
+// change returns the latest change of the number that was not undone, or nil.
+func (p PersonPage) change() *puntuale.NotedChange {
+	for i := range p.Changes {
+		if p.Changes[i].Undone.IsZero() {
+			return &p.Changes[i]
+		}
+	}
+	return nil
 }
 
 // live returns the query of the stream that changes the open page. A later page of the runs does not change.

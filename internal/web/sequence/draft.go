@@ -24,7 +24,9 @@ var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitu
 	".timing", ".timing.offset.direction", ".timing.offset.amount", ".timing.offset.unit", ".timing.anchor", ".timing.anchor_new", ".timing.at",
 	".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.jitter_unit",
 	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain", ".id", ".only_if",
-	".buttons", ".buttons[0].label", ".buttons[0].does", ".buttons[1].label", ".buttons[1].does", ".buttons[2].label", ".buttons[2].does"}
+	".buttons", ".buttons[0].label", ".buttons[0].does", ".buttons[1].label", ".buttons[1].does", ".buttons[2].label", ".buttons[2].does",
+	".buttons[0].payload", ".buttons[1].payload", ".buttons[2].payload",
+	".offer", ".interactive", ".interactive.list.button", ".interactive.list", ".interactive.link.label", ".interactive.link.url"}
 
 // buttonEffects are what buttons do, in the order in which the form suggests them. buttonHolders are the keys of the
 // suggested labels.
@@ -104,7 +106,9 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	for n, b := range s.Buttons {
 		f.Values.Set(buttonName(stepName(i), n)+".label", b.Label)
 		f.Values.Set(buttonName(stepName(i), n)+".does", string(b.Does))
+		set(strings.TrimPrefix(buttonName(stepName(i), n), stepName(i))+".payload", b.Payload)
 	}
+	view.FillInteractive(f, stepName(i)+".", s.Interactive)
 	t := s.Timing
 	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
 	if t.Offset.Amount == 0 {
@@ -266,7 +270,10 @@ func (s stepReader) step() puntuale.Step {
 			s.refuse(".template", puntuale.FaultRequired)
 		}
 	}
-	step.Buttons = s.buttons()
+	if view.OffersButtons(s.f, s.at+".") {
+		step.Buttons = s.buttons()
+	}
+	step.Interactive = view.InteractiveIn(s.f, s.at+".")
 	step.Timing = s.timing()
 	return step
 }
@@ -275,7 +282,7 @@ func (s stepReader) step() puntuale.Step {
 func (s stepReader) buttons() (all []puntuale.StepButton) {
 	for i := range puntuale.MaxStepButtons {
 		name := strings.TrimPrefix(buttonName(s.at, i), s.at)
-		b := puntuale.StepButton{Label: s.word(name + ".label"), Does: puntuale.ButtonEffect(s.word(name + ".does"))}
+		b := puntuale.StepButton{Label: s.word(name + ".label"), Does: puntuale.ButtonEffect(s.word(name + ".does")), Payload: s.text(name + ".payload")}
 		if b.Label == "" {
 			continue
 		}
@@ -291,6 +298,7 @@ func (s stepReader) buttons() (all []puntuale.StepButton) {
 		}
 		s.f.Values.Set(buttonName(s.at, i)+".label", b.Label)
 		s.f.Values.Set(buttonName(s.at, i)+".does", string(b.Does))
+		s.f.Values.Set(buttonName(s.at, i)+".payload", b.Payload)
 	}
 	return all
 }

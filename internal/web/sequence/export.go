@@ -127,6 +127,9 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 	}
 	for i := range in.Steps {
 		in.Steps[i].Timing.Anchor = firstText(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)
+		for n, b := range in.Steps[i].Buttons {
+			in.Steps[i].Buttons[n].Does = cmp.Or(b.Does, puntuale.ButtonAnswers)
+		}
 		if _, says := raw.Steps[i]["timing"]; !says {
 			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].timing", i), Code: puntuale.FaultRequired})
 		}

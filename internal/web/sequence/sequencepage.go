@@ -111,6 +111,11 @@ type Editor struct {
 	Sessions  []puntuale.Session
 }
 
+// toMeta reports whether the client has a number that sends through Meta.
+func (e Editor) toMeta() bool {
+	return slices.ContainsFunc(e.Sessions, func(s puntuale.Session) bool { return s.Type == puntuale.Official && !s.Sandbox })
+}
+
 // Try is the preview of a sequence for a person.
 type Try struct {
 	Steps         []puntuale.Step
@@ -261,17 +266,18 @@ func (e Editor) fine(step string) bool {
 	return past != "" && past != string(puntuale.PastSkip)
 }
 
-// hasButtons reports whether a step has buttons, or a fault in one.
-func (e Editor) hasButtons(step string) bool {
-	if e.Form.Fault(step+".buttons") != "" {
+// hasOffers reports whether a step has something below its text, or a fault in it.
+func (e Editor) hasOffers(step string) bool {
+	if !view.OffersButtons(e.Form, step+".") {
 		return true
 	}
+	names := []string{step + ".buttons", step + ".interactive"}
 	for i := range puntuale.MaxStepButtons {
-		if name := buttonName(step, i); e.Form.Value(name+".label") != "" || e.Form.Fault(name+".label") != "" || e.Form.Fault(name+".does") != "" {
-			return true
-		}
+		names = append(names, buttonName(step, i)+".label", buttonName(step, i)+".does", buttonName(step, i)+".payload")
 	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool {
+		return e.Form.Fault(name) != "" || strings.HasSuffix(name, ".label") && e.Form.Value(name) != ""
+	})
 }
 
 // action returns the address to which the form is sent.
@@ -293,6 +299,12 @@ func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 		if part != "" {
 			parts = append(parts, part)
 		}
+	}
+	for _, b := range s.Buttons {
+		parts = append(parts, b.Label)
+	}
+	if x := s.Interactive; x != nil {
+		parts = append(parts, strings.TrimSpace(x.Lines()+" "+string(x.Ask)))
 	}
 	if s.Latitude != nil && s.Longitude != nil {
 		parts = append(parts, fmt.Sprint(*s.Latitude, ", ", *s.Longitude))

@@ -91,10 +91,8 @@ func templateEditor(v *page.Request, f *view.Form) (TemplateEditor, error) {
 	name, language, _ := strings.Cut(f.Value("official"), "|")
 	for _, n := range networks {
 		e.Networks = append(e.Networks, n.All...)
-		for _, t := range n.All {
-			if t.Name == name && t.Language == language {
-				e.Chosen = &t
-			}
+		if t, found := puntuale.ChooseLanguage(n.All, name, language, ""); found {
+			e.Chosen = &t
 		}
 	}
 	try, err := try(v, view.NewForm(), control.NewSequence{Name: "-", Steps: []puntuale.Step{templateStep(readTemplate(f).Template)}})

@@ -1169,7 +1169,7 @@ func approved(e TemplateEditor) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = view.Select(e.Form, view.Input{Name: "official", Label: view.T(ctx, "network.name"), Need: true}, approvedOptions(view.T(ctx, "template.official_none"), e)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = view.Select(e.Form, view.Input{Name: "official", Label: view.T(ctx, "network.name"), Need: true}, approvedOptions(view.T(ctx, "template.official_none"), view.T(ctx, "template.official_each"), e)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1421,15 +1421,23 @@ func (e TemplateEditor) filled() (all []place) {
 	return all
 }
 
-func approvedOptions(none string, e TemplateEditor) []view.Option {
+// approvedOptions are the templates in each language. One that has several languages can also be sent in the language of
+// each person.
+func approvedOptions(none, each string, e TemplateEditor) []view.Option {
 	all := []view.Option{{Value: "", Text: none}}
 	add := func(name, language string) {
-		value := name + "|" + language
+		value, shown := name+"|"+language, language
+		if language == "" {
+			shown = each
+		}
 		if name != "" && !slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == value }) {
-			all = append(all, view.Option{Value: value, Text: name + " (" + language + ")"})
+			all = append(all, view.Option{Value: value, Text: name + " (" + shown + ")"})
 		}
 	}
-	for _, t := range e.Networks {
+	for i, t := range e.Networks {
+		if slices.ContainsFunc(e.Networks[:i], func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language != t.Language }) {
+			add(t.Name, "")
+		}
 		add(t.Name, t.Language)
 	}
 	name, language, _ := strings.Cut(e.Form.Value("official"), "|")
@@ -1478,7 +1486,7 @@ func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 			var templ_7745c5c3_Var61 string
 			templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "template.delete_text", "Name", e.Name))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 375, Col: 58}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 383, Col: 58}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var61))
 			if templ_7745c5c3_Err != nil {
@@ -1491,7 +1499,7 @@ func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 			var templ_7745c5c3_Var62 string
 			templ_7745c5c3_Var62, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "template.delete"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 377, Col: 80}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 385, Col: 80}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var62))
 			if templ_7745c5c3_Err != nil {
@@ -1504,7 +1512,7 @@ func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 			var templ_7745c5c3_Var63 string
 			templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "dialog.cancel"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 378, Col: 78}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 386, Col: 78}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var63))
 			if templ_7745c5c3_Err != nil {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"crypto/rand"
+	"slices"
 	"strings"
 
 	"puntuale"
@@ -28,7 +29,11 @@ func metaSide(v *page.Request, s control.Session) (*MetaSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook, Direct: s.Direct}
+	h, err := v.Client.SessionHealth(v.Ctx(), s.ID.String())
+	if err != nil {
+		return nil, err
+	}
+	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook, Health: HealthSide{h.SessionHealth, h.Portfolio}}
 	if m.Webhook == "" {
 		m.Webhook = page.ReadAt(v.HTTP) + s.ID.WebhookPath()
 	}
@@ -75,7 +80,7 @@ func setOfficial(v *page.Request) error {
 	}
 	keys := puntuale.OfficialKeys{
 		PhoneNumberID: f.Value("phone_number_id"), AccessToken: f.Value("access_token"), AppSecret: f.Value("app_secret"), VerifyToken: f.Value("verify_token"),
-		BusinessAccountID: f.Value("business_account_id"), GroupsAPI: f.Is("groups_api", "on"),
+		BusinessAccountID: f.Value("business_account_id"), AppID: f.Value("app_id"), GroupsAPI: f.Is("groups_api", "on"),
 	}
 	before, err := metaSide(v, found)
 	if err != nil {
@@ -86,7 +91,7 @@ func setOfficial(v *page.Request) error {
 	if _, err := v.Client.SetKeys(v.Ctx(), found.ID.String(), call); err != nil {
 		shown := sender(v, found)
 		return v.ShowRefused(err, f, OfficialForm(f, shown, replaces), OfficialSetup(f, shown, replaces),
-			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
+			"phone_number_id", "business_account_id", "app_id", "access_token", "app_secret", "verify_token")
 	}
 	v.SetAuditTarget(found.ID.String())
 	o, err := oneSession(v, found.ID.String())
@@ -140,7 +145,12 @@ func networkTemplates(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(NetworkTemplates(sender(v, found), ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.Query("cursor"), Next: all.Next}))
+	list := ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.Query("cursor"), Next: all.Next}
+	if list.Open, err = v.Client.TemplateRequests(v.Ctx(), found.ID.String()); err != nil {
+		return err
+	}
+	list.Open = slices.DeleteFunc(list.Open, func(r puntuale.TemplateRequest) bool { return r.State >= puntuale.RequestDone })
+	return v.Show(NetworkTemplates(sender(v, found), list))
 }
 
 // syncTemplates reads the templates from Meta again. It calls the connection test, which also reads the templates.

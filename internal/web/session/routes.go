@@ -7,4 +7,4 @@ import (
 )
 
 // Routes are all pages of the package.
-var Routes = slices.Concat(assistedRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, chatwootRoutes)
+var Routes = slices.Concat(assistedRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, chatwootRoutes, builderRoutes)

@@ -111,11 +111,11 @@ type OneSession struct {
 // MetaSide is the part of an Official session's page about Meta.
 type MetaSide struct {
 	puntuale.NetworkTemplates
+	Health    HealthSide
 	Webhook   string // the full address of the network webhook
 	Reachable bool   // true: Meta can probably reach the address
 	Test      *TestResult
-	Direct    puntuale.DirectSendState // whether Meta takes messages by Direct Send
-	Setup     bool                     // true: the session is being set up
+	Setup     bool // true: the session is being set up
 }
 
 // TestResult is the result of a connection test.
@@ -161,3 +161,22 @@ func (o OneSession) Choice(id string) string {
 	}
 	return ""
 }
+
+// HealthSide is what the page shows of a number's health.
+type HealthSide struct {
+	puntuale.SessionHealth
+	Portfolio puntuale.Portfolio
+}
+
+// qualityTone returns the tone of the badge for the quality.
+func (h HealthSide) qualityTone() string {
+	return map[string]string{"GREEN": "ok", "YELLOW": "warn", "RED": "bad"}[h.Quality]
+}
+
+// nameTone returns the tone of the badge for the display name.
+func (h HealthSide) nameTone() string {
+	return map[string]string{"approved": "ok", "pending": "wait", "declined": "bad"}[h.DisplayName]
+}
+
+// calm reports whether people need not do anything.
+func (h HealthSide) calm() bool { return len(h.Advice) == 0 && h.Restriction == "" }

@@ -153,6 +153,10 @@
   document.addEventListener("submit", (event) => {
     if (event.target === editor() && !event.submitter?.hasAttribute("formaction")) leaving = true;
   }, true);
+  // What is written stays in this tab's storage, so these buttons may leave the page.
+  document.addEventListener("click", (event) => {
+    if (event.target instanceof Element && event.target.closest("[data-leaves]")) leaving = true;
+  }, true);
   addEventListener("beforeunload", (event) => { if (!leaving && dirty()) event.preventDefault(); });
   // The class "typing" marks a form in which a person types. It does not change while a person presses a button of the form,
   // because the buttons would move away under the finger.

@@ -68,15 +68,24 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	}
 	for _, fault := range e.Faults {
 		_, name, _ := strings.Cut(fault.Location, ".")
+		says := l.Fault(fault.Reason())
+		if list, row, ok := f.ofList(name); ok {
+			if name = list; f.Fault(name) != "" {
+				continue
+			}
+			if row != "" {
+				says = "«" + row + "»: " + says
+			}
+		}
 		if len(fields) > 0 && !slices.Contains(fields, name) {
 			whole, _, _ := strings.Cut(name, "[")
 			if !slices.Contains(fields, whole) {
-				f.Message = strings.TrimSpace(f.Message + " " + l.Fault(fault.Reason()) + ".")
+				f.Message = strings.TrimSpace(f.Message + " " + says + ".")
 				continue
 			}
 			name = whole
 		}
-		f.Refuse(name, l.Fault(fault.Reason()))
+		f.Refuse(name, says)
 	}
 	slices.SortStableFunc(f.Order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }

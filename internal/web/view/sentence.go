@@ -23,6 +23,7 @@ var reasons = map[puntuale.ReasonCode]string{
 	puntuale.ReasonUnrecoverable: "unrecoverable",
 	puntuale.ReasonBlacklisted:   "blacklisted",
 	puntuale.ReasonNoConsent:     "no_consent",
+	puntuale.ReasonNumberChanged: "number_changed",
 	puntuale.ReasonFailed:        "failed",
 	puntuale.ReasonPending:       "pending",
 	puntuale.ReasonCompleted:     "completed",
@@ -49,7 +50,7 @@ func Reason(ctx context.Context, reason puntuale.Reason) string {
 // Remedy returns advice about a failure.
 func Remedy(ctx context.Context, reason puntuale.Reason) string {
 	switch key := reasons[reason.Code]; key {
-	case "expired", "not_linked", "no_credit", "account_ended", "suspended", "uncertain", "blacklisted", "no_consent", "sandbox_refused":
+	case "expired", "not_linked", "no_credit", "account_ended", "suspended", "uncertain", "blacklisted", "no_consent", "number_changed", "sandbox_refused":
 		return T(ctx, "remedy."+key)
 	}
 	return T(ctx, "remedy.any")
@@ -92,7 +93,7 @@ func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 }
 
 func ContentBubble(c puntuale.Content) BubbleContent {
-	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
+	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c), Offer: c.Interactive}
 	for _, button := range c.Buttons() {
 		b.Buttons = append(b.Buttons, button.Label)
 	}

@@ -160,7 +160,7 @@ func (m Message) check() error {
 		}
 	case "interactive":
 		if m.RecipientType == "group" {
-			return errors.New("buttons to a group")
+			return errors.New("an interactive message to a group")
 		}
 		return m.Interactive.check()
 	case "template":
@@ -208,6 +208,9 @@ func (t *Template) check() error {
 	return nil
 }
 
+// suffixShape matches the end of an address. Meta encodes nothing.
+var suffixShape = regexp.MustCompile(`^([-A-Za-z0-9._~/?#&=+@,;!$'()*]|%[0-9A-Fa-f]{2})+$`)
+
 func (c Component) checkButton() error {
 	if len(c.Parameters) != 1 || len(c.Index) != 1 || c.Index < "0" || c.Index > "9" {
 		return fmt.Errorf("button %+v", c)
@@ -218,11 +221,11 @@ func (c Component) checkButton() error {
 	var fits bool
 	switch c.SubType {
 	case "url":
-		fits = p.Type == "text" && p.Text != "" && p.Payload+p.Code == ""
+		fits = p.Type == "text" && suffixShape.MatchString(p.Text) && p.Payload+p.Code == ""
 	case "quick_reply":
-		fits = p.Type == "payload" && p.Payload != "" && p.Text+p.Code == ""
+		fits = p.Type == "payload" && sized(p.Payload, 1, 128) && p.Text+p.Code == ""
 	case "copy_code":
-		fits = p.Type == "coupon_code" && p.Code != "" && p.Text+p.Payload == ""
+		fits = p.Type == "coupon_code" && sized(p.Code, 1, 20) && p.Text+p.Payload == ""
 	}
 	if !fits || bare != (Parameter{}) {
 		return fmt.Errorf("button %+v", c)

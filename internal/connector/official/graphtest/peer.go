@@ -5,6 +5,7 @@
 package graphtest
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,9 @@ type Number struct {
 	Display string
 	Tier    string
 	Account string // the id of the business
+	Quality string // "": GREEN
+	Name    string // the state of the display name; "": APPROVED
+	App     string // the id of the app
 }
 
 // Keys returns the number's keys as the body of an API request.
@@ -38,7 +42,7 @@ func (n Number) Keys() string {
 
 // NewNumber returns a number with keys of its own.
 func NewNumber(id string) Number {
-	return Number{ID: id, Token: "EAAtoken" + id, Secret: "secret" + id, Verify: "verify" + id, Display: "+39 02 1234-" + id, Tier: "TIER_UNLIMITED", Account: "55" + id}
+	return Number{ID: id, Token: "EAAtoken" + id, Secret: "secret" + id, Verify: "verify" + id, Display: "+39 02 1234-" + id, Tier: "TIER_UNLIMITED", Account: "55" + id, App: "66" + id}
 }
 
 // Taken is a message that the peer accepted.
@@ -51,6 +55,9 @@ type Taken struct {
 
 // Reply is the answer to a message. Each of the fields Refuse, Drop and Break says what the peer does if it is true.
 type Reply struct {
+	Subcode int    // Meta's subcode; 0: none
+	Title   string // what Meta tells people; "": nothing
+	Text    string
 	Code    int    // Meta's code; 0: the message is accepted, unless Body is set
 	Refuse  bool   // refuse the message even if Code is 0
 	Details string // the details of the refusal
@@ -92,15 +99,19 @@ type Peer struct {
 	list      func() Reply                // returns the answer to a request for a business's data
 	listed    int
 	page      int
+	managed   managed
 	names     map[string]Name
 	attached  map[string]attached // the key is the file's id
 	ways      map[string]*Ways    // the key is the business's id
+	looked    int                 // how often a number's data was requested
+	canSend   map[string]string   // the key is the id of a number or a business; without an entry: AVAILABLE
 }
 
 // New starts a peer. If a request had a fault, the test fails when it ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}
+	p := &Peer{t: t, Version: "v27.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second},
+		managed: managed{created: map[string][]time.Time{}, edited: map[string][]time.Time{}, deleted: map[string]bool{}, uploads: map[string]*upload{}, handles: map[string]bool{}}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
 	}
@@ -204,6 +215,14 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, 2500, "Unknown path components")
 		return
 	}
+	for _, gone := range []string{"pretty", "debug", "date_format", "ids"} { // since v26; errors or without effect for all versions
+		if r.URL.Query().Has(gone) {
+			p.fault("parameter %s", gone)
+		}
+	}
+	if p.manage(w, r, parts) {
+		return
+	}
 	if len(parts) == 3 && (parts[2] == "message_templates" || parts[2] == "phone_numbers") {
 		p.business(w, r, parts[1], parts[2])
 		return
@@ -212,7 +231,7 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.changeBusiness(w, r, parts[1])
 		return
 	}
-	if len(parts) == 2 && p.find(w, r, parts[1]) {
+	if len(parts) == 2 && (p.find(w, r, parts[1]) || p.showBusiness(w, r, parts[1])) {
 		return
 	}
 	p.mu.Lock()
@@ -246,6 +265,7 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
 	p.mu.Lock()
+	p.looked++
 	look := p.look
 	p.mu.Unlock()
 	if look != nil {
@@ -266,6 +286,12 @@ func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
 				return
 			}
 			answer[field] = n.Tier
+		case "quality_rating":
+			answer[field] = cmp.Or(n.Quality, "GREEN")
+		case "name_status":
+			answer[field] = cmp.Or(n.Name, "APPROVED")
+		case "health_status":
+			answer[field] = p.health(n.ID, n.Account)
 		default:
 			p.fault("field %s", field)
 		}
@@ -373,6 +399,12 @@ func (r Reply) write(w http.ResponseWriter) {
 	if r.Body != "" {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, r.Body)
+		return
+	}
+	if r.Title != "" || r.Subcode != 0 {
+		writeJSON(w, status, map[string]any{"error": map[string]any{
+			"message": "Invalid parameter", "type": "OAuthException", "code": r.Code, "error_subcode": r.Subcode, "error_user_title": r.Title, "error_user_msg": r.Text, "fbtrace_id": "Atrace",
+		}})
 		return
 	}
 	writeError(w, status, r.Code, 0, fmt.Sprintf("(#%d) refused", r.Code), r.Details)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -93,7 +94,9 @@ func (p *Peer) business(w http.ResponseWriter, r *http.Request, account, edge st
 	case "message_templates":
 		p.listed++
 		for _, t := range p.templates[account] {
-			all = append(all, t)
+			if name := r.URL.Query().Get("name"); name == "" || strings.Contains(t.Name, name) { // Meta finds parts of names, too
+				all = append(all, t)
+			}
 		}
 	case "phone_numbers":
 		for _, n := range p.numbers {

@@ -197,3 +197,8 @@ func (p *Peer) DeliverAs(webhook, signature string, body []byte) int {
 	_, _ = io.Copy(io.Discard, answer.Body)
 	return answer.StatusCode
 }
+
+// PricedAs is like Status. The status also contains Meta's pricing of the message, member by member.
+func (p *Peer) PricedAs(m Taken, status string, at time.Time, pricing map[string]any) []byte {
+	return p.status(m, status, at, pricing, "")
+}

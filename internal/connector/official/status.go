@@ -1,0 +1,217 @@
+package official
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// Look starts a status check of an open session, because Meta reported something about its number or its business.
+func (c *Connector) Look(session puntuale.SessionID) {
+	if a := c.account(session); a != nil {
+		a.look()
+	}
+}
+
+// numberInfo is Meta's answer about a number.
+type numberInfo struct {
+	ID      string `json:"id"`
+	Number  string `json:"display_phone_number"`
+	Tier    string `json:"whatsapp_business_manager_messaging_limit"`
+	Quality string `json:"quality_rating"`
+	Name    string `json:"name_status"`
+	Health  health `json:"health_status"`
+}
+
+// health says whether a number or a business can send, as Meta writes it.
+type health struct {
+	CanSend  string `json:"can_send_message"` // AVAILABLE, LIMITED or BLOCKED
+	Entities []struct {
+		Kind    string   `json:"entity_type"`
+		ID      string   `json:"id"`
+		CanSend string   `json:"can_send_message"`
+		Info    []string `json:"additional_info"`
+		Errors  []struct {
+			Code        int    `json:"error_code"`
+			Description string `json:"error_description"`
+			Solution    string `json:"possible_solution"`
+		} `json:"errors"`
+	} `json:"entities"`
+}
+
+// words returns what Meta says about the entities that cannot send.
+func (h *health) words() string {
+	var all []string
+	for _, e := range h.Entities {
+		if e.CanSend == "AVAILABLE" {
+			continue
+		}
+		all = append(all, e.Info...)
+		for _, x := range e.Errors {
+			all = append(all, strings.TrimSpace(x.Description+" "+x.Solution))
+		}
+	}
+	return word(strings.Join(slices.Compact(all), " "))
+}
+
+// limit returns how many persons the number may address in 24 hours. 0: there is no limit, or Meta gave none.
+func (n *numberInfo) limit() int { return limitOf(n.Tier) }
+
+// reports returns what the answer says about the health of a number.
+func (n *numberInfo) reports(o origin, now time.Time) []puntuale.HealthReport {
+	portfolio := ""
+	for _, e := range n.Health.Entities {
+		if e.Kind == "BUSINESS" {
+			portfolio = e.ID
+		}
+	}
+	all := []puntuale.HealthReport{{Kind: puntuale.HealthChecked, Value: "1"}, {Kind: puntuale.HealthLimit, Value: strconv.Itoa(n.limit())}}
+	for _, r := range []puntuale.HealthReport{
+		{Kind: puntuale.HealthQuality, Value: word(n.Quality)}, {Kind: puntuale.HealthNameStatus, Value: nameStatus(n.Name)},
+		{Kind: puntuale.HealthCanSend, Value: word(n.Health.CanSend), Detail: n.Health.words()}, {Kind: puntuale.HealthPortfolio, Value: word(portfolio)},
+	} {
+		if r.Value != "" {
+			all = append(all, r)
+		}
+	}
+	for i := range all {
+		all[i].Client, all[i].Session, all[i].At = o.client, o.session, now
+	}
+	return all
+}
+
+// The fields of a number that ask requests. If the token may not read all of them, ask requests fewer.
+var numberFields = []string{
+	"id,display_phone_number,whatsapp_business_manager_messaging_limit,quality_rating,name_status,health_status",
+	"id,display_phone_number,whatsapp_business_manager_messaging_limit",
+	"id,display_phone_number",
+}
+
+// ask requests a number's data from Meta.
+func (c *Connector) ask(ctx context.Context, client puntuale.ClientID, k puntuale.OfficialKeys) (found numberInfo, err error) {
+	for _, fields := range numberFields {
+		found = numberInfo{}
+		err = c.graph.call(ctx, client, k, http.MethodGet, url.PathEscape(k.PhoneNumberID), url.Values{"fields": {fields}}, nil, 0, "", &found)
+		if refusal, ok := errors.AsType[*graphError](err); !ok || refusal.Code != 100 || refusal.Subcode == missingObject {
+			break
+		}
+	}
+	if err != nil {
+		return numberInfo{}, err
+	}
+	if found.ID != k.PhoneNumberID {
+		return numberInfo{}, errors.New("the answer is about another number")
+	}
+	return found, nil
+}
+
+// obey reads what Meta reported about the number and the business, and makes the session follow it. Before a report stops
+// messages, Meta must confirm it: webhooks may be late or out of order. obey returns when the
+// next status check is due. 0: no report demands one.
+func (c *Connector) obey(ctx context.Context, a *account, k puntuale.OfficialKeys, now time.Time) (next time.Duration, err error) {
+	o := a.origin()
+	all, err := c.cfg.Store.HealthReports(ctx, o.client, a.session)
+	if err != nil {
+		return 0, fmt.Errorf("read what Meta reported: %w", err)
+	}
+	a.mu.Lock()
+	due := now.Sub(a.confirmed) >= lookAgain
+	a.mu.Unlock()
+	stops, ends := false, time.Time{}
+	for _, r := range all {
+		if r.Kind == puntuale.HealthLimit {
+			if limit, err := strconv.Atoi(r.Value); err == nil {
+				a.persons().setLimit(limit)
+			}
+		}
+		if !r.Stops() || !r.Until.IsZero() && !now.Before(r.Until) {
+			continue
+		}
+		stops, next = true, cmp.Or(next, lookAgain)
+		if r.Until.After(ends) {
+			ends = r.Until
+		}
+		due = due || r.Confirmed.IsZero()
+		if left := r.Until.Sub(now); left > 0 {
+			next = min(next, left)
+		}
+	}
+	if stops && due {
+		can, known := c.canSend(ctx, a, k)
+		if !known {
+			next = lookSoon
+		} else {
+			if err := c.cfg.Store.ConfirmHealth(ctx, o.client, a.session, can != "AVAILABLE", now); err != nil {
+				return 0, fmt.Errorf("confirm what Meta reported: %w", err)
+			}
+			a.mu.Lock()
+			a.confirmed = now
+			a.mu.Unlock()
+			if all, err = c.cfg.Store.HealthReports(ctx, o.client, a.session); err != nil {
+				return 0, fmt.Errorf("read what Meta reported: %w", err)
+			}
+		}
+	}
+	a.mu.Lock()
+	a.ends = ends
+	a.mu.Unlock()
+	demands, gone := orders(all, now)
+	a.obeys(demands, gone, now)
+	return next, nil
+}
+
+// canSend asks Meta whether the number and the business can send: AVAILABLE, LIMITED or BLOCKED. known is false if Meta
+// does not say it. A token that may no longer see the number or the business counts as BLOCKED.
+func (c *Connector) canSend(ctx context.Context, a *account, k puntuale.OfficialKeys) (worst string, known bool) {
+	order := []string{"AVAILABLE", "LIMITED", "BLOCKED"}
+	worst = order[0]
+	for _, id := range []string{k.PhoneNumberID, k.BusinessAccountID} {
+		if id == "" {
+			continue
+		}
+		var found struct {
+			Health health `json:"health_status"`
+		}
+		err := c.graph.call(ctx, a.clientID(), k, http.MethodGet, url.PathEscape(id), url.Values{"fields": {"health_status"}}, nil, 0, "", &found)
+		can := found.Health.CanSend
+		if refusal, ok := errors.AsType[*graphError](err); ok {
+			if r, _ := ruleOf(refusal.Code); r.action == noAccess || refusal.Code == 100 && refusal.Subcode == missingObject {
+				can, err = "BLOCKED", nil
+			}
+		}
+		if err != nil || !slices.Contains(order, can) {
+			a.log.Info("Meta does not say whether a number can send", "error", err)
+			return "", false
+		}
+		if slices.Index(order, can) > slices.Index(order, worst) {
+			worst = can
+		}
+	}
+	return worst, true
+}
+
+// limitOf parses Meta's names of limits, such as TIER_250, TIER_2K or TIER_UNLIMITED. An unknown name means no limit.
+func limitOf(tier string) int {
+	text, ok := strings.CutPrefix(tier, "TIER_")
+	if !ok {
+		return 0
+	}
+	times := 1
+	if thousands, ok := strings.CutSuffix(text, "K"); ok {
+		text, times = thousands, 1000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n * times
+}
