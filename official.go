@@ -224,9 +224,6 @@ func (q WayQuery) Way() (MessageWay, ReasonCode) {
 	return WayTemplate, reasonWindowClosed
 }
 
-// CategoryMarketing is the category of templates that Meta calls marketing.
-const CategoryMarketing = "MARKETING"
-
 // freeText reports whether free text can replace the message's template, if it has one. Marketing leaves by its template,
 // because the template says how to opt out.
 func (q WayQuery) freeText() bool {
@@ -324,6 +321,9 @@ const (
 	HealthError       HealthKind = "error"       // the subject is Meta's code
 	HealthThroughput  HealthKind = "throughput"  // of the number: Meta's event
 	HealthChecked     HealthKind = "checked"     // the server asked Meta about the number
+	HealthWebhook     HealthKind = "webhook"     // the subject is "verified" (Meta checked the address) or "delivered" (a signed delivery came)
+	HealthSubscribed  HealthKind = "subscribed"  // of the business: "yes", or "no" if Meta sends its reports to no app of ours
+	HealthPayment     HealthKind = "payment"     // of the business: "ok" or "problem", as Meta's answer about the number says
 )
 
 // HealthReport is something that Meta says about the number or the business of an Official session. A later report about
@@ -339,6 +339,12 @@ type HealthReport struct {
 	Until     time.Time // when it ends; zero: unknown
 	Confirmed time.Time // when Meta's answer about the number confirmed it; zero: it did not
 }
+
+// Subjects of a [HealthWebhook].
+const (
+	WebhookVerified  = "verified"
+	WebhookDelivered = "delivered"
+)
 
 // Stops reports whether a confirmed report of this kind and value holds back messages.
 func (r HealthReport) Stops() bool {
@@ -394,6 +400,10 @@ type SessionHealth struct {
 	DisplayName     string   // approved, pending, declined; "": unknown
 	PausedTemplates []string // their names
 	DirectSend      DirectSendState
+	Verified        time.Time    // when Meta last checked the webhook's address; zero: never
+	Delivered       time.Time    // when a signed delivery last came, to the hour; zero: never
+	Subscribed      HealthReport // see [HealthSubscribed]; without a value: unknown
+	Payment         HealthReport // see [HealthPayment]; without a value: unknown
 	Checked         time.Time
 	Advice          []Reason // what people should know or do, the most important first
 }
@@ -425,6 +435,16 @@ func HealthOf(all []HealthReport, ways OfficialWays, paused []string, now time.T
 			if h.DirectSend == DirectSendUnknown && r.Value == string(DirectSendOn) {
 				h.DirectSend = DirectSendOn
 			}
+		case HealthWebhook:
+			if r.Subject == WebhookVerified {
+				h.Verified = r.At
+			} else {
+				h.Delivered = r.At
+			}
+		case HealthSubscribed:
+			h.Subscribed = r
+		case HealthPayment:
+			h.Payment = r
 		}
 		if r.Stops() {
 			if h.Restriction == "" || r.Until.IsZero() || r.Until.After(h.RestrictedUntil) {

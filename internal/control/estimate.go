@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +50,40 @@ func (c *Client) SessionHealth(ctx context.Context, id string) (SessionHealth, e
 		return SessionHealth{}, fmt.Errorf("read whom session %d addresses: %w", found.ID, err)
 	}
 	return SessionHealth{h, p}, nil
+}
+
+// LinkCheck is one thing that an Official session needs, and whether it is there.
+type LinkCheck struct {
+	Check string // webhook, subscription, display_name, payment, portfolio
+	State string // ok, to_do, unknown
+	Text  puntuale.Reason
+}
+
+// Checks returns what an Official session needs besides its keys, in the order in which people set it up.
+func (h SessionHealth) Checks() []LinkCheck {
+	check := func(name, state string, args ...string) LinkCheck {
+		return LinkCheck{name, state, puntuale.Because(puntuale.ReasonCode("link."+name+"_"+state), args...)}
+	}
+	state := func(value string, words map[string]string) string { return cmp.Or(words[value], "unknown") }
+	all := []LinkCheck{check("webhook", "to_do")}
+	switch {
+	case !h.Delivered.IsZero():
+		all[0] = check("webhook", "ok")
+	case !h.Verified.IsZero():
+		all[0] = check("webhook", "unknown")
+	}
+	all = append(all,
+		check("subscription", state(h.Subscribed.Value, map[string]string{"yes": "ok", "no": "to_do"})),
+		check("display_name", state(h.DisplayName, map[string]string{"approved": "ok", "declined": "to_do"})),
+		check("payment", state(h.Payment.Value, map[string]string{"ok": "ok", "problem": "to_do"}), h.Payment.Detail))
+	left := h.Limit - h.Portfolio.Used - h.Portfolio.Reserved
+	switch {
+	case h.Limit == 0:
+		return append(all, check("portfolio", "unknown"))
+	case left <= 0:
+		return append(all, check("portfolio", "to_do", strconv.Itoa(h.Limit)))
+	}
+	return append(all, check("portfolio", "ok", strconv.Itoa(left), strconv.Itoa(h.Limit)))
 }
 
 // networkTemplatesOf reads the approved templates that a sequence uses. Only Official sessions have approved templates.

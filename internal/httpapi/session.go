@@ -253,9 +253,9 @@ type waysBody struct {
 }
 
 type waysAnswer struct {
-	DirectSend bool   `json:"direct_send"`
-	Marketing  bool   `json:"marketing_messages"`
-	Creative   bool   `json:"creative_features"`
+	DirectSend bool `json:"direct_send"`
+	Marketing  bool `json:"marketing_messages"`
+	Creative   bool `json:"creative_features"`
 }
 
 // sessionChangeBody documents the body of the call that changes a session.

@@ -264,6 +264,8 @@ func (t tenant) NetworkTemplatesNamed(ctx context.Context, id puntuale.SessionID
 // not_found.
 func (t tenant) OfficialWays(ctx context.Context, session puntuale.SessionID, now time.Time) (puntuale.OfficialWays, error) {
 	return t.s.OfficialWays(ctx, t.id, session, now)
+}
+
 // NetworkTemplateWithID returns the template of the session's business with the network's id. Codes: not_found.
 func (t tenant) NetworkTemplateWithID(ctx context.Context, id puntuale.SessionID, networkID string) (n puntuale.NetworkTemplate, err error) {
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+networkTemplateColumns+` from official o

@@ -1,7 +1,6 @@
 package official
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
@@ -336,11 +335,3 @@ func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
 
 // encode returns a message as JSON. The types of this package can always be encoded.
 func encode(m outgoing) []byte { return jsonOf(m) }
-
-func jsonOf(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return text
-}

@@ -135,9 +135,6 @@ func pagesOf[T any](ctx context.Context, g *graph, client puntuale.ClientID, k p
 	return errors.New("a list of Meta's does not end")
 }
 
-// generated is the source of a template that Meta made of a message by Direct Send. Nobody can send it.
-const generated = "AUTO_GENERATED"
-
 // metaTemplate is a template in Meta's list.
 type metaTemplate struct {
 	ID       string `json:"id"`

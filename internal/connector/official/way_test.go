@@ -259,22 +259,6 @@ func TestMarketingNoOptOut(t *testing.T) {
 	w.leaves(reached, approved("promo"), puntuale.MarkMarketing)
 }
 
-// TestGeneratedTemplates: the list of templates leaves out those that Meta made itself.
-func TestGeneratedTemplates(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, setup{})
-	made := graphtest.NewTemplate("auto_1", "x")
-	made.Source = "AUTO_GENERATED"
-	w.peer.SetTemplates(w.number.Account, made, graphtest.NewTemplate("promemoria", "x"))
-	if err := w.conn.Test(w.within(), w.session); err != nil {
-		t.Fatal(err)
-	}
-	_, all, _, err := w.c.Tenant.NetworkTemplates(context.Background(), w.session, puntuale.Page{Limit: 10})
-	if err != nil || len(all) != 1 || all[0].Name != "promemoria" {
-		t.Errorf("%v, %+v", err, all)
-	}
-}
-
 // TestDirectSendStrikes: strikes that Meta reports stop Direct Send until their end.
 func TestDirectSendStrikes(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func metaSide(v *page.Request, s control.Session) (*MetaSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook, Health: HealthSide{h.SessionHealth, h.Portfolio}}
+	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook, Health: HealthSide{h.SessionHealth, h.Portfolio}, Checks: h.Checks()}
 	if m.Webhook == "" {
 		m.Webhook = page.ReadAt(v.HTTP) + s.ID.WebhookPath()
 	}

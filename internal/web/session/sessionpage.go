@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 	"strings"
 	"time"
@@ -115,6 +116,7 @@ type MetaSide struct {
 	Webhook   string // the full address of the network webhook
 	Reachable bool   // true: Meta can probably reach the address
 	Test      *TestResult
+	Checks    []control.LinkCheck
 	Setup     bool // true: the session is being set up
 }
 

@@ -105,12 +105,13 @@ type Peer struct {
 	ways      map[string]*Ways    // the key is the business's id
 	looked    int                 // how often a number's data was requested
 	canSend   map[string]string   // the key is the id of a number or a business; without an entry: AVAILABLE
+	unpaid    map[string]bool     // the key is the business's id
 }
 
 // New starts a peer. If a request had a fault, the test fails when it ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v27.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second},
+	p := &Peer{t: t, Version: "v27.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, unpaid: map[string]bool{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second},
 		managed: managed{created: map[string][]time.Time{}, edited: map[string][]time.Time{}, deleted: map[string]bool{}, uploads: map[string]*upload{}, handles: map[string]bool{}}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
