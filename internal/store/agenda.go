@@ -126,8 +126,9 @@ func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]pun
 	return all, nil
 }
 
-const resentAs = `select m.id from message m where m.client_id = $1 and m.run_id = $2 and m.resent_from <> 0 and m.resent_from = $3
-union select s.message_id from booking_step s where s.client_id = $1 and s.previous_id = $3 and s.previous_id <> 0 order by 1 limit 100`
+// resentAs sorts by a sum, so that SQLite does not read all that the client's bookings got, in the order of the messages.
+const resentAs = `select x.i from (select m.id as i from message m where m.client_id = $1 and m.run_id = $2 and m.resent_from <> 0 and m.resent_from = $3
+ union all select s.message_id from booking_step s where s.client_id = $1 and s.previous_id = $3 and s.previous_id <> 0) x group by x.i order by x.i + 0 limit 100`
 
 // ResentAs lists the messages that replaced a message of the run, oldest first: somebody sent it again, or its booking
 // changed.

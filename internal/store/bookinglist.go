@@ -106,7 +106,7 @@ func narrowed(f puntuale.BookingFilter, names []string, args []any) (string, []a
 	if f.Message != 0 {
 		message := bind(f.Message)
 		text += ` and b.id in (select s.booking_id from booking_step s where s.client_id = $1 and s.message_id = ` + message +
-			` union select s.booking_id from booking_step s where s.client_id = $1 and s.previous_id = ` + message + ` and s.previous_id <> 0)`
+			` union all select s.booking_id from booking_step s where s.client_id = $1 and s.previous_id = ` + message + ` and s.previous_id <> 0)`
 	}
 	if f.Made != 0 {
 		text += ` and exists (select 1 from booking_change d where d.client_id = $1 and d.booking_id = b.id and d.revision = 1 and d.door = ` + bind(f.Made) + `)`

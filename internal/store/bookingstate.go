@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,7 +27,7 @@ select s.sequence_id, s.step, s.occurrence, s.phone, s.message_id, s.previous_id
  coalesce(m.intent, 0), coalesce(m.session_id, 0), coalesce(m.attempt, 0), coalesce(m.desired_at, 0), coalesce(m.due_at, 0), coalesce(m.next_at, 0),
  case when m.state = 1 then m.intent_at else 0 end, coalesce(abs(m.valid_until), 0), coalesce(m.valid_until, 0) < 0
 from booking_step s left join message m on m.client_id = s.client_id and m.id = s.message_id
-where s.client_id = $1 and s.booking_id = $2 order by s.message_id`
+where s.client_id = $1 and s.booking_id = $2`
 
 func scanBookingStep(r engine.Row, s *puntuale.BookingStep) error {
 	return r.Scan(&s.Key.Sequence, &s.Key.Step, &s.Key.Occurrence, &s.Phone, &s.Message, &s.Previous, &s.Timing, &s.Digest, &s.Fate, &s.There, &s.State,
@@ -80,6 +81,8 @@ func (t tenant) readBooking(ctx context.Context, a engine.Querier, reference, ph
 	if err != nil {
 		return s, fmt.Errorf("read a booking's messages: %w", err)
 	}
+	// The statement does not sort: SQLite would then read all that the client's bookings got, in the order of the messages.
+	slices.SortFunc(s.Steps, func(a, b puntuale.BookingStep) int { return cmp.Compare(a.Message, b.Message) })
 	return s, nil
 }
 

@@ -47,7 +47,7 @@ const ofBusiness = `(s.id = $2 or s.id in (select o.session_id from official i j
 
 // addressedSince lists the people that the business addressed outside their 24-hour windows.
 const addressedSince = `select m.phone, max(m.intent_at) from message m
- where m.client_id = $1 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''
+ where m.client_id = $1 and m.done_at >= $3 and m.outcome = 1 and m.outcome <> 0 and m.intent_at >= $3 and m.phone <> ''
  and m.session_id in (select s.id from session s where s.client_id = $1 and ` + ofBusiness + `)` + outsideWindow + ` group by m.phone`
 
 // plannedUntil lists the people for whom the business has pending messages that will leave outside their 24-hour windows.
@@ -105,7 +105,7 @@ func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since ti
 		return l, err
 	}
 	args := []any{t.id, id, engine.Micros(since)}
-	if _, err := engine.QueryOne(ctx, t.lists(), `select count(*) from message m where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1`, args, &l.Sent); err != nil {
+	if _, err := engine.QueryOne(ctx, t.lists(), `select count(*) from message m where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1 and m.outcome <> 0`, args, &l.Sent); err != nil {
 		return l, engine.PublicError(fmt.Errorf("count what a session sent: %w", err))
 	}
 	if kind == puntuale.Official {

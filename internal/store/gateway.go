@@ -132,7 +132,7 @@ func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, ses
 	}
 	err = s.ListReads.Query(ctx, `select coalesce(r.delivered_at, 0) + coalesce(r.read_at, 0) > 0 from message m
  left join receipt r on r.client_id = m.client_id and r.message_id = m.id
- where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.done_at < $4 and m.outcome = 1 order by m.done_at desc limit $5`,
+ where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.done_at < $4 and m.outcome = 1 and m.outcome <> 0 order by m.done_at desc limit $5`,
 		[]any{client, session, engine.Micros(from), engine.Micros(to), limit}, func(rows engine.Row) error {
 			var confirmed bool
 			if err := rows.Scan(&confirmed); err != nil {

@@ -122,6 +122,7 @@ func (l *Conn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
 	l.stmts[text] = s
+	tellPlan(ctx, text, l.conn.QueryContext)
 	return s, nil
 }
 

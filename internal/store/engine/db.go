@@ -215,7 +215,7 @@ func (s *DB) migrate(ctx context.Context, db *sql.DB, database migration.Databas
 	err := migration.Check(ctx, db, database)
 	switch {
 	case err == nil:
-		return s.compare(ctx, db, database)
+		return s.ready(ctx, db, database)
 	case !errors.Is(err, migration.ErrEmpty) && !errors.Is(err, migration.ErrOlder):
 		return err
 	case s.Config.NoMigrate:
@@ -227,7 +227,15 @@ func (s *DB) migrate(ctx context.Context, db *sql.DB, database migration.Databas
 	if err := migration.Check(ctx, db, database); err != nil {
 		return err
 	}
-	return s.compare(ctx, db, database)
+	return s.ready(ctx, db, database)
+}
+
+// ready compares the tables, and tells SQLite how big they may become.
+func (s *DB) ready(ctx context.Context, db *sql.DB, database migration.Database) error {
+	if err := s.compare(ctx, db, database); err != nil || database == migration.Postgres {
+		return err
+	}
+	return estimate(ctx, db)
 }
 
 // compare returns an error if the tables differ from the migrations. It needs a PostgreSQL role that may create

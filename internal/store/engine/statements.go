@@ -26,6 +26,7 @@ func (s *statementCache) get(ctx context.Context, db *sql.DB, text string) (*sql
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
+	tellPlan(ctx, text, db.QueryContext)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.m[text]; other != nil {

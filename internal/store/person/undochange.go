@@ -235,7 +235,7 @@ func (x *undoneChange) contacts(ctx context.Context) error {
 		w.change(present, *kept)
 	}
 	var one int
-	if taken, err := engine.QueryOne(ctx, x.a, `select 1 from person p where p.client_id = $1 and (p.phone = $2 or p.id = $3)`, []any{x.client, old.Phone, old.ID}, &one); err != nil {
+	if taken, err := engine.QueryOne(ctx, x.a, `select 1 from person p where p.client_id = $1 and p.phone = $2 union all select 1 from person p where p.client_id = $1 and p.id = $3`, []any{x.client, old.Phone, old.ID}, &one); err != nil {
 		return fmt.Errorf("read a contact: %w", err)
 	} else if !taken {
 		w.add(*old)

@@ -50,7 +50,7 @@ func (s *Replies) MetSince(ctx context.Context, client puntuale.ClientID, sessio
 // Departed returns the times at which messages of the session left, latest first. It leaves out times before the
 // argument since. It reads the client's outcomes from the index by done_at.
 func (s *Replies) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error) {
-	all, err := engine.QueryAll(ctx, s.db.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
+	all, err := engine.QueryAll(ctx, s.db.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1 and outcome <> 0
  order by done_at desc limit $4`, []any{client, session, engine.Micros(since), limit}, scanMoment)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read what a session sent: %w", err))

@@ -24,7 +24,7 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 			reference string
 			revision  int64
 		}
-		all, err := engine.QueryAll(ctx, a, `select b.id, b.reference, b.revision from booking b where b.client_id = $1 and b.phone in `+ofNames+` order by b.id for update of b`,
+		all, err := engine.QueryAll(ctx, a, `select b.id, b.reference, b.revision from booking b where b.client_id = $1 and b.phone in `+ofNames+` order by b.id + 0 for update of b`,
 			[]any{x.id, x.batch()}, func(r engine.Row, b *booking) error { return r.Scan(&b.id, &b.reference, &b.revision) })
 		if err != nil {
 			return fmt.Errorf("look for bookings: %w", err)
