@@ -492,11 +492,7 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	}
 	ways, err := c.wayReader(ctx, session, nil, contents...)
 	if ways != nil {
-		check.Way = func(m *puntuale.PlannedMessage, phone string, purpose puntuale.Purpose, window time.Time) (puntuale.MessageWay, puntuale.ReasonCode) {
-			q := ways.query(&m.Content, phone, purpose, m.Due, window)
-			q.Campaign = true
-			return q.Way()
-		}
+		check.Way = ways.ofCampaign
 	}
 	return check, err
 }

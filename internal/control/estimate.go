@@ -59,10 +59,38 @@ type LinkCheck struct {
 	Text  puntuale.Reason
 }
 
+// Codes of what an Official session needs, and whether it is there.
+const (
+	linkWebhookOK           puntuale.ReasonCode = "link.webhook_ok"
+	linkWebhookToDo         puntuale.ReasonCode = "link.webhook_to_do"
+	linkWebhookUnknown      puntuale.ReasonCode = "link.webhook_unknown"
+	linkSubscriptionOK      puntuale.ReasonCode = "link.subscription_ok"
+	linkSubscriptionToDo    puntuale.ReasonCode = "link.subscription_to_do"
+	linkSubscriptionUnknown puntuale.ReasonCode = "link.subscription_unknown"
+	linkDisplayNameOK       puntuale.ReasonCode = "link.display_name_ok"
+	linkDisplayNameToDo     puntuale.ReasonCode = "link.display_name_to_do"
+	linkDisplayNameUnknown  puntuale.ReasonCode = "link.display_name_unknown"
+	linkPaymentOK           puntuale.ReasonCode = "link.payment_ok"
+	linkPaymentToDo         puntuale.ReasonCode = "link.payment_to_do" // {1}: Meta's words
+	linkPaymentUnknown      puntuale.ReasonCode = "link.payment_unknown"
+	linkPortfolioOK         puntuale.ReasonCode = "link.portfolio_ok"    // {1}: how many people may still get messages, {2}: the limit
+	linkPortfolioToDo       puntuale.ReasonCode = "link.portfolio_to_do" // {1}: the limit
+	linkPortfolioUnknown    puntuale.ReasonCode = "link.portfolio_unknown"
+)
+
+// linkTexts has the codes for each check.
+var linkTexts = map[string]map[string]puntuale.ReasonCode{
+	"webhook":      {"ok": linkWebhookOK, "to_do": linkWebhookToDo, "unknown": linkWebhookUnknown},
+	"subscription": {"ok": linkSubscriptionOK, "to_do": linkSubscriptionToDo, "unknown": linkSubscriptionUnknown},
+	"display_name": {"ok": linkDisplayNameOK, "to_do": linkDisplayNameToDo, "unknown": linkDisplayNameUnknown},
+	"payment":      {"ok": linkPaymentOK, "to_do": linkPaymentToDo, "unknown": linkPaymentUnknown},
+	"portfolio":    {"ok": linkPortfolioOK, "to_do": linkPortfolioToDo, "unknown": linkPortfolioUnknown},
+}
+
 // Checks returns what an Official session needs besides its keys, in the order in which people set it up.
 func (h SessionHealth) Checks() []LinkCheck {
 	check := func(name, state string, args ...string) LinkCheck {
-		return LinkCheck{name, state, puntuale.Because(puntuale.ReasonCode("link."+name+"_"+state), args...)}
+		return LinkCheck{name, state, puntuale.Because(linkTexts[name][state], args...)}
 	}
 	state := func(value string, words map[string]string) string { return cmp.Or(words[value], "unknown") }
 	all := []LinkCheck{check("webhook", "to_do")}
@@ -201,6 +229,13 @@ func (r *wayReader) query(m *puntuale.Content, phone string, purpose puntuale.Pu
 		q.Template = templateOf(r.known, m.Official)
 	}
 	return q
+}
+
+// ofCampaign returns the way of a campaign's message.
+func (r *wayReader) ofCampaign(m *puntuale.PlannedMessage, phone string, purpose puntuale.Purpose, window time.Time) (puntuale.MessageWay, puntuale.ReasonCode) {
+	q := r.query(&m.Content, phone, purpose, m.Due, window)
+	q.Campaign = true
+	return q.Way()
 }
 
 // tellPlanned sets the ways of the messages that a dry run plans. It returns a warning for each message that Meta would
