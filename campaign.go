@@ -180,7 +180,15 @@ type CampaignCheck struct {
 	Limit      *CampaignLimit    `json:"limit,omitempty"`
 	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network charges nothing
 	Warnings   []CampaignWarning `json:"warnings,omitempty"`
+	Ways       []CampaignWay     `json:"ways,omitempty"` // only of an Official session
 	Done       int               `json:"done,omitempty"` // while the check runs: how many recipients it has checked
+}
+
+// CampaignWay is how many messages of a campaign leave in one way.
+type CampaignWay struct {
+	Way      MessageWay `json:"way"`
+	Reason   ReasonCode `json:"reason"`
+	Messages int        `json:"messages"`
 }
 
 // RefusedGroup is how many recipients were refused for one reason.

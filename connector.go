@@ -66,6 +66,9 @@ type Envelope struct {
 	Repeat      bool   // an earlier attempt under this ConnectorID got no answer: the network may have the message already
 	To          string // "+…", or the id of a group
 	Content     Content
+	Purpose     Purpose
+	Campaign    bool      // the message belongs to a campaign
+	ValidUntil  time.Time // after this time the message is never sent; zero: unknown
 }
 
 // ConnectorID derives the id under which a connector hands a message to its network. Every attempt of one generation

@@ -89,6 +89,9 @@ type PlannedMessage struct {
 	Dated      bool      // the due time comes from a date field, so a pause of the campaign does not delay it
 	Limit      time.Time // latest value of ValidUntil, if the message gets a new due time; zero: no limit
 	Purpose    Purpose
+
+	Way       MessageWay // only in a dry run for an Official session: the way of the message, as things are now
+	WayReason ReasonCode
 }
 
 // SkippedStep is a step that the planner left out of a run, with the reason.
@@ -197,6 +200,8 @@ type MessageDetail struct {
 	Delivered    time.Time     // when the message was delivered, as a receipt says; zero: no receipt says so
 	Read         time.Time     // when the recipient read the message, as a receipt says; zero: no receipt says so
 	Ended        bool          // the message was sent or failed; stays true after somebody sent it again
+	Way          MessageWay    // of a message of an Official session, if the caller asked for it; "": unknown
+	WayReason    ReasonCode    // "": unknown
 	Blanked      bool          // Content and Request were removed; if the person was erased, Phone, RunName and Detail were also removed
 }
 

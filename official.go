@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // OfficialKeys contains what a session of type Official needs to call WhatsApp's Cloud API. It also contains what the
@@ -103,6 +104,200 @@ type PauseKey struct {
 	Now      time.Time
 }
 
+// WaySettings say which of Meta's optional ways an Official session may use.
+type WaySettings struct {
+	DirectSend bool // service messages may leave outside the 24-hour window without an approved template
+	Marketing  bool // marketing templates leave by Meta's own path for marketing
+	Creative   bool // on this path, Meta may change how messages look
+}
+
+// DirectSendState says whether Meta takes messages without an approved template.
+type DirectSendState string
+
+// The states of Direct Send. Only a message shows whether a business has it.
+const (
+	DirectSendUnknown DirectSendState = "unknown"
+	DirectSendOn      DirectSendState = "on"
+	DirectSendOff     DirectSendState = "off"     // the business does not have it
+	DirectSendBlocked DirectSendState = "blocked" // Meta stopped it for some time
+)
+
+// OfficialWays contains a session's settings, and what Meta's answers say about the ways.
+type OfficialWays struct {
+	WaySettings
+	Accepted time.Time       // when Meta first took a message by Direct Send; zero: never
+	OptedOut time.Time       // when the business told Meta not to change how messages look; zero: never
+	Pauses   []OfficialPause // those of Direct Send and of the marketing path, and the one that closes the usual path to marketing
+}
+
+// CodeMarketingClosed is Meta's code for a business that sends marketing only by Meta's own path for marketing.
+const CodeMarketingClosed = 131063
+
+// CodeNotEnabled is Meta's code for a business without Direct Send.
+const CodeNotEnabled = 100
+
+// DirectState returns the state of Direct Send, and when it ends. Zero: the state has no known end.
+func (w OfficialWays) DirectState(now time.Time) (DirectSendState, time.Time) {
+	for _, p := range w.Pauses {
+		switch {
+		case p.Kind != PauseDirectSend || !now.Before(p.Until):
+		case p.Code == CodeNotEnabled:
+			return DirectSendOff, p.Until
+		default:
+			return DirectSendBlocked, p.Until
+		}
+	}
+	if w.Accepted.IsZero() {
+		return DirectSendUnknown, time.Time{}
+	}
+	return DirectSendOn, time.Time{}
+}
+
+// ByMarketingPath reports whether marketing templates leave by Meta's own path for marketing: because the client wants
+// it, or because Meta takes them nowhere else.
+func (w OfficialWays) ByMarketingPath(now time.Time) bool {
+	wanted := w.Marketing
+	for _, p := range w.Pauses {
+		switch {
+		case !now.Before(p.Until):
+		case p.Kind == PauseMarketingPath:
+			return false
+		case p.Code == CodeMarketingClosed:
+			wanted = true
+		}
+	}
+	return wanted
+}
+
+// MessageWay is the way in which a message of an Official session leaves.
+type MessageWay string
+
+// The ways of a message.
+const (
+	WayFreeText   MessageWay = "free_text"
+	WayDirectSend MessageWay = "direct_send"
+	WayTemplate   MessageWay = "template"
+	WayRefused    MessageWay = "refused"
+)
+
+// Reasons for the way of a message.
+const (
+	reasonWindowOpen    ReasonCode = "way.window_open"
+	reasonDirectSend    ReasonCode = "way.direct_send"
+	reasonWindowClosed  ReasonCode = "way.window_closed"
+	reasonTemplateShows ReasonCode = "way.template_shows" // the window is open, but free text cannot replace the template
+	reasonMarketingPath ReasonCode = "way.marketing_path"
+	reasonNoTemplate    ReasonCode = "way.no_template"
+	reasonDirectMissing ReasonCode = "way.direct_send_off"
+	reasonDirectStopped ReasonCode = "way.direct_send_blocked"
+	reasonDirectUnfit   ReasonCode = "way.direct_send_unfit" // Direct Send cannot send such a message
+)
+
+// WayQuery contains all that decides about the way of a message.
+type WayQuery struct {
+	Content  Content
+	To       string
+	Purpose  Purpose
+	Campaign bool            // the message belongs to a campaign
+	Open     bool            // the person's 24-hour window is open when the message leaves
+	Template NetworkTemplate // what is known about the content's approved template
+	Ways     OfficialWays
+	Failed   bool // a message by Direct Send to this person failed a short time ago
+	Now      time.Time
+}
+
+// Way returns the way of a message, and the reason for it. Planning, checks, previews and sending all use this function.
+func (q WayQuery) Way() (MessageWay, ReasonCode) {
+	direct, missing := q.direct()
+	switch {
+	case q.Open && q.freeText():
+		return WayFreeText, reasonWindowOpen
+	case direct && q.freeText():
+		return WayDirectSend, reasonDirectSend
+	case q.Content.Official == nil:
+		return WayRefused, missing
+	case q.Template.Category == CategoryMarketing && !IsNetworkGroup(q.To) && q.Ways.ByMarketingPath(q.Now):
+		return WayTemplate, reasonMarketingPath
+	case q.Open:
+		return WayTemplate, reasonTemplateShows
+	}
+	return WayTemplate, reasonWindowClosed
+}
+
+// freeText reports whether free text can replace the message's template, if it has one. Marketing leaves by its template,
+// because the template says how to opt out.
+func (q WayQuery) freeText() bool {
+	c := &q.Content
+	if c.Official == nil {
+		return true
+	}
+	for _, b := range c.Official.Buttons {
+		if b.Kind != ButtonReply {
+			return false
+		}
+	}
+	return c.Text != "" && c.Latitude == nil && q.Purpose != PurposeMarketing && q.Template.Category != CategoryMarketing &&
+		len(q.Template.Part("BUTTONS").Buttons) <= len(c.Buttons())
+}
+
+// Marks of a way in the detail of a message that Meta took. Without a mark, the message left as its content says.
+const (
+	MarkDirectSend = "(direct_send)"
+	MarkFreeText   = "(free_text)" // instead of the content's template
+	MarkMarketing  = "(marketing_messages)"
+)
+
+// taken returns the way of a message that Meta took, as its detail says.
+func (m *MessageDetail) taken() (MessageWay, ReasonCode) {
+	detail := strings.Join(m.Detail.Args, " ")
+	switch {
+	case strings.HasSuffix(detail, MarkDirectSend):
+		return WayDirectSend, reasonDirectSend
+	case strings.HasSuffix(detail, MarkFreeText), m.Content.Official == nil:
+		return WayFreeText, reasonWindowOpen
+	case strings.HasSuffix(detail, MarkMarketing):
+		return WayTemplate, reasonMarketingPath
+	}
+	return WayTemplate, ""
+}
+
+// TellWay sets the way of a message of an Official session. q says what decides about a message that is still open.
+func (m *MessageDetail) TellWay(q WayQuery) {
+	switch {
+	case m.State == Completed:
+		m.Way, m.WayReason = m.taken()
+	case m.State == Failed && strings.HasPrefix(string(m.Reason.Code), "official.direct_send"), m.State == Failed && m.Reason.Code == "official.outside_window":
+		m.Way, m.WayReason = WayRefused, m.Reason.Code
+	case m.State == Pending:
+		m.Way, m.WayReason = q.Way()
+	}
+}
+
+// Limits of a message by Direct Send. (Meta, direct-send.)
+const (
+	maxDirectText = 1024 // characters
+	MinDirectTime = 30 * time.Second
+	MaxDirectTime = 12 * time.Hour
+)
+
+// direct reports whether the message may leave by Direct Send, and why it may not. Meta takes a text, with or without
+// reply buttons or a link. A person whose number is hidden is not known to get such messages.
+func (q WayQuery) direct() (may bool, missing ReasonCode) {
+	c := &q.Content
+	state, _ := q.Ways.DirectState(q.Now)
+	switch {
+	case !q.Ways.DirectSend || q.Purpose == PurposeMarketing:
+		return false, reasonNoTemplate
+	case q.Campaign || q.Failed || !strings.HasPrefix(q.To, "+") || c.Text == "" || c.MediaURL != "" || c.Latitude != nil || c.Interactive != nil && c.Interactive.Link == nil || utf8.RuneCountInString(c.Text) > maxDirectText:
+		return false, reasonDirectUnfit
+	case state == DirectSendOff:
+		return false, reasonDirectMissing
+	case state == DirectSendBlocked:
+		return false, reasonDirectStopped
+	}
+	return true, ""
+}
+
 // HealthKind says what a [HealthReport] is about. The database contains the word.
 type HealthKind string
 
@@ -126,6 +321,9 @@ const (
 	HealthError       HealthKind = "error"       // the subject is Meta's code
 	HealthThroughput  HealthKind = "throughput"  // of the number: Meta's event
 	HealthChecked     HealthKind = "checked"     // the server asked Meta about the number
+	HealthWebhook     HealthKind = "webhook"     // the subject is "verified" (Meta checked the address) or "delivered" (a signed delivery came)
+	HealthSubscribed  HealthKind = "subscribed"  // of the business: "yes", or "no" if Meta sends its reports to no app of ours
+	HealthPayment     HealthKind = "payment"     // of the business: "ok" or "problem", as Meta's answer about the number says
 )
 
 // HealthReport is something that Meta says about the number or the business of an Official session. A later report about
@@ -141,6 +339,12 @@ type HealthReport struct {
 	Until     time.Time // when it ends; zero: unknown
 	Confirmed time.Time // when Meta's answer about the number confirmed it; zero: it did not
 }
+
+// Subjects of a [HealthWebhook].
+const (
+	WebhookVerified  = "verified"
+	WebhookDelivered = "delivered"
+)
 
 // Stops reports whether a confirmed report of this kind and value holds back messages.
 func (r HealthReport) Stops() bool {
@@ -195,14 +399,19 @@ type SessionHealth struct {
 	RestrictedUntil time.Time
 	DisplayName     string   // approved, pending, declined; "": unknown
 	PausedTemplates []string // their names
-	DirectSend      string   // unknown, on, off, blocked
+	DirectSend      DirectSendState
+	Verified        time.Time    // when Meta last checked the webhook's address; zero: never
+	Delivered       time.Time    // when a signed delivery last came, to the hour; zero: never
+	Subscribed      HealthReport // see [HealthSubscribed]; without a value: unknown
+	Payment         HealthReport // see [HealthPayment]; without a value: unknown
 	Checked         time.Time
 	Advice          []Reason // what people should know or do, the most important first
 }
 
-// HealthOf summarises reports, which are in the order of their kinds.
-func HealthOf(all []HealthReport, paused []string, now time.Time) SessionHealth {
-	h := SessionHealth{DirectSend: "unknown", PausedTemplates: paused}
+// HealthOf summarises reports, which are in the order of their kinds, and what Meta's answers say about ways.
+func HealthOf(all []HealthReport, ways OfficialWays, paused []string, now time.Time) SessionHealth {
+	h := SessionHealth{PausedTemplates: paused}
+	h.DirectSend, _ = ways.DirectState(now)
 	var stops, others []Reason
 	for _, r := range all {
 		if r.Kind == HealthChecked {
@@ -223,11 +432,19 @@ func HealthOf(all []HealthReport, paused []string, now time.Time) SessionHealth 
 		case HealthNameStatus: // comes after HealthName
 			h.DisplayName = cmp.Or(h.DisplayName, r.Value)
 		case HealthDirectSend:
-			h.DirectSend = r.Value
-		case HealthRestriction:
-			if r.Subject == RestrictedDirectSend {
-				h.DirectSend = "blocked"
+			if h.DirectSend == DirectSendUnknown && r.Value == string(DirectSendOn) {
+				h.DirectSend = DirectSendOn
 			}
+		case HealthWebhook:
+			if r.Subject == WebhookVerified {
+				h.Verified = r.At
+			} else {
+				h.Delivered = r.At
+			}
+		case HealthSubscribed:
+			h.Subscribed = r
+		case HealthPayment:
+			h.Payment = r
 		}
 		if r.Stops() {
 			if h.Restriction == "" || r.Until.IsZero() || r.Until.After(h.RestrictedUntil) {

@@ -34,7 +34,8 @@ type Session struct {
 	Sandbox   bool // the simulated network receives the messages; no real network does
 	Default   bool // the client's default session; sequences that name no session use it
 	Pace      Pace
-	Start     SequenceID // the session's default sequences, for starts and for stops; 0: not set
+	Ways      WaySettings // only for a session of type Official
+	Start     SequenceID  // the session's default sequences, for starts and for stops; 0: not set
 	Stop      SequenceID
 	Created   time.Time
 	Owner     NodeID // node that sends for the session; 0: none yet
@@ -62,6 +63,7 @@ const (
 type SessionPatch struct {
 	Name Change[string]
 	Pace Change[Pace]
+	Ways Change[WaySettings]
 }
 
 // DefaultPace returns the pace of a session whose caller gave none. A linked number gets a pace, because WhatsApp soon

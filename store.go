@@ -169,6 +169,10 @@ type Tenant interface {
 	SeenDevice(ctx context.Context, device DeviceID, now time.Time) error
 	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
 
+	// OfficialWays returns the settings of a session, and what Meta's answers say about the ways of its messages. Codes:
+	// not_found.
+	OfficialWays(ctx context.Context, session SessionID, now time.Time) (OfficialWays, error)
+
 	// Templates of the network.
 	HealthOf(ctx context.Context, session SessionID, now time.Time) (SessionHealth, error)
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
@@ -408,6 +412,7 @@ type DueMessage struct {
 	Attempt    int
 	Repeats    int
 	Generation int
+	Purpose    Purpose
 }
 
 // Before reports whether m comes before o, for two messages to one person.

@@ -34,7 +34,7 @@ func (t Template) Version() Version {
 }
 
 // Version returns the version of a session's name and pace. State and link do not change it.
-func (s Session) Version() Version { return versionOf(s.Name, s.Pace) }
+func (s Session) Version() Version { return versionOf(s.Name, s.Pace, s.Ways) }
 
 // PairVersion returns the version of a session's default sequences.
 func (s Session) PairVersion() Version { return versionOf(s.Start, s.Stop) }

@@ -111,8 +111,28 @@ func (r *officialRig) deliver(body []byte) {
 	}
 }
 
+// checks tests the session, and compares what it still needs.
+func (r *officialRig) checks(want ...string) {
+	r.t.Helper()
+	var answer struct {
+		Checks []struct{ Check, State string }
+	}
+	text := r.must("POST", "/api/sessions/"+r.session+"/test", "")
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || len(answer.Checks) != 5 {
+		r.t.Fatalf("%v: %s", err, text)
+	}
+	for _, k := range answer.Checks {
+		for _, w := range want {
+			if name, state, _ := strings.Cut(w, " "); name == k.Check && state != k.State {
+				r.t.Errorf("%s is %s, want %s", k.Check, k.State, state)
+			}
+		}
+	}
+}
+
 func (r *officialRig) rehearse() {
 	t, number := r.t, graphtest.NewNumber("101")
+	r.peer.SetApps(number.Account) // none gets the account's reports, so the test subscribes the app
 	r.connect(number)
 	if v := view(t, "GET", r.base+"/api/sessions/"+r.session, r.key, ""); v.Number != "+39021234101" {
 		t.Errorf("the number is %q", v.Number)
@@ -120,7 +140,9 @@ func (r *officialRig) rehearse() {
 	if answer := r.must("POST", "/api/sessions/"+r.session+"/test", ""); !strings.Contains(answer, `"ok":true,"message":"Tutto a posto`) {
 		t.Errorf("the test says %s", answer)
 	}
+	r.checks("webhook to_do", "subscription ok", "display_name ok", "payment ok", "portfolio unknown")
 	r.handshake(number)
+	r.checks("webhook unknown")
 
 	const phone = "+393331234567"
 	free := r.ids("/api/messages", `{"phone": "`+phone+`", "text": "fuori", "id_sessione": "`+r.session+`"}`)[0]
@@ -129,11 +151,12 @@ func (r *officialRig) rehearse() {
 		t.Errorf("outside of the window: %s, %d asked", text, r.peer.Asked())
 	}
 
-	r.must("POST", "/api/templates", `{"name": "promemoria", "text": "Gentile {{nome}}, a domani", "official": {"name": "promemoria_it", "language": "it", "body": [{"name": "nome", "text": "{{nome}}"}]}}`)
+	r.must("POST", "/api/templates", `{"name": "promemoria", "text": "Gentile {{nome}}, a domani", "official": {"name": "promemoria_it", "language": "it", "body": [{"name": "nome", "text": "{{nome}}"}], "buttons": [{"index": 0, "type": "url", "text": "{{nome}}"}]}}`) // its button makes it leave as a template also inside the window
 	const now = `"timing": {"anchor": "start", "offset": {"amount": 0}}`
 	sequence := field(t, r.must("POST", "/api/sequences", `{"name": "s", "id_sessione": "`+r.session+`", "steps": [{"template": "promemoria", `+now+`}, {"text": "Ciao {{nome}}", `+now+`},
  {"latitude": 45.5, "longitude": 9.25, "text": "Studio\nVia Roma 1", `+now+`}]}`), "id")
 	r.deliver(r.peer.Wrote("101", phone, time.Now()))
+	r.checks("webhook ok")
 	started := r.ids("/api/start/"+sequence, `{"phone": "`+phone+`", "nome": "Ada"}`)
 	eventually(t, "three messages are with Meta", func() bool { return len(r.peer.Taken()) == 3 })
 	var types []string

@@ -29,6 +29,8 @@ type Check struct {
 	Limits   Limits
 	Prices   *Prices // nil: the network does not bill messages
 	Warnings []puntuale.CampaignWarning
+	// Way returns the way of a message to a person of an Official session. nil: the session is not Official.
+	Way func(m *puntuale.PlannedMessage, phone string, purpose puntuale.Purpose, window time.Time) (puntuale.MessageWay, puntuale.ReasonCode)
 
 	// Blacklisted returns which of the phones are in the client's blacklist.
 	Blacklisted func(ctx context.Context, phones []string) (map[string]bool, error)
@@ -166,7 +168,7 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 		r.Reason, r.Value = puntuale.RefusedRunning, r.Phone
 	case reason != "" || !opens:
 		r.Reason = puntuale.RefusedPast
-	case c.Limits.Official && closed(built, k.contact):
+	case c.tellWays(r.Phone, built, k.contact) == puntuale.WayRefused:
 		r.Reason = puntuale.RefusedWindow
 	default:
 		pacer.Advance()
@@ -174,6 +176,7 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 		c.price(r.Phone, built)
 		for i := range built.Messages {
 			c.count(&built.Messages[i])
+			c.countWay(&built.Messages[i])
 		}
 		first := firstOf(built)
 		c.show(puntuale.CampaignSample{Line: r.Line, Written: shortened(c.Plan.cell(before, "phone")), Phone: r.Phone, At: first.Due, Text: first.Content.Text})

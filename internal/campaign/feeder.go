@@ -343,7 +343,7 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 			r.Reason = puntuale.RefusedPast
 		case reason != "":
 			r.Reason, r.Value = reason, value
-		case c.Official && closed(built, contacts[r.Phone]):
+		case c.Official && closed(built, r.Phone, contacts[r.Phone]):
 			r.Reason = puntuale.RefusedWindow
 		default:
 			r.Start = p.Start(&rows[i], built, now)

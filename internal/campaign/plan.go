@@ -90,9 +90,36 @@ func firstOf(built plan.Plan) *puntuale.PlannedMessage {
 
 // closed reports whether Meta would refuse the first message, because it is free text outside the person's 24-hour
 // window. Later messages are not checked, because the person may write before they are due, which opens the window.
-func closed(built plan.Plan, k puntuale.KnownPerson) bool {
+// Campaigns never use Direct Send.
+func closed(built plan.Plan, phone string, k puntuale.KnownPerson) bool {
 	first := firstOf(built)
-	return first.Content.Official == nil && !first.Due.Before(k.Window)
+	way, _ := puntuale.WayQuery{Content: first.Content, To: phone, Campaign: true, Open: first.Due.Before(k.Window)}.Way()
+	return way == puntuale.WayRefused
+}
+
+// tellWays sets the ways of a recipient's messages, and returns that of the first one.
+func (c *Check) tellWays(phone string, built plan.Plan, k puntuale.KnownPerson) puntuale.MessageWay {
+	if c.Way == nil {
+		return ""
+	}
+	for i := range built.Messages {
+		m := &built.Messages[i]
+		m.Way, m.WayReason = c.Way(m, phone, c.Plan.purpose(m.Step), k.Window)
+	}
+	return firstOf(built).Way
+}
+
+// countWay counts a message for the list of ways.
+func (c *Check) countWay(m *puntuale.PlannedMessage) {
+	if m.Way == "" {
+		return
+	}
+	i := slices.IndexFunc(c.found.Ways, func(w puntuale.CampaignWay) bool { return w.Way == m.Way && w.Reason == m.WayReason })
+	if i < 0 {
+		i = len(c.found.Ways)
+		c.found.Ways = append(c.found.Ways, puntuale.CampaignWay{Way: m.Way, Reason: m.WayReason})
+	}
+	c.found.Ways[i].Messages++
 }
 
 func phonesOf(rows []puntuale.Recipient) []string {

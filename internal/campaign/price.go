@@ -8,7 +8,7 @@ import (
 // Prices contains the functions that compute what the messages of a campaign cost.
 type Prices struct {
 	Country  func(phone string) string
-	Category func(puntuale.Content) string
+	Category func(*puntuale.PlannedMessage) string
 	Cost     func(map[puntuale.MessageKind]int) *puntuale.CampaignCost
 }
 
@@ -19,6 +19,6 @@ func (c *Check) price(phone string, built plan.Plan) {
 	}
 	country := c.Prices.Country(phone)
 	for i := range built.Messages {
-		c.kinds[puntuale.MessageKind{Country: country, Category: c.Prices.Category(built.Messages[i].Content)}]++
+		c.kinds[puntuale.MessageKind{Country: country, Category: c.Prices.Category(&built.Messages[i])}]++
 	}
 }

@@ -228,6 +228,9 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 	if len(found) == 0 {
 		return Story{}, puntuale.NotFound(puntuale.NoMessage)
 	}
+	if err := c.tellWays(ctx, found); err != nil {
+		return Story{}, err
+	}
 	s := Story{MessageDetail: found[0]}
 	if s.Events, err = c.tenant.MessageEvents(ctx, wanted); err != nil {
 		return Story{}, fmt.Errorf("read the events of message %d: %w", wanted, err)

@@ -126,6 +126,13 @@ func (c *Client) putBooking(ctx context.Context, call BookingCall) (BookingAnswe
 		if err != nil {
 			return BookingAnswer{}, fmt.Errorf("read the usage: %w", err)
 		}
+		all := make([]*puntuale.PlannedMessage, len(change.New))
+		for i := range change.New {
+			all[i] = &change.New[i].PlannedMessage
+		}
+		if _, err := c.tellPlanned(ctx, p.info.session, change.Phone, all, p.info.purposes); err != nil {
+			return BookingAnswer{}, err
+		}
 		return p.answer(puntuale.PutBookingResult{BookingChange: change, Before: p.stored.Steps, Usage: usage}), nil
 	}
 	if unchanged {

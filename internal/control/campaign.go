@@ -476,7 +476,7 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	if err != nil {
 		return nil, err
 	}
-	return &campaign.Check{
+	check := &campaign.Check{
 		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, Limits: limits,
 		Prices: c.control.pricesOf(limits, known), Warnings: append(optOutWarnings(stored.Draft.Purpose, frozen.Sequence.Steps, known), insteadWarnings(frozen.Sequence.Steps, session)...),
 		Blacklisted: func(ctx context.Context, phones []string) (map[string]bool, error) {
@@ -485,7 +485,16 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 		Refused: func(ctx context.Context, phones []string) (map[string]bool, error) {
 			return c.MarketingRefused(ctx, phones...)
 		},
-	}, nil
+	}
+	contents := make([]*puntuale.Content, 0, len(frozen.Sequence.Steps))
+	for _, step := range frozen.Sequence.Steps {
+		contents = append(contents, &puntuale.Content{Official: step.Official})
+	}
+	ways, err := c.wayReader(ctx, session, nil, contents...)
+	if ways != nil {
+		check.Way = ways.ofCampaign
+	}
+	return check, err
 }
 
 // awaitCheck waits for a check that another call, or another server, runs. If the check stops before it is complete,

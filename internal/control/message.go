@@ -36,7 +36,7 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	if err != nil {
 		return nil, fmt.Errorf("read message details: %w", err)
 	}
-	return found, nil
+	return found, c.tellWays(ctx, found)
 }
 
 // MessageQuery is a search for messages. A member that is "" excludes no message.

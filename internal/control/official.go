@@ -93,6 +93,7 @@ type SessionTest struct {
 	OK        bool                      // true: the session can send now
 	Message   puntuale.Reason           // the problem, or a sentence that there is none
 	Templates puntuale.NetworkTemplates // the templates that the test read from Meta; Problem says why the read failed
+	Checks    []LinkCheck               // of an Official session
 }
 
 // Results of a test, for a session without a Detail.
@@ -120,12 +121,18 @@ func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error
 		return SessionTest{}, err
 	}
 	var about puntuale.NetworkTemplates
+	var checks []LinkCheck
 	if found.Type == puntuale.Official {
 		if about, _, _, err = c.tenant.NetworkTemplates(ctx, found.ID, puntuale.Page{Limit: 1}); err != nil {
 			return SessionTest{}, fmt.Errorf("read about the templates of session %d: %w", found.ID, err)
 		}
+		h, err := c.SessionHealth(ctx, id)
+		if err != nil {
+			return SessionTest{}, err
+		}
+		checks = h.Checks()
 	}
-	t := SessionTest{Session: found, OK: found.State == puntuale.LinkOnline && found.Detail.IsZero(), Message: found.Detail, Templates: about}
+	t := SessionTest{Session: found, Checks: checks, OK: found.State == puntuale.LinkOnline && found.Detail.IsZero(), Message: found.Detail, Templates: about}
 	switch {
 	case t.OK && found.Number != "":
 		t.Message = puntuale.Because(reasonNumberWell, found.Number)

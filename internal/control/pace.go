@@ -13,10 +13,14 @@ import (
 // PaceChange is a request to change a pace. A nil member changes nothing.
 type PaceChange struct{ PerMinute, PerDay, ColdPerMinute, ColdPerDay, Jitter *int }
 
+// WaysChange is a request to change which of Meta's optional ways a session may use. A nil member changes nothing.
+type WaysChange struct{ DirectSend, Marketing, Creative *bool }
+
 // SessionChange is a request to change a session. A nil member changes nothing.
 type SessionChange struct {
 	Name   *string
 	Pace   *PaceChange
+	Ways   *WaysChange        // only for an Official session
 	Known  []puntuale.Version // the session's version must be one of these; empty: any version
 	Faults []puntuale.Fault   // the faults that the calling package already found in the request
 }
@@ -47,13 +51,29 @@ func (r *PaceChange) applyTo(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	return p
 }
 
+// applyTo applies the change to the ways of a session, and returns the result.
+func (r *WaysChange) applyTo(s puntuale.Session, f *request.Faults) puntuale.WaySettings {
+	if r == nil {
+		return s.Ways
+	}
+	if s.Type != puntuale.Official || s.Sandbox {
+		f.Add("body.ways", faultSessionGoesWithType, nil, "Official")
+	}
+	for _, part := range []struct{ wanted, stored *bool }{{r.DirectSend, &s.Ways.DirectSend}, {r.Marketing, &s.Ways.Marketing}, {r.Creative, &s.Ways.Creative}} {
+		if part.wanted != nil {
+			*part.stored = *part.wanted
+		}
+	}
+	return s.Ways
+}
+
 // Codes of the faults that this file reports.
 const (
 	faultSessionNothingChanged      puntuale.ReasonCode = "session.nothing_changed"
 	faultSessionOnlyLinkedReconnect puntuale.ReasonCode = "session.only_linked_reconnect"
 )
 
-// ChangeSession changes a session's name, its pace, or both. The new pace applies to the next message. Codes:
+// ChangeSession changes a session's name, its pace and its ways, or some of them. The changes apply to the next message. Codes:
 // forbidden, not_found, invalid, precondition_failed.
 func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) (Session, error) {
 	if err := c.MayCreate(); err != nil {
@@ -64,13 +84,14 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 		return Session{}, err
 	}
 	f := request.Faults(r.Faults)
-	if r.Name == nil && r.Pace == nil && !f.At("body.name") && !f.At("body.pace") {
+	if r.Name == nil && r.Pace == nil && r.Ways == nil && !f.At("body.name") && !f.At("body.pace") && !f.At("body.ways") {
 		f.Add("body", faultSessionNothingChanged, nil)
 	}
 	if r.Name != nil {
 		f.Required("body.name", *r.Name, puntuale.MaxName)
 	}
 	pace := r.Pace.applyTo(found.Pace, &f)
+	ways := r.Ways.applyTo(found.Session, &f)
 	if err := f.Err(); err != nil {
 		return Session{}, err
 	}
@@ -80,6 +101,9 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	}
 	if pace != found.Pace {
 		patch.Pace = puntuale.ChangeTo(pace)
+	}
+	if ways != found.Ways {
+		patch.Ways = puntuale.ChangeTo(ways)
 	}
 	if err := c.tenant.UpdateSession(ctx, found.ID, patch, r.Known...); err != nil {
 		return Session{}, fmt.Errorf("change session %d: %w", found.ID, err)

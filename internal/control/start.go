@@ -146,6 +146,11 @@ func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
+	refused, err := c.tellPlanned(ctx, p.session, p.phone, pointers(p.Messages), p.purposes)
+	if err != nil {
+		return Preview{}, err
+	}
+	p.notes.Warnings = append(p.notes.Warnings, refused...)
 	p.notes.Blacklisted, err = c.isBlacklisted(ctx, p.phone)
 	return Preview{p.Messages, p.Skipped, p.notes}, err
 }
@@ -442,5 +447,15 @@ func (c *Client) previewBooking(ctx context.Context, call StartCall) (Preview, e
 	for _, n := range change.New {
 		preview.Messages = append(preview.Messages, n.PlannedMessage)
 	}
-	return preview, nil
+	preview.Notes.Warnings, err = c.tellPlanned(ctx, p.info.session, p.put.Phone, pointers(preview.Messages), p.info.purposes)
+	return preview, err
+}
+
+// pointers returns pointers to the messages.
+func pointers(messages []puntuale.PlannedMessage) []*puntuale.PlannedMessage {
+	all := make([]*puntuale.PlannedMessage, len(messages))
+	for i := range messages {
+		all[i] = &messages[i]
+	}
+	return all
 }

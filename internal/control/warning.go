@@ -74,7 +74,15 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 	if err != nil {
 		return fmt.Errorf("read templates: %w", err)
 	}
+	ways, err := c.tenant.OfficialWays(ctx, session.ID, c.control.clock.Now())
+	if err != nil {
+		return fmt.Errorf("read the ways of session %d: %w", session.ID, err)
+	}
 	for i, step := range expanded.Steps {
+		q := puntuale.WayQuery{Content: puntuale.Content{Text: step.Text, MediaURL: step.Media, Latitude: step.Latitude}, To: "+", Purpose: expanded.Purpose, Ways: ways, Now: c.control.clock.Now()}
+		if way, _ := q.Way(); way == puntuale.WayDirectSend && step.Official == nil {
+			continue
+		}
 		if reason := stepWarning(step, about, known); !reason.IsZero() {
 			s.Warnings = append(s.Warnings, Warning{i, reason})
 		}

@@ -197,6 +197,6 @@ func (s *scheduler) prepare(m *queuedMessage) {
 		Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,
 		ConnectorID: puntuale.ConnectorID(m.row.ID, m.row.Generation),
 		Attempt:     m.row.Attempt + 1, Repeat: m.repeat(),
-		To: m.row.Phone, Content: m.content,
+		To: m.row.Phone, Content: m.content, Purpose: m.row.Purpose, Campaign: m.row.Campaign != 0, ValidUntil: m.row.ValidUntil,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 )
 
@@ -26,7 +27,15 @@ type checkAnswer struct {
 	Longest    int             `json:"longest_text" doc:"Characters"`
 	Limit      *limitAnswer    `json:"limit,omitempty" doc:"The limit that decides when it ends"`
 	Warnings   []warningOfStep `json:"warnings" doc:"What may be wrong, although the campaign may start"`
+	Ways       []wayAnswer     `json:"ways,omitempty" doc:"Of an Official session: how the messages would leave, as things are now"`
 	Cost       *costAnswer     `json:"cost" doc:"What Meta takes for the messages, by the price table; null for other sessions than Official ones"`
+}
+
+// wayAnswer says how many messages leave in one way.
+type wayAnswer struct {
+	Way      string `json:"way" enum:"free_text,direct_send,template,refused"`
+	Reason   string `json:"way_reason" doc:"In plain Italian"`
+	Messages int    `json:"messages"`
 }
 
 type refusedAnswer struct {
@@ -88,6 +97,9 @@ func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
 		}),
 	}
 	out.Warnings = each(k.Warnings, func(w puntuale.CampaignWarning) warningOfStep { return warningOfStep(w) })
+	for _, w := range k.Ways {
+		out.Ways = append(out.Ways, wayAnswer{string(w.Way), catalogue.Italian.Sentence(puntuale.Because(w.Reason)), w.Messages})
+	}
 	out.Cost = costOf(k.Cost)
 	if k.Digest == "" {
 		out.State = puntuale.CampaignChecking.String()

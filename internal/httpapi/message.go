@@ -175,6 +175,8 @@ type MessageDetail struct {
 	Delivered *string  `json:"consegnato,omitempty" format:"date-time" doc:"When it reached the recipient's device, once the network said so"`
 	Read      *string  `json:"letto,omitempty" format:"date-time" doc:"When the recipient saw it, once the network said so"`
 	Reference string   `json:"reference,omitempty" doc:"What the call gave as its reference"`
+	Way       string   `json:"way,omitempty" enum:"free_text,direct_send,template,refused" doc:"Of an Official session, in the details of a message: how it left, or how it would leave now"`
+	WayReason string   `json:"way_reason,omitempty" doc:"Why, in plain Italian"`
 	Buttons   []string `json:"buttons,omitempty" doc:"Labels of the buttons below the text"`
 
 	Interactive *puntuale.Interactive `json:"interactive,omitempty" doc:"The list, the link or the question below the text"`
@@ -205,6 +207,7 @@ func detailOf(m *puntuale.MessageDetail) MessageDetail {
 		MediaName: textOrNull(control.MediaName(m.Content)), Request: string(m.Request),
 		Response: catalogue.Italian.Sentence(m.Response()), Detail: textOrNull(catalogue.Italian.Sentence(m.Detail)), Removed: m.Blanked,
 		Departed: stampOrNull(m.Departed), Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read), Reference: m.Reference,
+		Way: string(m.Way), WayReason: catalogue.Italian.Sentence(puntuale.Because(m.WayReason)),
 		Buttons: labelsOf(m.Content.Buttons()), Interactive: m.Content.Interactive,
 	}
 }

@@ -66,6 +66,15 @@ type testAnswer struct {
 	English   string          `json:"message_en" doc:"The same in English"`
 	Session   sessionAnswer   `json:"session"`
 	Templates templatesStatus `json:"templates"`
+	Checks    []linkCheck     `json:"checks" doc:"What the session needs besides its keys. A test subscribes the app to the account's reports if this is missing"`
+}
+
+// linkCheck is one thing that a session needs, and whether it is there.
+type linkCheck struct {
+	Check   string `json:"check" enum:"webhook,subscription,display_name,payment,portfolio"`
+	State   string `json:"state" enum:"ok,to_do,unknown"`
+	Message string `json:"message" doc:"In plain Italian"`
+	English string `json:"message_en" doc:"The same in English"`
 }
 
 // templatesStatus says when the session's templates were last read from Meta, and whether this succeeded.
@@ -90,7 +99,11 @@ func testSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (
 	if err != nil {
 		return testAnswer{}, err
 	}
-	return testAnswer{OK: t.OK, Message: catalogue.Italian.Sentence(t.Message), English: catalogue.English.Sentence(t.Message), Session: sessionOf(t.Session), Templates: templatesStatusOf(t.Templates)}, nil
+	out := testAnswer{OK: t.OK, Message: catalogue.Italian.Sentence(t.Message), English: catalogue.English.Sentence(t.Message), Session: sessionOf(t.Session), Templates: templatesStatusOf(t.Templates)}
+	out.Checks = each(t.Checks, func(k control.LinkCheck) linkCheck {
+		return linkCheck{k.Check, k.State, catalogue.Italian.Sentence(k.Text), catalogue.English.Sentence(k.Text)}
+	})
+	return out, nil
 }
 
 // networkTemplateAnswer is a template, as Meta lists it.

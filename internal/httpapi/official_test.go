@@ -295,3 +295,51 @@ func TestWebhookAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestWays: dry runs and details say in which way a message of an Official session leaves. A session's settings decide
+// whether Direct Send is one of the ways.
+func TestWays(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		key := s.newClient("ways@x", "full")
+		var session struct{ ID string }
+		s.must(&session, "POST", "/api/sessions", key, `{"name":"Ufficiale","connection_type":"Official","official":`+officialKeys+`}`)
+		path := "/api/sessions/" + session.ID
+		s.must(nil, "POST", path+"/test", key, "")
+		s.must(nil, "POST", "/api/templates", key, `{"name":"Promo","text":"Ciao","official":{"name":"promo","language":"it"}}`)
+		sequence := func(step, purpose string) string {
+			var made struct{ ID string }
+			s.must(&made, "POST", "/api/sequences", key, `{"name":"S","id_sessione":"`+session.ID+`","purpose":"`+purpose+`","steps":[{`+step+`,"timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+			return made.ID
+		}
+		const free, both = `"text":"Ciao"`, `"template":"Promo"`
+		says := func(step, purpose string, want ...string) {
+			t.Helper()
+			got := s.must(nil, "POST", "/api/start/"+sequence(step, purpose)+"?dry_run=true", key, `{"phone":"+393331234567"}`)
+			for _, w := range want {
+				if !strings.Contains(got.body, w) {
+					t.Errorf("%s, %s: %s, want %s", step, purpose, got.body, w)
+				}
+			}
+		}
+		says(free, "service", `"way":"refused","way_reason":"Fuori dalla finestra di 24 ore e senza template: Meta lo rifiuterebbe"`, `"warnings":[{"step":0,`)
+		says(both, "service", `"way":"template"`)
+		got := s.must(nil, "PUT", path, key, `{"ways":{"direct_send":true}}`)
+		if want := `"ways":{"direct_send":true,"marketing_messages":false,"creative_features":false}`; !strings.Contains(got.body, want) {
+			t.Errorf("%s, want %s", got.body, want)
+		}
+		says(free, "service", `"way":"direct_send","way_reason":"Fuori dalla finestra di 24 ore: parte con Direct Send, senza template"`)
+		says(both, "service", `"way":"direct_send"`)
+		says(free, "marketing", `"way":"refused"`)
+		says(both, "marketing", `"way":"template"`)
+
+		var made started
+		s.must(&made, "POST", "/api/messages", key, `{"phone":"+393331234567","text":"x","id_sessione":"`+session.ID+`","date":"2026-12-20"}`)
+		if got := s.must(nil, "GET", "/api/messages/details?message_ids[]="+made.ID[0], key, ""); !strings.Contains(got.body, `"way":"direct_send"`) {
+			t.Error(got.body)
+		}
+		var other struct{ ID string }
+		s.must(&other, "POST", "/api/sessions", key, `{"name":"s","connection_type":"Socket","sandbox":true}`)
+		s.refusedAt(422, "PUT", "/api/sessions/"+other.ID, key, `{"ways":{"direct_send":true}}`, "body.ways")
+	})
+}

@@ -19,7 +19,7 @@ func registerSessions(a *api) {
 	client(a, operation{id: "getSession", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
 	client(a, operation{id: "updateSession", method: http.MethodPut, path: one, body: sessionChangeBody{}, versioned: true,
-		summary: "Change a session's name, or how much it sends", refusals: changes(http.StatusNotFound)}, withBody(updateSession))
+		summary: "Change a session's name, how much it sends, or which of Meta's optional ways it may use", refusals: changes(http.StatusNotFound)}, withBody(updateSession))
 	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: createsAlways, body: pairingBody{},
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, withBody(pairSession))
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair", prevents: true,
@@ -72,6 +72,7 @@ type sessionAnswer struct {
 	Until   string        `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
 	Limited string        `json:"limited_until,omitempty" format:"date-time" doc:"While WhatsApp refuses messages to people who do not know the number: those wait until then, the others leave"`
 	Pace    paceAnswer    `json:"pace"`
+	Ways    *waysAnswer   `json:"ways,omitempty" doc:"Of an Official session: which of Meta's optional ways it may use"`
 	Health  *healthAnswer `json:"health,omitempty" doc:"Only in the answer about one Official session that is no sandbox: what Meta says about the number and its business"`
 	Way     string        `json:"way,omitempty" enum:"gateway,device" doc:"Of a Send_app session that is no sandbox: what its messages go through"`
 }
@@ -140,7 +141,7 @@ type healthAnswer struct {
 func healthOf(h control.SessionHealth) *healthAnswer {
 	a := &healthAnswer{
 		Quality: textOrNull(h.Quality), Used: h.Portfolio.Used, Reserved: h.Portfolio.Reserved, Restriction: textOrNull(h.Restriction), DisplayName: textOrNull(h.DisplayName),
-		Paused: append([]string{}, h.PausedTemplates...), DirectSend: h.DirectSend, Until: stampOrNull(h.RestrictedUntil), Checked: stampOrNull(h.Checked),
+		Paused: append([]string{}, h.PausedTemplates...), DirectSend: string(h.DirectSend), Until: stampOrNull(h.RestrictedUntil), Checked: stampOrNull(h.Checked),
 	}
 	if h.Limit > 0 {
 		a.Limit = &h.Limit
@@ -160,6 +161,9 @@ func sessionOf(s control.Session) sessionAnswer {
 		a.Limited = stamp(s.Limited)
 	}
 	a.Webhook, a.WebhookURL = s.WebhookPath, s.Webhook
+	if s.Type == puntuale.Official && !s.Sandbox {
+		a.Ways = &waysAnswer{s.Ways.DirectSend, s.Ways.Marketing, s.Ways.Creative}
+	}
 	switch {
 	case s.ByDevice():
 		a.Way = "device"
@@ -241,16 +245,30 @@ func paceOf(p puntuale.Pace) paceAnswer {
 	return paceAnswer{p.PerMinute, p.PerDay, p.ColdPerMinute, p.ColdPerDay, p.Jitter}
 }
 
+// waysBody documents which of Meta's optional ways a session may use.
+type waysBody struct {
+	DirectSend *bool `json:"direct_send,omitempty" doc:"Service messages outside the 24-hour window leave by Meta's Direct Send, without an approved template, where Meta has enabled it"`
+	Marketing  *bool `json:"marketing_messages,omitempty" doc:"Marketing templates leave by Meta's own path for marketing"`
+	Creative   *bool `json:"creative_features,omitempty" doc:"On this path, Meta may change how messages look. false: the server tells Meta once not to"`
+}
+
+type waysAnswer struct {
+	DirectSend bool `json:"direct_send"`
+	Marketing  bool `json:"marketing_messages"`
+	Creative   bool `json:"creative_features"`
+}
+
 // sessionChangeBody documents the body of the call that changes a session.
 type sessionChangeBody struct {
 	Pace *paceBody `json:"pace,omitempty" doc:"What is left out stays as it is"`
 	Name *string   `json:"name,omitempty" maxLength:"200" doc:"What people call it"`
+	Ways *waysBody `json:"ways,omitempty" doc:"Of an Official session. What is left out stays as it is"`
 }
 
 func updateSession(ctx context.Context, c *control.Client, in *call, p *changeInput, body *sessionChangeBody) (sessionAnswer, error) {
 	known, faults := in.knownVersions()
 	found, err := c.ChangeSession(ctx, p.ID, control.SessionChange{
-		Name: body.Name, Pace: (*control.PaceChange)(body.Pace), Known: known, Faults: append(in.refused, faults...),
+		Name: body.Name, Pace: (*control.PaceChange)(body.Pace), Ways: (*control.WaysChange)(body.Ways), Known: known, Faults: append(in.refused, faults...),
 	})
 	if err != nil {
 		return sessionAnswer{}, err

@@ -122,6 +122,8 @@ type previewMessage struct {
 	Buttons   []string              `json:"buttons,omitempty" doc:"Labels of the buttons below the text"`
 	Interact  *puntuale.Interactive `json:"interactive,omitempty" doc:"The list, the link or the question below the text; warnings says where the network shows text instead"`
 	Latest    *string               `json:"invio_previsto_max,omitempty" format:"date-time" doc:"With jitter, the latest moment"`
+	Way       string                `json:"way,omitempty" enum:"free_text,direct_send,template,refused" doc:"Of an Official session: how the message would leave, as things are now"`
+	WayReason string                `json:"way_reason,omitempty" doc:"Why it leaves in this way, in plain Italian"`
 }
 
 // startedOrPreview is the answer to a start, in one of two forms. The member dry_run shows which form it is.
@@ -233,6 +235,7 @@ func previewMessageOf(m puntuale.PlannedMessage) previewMessage {
 		Step: m.Step, Desired: stampOrNull(m.Desired), Planned: stamp(m.Due), Text: m.Content.Text,
 		MediaURL: textOrNull(m.Content.MediaURL), MediaName: textOrNull(control.MediaName(m.Content)),
 		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude, Buttons: labelsOf(m.Content.Buttons()), Interact: m.Content.Interactive,
+		Way: string(m.Way), WayReason: catalogue.Italian.Sentence(puntuale.Because(m.WayReason)),
 	}
 	if m.DueMax.After(m.Due) {
 		out.Latest = stampOrNull(m.DueMax)

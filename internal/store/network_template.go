@@ -27,7 +27,7 @@ func (s *Store) NoteOfficial(ctx context.Context, id puntuale.SessionID, number,
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `insert into official (client_id, session_id, number, account)
  select s.client_id, s.id, $3::text, $4::text from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0
- on conflict (client_id, session_id) do update set number = excluded.number, account = excluded.account, synced_at = 0, problem = '', reach_limit = 0`,
+ on conflict (client_id, session_id) do update set number = excluded.number, account = excluded.account, synced_at = 0, problem = '', reach_limit = 0, direct_send_at = 0, opted_out_at = 0`,
 			client, id, number, account); err != nil {
 			return fmt.Errorf("note how a session is known: %w", err)
 		}
@@ -258,6 +258,12 @@ func (t tenant) NetworkTemplatesNamed(ctx context.Context, id puntuale.SessionID
 		return nil, engine.PublicError(fmt.Errorf("read templates of the network: %w", err))
 	}
 	return all, nil
+}
+
+// OfficialWays returns the settings of a session, and what Meta's answers say about the ways of its messages. Codes:
+// not_found.
+func (t tenant) OfficialWays(ctx context.Context, session puntuale.SessionID, now time.Time) (puntuale.OfficialWays, error) {
+	return t.s.OfficialWays(ctx, t.id, session, now)
 }
 
 // NetworkTemplateWithID returns the template of the session's business with the network's id. Codes: not_found.

@@ -113,7 +113,7 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 	})
 }
 
-// UpdateSession changes the session's name, its pace, or both. If the argument known is not empty, the stored
+// UpdateSession changes the session's name, its pace and its ways, or some of them. If the argument known is not empty, the stored
 // version must be in it. Codes: not_found, precondition_failed.
 //
 // UpdateSession locks the session. So no other call changes the session between the check of its version and the
@@ -129,8 +129,10 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 		}
 		p.Name.Apply(&s.Name)
 		p.Pace.Apply(&s.Pace)
-		_, err = a.Exec(ctx, `update session set name = $3, per_min = $4, per_day = $5, cold_per_min = $6, cold_per_day = $7, jitter = $8
- where client_id = $1 and id = $2`, t.id, id, s.Name, s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter)
+		p.Ways.Apply(&s.Ways)
+		_, err = a.Exec(ctx, `update session set name = $3, per_min = $4, per_day = $5, cold_per_min = $6, cold_per_day = $7, jitter = $8,
+ direct_send = $9, marketing_path = $10, creative = $11 where client_id = $1 and id = $2`, t.id, id, s.Name, s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter,
+			engine.Bit(s.Ways.DirectSend), engine.Bit(s.Ways.Marketing), engine.Bit(s.Ways.Creative))
 		if err != nil {
 			return fmt.Errorf("change a session: %w", err)
 		}

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -193,5 +194,37 @@ func TestApprovedTemplates(t *testing.T) {
 			b.until(fmt.Sprintf(`document.querySelector(".approved-look") && document.querySelector("[name=official]").value === "%s|it" && document.querySelectorAll("[name^=official][name$='.text']").length === %d`, name, places))
 			b.check(name)
 		}
+	})
+}
+
+// TestWaysPages: an owner switches Direct Send on, and the page of a message says in which way the message leaves.
+func TestWaysPages(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		o := w.own(t)
+		s, page := w.newSession("Segreteria", puntuale.Official, false)
+		n := o.number
+		_, err := w.Client().SetKeys(context.Background(), s.ID.String(), control.NewKeys{OfficialKeys: puntuale.OfficialKeys{
+			PhoneNumberID: n.ID, AccessToken: n.Token, AppSecret: n.Secret, VerifyToken: n.Verify, BusinessAccountID: n.Account}})
+		w.must(err)
+		sent, err := w.Client().Send(context.Background(), control.SingleCall{
+			Phone: "+393331234567", Session: s.ID.String(), Fields: map[string]json.RawMessage{"text": json.RawMessage(`"Ci vediamo domani"`), "date": json.RawMessage(`"2027-01-10"`)},
+		})
+		w.must(err)
+		message := w.pages + "/messages/" + sent.IDs[0].String()
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(message)
+		b.until(`document.body.textContent.includes("Meta lo rifiuterebbe") || document.body.textContent.includes("Meta would refuse it")`)
+		b.check("refused")
+		b.open(page)
+		b.check("session")
+		b.tap(`form[action$="/ways"] [name=direct_send]`)
+		b.leaves(func() { b.tap(`form[action$="/ways"] button[type=submit]`) })
+		b.until(`document.querySelector('form[action$="/ways"] [name=direct_send]')?.checked && !document.querySelector('form[action$="/ways"] [name=marketing_messages]').checked`)
+		if found, err := w.Client().Session(context.Background(), s.ID.String()); err != nil || found.Ways != (puntuale.WaySettings{DirectSend: true}) {
+			t.Errorf("%v, %+v", err, found.Ways)
+		}
+		b.open(message)
+		b.until(`document.body.textContent.includes("Direct Send")`)
+		b.check("direct")
 	})
 }

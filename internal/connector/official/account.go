@@ -43,6 +43,7 @@ type account struct {
 	slowFor     time.Duration
 	reach       *recipientCount // counts the persons addressed by the number, or by all numbers of the business that the keys name
 	loaded      bool            // reach includes the persons that the number addressed before this node opened the session
+	direct      bool            // the store knows that Meta takes messages by Direct Send
 	synced      time.Time       // the last time at which a read of the templates began
 }
 

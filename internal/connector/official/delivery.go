@@ -331,6 +331,9 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 		r.c.unknownCode(a, refusal)
 	}
 	e.Reason, e.Detail = puntuale.Because(row.reason), puntuale.Quoted(refusal.detail()+" "+storable(clip(s.ID, 300)))
+	if strings.HasSuffix(s.Callback, directMark) {
+		r.at.pauses = append(r.at.pauses, notDirect(refusal, row, m)...)
+	}
 	for _, w := range row.pauses(refusal, m) {
 		if r.now.Before(w.Until) {
 			r.at.pauses = append(r.at.pauses, w)

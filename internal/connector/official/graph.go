@@ -176,3 +176,11 @@ func regainTime(header string) (wait time.Duration) {
 	}
 	return wait
 }
+
+// codeOf returns Meta's code of a refusal, or 0 for another error.
+func codeOf(err error) int {
+	if e, ok := errors.AsType[*graphError](err); ok {
+		return e.Code
+	}
+	return 0
+}

@@ -89,8 +89,30 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 		return fmt.Errorf("end what Meta's refusals hold back: %w", err)
 	}
 	a.release()
-	_, err = c.checkStatusAlone(ctx, a)
-	return err
+	if _, err = c.checkStatusAlone(ctx, a); err != nil || !a.online(c.cfg.Clock.Now()) {
+		return err
+	}
+	return c.keepSubscription(ctx, a, true)
+}
+
+// keepSubscription stores whether the business sends its reports to the app.
+func (c *Connector) keepSubscription(ctx context.Context, a *account, subscribe bool) error {
+	a.mu.Lock()
+	keys := a.keys
+	a.mu.Unlock()
+	if keys == nil {
+		return nil
+	}
+	r := c.subscription(ctx, a, *keys, subscribe)
+	if r.Value == "" {
+		return nil
+	}
+	o, now := a.origin(), c.cfg.Clock.Now()
+	r.Client, r.Session, r.At = o.client, o.session, now
+	if err := c.cfg.Store.KeepHealth(ctx, []puntuale.HealthReport{r}, now); err != nil {
+		return fmt.Errorf("keep whether Meta sends reports: %w", err)
+	}
+	return nil
 }
 
 // keep runs a status check from time to time, and also when a pause begins or ends.

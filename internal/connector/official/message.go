@@ -1,7 +1,6 @@
 package official
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
@@ -22,8 +21,20 @@ type payload struct {
 	country  string    // of the person; "": unknown
 	window   time.Time // only for free content: the end of the 24-hour window that Prepare read
 	first    bool      // the person has no open window, so reach must count the person
-	replies  []int     // the positions of the template's quick replies, if the template's buttons are known
+	way      puntuale.MessageWay
+	path     bool // it leaves by Meta's own path for marketing
+	ways     puntuale.OfficialWays
+	instead  *templatePayload // the template, if Meta refuses the message by Direct Send; nil: there is none
+	replies  []int            // the positions of the template's quick replies, if the template's buttons are known
 	upload   *puntuale.Upload
+}
+
+// templatePayload is the template of a message that leaves by Direct Send.
+type templatePayload struct {
+	message  outgoing
+	template string
+	category string
+	path     bool
 }
 
 // outgoing is a message in Meta's form.
@@ -44,10 +55,18 @@ type outgoing struct {
 	Interactive *interactivePart `json:"interactive,omitempty"`
 
 	Token string `json:"biz_opaque_callback_data"`
+
+	// Only by Direct Send.
+	Category string `json:"category,omitempty"`
+	TTL      int    `json:"ttl_seconds,omitempty"`
+
+	// Only by the path for marketing.
+	Policy  string `json:"product_policy,omitempty"`
+	Sharing *bool  `json:"message_activity_sharing,omitempty"` // whether Meta learns what becomes of the message
 }
 
 type textPart struct {
-	Preview bool   `json:"preview_url"`
+	Preview *bool  `json:"preview_url,omitempty"` // nil in a message by Direct Send
 	Body    string `json:"body"`
 }
 
@@ -130,7 +149,7 @@ func newOutgoing(to string) outgoing {
 
 func (m *outgoing) setText(text string) {
 	m.Type = "text"
-	m.Text = &textPart{Body: text, Preview: strings.Contains(text, "https://") || strings.Contains(text, "http://")}
+	m.Text = &textPart{Body: text, Preview: new(strings.Contains(text, "https://") || strings.Contains(text, "http://"))}
 }
 
 func (m *outgoing) setLocation(c puntuale.Content) *puntuale.SendError {
@@ -299,7 +318,7 @@ func callback(e puntuale.Envelope) string {
 
 // readCallback is the inverse of callback. It returns false for texts that callback did not write.
 func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
-	parts := strings.Split(text, ".")
+	parts := strings.Split(strings.TrimSuffix(text, directMark), ".")
 	if len(parts) != 3 || len(text) > 64 {
 		return 0, 0, false
 	}
@@ -315,10 +334,4 @@ func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
 }
 
 // encode returns a message as JSON. The types of this package can always be encoded.
-func encode(m outgoing) []byte {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return nil
-	}
-	return text
-}
+func encode(m outgoing) []byte { return jsonOf(m) }

@@ -80,9 +80,13 @@ func heldBack(w puntuale.OfficialPause, now time.Time) *puntuale.SendError {
 	return refusal
 }
 
-// applies reports whether a pause holds back a message now. Pauses for a person end when the person writes. category is
-// that of the message's template; "" if the message has none, or if it is unknown.
-func applies(w puntuale.OfficialPause, template bool, category string, wrote, now time.Time) bool {
+// applies reports whether a pause holds back a message now. Pauses for a person end when the person writes. A message by
+// Direct Send is a utility message that the business begins, as one with a template is.
+func applies(w puntuale.OfficialPause, p *payload, wrote, now time.Time) bool {
+	template, category := p.template != "", p.category
+	if p.way == puntuale.WayDirectSend {
+		template, category = true, "UTILITY"
+	}
 	switch {
 	case !now.Before(w.Until):
 		return false
@@ -91,7 +95,7 @@ func applies(w puntuale.OfficialPause, template bool, category string, wrote, no
 	case w.Kind == puntuale.PauseMarketing:
 		return category == "MARKETING" && !wrote.After(w.At)
 	case w.Kind == puntuale.PauseTemplate:
-		return template
+		return p.template != ""
 	case w.Kind == puntuale.PauseCategory: // Meta did not list the template: it may be of any category
 		return template && (category == w.Subject || category == "" && w.Subject == "UTILITY")
 	}
@@ -170,12 +174,12 @@ func (a *account) mayLeave(p *payload, now time.Time) *puntuale.SendError {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, x := range []pauseSubject{{puntuale.PauseCountry, p.country}, {puntuale.PauseTemplate, p.template}, {puntuale.PauseCategory, "MARKETING"}, {puntuale.PauseCategory, "UTILITY"}} {
-		if w, ok := a.holds[x]; ok && applies(w, p.template != "", p.category, time.Time{}, now) {
+		if w, ok := a.holds[x]; ok && !(p.path && w.Code == puntuale.CodeMarketingClosed) && applies(w, p, time.Time{}, now) {
 			return heldBack(w, now)
 		}
 	}
 	for _, w := range a.orders {
-		if applies(w, p.template != "", p.category, time.Time{}, now) {
+		if applies(w, p, time.Time{}, now) {
 			return heldBack(w, now)
 		}
 	}

@@ -158,6 +158,7 @@ type waits struct {
 func newWaits(t *testing.T, d storetest.Driver, row pauseRow) *waits {
 	t.Helper()
 	w := &waits{newWorld(t, setup{driver: d}), row}
+	w.peer.Business(w.number.Account).NoOptOut = true // so that marketing waits after 131063
 	promo := graphtest.NewTemplate("promo", "x")
 	promo.Category = "MARKETING"
 	w.peer.SetTemplates(w.number.Account, promo, graphtest.NewTemplate("uno", "x"), graphtest.NewTemplate("due", "x"))

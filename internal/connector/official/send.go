@@ -76,28 +76,23 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 	if !a.learn(key, pauses) {
 		return offline()
 	}
-	if t := e.Content.Official; t != nil {
-		known, refusal := c.usable(ctx, a, keys, t)
-		p.category = known.Category
-		if held := firstOf(pauses, p, windowEnd, now); held != nil {
-			return held
+	refusal, err := c.choose(ctx, a, keys, e, p, pauses, now)
+	if err != nil {
+		return err
+	}
+	if held := firstOf(pauses, p, windowEnd, now); held != nil {
+		return held
+	}
+	if refusal != nil {
+		return refusal
+	}
+	if p.first {
+		if err := c.readOthers(ctx, a, now); err != nil {
+			return err
 		}
-		if refusal != nil {
-			return refusal
-		}
-		p.replies = quickReplies(known)
-		if p.first {
-			if err := c.readOthers(ctx, a, now); err != nil {
-				return err
-			}
-		}
-		if wait := a.persons().wait(e.To, now); p.first && wait > 0 {
+		if wait := a.persons().wait(e.To, now); wait > 0 {
 			return tooMany(wait)
 		}
-	} else if held := firstOf(pauses, p, windowEnd, now); held != nil {
-		return held
-	} else if p.first {
-		return final(reasonWindow, puntuale.Because(reasonWroteLongAgo))
 	}
 	if wait := a.pairs.wait(e.To, now); wait > 0 {
 		return tooOften(wait)
@@ -108,7 +103,10 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 // firstOf returns the send error of the first wait that holds back a message, or nil.
 func firstOf(all []puntuale.OfficialPause, p *payload, windowEnd, now time.Time) error {
 	for _, w := range all {
-		if applies(w, p.template != "", p.category, windowEnd.Add(-puntuale.ServiceWindow), now) {
+		if p.path && w.Code == puntuale.CodeMarketingClosed { // it closes only the usual path
+			continue
+		}
+		if applies(w, p, windowEnd.Add(-puntuale.ServiceWindow), now) {
 			return heldBack(w, now)
 		}
 	}
@@ -126,6 +124,9 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 		}
 	}
 	content, payloads := e.Content, c.tapPayloads(e)
+	if p.way != puntuale.WayTemplate {
+		content.Official = nil
+	}
 	if content.Official == nil && puntuale.IsNetworkGroup(e.To) { // Meta sends nothing interactive to groups
 		content.Flatten()
 	}
@@ -147,6 +148,10 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	}
 	if refusal != nil {
 		return refusal
+	}
+	if p.way == puntuale.WayDirectSend {
+		p.message.byDirectSend()
+		p.instead.compose(e, p.replies, payloads)
 	}
 	return nil
 }
@@ -201,7 +206,10 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 	if refusal := a.mayLeave(p, now); refusal != nil {
 		return false, refusal
 	}
-	if p.template == "" && first {
+	if p.way == puntuale.WayFreeText && first && prepared.Content.Official != nil { // it leaves in another way now
+		return false, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonWindow), Detail: puntuale.Because(reasonClosedBefore), After: time.Second}
+	}
+	if p.way == puntuale.WayFreeText && first {
 		return false, final(reasonWindow, puntuale.Because(reasonClosedBefore))
 	}
 	if wait := a.pairs.take(prepared.To, now); wait > 0 {
@@ -216,10 +224,37 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 	return fresh, nil
 }
 
-// post sends the message to Meta. After that, the message cannot be cancelled.
+// post sends the message to Meta. After that, the message cannot be cancelled. If Meta refuses its way, post tries the
+// other one, once: the refusal proves that nothing left.
 func (c *Connector) post(ctx context.Context, a *account, keys puntuale.OfficialKeys, prepared puntuale.Prepared, p *payload) (puntuale.Acceptance, error) {
+	taken, err := c.postOnce(ctx, a, keys, prepared, p)
+	refusal, ok := errors.AsType[*graphError](err)
+	if first := refusal; ok && c.otherWay(ctx, a, keys, refusal, prepared, p) {
+		taken, err = c.postOnce(ctx, a, keys, prepared, p)
+		if refusal, ok = errors.AsType[*graphError](err); ok && codeOf(err) == pathNotAccepted && first.Code == puntuale.CodeMarketingClosed {
+			c.refuse(ctx, a, refusal, prepared.To, p.template)
+			refusal = first // both paths are closed for now: the message waits
+		}
+	}
+	if ok {
+		return puntuale.Acceptance{}, c.refused(ctx, a, refusal, prepared, p)
+	}
+	return taken, err
+}
+
+// postOnce sends the message to Meta in its present way. A [*graphError] is Meta's refusal.
+func (c *Connector) postOnce(ctx context.Context, a *account, keys puntuale.OfficialKeys, prepared puntuale.Prepared, p *payload) (puntuale.Acceptance, error) {
 	message := p.message
+	path := "/messages"
 	message.Token = callback(prepared.Envelope)
+	switch {
+	case p.way == puntuale.WayDirectSend:
+		message.Token += directMark
+		message.TTL = timeToLive(prepared.ValidUntil, c.cfg.Clock.Now())
+	case p.path:
+		path = "/marketing_messages"
+		message.Policy, message.Sharing = "CLOUD_API_FALLBACK", new(false)
+	}
 	var answer struct {
 		Contacts []person `json:"contacts"`
 		Messages []struct {
@@ -227,12 +262,9 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 			Status string `json:"message_status"`
 		} `json:"messages"`
 	}
-	err := c.graph.post(ctx, prepared.Client, keys, url.PathEscape(keys.PhoneNumberID)+"/messages", encode(message), &answer)
+	err := c.graph.post(ctx, prepared.Client, keys, url.PathEscape(keys.PhoneNumberID)+path, encode(message), &answer)
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonUnreachable), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error())), Err: err}
-	}
-	if refusal, ok := errors.AsType[*graphError](err); ok {
-		return puntuale.Acceptance{}, c.refused(ctx, a, refusal, prepared, p)
 	}
 	switch {
 	case err != nil:
@@ -246,6 +278,7 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	if status := answer.Messages[0].Status; status != "" && status != "accepted" {
 		detail += " (" + status + ")"
 	}
+	detail = c.noteWay(ctx, a, prepared, p, detail)
 	return puntuale.Acceptance{Detail: puntuale.Quoted(storable(clip(detail, 300)))}, nil
 }
 

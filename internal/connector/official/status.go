@@ -63,6 +63,61 @@ func (h *health) words() string {
 	return word(strings.Join(slices.Compact(all), " "))
 }
 
+// noPayment is the code in Meta's answer about a number whose business cannot pay. (Meta, health-status; likely.)
+const noPayment = 141006
+
+// payment returns what Meta says about how the business pays. Without a value, Meta says nothing about the number.
+func (h *health) payment() puntuale.HealthReport {
+	r := puntuale.HealthReport{Kind: puntuale.HealthPayment, Value: "ok"}
+	if h.CanSend == "" {
+		r.Value = ""
+	}
+	for _, e := range h.Entities {
+		for _, x := range e.Errors {
+			if x.Code == noPayment {
+				r.Value, r.Detail = "problem", word(strings.TrimSpace(x.Description+" "+x.Solution))
+			}
+		}
+	}
+	return r
+}
+
+// subscription asks Meta whether the business sends its reports to the app of the keys, and returns the report. If the
+// keys do not name the app, any app counts. With subscribe, it first subscribes the app if this is missing. Without a
+// value, Meta did not answer. (Meta, subscribed_apps.)
+func (c *Connector) subscription(ctx context.Context, a *account, k puntuale.OfficialKeys, subscribe bool) puntuale.HealthReport {
+	r := puntuale.HealthReport{Kind: puntuale.HealthSubscribed}
+	if k.BusinessAccountID == "" {
+		return r
+	}
+	path := url.PathEscape(k.BusinessAccountID) + "/subscribed_apps"
+	var found struct {
+		Data []struct {
+			App struct {
+				ID string `json:"id"`
+			} `json:"whatsapp_business_api_data"`
+		} `json:"data"`
+	}
+	err := c.graph.call(ctx, a.clientID(), k, http.MethodGet, path, nil, nil, 0, "", &found)
+	for _, s := range found.Data {
+		if k.AppID == "" || s.App.ID == k.AppID {
+			r.Value = "yes"
+		}
+	}
+	if err == nil && r.Value == "" {
+		r.Value = "no"
+		if subscribe {
+			if err = c.graph.post(ctx, a.clientID(), k, path, []byte("{}"), &struct{}{}); err == nil {
+				r.Value = "yes"
+			}
+		}
+	}
+	if refusal, ok := errors.AsType[*graphError](err); ok {
+		r.Detail = word(refusal.detail())
+	}
+	return r
+}
+
 // limit returns how many persons the number may address in 24 hours. 0: there is no limit, or Meta gave none.
 func (n *numberInfo) limit() int { return limitOf(n.Tier) }
 
@@ -78,6 +133,7 @@ func (n *numberInfo) reports(o origin, now time.Time) []puntuale.HealthReport {
 	for _, r := range []puntuale.HealthReport{
 		{Kind: puntuale.HealthQuality, Value: word(n.Quality)}, {Kind: puntuale.HealthNameStatus, Value: nameStatus(n.Name)},
 		{Kind: puntuale.HealthCanSend, Value: word(n.Health.CanSend), Detail: n.Health.words()}, {Kind: puntuale.HealthPortfolio, Value: word(portfolio)},
+		n.Health.payment(),
 	} {
 		if r.Value != "" {
 			all = append(all, r)

@@ -27,9 +27,22 @@ type Store interface {
 	KeepOfficialPauses(ctx context.Context, all []puntuale.OfficialPause) error
 
 	// EndOfficialPauses ends the pauses of a session and of its business with this scope and subject. Kind 0 means all
-	// pauses, except those for marketing to single persons.
+	// pauses, except those for marketing to single persons, and those with which Meta stopped Direct Send.
 	EndOfficialPauses(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, account string, scope puntuale.PauseKind, subject string) error
 
+	// OfficialWays returns the settings of a session, and what Meta's answers say about the ways of its messages. Codes:
+	// not_found.
+	OfficialWays(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, now time.Time) (puntuale.OfficialWays, error)
+
+	// NoteDirectSend stores that Meta took a message by Direct Send. If the store knows this already, it changes nothing.
+	NoteDirectSend(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, at time.Time) error
+
+	// NoteOptOut stores that the session's business told Meta not to change how messages look. Zero: it may change them.
+	NoteOptOut(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, at time.Time) error
+
+	// Addressed returns the people that the session wrote to outside their 24-hour windows, since the given time. For
+	// each person it returns the latest time at which the session did this. Addressed reads all that the client sent
+	// since the given time, so call it only when a session opens.
 	// HealthReports returns what Meta said about the number and the business of a session.
 	HealthReports(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID) ([]puntuale.HealthReport, error)
 

@@ -57,6 +57,7 @@ type keptKeys struct {
 	client puntuale.ClientID
 	keys   *puntuale.OfficialKeys // nil: the session has no keys
 	read   time.Time
+	heard  map[string]time.Time // when Meta last reached the webhook, by the subjects of puntuale.HealthWebhook
 }
 
 // NewWebhook returns the handler. The handler also serves sessions that are not open on this node.
@@ -87,7 +88,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // verify answers the request with which Meta checks that the address is ours.
 func (h *Webhook) verify(w http.ResponseWriter, r *http.Request) {
-	_, keys, err := h.session(r.Context(), r.URL.Path)
+	at, keys, err := h.session(r.Context(), r.URL.Path)
 	q := r.URL.Query()
 	challenge := q.Get("hub.challenge")
 	switch {
@@ -96,6 +97,7 @@ func (h *Webhook) verify(w http.ResponseWriter, r *http.Request) {
 	case !equalSecrets(q.Get("hub.verify_token"), keys.VerifyToken), keys.VerifyToken == "", q.Get("hub.mode") != "subscribe", !challengeShape.MatchString(challenge):
 		w.WriteHeader(http.StatusForbidden)
 	default:
+		h.heard(r.Context(), at, puntuale.WebhookVerified)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		_, _ = io.WriteString(w, challenge) //nolint:gosec // letters and digits, as plain text
@@ -143,7 +145,27 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 		h.c.cfg.Logger.Error("what Meta told could not be kept; it will be told again", "session_id", int64(at.session), "error", err)
 		return http.StatusServiceUnavailable
 	}
+	h.heard(ctx, at, puntuale.WebhookDelivered)
 	return http.StatusOK
+}
+
+// heard stores that Meta reached the webhook of a session, at most once an hour for each node.
+func (h *Webhook) heard(ctx context.Context, at origin, how string) {
+	now := h.c.cfg.Clock.Now()
+	h.mu.Lock()
+	kept, ok := h.kept[at.session]
+	due := ok && now.Sub(kept.heard[how]) >= lookAgain
+	if due {
+		kept.heard[how] = now
+	}
+	h.mu.Unlock()
+	if !due {
+		return
+	}
+	report := puntuale.HealthReport{Client: at.client, Session: at.session, Kind: puntuale.HealthWebhook, Subject: how, Value: "1", At: now}
+	if err := h.c.cfg.Store.KeepHealth(ctx, []puntuale.HealthReport{report}, now); err != nil {
+		h.c.cfg.Logger.Warn("that Meta reached a webhook could not be kept", "session_id", int64(at.session), "error", err)
+	}
 }
 
 // readBody is the default of Config.ReadBody.
@@ -265,7 +287,7 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		return keptKeys{}, err
 	}
-	kept = keptKeys{client: client, read: now}
+	kept = keptKeys{client: client, read: now, heard: map[string]time.Time{}}
 	if sealed != nil {
 		if kept.keys, err = h.c.unseal(id, sealed); err != nil {
 			return keptKeys{}, err
@@ -275,6 +297,9 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	defer h.mu.Unlock()
 	if len(h.kept) >= maxKeys {
 		clear(h.kept)
+	}
+	if old, ok := h.kept[id]; ok {
+		kept.heard = old.heard
 	}
 	h.kept[id] = kept
 	return kept, nil

@@ -267,9 +267,9 @@ func (w *world) refused(err error, kind puntuale.SendErrorKind) *puntuale.SendEr
 
 func text(s string) puntuale.Content { return puntuale.Content{Text: s} }
 
-// approved returns a content with an approved template.
+// approved returns a content that leaves by its template also within the 24-hour window, because it has no text.
 func approved(name string) puntuale.Content {
-	return puntuale.Content{Text: "testo", Template: "t", Official: &puntuale.Approved{Name: name, Language: "it", Body: []puntuale.Parameter{{Text: "Ada"}}}}
+	return puntuale.Content{Template: "t", Official: &puntuale.Approved{Name: name, Language: "it", Body: []puntuale.Parameter{{Text: "Ada"}}}}
 }
 
 // files is a source of media. Each file's text contains its address. Its type follows from the extension.

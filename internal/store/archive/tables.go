@@ -39,7 +39,7 @@ var MovedTables = []movedTable{
 	{Name: "audit", Columns: "id partner_id client_id login_id who entry action target at address times", Serial: "id"},
 	{Name: "api_key", Columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at used_at"},
 	{Name: "session", Columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
-		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way told",
+		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way told direct_send marketing_path creative",
 		left: "owner code code_until code_mark"},
 	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose booking last_step"},
 	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
@@ -104,7 +104,7 @@ var MovedTables = []movedTable{
 	{Name: "network_id", Columns: "client_id session_id id message_id token at"},
 	{Name: "device", Columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},
 	{Name: "device_hold", Columns: "client_id message_id session_id device_id token take at until done"},
-	{Name: "official", Columns: "client_id session_id number account synced_at problem reach_limit chunks"},
+	{Name: "official", Columns: "client_id session_id number account synced_at problem reach_limit chunks direct_send_at opted_out_at"},
 	{Name: "official_pause", Columns: "client_id session_id account scope subject code reason final detail at until"},
 	{Name: "official_health", Columns: "client_id session_id kind subject value detail at until confirmed_at"},
 	{Name: "network_template", Columns: "client_id account name language network_id status category quality reason named parts changed_at advice wanted locked_at"},

@@ -11,13 +11,13 @@ import (
 
 // SessionColumns lists the columns of a session s. [SessionFields] scans them.
 const SessionColumns = `s.id, s.client_id, s.name, s.type, s.way, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
- s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
+ s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner, s.direct_send, s.marketing_path, s.creative`
 
 // SessionFields returns the targets for scanning [SessionColumns].
 func SessionFields(s *puntuale.Session) []any {
 	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Way, engine.ScanBool(&s.Sandbox), engine.ScanBool(&s.Default), &s.Pace.PerMinute, &s.Pace.PerDay,
 		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
-		engine.ScanTime(&s.Created), &s.Owner}
+		engine.ScanTime(&s.Created), &s.Owner, engine.ScanBool(&s.Ways.DirectSend), engine.ScanBool(&s.Ways.Marketing), engine.ScanBool(&s.Ways.Creative)}
 }
 
 // linkedColumns also lists the columns of a session's link. API answers show the link, and nodes need it for their
@@ -45,10 +45,12 @@ func InsertSession(ctx context.Context, a engine.Querier, client puntuale.Client
 		return 0, err
 	}
 	_, err = a.Exec(ctx, `insert into session (client_id, id, name, type, sandbox, is_default, start_sequence,
- stop_sequence, created_at, per_min, per_day, cold_per_min, cold_per_day, jitter, way)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+ stop_sequence, created_at, per_min, per_day, cold_per_min, cold_per_day, jitter, way,
+ direct_send, marketing_path, creative)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 		client, id, s.Name, s.Type, engine.Bit(s.Sandbox), engine.Bit(s.Default), s.Start, s.Stop, engine.Micros(s.Created),
-		s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter, string(s.Way))
+		s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter, string(s.Way),
+		engine.Bit(s.Ways.DirectSend), engine.Bit(s.Ways.Marketing), engine.Bit(s.Ways.Creative))
 	if err != nil {
 		if engine.Repeated(err) {
 			return 0, puntuale.Conflict(faultSessionDefaultExists)

@@ -54,6 +54,7 @@ func (s *Health) pauses(ctx context.Context, k puntuale.PauseKey, names []string
 	c.add(k, puntuale.PauseNumber, "")
 	for _, name := range names {
 		c.add(k, puntuale.PausePerson, name)
+		c.add(k, puntuale.PauseDirectSend, name)
 	}
 	if k.Country != "" {
 		c.add(k, puntuale.PauseCountry, k.Country)
@@ -67,14 +68,19 @@ func (s *Health) pauses(ctx context.Context, k puntuale.PauseKey, names []string
 			c.add(k, puntuale.PauseMarketing, name)
 		}
 	}
-	all, err := engine.QueryAll(ctx, s.db.CallReads, `select w.client_id, w.session_id, w.account, w.scope, w.subject, w.code, w.reason, w.final, w.detail, w.at, w.until
+	all, err := readPauses(ctx, s.db.CallReads, k, c)
+	return all, engine.PublicError(err)
+}
+
+func readPauses(ctx context.Context, a engine.Querier, k puntuale.PauseKey, c *pauseColumns) ([]puntuale.OfficialPause, error) {
+	all, err := engine.QueryAll(ctx, a, `select w.client_id, w.session_id, w.account, w.scope, w.subject, w.code, w.reason, w.final, w.detail, w.at, w.until
  from $u(s bigint, a text, o bigint, j text) cross join official_pause w
  where w.client_id = $1 and w.session_id = u.s and w.account = u.a and w.scope = u.o and w.subject = u.j and w.until > $2 order by w.scope`,
 		[]any{k.Client, engine.Micros(k.Now), engine.Columns{c.sessions, c.accounts, c.scopes, c.subjects}}, func(r engine.Row, w *puntuale.OfficialPause) error {
 			return r.Scan(&w.Client, &w.Session, &w.Account, &w.Kind, &w.Subject, &w.Code, &w.Reason, engine.ScanBool(&w.Final), &w.Detail, engine.ScanTime(&w.At), engine.ScanTime(&w.Until))
 		})
 	if err != nil {
-		return nil, engine.PublicError(fmt.Errorf("read pauses: %w", err))
+		return nil, fmt.Errorf("read pauses: %w", err)
 	}
 	return all, nil
 }
@@ -115,12 +121,13 @@ func comparePauses(a, b puntuale.OfficialPause) int {
 }
 
 // EndOfficialPauses ends the pauses of a session and of its business with this scope and subject. Kind 0 means all pauses,
-// except those for marketing to single persons.
+// except those for marketing to single persons, and those with which Meta stopped Direct Send.
 func (s *Health) EndOfficialPauses(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, account string, scope puntuale.PauseKind, subject string) error {
 	return s.db.TenantWriter(int64(client)).Do(ctx, engine.Single(s.heard, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from official_pause where client_id = $1
  and (session_id = $2 and account = '' or session_id = 0 and account = $3 and $3 <> '')
- and ($4::bigint = 0 and scope <> $6::bigint or scope = $4::bigint and subject = $5)`, client, session, account, int64(scope), subject, int64(puntuale.PauseMarketing)); err != nil {
+ and ($4::bigint = 0 and scope <> $6::bigint and (scope <> $7::bigint or code = $8) or scope = $4::bigint and subject = $5)`, client, session, account, int64(scope), subject, int64(puntuale.PauseMarketing),
+			int64(puntuale.PauseDirectSend), puntuale.CodeNotEnabled); err != nil {
 			return fmt.Errorf("end pauses: %w", err)
 		}
 		return nil

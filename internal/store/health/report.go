@@ -33,15 +33,8 @@ func reports(ctx context.Context, a engine.Querier, client puntuale.ClientID, se
 
 // SessionHealth summarises what Meta said about a session.
 func (s *Health) SessionHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, now time.Time) (puntuale.SessionHealth, error) {
-	all, err := s.HealthReports(ctx, client, session)
-	if err != nil {
-		return puntuale.SessionHealth{}, err
-	}
-	paused, err := pausedTemplates(ctx, s.db.CallReads, client, session)
-	if err != nil {
-		return puntuale.SessionHealth{}, engine.PublicError(err)
-	}
-	return puntuale.HealthOf(all, paused, now), nil
+	h, err := summary(ctx, s.db.CallReads, client, session, now)
+	return h, engine.PublicError(err)
 }
 
 // maxPaused is how many paused templates a summary names.
@@ -191,8 +184,12 @@ func summary(ctx context.Context, a engine.Querier, client puntuale.ClientID, id
 	if err != nil {
 		return puntuale.SessionHealth{}, err
 	}
+	ways, err := readWays(ctx, a, client, id, now)
+	if err != nil {
+		return puntuale.SessionHealth{}, err
+	}
 	paused, err := pausedTemplates(ctx, a, client, id)
-	return puntuale.HealthOf(all, paused, now), err
+	return puntuale.HealthOf(all, ways, paused, now), err
 }
 
 // same reports whether two summaries need no event.
@@ -223,7 +220,7 @@ func detailOf(name string, h puntuale.SessionHealth) eventDetail {
 	}
 	d := eventDetail{
 		Name: name, Quality: text(h.Quality), Until: text(outbox.Moment(h.RestrictedUntil)), Restriction: text(h.Restriction),
-		DisplayName: text(h.DisplayName), Paused: append([]string{}, h.PausedTemplates...), DirectSend: h.DirectSend, Checked: text(outbox.Moment(h.Checked)),
+		DisplayName: text(h.DisplayName), Paused: append([]string{}, h.PausedTemplates...), DirectSend: string(h.DirectSend), Checked: text(outbox.Moment(h.Checked)),
 	}
 	if h.Limit > 0 {
 		d.Limit = &h.Limit

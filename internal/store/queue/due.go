@@ -16,21 +16,21 @@ import (
 // DueColumns returns 0 as the campaign for a message outside the campaign queue, for example for a message that a
 // person sent again.
 const DueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
- m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.campaign_id * m.priority`
+ m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.campaign_id * m.priority, m.purpose`
 
 // dueRow scans DueColumns, one row after another. No other rows are read so often. So it scans into plain integers,
 // which need no reflection.
 type dueRow struct {
-	client, id, session, run, step, due, next, validUntil, intent, at, attempt, repeats, generation, campaign int64
-	phone                                                                                                     string
-	into                                                                                                      []any
+	client, id, session, run, step, due, next, validUntil, intent, at, attempt, repeats, generation, campaign, purpose int64
+	phone                                                                                                              string
+	into                                                                                                               []any
 }
 
 // NewDueRow returns a dueRow that scans the additional columns of a row into more.
 func NewDueRow(more ...any) *dueRow {
 	d := &dueRow{}
 	d.into = append([]any{&d.client, &d.id, &d.session, &d.run, &d.step, &d.phone, &d.due, &d.next, &d.validUntil,
-		&d.intent, &d.at, &d.attempt, &d.repeats, &d.generation, &d.campaign}, more...)
+		&d.intent, &d.at, &d.attempt, &d.repeats, &d.generation, &d.campaign, &d.purpose}, more...)
 	return d
 }
 
@@ -42,7 +42,7 @@ func (d *dueRow) Scan(rows engine.Row, m *puntuale.DueMessage) error {
 		Client: puntuale.ClientID(d.client), ID: puntuale.MessageID(d.id), Session: puntuale.SessionID(d.session), Run: puntuale.RunID(d.run),
 		Step: int(d.step), Phone: d.phone, Due: engine.Instant(d.due), Next: engine.Instant(d.next), ValidUntil: engine.Instant(d.validUntil),
 		Intent: d.intent, IntentAt: engine.Instant(d.at), Attempt: int(d.attempt), Repeats: int(d.repeats), Generation: int(d.generation),
-		Campaign: puntuale.CampaignID(d.campaign),
+		Campaign: puntuale.CampaignID(d.campaign), Purpose: puntuale.Purpose(d.purpose),
 	}
 	return nil
 }

@@ -73,6 +73,9 @@ var foreignCalls = map[string]foreign{
 		_, all, _, err := tenant.NetworkTemplates(context.Background(), id, puntuale.Page{})
 		return all, err
 	},
+	"OfficialWays": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.OfficialWays(context.Background(), other.Session, Begin)
+	},
 	"NetworkTemplatesNamed": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id, err := other.businessOf()
 		if err != nil {

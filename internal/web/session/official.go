@@ -17,6 +17,7 @@ import (
 var officialRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/official", page.ClientSide, puntuale.Owner, officialSetup),
 	page.Post("/c/{client}/sessions/{id}/official", page.ClientSide, puntuale.Owner, "session.official", setOfficial),
+	page.Post("/c/{client}/sessions/{id}/ways", page.ClientSide, puntuale.Owner, "session.ways", setWays),
 	page.Post("/c/{client}/sessions/{id}/test", page.ClientSide, puntuale.Staff, "session.test", testSession),
 	page.Get("/c/{client}/sessions/{id}/templates", page.ClientSide, puntuale.Reader, networkTemplates),
 	page.Post("/c/{client}/sessions/{id}/templates", page.ClientSide, puntuale.Staff, "session.templates", syncTemplates),
@@ -32,7 +33,7 @@ func metaSide(v *page.Request, s control.Session) (*MetaSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook, Health: HealthSide{h.SessionHealth, h.Portfolio}}
+	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook, Health: HealthSide{h.SessionHealth, h.Portfolio}, Checks: h.Checks()}
 	if m.Webhook == "" {
 		m.Webhook = page.ReadAt(v.HTTP) + s.ID.WebhookPath()
 	}
@@ -170,4 +171,29 @@ func syncTemplates(v *page.Request) error {
 		v.Say("official.synced_now", "")
 	}
 	return v.Redirect(sessionURL(v, found.ID) + "/templates")
+}
+
+// setWays stores which of Meta's optional ways the session may use.
+func setWays(v *page.Request) error {
+	found, err := official(v)
+	if err != nil {
+		return err
+	}
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	ways := &control.WaysChange{DirectSend: new(f.Is("direct_send", "on")), Marketing: new(f.Is("marketing_messages", "on")), Creative: new(f.Is("creative_features", "on"))}
+	if _, err := v.Client.ChangeSession(v.Ctx(), found.ID.String(), control.SessionChange{Ways: ways, Known: page.Versions(f)}); err != nil {
+		o, missing := oneSession(v, found.ID.String())
+		if missing != nil {
+			return missing
+		}
+		o.WaysForm = f
+		v.Compare(err, f, o.Version(), sessionURL(v, o.ID))
+		return v.ShowRefused(page.Below(err, "ways"), f, WaysForm(o), Session(o), "direct_send", "marketing_messages", "creative_features")
+	}
+	v.SetAuditTarget(found.ID.String())
+	v.Say("session.saved", "")
+	return v.Redirect(sessionURL(v, found.ID))
 }

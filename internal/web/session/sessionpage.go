@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 	"strings"
 	"time"
@@ -103,6 +104,7 @@ type OneSession struct {
 	CodeForm  *view.Form
 	Pair      *view.Form // the form that chooses the default sequences
 	PaceForm  *view.Form
+	WaysForm  *view.Form
 	LinkForm  *view.Form // the form that reconnects the session
 	NameForm  *view.Form
 }
@@ -114,6 +116,7 @@ type MetaSide struct {
 	Webhook   string // the full address of the network webhook
 	Reachable bool   // true: Meta can probably reach the address
 	Test      *TestResult
+	Checks    []control.LinkCheck
 	Setup     bool // true: the session is being set up
 }
 
@@ -141,6 +144,11 @@ func (o OneSession) paceForm() *view.Form {
 	p := o.Pace
 	return view.Fresh(o.PaceForm, view.Version, string(o.Version()), "per_minute", fmt.Sprint(p.PerMinute), "per_day", fmt.Sprint(p.PerDay), "cold_per_minute", fmt.Sprint(p.ColdPerMinute),
 		"cold_per_day", fmt.Sprint(p.ColdPerDay), "jitter", fmt.Sprint(p.Jitter))
+}
+
+func (o OneSession) waysForm() *view.Form {
+	word := map[bool]string{true: "on"}
+	return view.Fresh(o.WaysForm, view.Version, string(o.Version()), "direct_send", word[o.Ways.DirectSend], "marketing_messages", word[o.Ways.Marketing], "creative_features", word[o.Ways.Creative])
 }
 
 // StoredPace returns a form with the stored pace.

@@ -14,6 +14,14 @@ func (p *Peer) CanSend(id, can string) {
 	p.canSend[id] = cmp.Or(can, "UNKNOWN")
 }
 
+// Unpaid makes a business one that cannot pay.
+func (p *Peer) Unpaid(account string) {
+	p.CanSend(account, "BLOCKED")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unpaid[account] = true
+}
+
 // Portfolio is Meta's id of the portfolio that all businesses of a peer belong to.
 const Portfolio = "88001"
 
@@ -28,7 +36,11 @@ func (p *Peer) health(ids ...string) map[string]any {
 		e := map[string]any{"entity_type": []string{"PHONE_NUMBER", "WABA"}[2-len(ids)+i], "id": id, "can_send_message": can}
 		if can != "AVAILABLE" {
 			worst = can
-			e["errors"] = []any{map[string]any{"error_code": 141000, "error_description": "Meta's words.", "possible_solution": "What to do."}}
+			code := 141000
+			if p.unpaid[id] {
+				code = 141006
+			}
+			e["errors"] = []any{map[string]any{"error_code": code, "error_description": "Meta's words.", "possible_solution": "What to do."}}
 		}
 		entities = append(entities, e)
 	}

@@ -23,6 +23,7 @@ type managed struct {
 	deleted map[string]bool         // the names that are locked
 	uploads map[string]*upload
 	handles map[string]bool
+	apps    map[string][]string // the apps that get a business's reports; without an entry: the app of the business
 	next    int
 	cut     int // after so many bytes the next upload breaks; 0: none does
 }
@@ -79,6 +80,36 @@ func (p *Peer) Review(account, name, language, status, reason string) {
 	}
 }
 
+// SetApps sets the ids of the apps that get a business's reports.
+func (p *Peer) SetApps(account string, apps ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.managed.apps == nil {
+		p.managed.apps = map[string][]string{}
+	}
+	p.managed.apps[account] = apps
+}
+
+// subscribe answers a call about the apps of a business.
+func (p *Peer) subscribe(w http.ResponseWriter, r *http.Request, n *Number) {
+	if r.Method == http.MethodPost {
+		p.SetApps(n.Account, n.App)
+		writeJSON(w, 200, map[string]any{"success": true})
+		return
+	}
+	p.mu.Lock()
+	apps, set := p.managed.apps[n.Account]
+	p.mu.Unlock()
+	if !set {
+		apps = []string{n.App}
+	}
+	data := []any{}
+	for _, id := range apps {
+		data = append(data, map[string]any{"whatsapp_business_api_data": map[string]any{"id": id, "name": "App " + id, "link": "https://www.facebook.com/games/?app_id=" + id}})
+	}
+	writeJSON(w, 200, map[string]any{"data": data})
+}
+
 // manage answers the calls that change a business's templates. It returns false for all other calls.
 func (p *Peer) manage(w http.ResponseWriter, r *http.Request, parts []string) bool {
 	switch {
@@ -86,6 +117,10 @@ func (p *Peer) manage(w http.ResponseWriter, r *http.Request, parts []string) bo
 		p.beginUpload(w, r, parts[1])
 	case len(parts) == 2 && strings.HasPrefix(parts[1], "upload:"):
 		p.piece(w, r, parts[1])
+	case len(parts) == 3 && parts[2] == "subscribed_apps":
+		if number := p.manager(w, r, parts[1]); number != nil {
+			p.subscribe(w, r, number)
+		}
 	case len(parts) == 3 && parts[2] == "message_templates" && r.Method != http.MethodGet:
 		if number := p.manager(w, r, parts[1]); number != nil {
 			if r.Method == http.MethodPost {

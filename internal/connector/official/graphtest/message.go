@@ -27,6 +27,12 @@ type Message struct {
 	Token         string    `json:"biz_opaque_callback_data"`
 
 	Interactive *InteractiveMessage `json:"interactive,omitempty"`
+
+	Category string `json:"category,omitempty"`    // utility: by Direct Send
+	TTL      *int   `json:"ttl_seconds,omitempty"` // only with Category
+
+	Policy  string `json:"product_policy,omitempty"` // only to /marketing_messages
+	Sharing *bool  `json:"message_activity_sharing,omitempty"`
 }
 
 // Recipient returns To, or the recipient in another member of the message.
@@ -123,6 +129,9 @@ func readMessage(body []byte) (Message, error) {
 		if present != (kind == m.Type) {
 			return m, fmt.Errorf("a message of type %q, and %s there: %v", m.Type, kind, present)
 		}
+	}
+	if err := m.checkWay(); err != nil {
+		return m, err
 	}
 	return m, m.check()
 }

@@ -49,6 +49,7 @@ func NewNumber(id string) Number {
 type Taken struct {
 	WAMID   string  `json:"wamid"`
 	Number  string  `json:"number"`
+	Path    string  `json:"path,omitempty"` // marketing_messages; "": messages
 	Message Message `json:"message"`
 }
 
@@ -101,14 +102,16 @@ type Peer struct {
 	managed   managed
 	names     map[string]Name
 	attached  map[string]attached // the key is the file's id
+	ways      map[string]*Ways    // the key is the business's id
 	looked    int                 // how often a number's data was requested
 	canSend   map[string]string   // the key is the id of a number or a business; without an entry: AVAILABLE
+	unpaid    map[string]bool     // the key is the business's id
 }
 
 // New starts a peer. If a request had a fault, the test fails when it ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v27.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second},
+	p := &Peer{t: t, Version: "v27.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, unpaid: map[string]bool{}, canSend: map[string]string{}, client: &http.Client{Timeout: 30 * time.Second},
 		managed: managed{created: map[string][]time.Time{}, edited: map[string][]time.Time{}, deleted: map[string]bool{}, uploads: map[string]*upload{}, handles: map[string]bool{}}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
@@ -225,6 +228,10 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.business(w, r, parts[1], parts[2])
 		return
 	}
+	if len(parts) == 2 && r.Method == http.MethodPost {
+		p.changeBusiness(w, r, parts[1])
+		return
+	}
 	if len(parts) == 2 && (p.find(w, r, parts[1]) || p.showBusiness(w, r, parts[1])) {
 		return
 	}
@@ -246,7 +253,9 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET ":
 		p.show(w, r, number)
 	case "POST messages":
-		p.take(w, r, number)
+		p.take(w, r, number, "")
+	case "POST marketing_messages":
+		p.take(w, r, number, "marketing_messages")
 	case "POST media":
 		p.upload(w, r)
 	default:
@@ -291,7 +300,7 @@ func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
 	writeJSON(w, 200, answer)
 }
 
-func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
+func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number, path string) {
 	if r.ContentLength <= 0 || r.Header.Get("Content-Type") != "application/json" {
 		p.fault("a message of length %d and type %s", r.ContentLength, r.Header.Get("Content-Type"))
 	}
@@ -309,8 +318,8 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 	p.asked++
 	decide := p.answer
 	p.mu.Unlock()
-	reply := Reply{}
-	if decide != nil {
+	reply := p.refuseWay(n, m, path)
+	if decide != nil && reply.Code == 0 {
 		reply = decide(m)
 	}
 	if reply.Wait != nil {
@@ -323,7 +332,7 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 		reply.write(w)
 		return
 	}
-	taken := p.enter(n, m)
+	taken := p.enter(n, m, path)
 	if reply.Drop {
 		panic(http.ErrAbortHandler)
 	}
@@ -335,10 +344,10 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 }
 
 // enter adds a message to the ledger.
-func (p *Peer) enter(n Number, m Message) Taken {
+func (p *Peer) enter(n Number, m Message, path string) Taken {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	taken := Taken{fmt.Sprintf("wamid.%s.%d", n.ID, len(p.taken)+1), n.ID, m}
+	taken := Taken{fmt.Sprintf("wamid.%s.%d", n.ID, len(p.taken)+1), n.ID, path, m}
 	p.taken = append(p.taken, taken)
 	if p.journal != nil {
 		line, _ := json.Marshal(taken)
