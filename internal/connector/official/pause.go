@@ -174,7 +174,7 @@ func (a *account) mayLeave(p *payload, now time.Time) *puntuale.SendError {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, x := range []pauseSubject{{puntuale.PauseCountry, p.country}, {puntuale.PauseTemplate, p.template}, {puntuale.PauseCategory, "MARKETING"}, {puntuale.PauseCategory, "UTILITY"}} {
-		if w, ok := a.holds[x]; ok && !(p.path && w.Code == puntuale.CodeMarketingClosed) && applies(w, p, time.Time{}, now) {
+		if w, ok := a.holds[x]; ok && (!p.path || w.Code != puntuale.CodeMarketingClosed) && applies(w, p, time.Time{}, now) {
 			return heldBack(w, now)
 		}
 	}

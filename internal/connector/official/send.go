@@ -232,7 +232,7 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	if first := refusal; ok && c.otherWay(ctx, a, keys, refusal, prepared, p) {
 		taken, err = c.postOnce(ctx, a, keys, prepared, p)
 		if refusal, ok = errors.AsType[*graphError](err); ok && codeOf(err) == pathNotAccepted && first.Code == puntuale.CodeMarketingClosed {
-			c.refuse(ctx, a, refusal, prepared.To, p.template)
+			_ = c.refuse(ctx, a, refusal, prepared.To, p.template)
 			refusal = first // both paths are closed for now: the message waits
 		}
 	}

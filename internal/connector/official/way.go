@@ -91,7 +91,7 @@ func (c *Connector) otherWay(ctx context.Context, a *account, keys puntuale.Offi
 		if t := p.instead; t == nil || t.template == "" || row.pause.scope != puntuale.PauseDirectSend && e.Code != 132015 && e.Code != 132021 {
 			return false
 		}
-		c.refuse(ctx, a, e, prepared.To, "")
+		_ = c.refuse(ctx, a, e, prepared.To, "")
 		p.way, p.message, p.template, p.category, p.path = puntuale.WayTemplate, p.instead.message, p.instead.template, p.instead.category, p.instead.path
 		return true
 	case p.path && row.reason == reasonNotMarketing:
@@ -99,7 +99,7 @@ func (c *Connector) otherWay(ctx context.Context, a *account, keys puntuale.Offi
 		p.path = false
 		return true
 	case p.path && row.reason == reasonPathFailed:
-		c.refuse(ctx, a, e, prepared.To, p.template)
+		_ = c.refuse(ctx, a, e, prepared.To, p.template)
 		p.path = false
 		return true
 	case !p.path && e.Code == puntuale.CodeMarketingClosed && p.category == puntuale.CategoryMarketing:

@@ -55,7 +55,7 @@ from sqlite_master t join pragma_index_list(t.name) i where t.type = 'table' ord
 	if err != nil {
 		return fmt.Errorf("estimate rows: %w", err)
 	}
-	defer tx.Rollback()                                                                  //nolint:errcheck // after a commit it does nothing
+	defer tx.Rollback()
 	for _, text := range []string{`analyze sqlite_master`, `delete from sqlite_stat1`} { // the first one makes the table
 		if _, err := tx.ExecContext(ctx, text); err != nil {
 			return fmt.Errorf("prepare estimates: %w", err)
