@@ -34,9 +34,12 @@ lint: ## run gofmt and the linters
 openapi: ## check the OpenAPI documents with redocly and spectral, and compile a generated TypeScript client
 	scripts/with-programs 'nodejs npm=npm --version' -- scripts/openapi
 
+# The tests that draw pages on a screen. "make test" runs all other tests, and they do not depend on the screen.
+SCREENTESTS = awk '/^func Test/ {name = $$2; sub(/\(.*/, "", name)} /(onScreens|onForms|screens)\(t/ {print name}' internal/web/*_test.go | sort -u | paste -sd '|'
+
 pages: ## run browser tests on the screens that "make test" leaves out, or on all eight screens with SCREENS=all
 	PUNTUALE_SCREENS=$(or $(SCREENS),other) scripts/with-chromium scripts/with-postgres \
-		go run ./scripts/gotest -count=1 -shuffle=on -timeout 30m ./internal/web
+		go run ./scripts/gotest -count=1 -shuffle=on -timeout 30m -run "^($$($(SCREENTESTS)))$$" ./internal/web
 
 e2e: ## test the built binary from outside
 	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' 'iproute2=ip -V' \
