@@ -225,7 +225,7 @@ func (c *tableCode) refused() {
 			c.says("the refused message is %+v", m)
 		}
 		least := map[string]time.Duration{"template": 10 * time.Minute, "category": 10 * time.Minute, "tomorrow": 24*time.Hour - time.Minute}[c.row]
-		if wait := time.Until(m.Planned); wait < least {
+		if wait := time.Until(m.Planned); least > 0 && wait < least { // a message of a held number is looked at all the time
 			c.says("tried again in %v, not before %v", wait, least)
 		}
 	}
