@@ -30,6 +30,7 @@ var (
 var othersFlags = []string{
 	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // flags of docker and git
 	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // flags of docker, kubectl and systemctl
+	"--system", "--quiet", "--no-reload", // flags of systemctl and deb-systemd-helper
 }
 
 func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {
