@@ -37,8 +37,9 @@ func (r *release) writePackage(kind string, p program) error {
 			Deb:      nfpm.Deb{Compression: "gzip:9"},
 		},
 	})
-	info.Depends = []string{"ca-certificates", "systemd"}
+	info.Depends = []string{"ca-certificates", "systemd >= 250"}
 	if kind == "deb" {
+		info.Depends = []string{"ca-certificates", "systemd (>= 250)"}
 		info.Release = "" // without it the file's name and the version are the release's own
 	}
 	packager, err := nfpm.Get(kind)
