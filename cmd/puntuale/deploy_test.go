@@ -88,7 +88,7 @@ func TestDeployNamesSettings(t *testing.T) {
 			}
 		}
 		for _, m := range envAssignment.FindAllStringSubmatch(shellVariable.ReplaceAllString(text, strings.Repeat("x", 40)), -1) {
-			if _, err := newConsole(t, map[string]string{m[1]: m[2]}).parse([]string{"serve"}); err != nil {
+			if _, err := newConsole(t, map[string]string{"PUNTUALE_PUBLIC_URL": "https://messages.example.com", m[1]: m[2]}).parse([]string{"serve"}); err != nil {
 				t.Errorf("%s: %v", m[0], err)
 			}
 		}

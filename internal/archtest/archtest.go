@@ -128,6 +128,7 @@ var Rules = []Rule{
 	{Package: "internal/delivery", Module: []string{".", "internal/batch", "internal/clock", "internal/eventjson", "internal/media", "internal/outside"}, Never: []string{"database"}},
 	{Package: "internal/mail", Module: []string{".", "internal/catalogue", "internal/clock", "internal/outside"}, Library: []string{"*"}, Never: []string{"database", "net/http"}},
 	{Package: "internal/push", Module: []string{".", "internal/clock", "internal/outside"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/certificate", Module: []string{".", "internal/auth", "internal/outside"}, Library: []string{"golang.org/x/crypto"}, Never: []string{"os", "database"}},
 	{Package: "internal/client", Module: []string{"internal/clock", "internal/outside"}, Never: []string{"database"}},
 	{Package: "internal/devicecommand", Module: []string{"internal/client", "internal/clock"}, Never: []string{"database", "net/http"}},
 	{Package: "internal/archtest"},

@@ -62,6 +62,7 @@ func (r *release) packageContents(kind string, p program) (files.Contents, error
 		file(unit, "/usr/lib/systemd/system/puntuale.service", 0o644),
 		file(r.tree.path("deploy/systemd/puntuale.sysusers"), "/usr/lib/sysusers.d/puntuale.conf", 0o644),
 		file(r.tree.path("deploy/systemd/puntuale.service.d/key.conf"), docs+"examples/key.conf", 0o644),
+		file(r.tree.path("deploy/systemd/puntuale.service.d/tls.conf"), docs+"examples/tls.conf", 0o644),
 		file(r.tree.path("deploy/systemd/puntuale.env"), "/etc/puntuale/puntuale.env", 0o600),
 		{Destination: "/etc/puntuale", Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: 0o750, Owner: "root", Group: "root"}},
 	}
