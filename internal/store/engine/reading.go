@@ -64,5 +64,5 @@ func openReadingSQLite(cfg Config) (*sql.DB, error) {
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, os.ErrNotExist) {
 		query.Set("immutable", "1") // no server uses the file; otherwise SQLite would make files beside it, which belong to this user
 	}
-	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String())
+	return sql.Open("sqlite", fileAddress(path, query))
 }

@@ -149,7 +149,15 @@ func sqliteDSN(path, query string, readOnly bool) (string, error) {
 			q.Add("_pragma", name+"("+value+")")
 		}
 	}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String(), nil
+	return fileAddress(path, q), nil
+}
+
+// fileAddress returns SQLite's address of a file. On Windows, SQLite wants /C:/folder/file.
+func fileAddress(path string, settings url.Values) string {
+	if runtime.GOOS == "windows" {
+		path = "/" + filepath.ToSlash(path)
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String()
 }
 
 func untrusted(path, reason string) error {

@@ -15,11 +15,11 @@ import (
 
 // Upgrade says what this program would change in a database.
 type Upgrade struct {
-	Version int64               // of the tables; 0: there are none yet
-	Wanted  int64               // the version that this program needs
+	Version int64                   // of the tables; 0: there are none yet
+	Wanted  int64                   // the version that this program needs
 	Missing []migration.PendingStep // what this program would run
-	Servers int                 // servers that run on the database now
-	Backup  time.Time           // when the last backup was made; zero: never, or the tables do not tell
+	Servers int                     // servers that run on the database now
+	Backup  time.Time               // when the last backup was made; zero: never, or the tables do not tell
 }
 
 // ReadUpgrade compares a database with this program. It changes nothing, and works beside running servers of other
