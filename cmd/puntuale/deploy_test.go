@@ -29,7 +29,7 @@ var (
 // othersFlags are flags of other programs in the files of deploy/.
 var othersFlags = []string{
 	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // flags of docker and git
-	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // flags of docker, kubectl and systemctl
+	"--build", "--no-build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // flags of docker, kubectl and systemctl
 	"--system", "--quiet", "--no-reload", // flags of systemctl and deb-systemd-helper
 }
 
