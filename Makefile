@@ -4,7 +4,7 @@
 # Without paths in what it compiles, Go compiles nothing again for a copy of the tree. Some tests build such copies.
 export GOFLAGS := -trimpath $(GOFLAGS)
 
-.PHONY: help run serve build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-bookings figures-automations bench fuzz generate assets
+.PHONY: help run serve release release-test build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-bookings figures-automations bench fuzz generate assets
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,6 +14,13 @@ run: ## try the product: demo data, messages within seconds, a curl line to past
 
 serve: ## start a server on ./puntuale-data whose sessions are sandboxes
 	go run ./cmd/puntuale serve --sandbox
+
+release: ## make the files of a release in dist/: make release VERSION=1.2.3
+	GOFLAGS= go -C scripts/release run . -version "$(VERSION)" -dist "$(CURDIR)/dist" $(RELEASEFLAGS)
+
+release-test: ## test the release: the same bytes twice, and the package of Debian in a Debian of its own: installed, started, upgraded, removed, purged
+	scripts/with-programs 'mmdebstrap systemd-container=mmdebstrap --version && systemd-nspawn --version' 'minisign=minisign -v' 'skopeo=skopeo --version' \
+		'rpm=rpm --version' 'bubblewrap=bwrap --version' -- scripts/releasetest
 
 build: ## build bin/puntuale
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/puntuale ./cmd/puntuale

@@ -21,6 +21,7 @@ type commands struct {
 	Campaign campaignCommand `cmd:"" help:"Send a message or a sequence to every recipient of a list, through a running server, and show how far it is."`
 	Device   deviceGroup     `cmd:"" help:"Send the messages of a Send_app session from this machine, with a command of your own."`
 	Migrate  migrateCommand  `cmd:"" help:"Bring the database up to date, and end."`
+	Upgrade  upgradeCommand  `cmd:"" help:"With --check: say whether this program may be installed over a database, and which tables would change; also beside a running server of another version."`
 	Check    checkCommand    `cmd:"" help:"Read the whole database and say whether it is damaged, also beside a running server; exit code 0 means it is whole."`
 	Export   exportCommand   `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
 	Import   importCommand   `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`

@@ -29,7 +29,8 @@ var (
 // othersFlags are flags of other programs in the files of deploy/.
 var othersFlags = []string{
 	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // flags of docker and git
-	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // flags of docker, kubectl and systemctl
+	"--build", "--no-build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // flags of docker, kubectl and systemctl
+	"--system", "--quiet", "--no-reload", // flags of systemctl and deb-systemd-helper
 }
 
 func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {
@@ -87,7 +88,7 @@ func TestDeployNamesSettings(t *testing.T) {
 			}
 		}
 		for _, m := range envAssignment.FindAllStringSubmatch(shellVariable.ReplaceAllString(text, strings.Repeat("x", 40)), -1) {
-			if _, err := newConsole(t, map[string]string{m[1]: m[2]}).parse([]string{"serve"}); err != nil {
+			if _, err := newConsole(t, map[string]string{"PUNTUALE_PUBLIC_URL": "https://messages.example.com", m[1]: m[2]}).parse([]string{"serve"}); err != nil {
 				t.Errorf("%s: %v", m[0], err)
 			}
 		}

@@ -2,18 +2,22 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/certificate"
 	"puntuale/internal/chatwoot"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
@@ -108,7 +112,7 @@ type serverConfig struct {
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	cfg.Logger = logging.WithoutRepeats(cfg.Logger, cfg.Clock)
 	s := &server{
-		logger: cfg.Logger, within: max(cfg.StopWithin, time.Second), served: make(chan error, 2), clock: cfg.Clock, stopping: make(chan struct{}),
+		logger: cfg.Logger, within: max(cfg.StopWithin, time.Second), served: make(chan error, 3), clock: cfg.Clock, stopping: make(chan struct{}),
 		outage: logging.NewOutage(cfg.Clock, cfg.Logger),
 	}
 	defer func() {
@@ -177,7 +181,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {
 		return nil, err
 	}
-	if err = s.serveFigures(ctx, &cfg, meter); err != nil {
+	if err = errors.Join(s.serveFigures(ctx, &cfg, meter), s.serveTLS(ctx, &cfg, vault)); err != nil {
 		return nil, err
 	}
 	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter, pushes), cfg.Clock, cfg.Logger, meter)
@@ -289,6 +293,41 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics
 	cfg.Logger.Info("serving figures", "addr", l.Addr().String())
 	go func() { s.served <- s.figures.Serve(l) }()
 	return nil
+}
+
+// serveTLS also serves the API and the pages over TLS, if the settings name an address for it.
+func (s *server) serveTLS(ctx context.Context, cfg *serverConfig, vault *auth.Vault) error {
+	if cfg.TLSAddr == "" {
+		return nil
+	}
+	l, err := listen(ctx, cfg, cfg.TLSAddr)
+	if err != nil {
+		return err
+	}
+	certificates := certificate.New(certificate.Config{
+		Hosts: s.ownHosts(cfg.PublicURL), Secrets: s.store, Vault: vault, Directory: cfg.ACMEURL, Email: cfg.ACMEEmail, Now: cfg.Clock.Now, Memory: s.payer(),
+	})
+	cfg.Logger.Info("serving TLS", "addr", l.Addr().String(), "authority", cfg.ACMEURL)
+	go func() { s.served <- s.http.Serve(tls.NewListener(l, certificates)) }()
+	return nil
+}
+
+// ownHosts returns a function that returns the host names for which this installation needs certificates.
+func (s *server) ownHosts(public string) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		u, err := url.Parse(public)
+		if err != nil {
+			return nil, fmt.Errorf("read the public address: %w", err)
+		}
+		names := []string{strings.ToLower(u.Hostname())}
+		hosts, err := s.store.Hosts(ctx)
+		for _, h := range hosts {
+			if h.Brand.Confirmed {
+				names = append(names, h.Brand.Host)
+			}
+		}
+		return names, err
+	}
 }
 
 // newAPI makes the handler of API calls.

@@ -14,6 +14,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/certificate"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/plan"
@@ -43,6 +44,30 @@ func (s *publicSettings) check() []fault {
 		return []fault{{"public-url", f}}
 	}
 	return nil
+}
+
+// tlsSettings say how the server itself ends TLS.
+type tlsSettings struct {
+	TLSAddr   string `name:"tls-addr" placeholder:"HOST:PORT" help:"Where the server itself ends TLS, such as :443. It gets certificates for the host of public-url and for partners' confirmed host names from an authority by ACME, and renews them. The internet must reach this address at port 443. You accept the authority's terms. Without it, a proxy in front must provide TLS."`
+	ACMEURL   string `name:"acme-url" placeholder:"URL" default:"https://acme-v02.api.letsencrypt.org/directory" help:"The directory of the authority for certificates. The default is Let's Encrypt."`
+	ACMEEmail string `name:"acme-email" placeholder:"ADDRESS" help:"Where the authority for certificates may write."`
+}
+
+// check returns the faults of the settings. Without tls-addr the others have no effect.
+func (s *tlsSettings) check(public string) (faults []fault) {
+	if s.TLSAddr == "" {
+		return nil
+	}
+	if f := checkAddr(s.TLSAddr); f != "" {
+		faults = append(faults, fault{"tls-addr", f})
+	}
+	if !strings.HasPrefix(public, "https://") {
+		faults = append(faults, fault{"tls-addr", "needs public-url, which begins with https:// and has the host name for the certificate"})
+	}
+	if u, err := url.Parse(s.ACMEURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		faults = append(faults, fault{"acme-url", "must be an address such as " + certificate.Directory})
+	}
+	return faults
 }
 
 // networkSettings are the settings of the connectors.
@@ -87,6 +112,7 @@ type serveSettings struct {
 
 	Addr              string `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface. Put a proxy with TLS in front."`
 	publicSettings    `embed:""`
+	tlsSettings       `embed:""`
 	TrustedProxies    []string `placeholder:"NETWORK" default:"loopback,private" help:"The proxies whose X-Forwarded-For and X-Forwarded-Proto the server believes. Give networks such as 203.0.113.0/24, addresses, loopback or private. Name every proxy on the way, and nothing else: a machine in these networks can claim any address. Empty: the server believes no proxy."`
 	MetricsAddr       string   `placeholder:"HOST:PORT" help:"An address of its own for /metrics. 127.0.0.1:9090 hides the figures from users of the API. Without it, /metrics is at the address of the API."`
 	AccessLog         float64  `placeholder:"SHARE" default:"1" help:"The share of answered calls in the log: 1 all, 0.01 every hundredth, 0 none. The log always has refused and failed calls."`
@@ -159,6 +185,7 @@ func (s *serveSettings) check() []fault {
 		faults = append(faults, fault{"anonymous-rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", minRate, maxRate, s.AnonymousRate)})
 	}
 	faults = append(faults, s.publicSettings.check()...)
+	faults = append(faults, s.tlsSettings.check(s.PublicURL)...)
 	faults = append(faults, s.mailSettings.check(s.PublicURL)...)
 	faults = append(faults, s.checkOfficial()...)
 	for name, list := range map[string][]string{"gateway-allow": s.GatewayAllow, "webhook-allow": s.WebhookAllow, "calendar-allow": s.CalendarAllow} {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"puntuale"
@@ -109,6 +110,9 @@ func makeKey(name string) (err error) {
 	dir, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return err
+	}
+	if runtime.GOOS == "windows" { // Windows cannot sync a folder
+		return dir.Close()
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -18,7 +18,7 @@ var narrow = []string{"internal/dispatch"}
 
 // payers lists the configurations whose part reads answers of other servers. Their field Memory says who pays for the
 // memory. Without it nobody would pay, so cmd must set it.
-var payers = []string{"calendar.Config", "chatwoot.Config", "delivery.CallerConfig", "mail.Config", "official.Config", "push.Config", "sendapp.Config", "socket.Config"}
+var payers = []string{"calendar.Config", "certificate.Config", "chatwoot.Config", "delivery.CallerConfig", "mail.Config", "official.Config", "push.Config", "sendapp.Config", "socket.Config"}
 
 // checkShape counts the fields of structs, and the interfaces of the root. It finds transports that read headers without
 // a bound, and readers of answers for which nobody pays.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -215,7 +216,10 @@ func (j *Journal) rewrite() (err error) {
 	}
 	dir, err := os.Open(filepath.Dir(j.name))
 	if err == nil {
-		err = errors.Join(dir.Sync(), dir.Close())
+		if runtime.GOOS != "windows" { // Windows cannot sync a folder
+			err = dir.Sync()
+		}
+		err = errors.Join(err, dir.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)

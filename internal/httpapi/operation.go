@@ -111,16 +111,7 @@ func partnerOnce[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 
 func register[I, T any](a *api, side puntuale.Side, op operation, verb func(context.Context, *call, *I) (T, error)) {
 	known := map[string]bool{}
-	described := huma.Operation{
-		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary,
-		Description:        op.describe(side),
-		Tags:               []string{docs.SubjectOf(op.path)},
-		Security:           []map[string][]string{{"bearer": {}}, {"query": {}}},
-		Responses:          a.responses(op),
-		Middlewares:        huma.Middlewares{a.enter(side, op, known)},
-		SkipValidateParams: true, // a refusal with not_found must come before the refusal of a parameter
-	}
-	huma.Register(a.API, described, func(ctx context.Context, in *I) (*answer[T], error) {
+	huma.Register(a.API, a.describe(side, op, known), func(ctx context.Context, in *I) (*answer[T], error) {
 		c := callOf(ctx)
 		refund, err := c.spend(ctx, op)
 		if err != nil {
@@ -134,6 +125,26 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 		}
 		return &answer[T]{body}, nil
 	})
+	a.document(op, known)
+}
+
+// describe returns what huma needs to know about an operation. The parts of register that do not depend on its types are
+// functions of their own, because the compiler copies register for each operation, which made the program a megabyte
+// larger.
+func (a *api) describe(side puntuale.Side, op operation, known map[string]bool) huma.Operation {
+	return huma.Operation{
+		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary,
+		Description:        op.describe(side),
+		Tags:               []string{docs.SubjectOf(op.path)},
+		Security:           []map[string][]string{{"bearer": {}}, {"query": {}}},
+		Responses:          a.responses(op),
+		Middlewares:        huma.Middlewares{a.enter(side, op, known)},
+		SkipValidateParams: true, // a refusal with not_found must come before the refusal of a parameter
+	}
+}
+
+// document completes the document of an operation that huma knows, and notes the names of its query parameters in known.
+func (a *api) document(op operation, known map[string]bool) {
 	documented := a.documented(op)
 	for _, p := range documented.Parameters {
 		if p.In == "query" {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -88,7 +89,10 @@ func (u *Unfinished) Finish() error {
 	}
 	dir, err := os.Open(filepath.Dir(u.name))
 	if err == nil {
-		err = errors.Join(dir.Sync(), dir.Close())
+		if runtime.GOOS != "windows" { // Windows cannot sync a folder
+			err = dir.Sync()
+		}
+		err = errors.Join(err, dir.Close())
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", u.name, err), os.Remove(u.name)) // without the removal, a reader could consider the file complete

@@ -50,6 +50,8 @@ var (
 	// Mail is all that a mail server writes while one e-mail is sent. If a part of it were refused, the e-mail would be sent
 	// again.
 	Mail = Kind{Name: "answers of a mail server", MaxBytes: 256 << 10, Within: 40 * time.Second, Free: 256 << 10, Payer: PayOwner}
+	// Authority answers with a chain of certificates at most. Without certificates nobody can call, so it needs no free memory.
+	Authority = Kind{Name: "answer of an authority for certificates", MaxBytes: 256 << 10, Within: 30 * time.Second, Free: 256 << 10, Payer: PayOwner}
 	// Command is what a command in a person's terminal reads from our own server.
 	Command = Kind{Name: "answer to a command", MaxBytes: 32 << 20, MaxJSON: 2_000_000, Within: time.Minute, Payer: PayHuman}
 	// CommandFile is a file that a command stores: the refused rows of a campaign.
@@ -58,4 +60,4 @@ var (
 
 // Kinds is the table of all kinds. Package media reads the files of callers' addresses, within a budget of disk space.
 // Package admission reads the bodies of requests. DNS answers have at most 64 KiB.
-var Kinds = []*Kind{&Chatwoot, &Gateway, &Graph, &Webhook, &Push, &WhatsApp, &ReplyFile, &Calendar, &Mail, &Command, &CommandFile}
+var Kinds = []*Kind{&Chatwoot, &Gateway, &Graph, &Webhook, &Push, &WhatsApp, &ReplyFile, &Calendar, &Mail, &Authority, &Command, &CommandFile}

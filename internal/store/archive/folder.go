@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,6 +292,9 @@ func syncFolder(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
 		return err
+	}
+	if runtime.GOOS == "windows" { // Windows cannot sync a folder
+		return dir.Close()
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"puntuale"
 )
@@ -17,6 +16,9 @@ const (
 	dispatchLock = ".dispatch" // locked by the process that dispatches
 )
 
+// errLocked means that another process has locked the file, and that the flags forbid waiting.
+var errLocked = errors.New("another process has locked the file")
+
 // Codes of the faults that functions in this file return.
 const (
 	faultStoreDispatchedByAnother puntuale.ReasonCode = "store.dispatched_by_another"
@@ -27,13 +29,13 @@ const (
 // LockDispatcher prevents a second process from dispatching from the same file. Code: conflict (another process
 // dispatches).
 func (s *DB) LockDispatcher() (release func() error, err error) {
-	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreDispatchedByAnother)
+	return lockFile(s.File+dispatchLock, lockAlone|lockNow, faultStoreDispatchedByAnother)
 }
 
 // ShareFile prevents imports, and exports that move the data, until release is called. Servers without a dispatcher
 // hold only this lock, and so do commands. Code: conflict (an import, or an export that moves the data, is running).
 func (s *DB) ShareFile() (release func() error, err error) {
-	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
+	return lockFile(s.File+useLock, lockShared|lockNow, faultStoreFileBeingMoved)
 }
 
 // HoldFile prevents all other processes from using a SQLite file until release is called. Only exports that copy the
@@ -42,7 +44,7 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil
 	}
-	use, err := lockFile(s.File+useLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreFileInUse)
+	use, err := lockFile(s.File+useLock, lockAlone|lockNow, faultStoreFileInUse)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +55,8 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	return func() error { return errors.Join(dispatch(), use()) }, nil
 }
 
-// lockFile creates a file and locks it, with the flags of flock. If the flags forbid waiting and another process has
-// locked the file, the error has the reason busy. The file is never removed. If it were removed, two processes could
+// lockFile creates a file and locks it. If the flags forbid waiting and another process has locked the file, the error
+// has the reason busy. The file is never removed. If it were removed, two processes could
 // lock two different files of the same name.
 func lockFile(path string, flags int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -64,13 +66,9 @@ func lockFile(path string, flags int, busy puntuale.ReasonCode) (release func() 
 	if err != nil {
 		return nil, fmt.Errorf("open the lock file: %w", err)
 	}
-	for {
-		if err = syscall.Flock(int(f.Fd()), flags); !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
+	err = lock(f, flags)
 	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
+	case errors.Is(err, errLocked):
 		return nil, errors.Join(puntuale.Conflict(busy), f.Close())
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())

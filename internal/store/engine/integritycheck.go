@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"puntuale"
@@ -54,7 +53,7 @@ func endedUncleanly(path string) bool {
 	if err != nil || log.Size() == 0 {
 		return false
 	}
-	release, err := lockFile(path+useLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreFileInUse)
+	release, err := lockFile(path+useLock, lockAlone|lockNow, faultStoreFileInUse)
 	return err == nil && release() == nil
 }
 

@@ -11,10 +11,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"puntuale"
@@ -57,7 +57,7 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 		return fmt.Errorf("find the database file: %w", err)
 	}
 	s.File = path
-	release, err := lockFile(path+openLock, syscall.LOCK_EX, "")
+	release, err := lockFile(path+openLock, lockAlone, "")
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,15 @@ func sqliteDSN(path, query string, readOnly bool) (string, error) {
 			q.Add("_pragma", name+"("+value+")")
 		}
 	}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String(), nil
+	return fileAddress(path, q), nil
+}
+
+// fileAddress returns SQLite's address of a file. On Windows, SQLite wants /C:/folder/file.
+func fileAddress(path string, settings url.Values) string {
+	if runtime.GOOS == "windows" {
+		path = "/" + filepath.ToSlash(path)
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String()
 }
 
 func untrusted(path, reason string) error {
@@ -234,6 +242,9 @@ func syncFolder(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open the data folder: %w", err)
+	}
+	if runtime.GOOS == "windows" { // Windows cannot sync a folder, and needs no such call for a rename
+		return dir.Close()
 	}
 	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
 		return fmt.Errorf("sync the data folder: %w", err)

@@ -435,3 +435,39 @@ func TestOldRowsStayWhole(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMissing: each version of the tables lacks exactly the steps that were added after it, and each step has changes.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, make func() *target) {
+		x := make()
+		all, wanted := 0, newest(t, x.which)
+		for _, to := range []int64{0, 1, 19, wanted} {
+			if to > 0 {
+				x.up(t, to)
+			}
+			version, missing, err := migration.Missing(t.Context(), x.db, x.which)
+			if err != nil || version != to {
+				t.Fatalf("version %d, %v; want %d", version, err, to)
+			}
+			all = max(all, len(missing))
+			if to == wanted && len(missing) > 0 || to < wanted && missing[len(missing)-1].Number != wanted {
+				t.Errorf("at version %d these are missing: %v", to, missing)
+			}
+			for _, m := range missing {
+				if m.Number <= to || m.Name == "" || len(m.Changes) == 0 {
+					t.Errorf("at version %d: %+v", to, m)
+				}
+				if m.Number == 42 && !slices.Contains(m.Changes, "creates table official_health, official_pause") {
+					t.Errorf("step 42: %q", m.Changes)
+				}
+				if m.Number == 46 && !slices.Equal(m.Changes, []string{"adds official.chunks"}) {
+					t.Errorf("step 46: %q", m.Changes)
+				}
+			}
+		}
+		if all < 40 {
+			t.Errorf("only %d steps", all)
+		}
+	})
+}
