@@ -25,6 +25,7 @@ type commands struct {
 	Export   exportCommand   `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
 	Import   importCommand   `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`
 	Backup   backupCommand   `cmd:"" help:"Write a checked backup of the whole installation into one file, also beside running servers."`
+	Backups  backupsCommand  `cmd:"" help:"List the backups in a folder or in S3."`
 	Restore  restoreCommand  `cmd:"" help:"Make an installation of a backup. What was due may have left: it is set aside and never sent by itself."`
 	Restored restoredCommand `cmd:"" help:"Do the same with a database that was copied by other means, before the first server starts on it."`
 	Unknown  unknownGroup    `cmd:"" help:"Messages that may have left before a restore: see them, send them again or close them."`

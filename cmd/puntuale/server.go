@@ -14,6 +14,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/backup"
 	"puntuale/internal/chatwoot"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
@@ -66,7 +67,8 @@ type server struct {
 	calendar *calendar.Calendars
 	control  *control.Control
 	accounts *account.Accounts
-	mailer   *mail.Mailer // nil: no e-mail is sent
+	mailer   *mail.Mailer   // nil: no e-mail is sent
+	backups  *backup.Runner // nil: this server makes no backups by schedule
 	tasks    *taskRunner
 	health   *httpkit.Health
 	http     *http.Server
@@ -180,6 +182,10 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err = s.serveFigures(ctx, &cfg, meter); err != nil {
 		return nil, err
 	}
+	if s.backups, err = s.openBackups(&cfg, vault); err != nil {
+		return nil, err
+	}
+	meter.WatchBackupJobs(cfg.BackupTo != "", s.store.BackupState)
 	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter, pushes), cfg.Clock, cfg.Logger, meter)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil

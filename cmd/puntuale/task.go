@@ -76,6 +76,9 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 	if s.mailer != nil {
 		all = append(all, task{name: "mail", every: mailEvery, do: s.sendMails})
 	}
+	if s.backups != nil {
+		all = append(all, task{name: "backup", every: taskEvery, do: s.backups.Round, urgent: func(error) bool { return true }})
+	}
 	if archive := s.archive(cfg, vault); archive != nil {
 		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})
 	}
