@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/backup"
 	"puntuale/internal/diskspace"
@@ -138,6 +139,15 @@ func (s *server) writeBackup(ctx context.Context, cfg *serverConfig, file string
 	return backup.Contents{At: header.At, Rows: header.Rows(), Messages: header.RowsOf("message")}, err
 }
 
+// backupState returns how far a job is, and how many messages its last success contained.
+func (s *server) backupState(ctx context.Context, job puntuale.BackupJob) (state puntuale.BackupState, messages int64, err error) {
+	if state, err = s.store.BackupState(ctx, job); err != nil {
+		return state, 0, err
+	}
+	made, err := backup.ParseResult(state.Result) // a rehearsal's result has the same member
+	return state, made.Messages, err
+}
+
 // rehearsal restores backups into scratch databases.
 type rehearsal struct {
 	server *server
@@ -149,8 +159,8 @@ func (r *rehearsal) local(ctx context.Context) bool {
 	if !r.server.store.Dialect.Postgres {
 		return true
 	}
-	_, drop, err := transfer.CreateScratch(ctx, r.engine())
-	return err != nil || drop(ctx) != nil
+	may, err := transfer.MayCreateScratch(ctx, r.server.store.DB)
+	return err != nil || !may
 }
 
 func (r *rehearsal) engine() engine.Config {

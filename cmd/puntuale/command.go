@@ -15,6 +15,7 @@ type commands struct {
 	Demo     demoCommand     `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
 	Serve    serveCommand    `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
 	Health   healthCommand   `cmd:"" help:"Ask a running server whether it is ready; exit code 0 means yes."`
+	Doctor   doctorCommand   `cmd:"" help:"Look at what a new operator gets wrong, and say what to do; exit code 1 means that something does not work."`
 	Partner  partnerGroup    `cmd:"" help:"Partner accounts."`
 	Key      keyGroup        `cmd:"" help:"API keys."`
 	Link     linkCommand     `cmd:"" help:"Link a session to a phone: shows the code in this terminal until the phone has used it. Reads the client's API key from standard input."`

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -67,8 +68,9 @@ type server struct {
 	calendar *calendar.Calendars
 	control  *control.Control
 	accounts *account.Accounts
-	mailer   *mail.Mailer   // nil: no e-mail is sent
-	backups  *backup.Runner // nil: this server makes no backups by schedule
+	mailer   *mail.Mailer                // nil: no e-mail is sent
+	backups  *backup.Runner              // nil: this server makes no backups by schedule
+	due      atomic.Pointer[dueMessages] // nil: they were not counted yet
 	tasks    *taskRunner
 	health   *httpkit.Health
 	http     *http.Server
@@ -185,7 +187,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.backups, err = s.openBackups(&cfg, vault); err != nil {
 		return nil, err
 	}
-	meter.WatchBackupJobs(cfg.BackupTo != "", s.store.BackupState)
+	meter.WatchBackupJobs(cfg.BackupTo != "", s.backupState)
 	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter, pushes), cfg.Clock, cfg.Logger, meter)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
@@ -291,7 +293,7 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics
 	if err != nil {
 		return err
 	}
-	s.figures = admission.NewServer(onlyFigures(m, cfg.Clock, cfg.Logger), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug))
+	s.figures = admission.NewServer(onlyFigures(m, s.operatorPage(cfg, m), cfg.Clock, cfg.Logger), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug))
 	cfg.Logger.Info("serving figures", "addr", l.Addr().String())
 	go func() { s.served <- s.figures.Serve(l) }()
 	return nil

@@ -14,6 +14,7 @@ import (
 	"puntuale/internal/diskspace"
 	"puntuale/internal/metrics"
 	"puntuale/internal/push"
+	"puntuale/internal/store"
 	"puntuale/internal/store/archiver"
 )
 
@@ -66,6 +67,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 			ready, waiting, err := s.store.Backlog(ctx, now)
 			if err == nil {
 				m.Backlog(now, metrics.Backlog(ready), metrics.Backlog(waiting))
+				s.due.Store(&dueMessages{now, ready, waiting})
 			}
 			return err
 		}}, task{name: "event backlog", every: backlogEvery, do: s.eventBacklog(m)})
@@ -83,6 +85,12 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})
 	}
 	return all
+}
+
+// dueMessages are the messages that were due at a time and had not left.
+type dueMessages struct {
+	at             time.Time
+	ready, waiting store.Backlog
 }
 
 // diskFolders returns the folders in which this server writes. Each key says what is in the folder.

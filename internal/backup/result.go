@@ -3,16 +3,17 @@ package backup
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
-// ParseMade reads the result of a backup.
-func ParseMade(text string) (m Made, err error) {
+// ParseResult reads the result of a backup.
+func ParseResult(text string) (m Result, err error) {
 	err = parse(text, &m)
 	return m, err
 }
 
-// ParseRehearsed reads the result of a rehearsal.
-func ParseRehearsed(text string) (r Rehearsed, err error) {
+// ParseRehearsalResult reads the result of a rehearsal.
+func ParseRehearsalResult(text string) (r RehearsalResult, err error) {
 	err = parse(text, &r)
 	return r, err
 }
@@ -36,4 +37,23 @@ func Bytes(n int64) string {
 		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
 	}
 	return fmt.Sprintf("%d KiB", (n+1023)>>10)
+}
+
+// String describes a backup for the log and for pages.
+func (m Result) String() string {
+	return fmt.Sprintf("%s: %s, %s rows, %s messages", m.Name, Bytes(m.Bytes), Grouped(m.Rows), Grouped(m.Messages))
+}
+
+// String describes a rehearsal for the log and for pages.
+func (r RehearsalResult) String() string {
+	return fmt.Sprintf("%s was restored into %s: %s rows, %s messages, equal", r.Name, r.Where, Grouped(r.Rows), Grouped(r.Messages))
+}
+
+// Grouped returns a number with commas between thousands.
+func Grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

@@ -37,15 +37,15 @@ type Contents struct {
 	Messages int64     `json:"messages"`
 }
 
-// Made is the result of a backup.
-type Made struct {
+// Result is the result of a backup.
+type Result struct {
 	Contents
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"` // of the backup before it was encrypted
 }
 
-// Rehearsed is the result of a rehearsal.
-type Rehearsed struct {
+// RehearsalResult is the result of a rehearsal.
+type RehearsalResult struct {
 	Contents
 	Name  string `json:"name"`
 	Where string `json:"where"` // into which kind of database it was restored, and why there
@@ -128,7 +128,7 @@ func (r *Runner) attempt(ctx context.Context, kind puntuale.BackupJob, planned t
 		}
 	}
 	if err == nil {
-		r.cfg.Logger.Info("a backup job is done", "job", kind.String(), "result", result)
+		r.cfg.Logger.Info("a backup job is done", "job", kind.String(), "result", fmt.Sprint(result))
 		return nil
 	}
 	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -205,7 +205,7 @@ func (r *Runner) backUp(ctx context.Context) (any, []byte, error) {
 		return nil, nil, err
 	}
 	encrypted := !r.cfg.Recipients.none()
-	made := Made{Name: Name(r.cfg.Clock.Now(), encrypted)}
+	made := Result{Name: Name(r.cfg.Clock.Now(), encrypted)}
 	file := filepath.Join(r.cfg.Scratch, "backup.zip")
 	var opener string
 	made.Contents, err = r.cfg.Write(ctx, file, encrypted, func() (err error) {
@@ -285,7 +285,7 @@ func (r *Runner) rehearse(ctx context.Context) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	made, err := ParseMade(state.Result)
+	made, err := ParseResult(state.Result)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -323,7 +323,7 @@ func (r *Runner) rehearse(ctx context.Context) (any, []byte, error) {
 	if contents.Rows != made.Rows || contents.Messages != made.Messages {
 		return nil, nil, fmt.Errorf("%s: %d rows and %d messages were restored, and the backup had %d and %d", made.Name, contents.Rows, contents.Messages, made.Rows, made.Messages)
 	}
-	return Rehearsed{Contents: made.Contents, Name: made.Name, Where: where}, nil, nil
+	return RehearsalResult{Contents: made.Contents, Name: made.Name, Where: where}, nil, nil
 }
 
 // Fetch copies a stored backup into a folder, and decrypts it. It returns the path of the copy, whose contents came to

@@ -63,7 +63,7 @@ func (s S3) open(address string) (Storage, error) {
 	}
 	transport.MaxResponseHeaderBytes = maxHeaders
 	client, err := minio.New(u.Host, &minio.Options{
-		Creds: credentials.NewStaticV4(s.AccessKey, s.SecretKey, ""), Secure: u.Scheme == "https", Region: s.Region, Transport: bounded{transport},
+		Creds: credentials.NewStaticV4(s.AccessKey, s.SecretKey, ""), Secure: u.Scheme == "https", Region: s.Region, Transport: boundedTransport{transport},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the way to the storage: %w", err)
@@ -167,10 +167,10 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bounded bounds the answers of the storage that are no files. minio-go reads them into memory.
-type bounded struct{ next http.RoundTripper }
+// boundedTransport bounds the answers of the storage that are no files. minio-go reads them into memory.
+type boundedTransport struct{ next http.RoundTripper }
 
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
 	if err != nil {
 		return nil, err

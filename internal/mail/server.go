@@ -120,6 +120,17 @@ func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
 	return fmt.Errorf("%w broke off", errAway)
 }
 
+// Check signs in, and sends nothing. The error contains no address.
+func (s *Server) Check(ctx context.Context) error {
+	client, hangUp, err := s.connect(ctx)
+	if err != nil {
+		return withoutText(err)
+	}
+	defer hangUp()
+	_ = client.Close()
+	return nil
+}
+
 // connect returns a client that has signed in. The connection ends when ctx ends, or when the caller calls hangUp.
 func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp func(), err error) {
 	hangUp = func() {}

@@ -196,25 +196,25 @@ func (m *Meter) Delivered(network, route string, status int) {
 
 // backupJobs are the figures of backups by schedule, read at each request for the figures.
 type backupJobs struct {
-	scheduled              bool
-	state                  func(context.Context, puntuale.BackupJob) (puntuale.BackupState, error)
-	on, done, fault, tries *prometheus.Desc
+	scheduled                 bool
+	state                     func(context.Context, puntuale.BackupJob) (_ puntuale.BackupState, messages int64, err error)
+	on, done, fault, messages *prometheus.Desc
 }
 
 // WatchBackupJobs registers the figures of backups by schedule. scheduled says whether this server's settings name a place
-// for backups.
-func (m *Meter) WatchBackupJobs(scheduled bool, state func(context.Context, puntuale.BackupJob) (puntuale.BackupState, error)) {
+// for backups. messages is how many messages the last success contained.
+func (m *Meter) WatchBackupJobs(scheduled bool, state func(context.Context, puntuale.BackupJob) (_ puntuale.BackupState, messages int64, err error)) {
 	m.registry.MustRegister(&backupJobs{
 		scheduled: scheduled, state: state,
-		on:    prometheus.NewDesc("puntuale_backup_scheduled", "1 if this server's settings name a place for a daily backup.", nil, nil),
-		done:  prometheus.NewDesc("puntuale_backup_success_timestamp_seconds", "When the daily backup, or its rehearsal, last succeeded, in seconds since 1970; 0: never.", []string{"job"}, nil),
-		fault: prometheus.NewDesc("puntuale_backup_failing", "1 while the last attempt at the job failed; the log and the operator's page say why.", []string{"job"}, nil),
-		tries: prometheus.NewDesc("puntuale_backup_tries", "Failed attempts at the job since it was last planned.", []string{"job"}, nil),
+		on:       prometheus.NewDesc("puntuale_backup_scheduled", "1 if this server's settings name a place for a daily backup.", nil, nil),
+		done:     prometheus.NewDesc("puntuale_backup_success_timestamp_seconds", "When the daily backup, or its rehearsal, last succeeded, in seconds since 1970; 0: never.", []string{"job"}, nil),
+		fault:    prometheus.NewDesc("puntuale_backup_failing", "1 while the last attempt at the job failed; the log and the operator's page say why.", []string{"job"}, nil),
+		messages: prometheus.NewDesc("puntuale_backup_messages", "Messages in the last daily backup, and in the last one that was rehearsed.", []string{"job"}, nil),
 	})
 }
 
 func (b *backupJobs) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{b.on, b.done, b.fault, b.tries} {
+	for _, d := range []*prometheus.Desc{b.on, b.done, b.fault, b.messages} {
 		to <- d
 	}
 }
@@ -224,7 +224,7 @@ func (b *backupJobs) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, job := range []puntuale.BackupJob{puntuale.JobBackup, puntuale.JobRehearsal} {
-		state, err := b.state(ctx, job)
+		state, messages, err := b.state(ctx, job)
 		if err != nil {
 			return
 		}
@@ -234,7 +234,7 @@ func (b *backupJobs) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- prometheus.MustNewConstMetric(b.done, prometheus.GaugeValue, at, job.String())
 		to <- prometheus.MustNewConstMetric(b.fault, prometheus.GaugeValue, indicator(state.Fault != ""), job.String())
-		to <- prometheus.MustNewConstMetric(b.tries, prometheus.GaugeValue, float64(state.Tries), job.String())
+		to <- prometheus.MustNewConstMetric(b.messages, prometheus.GaugeValue, float64(messages), job.String())
 	}
 }
 

@@ -65,6 +65,15 @@ func databaseHeader(backup *archive.BackupReader) (*archive.Header, error) {
 	return &file.Header, nil
 }
 
+// MayCreateScratch reports whether the role may create databases on PostgreSQL.
+func MayCreateScratch(ctx context.Context, db *engine.DB) (bool, error) {
+	var may int64
+	if _, err := engine.QueryOne(ctx, db.CallReads, `select case when rolcreatedb or rolsuper then 1 else 0 end from pg_roles where rolname = current_user`, nil, &may); err != nil {
+		return false, engine.PublicError(fmt.Errorf("look what the role may do: %w", err))
+	}
+	return may == 1, nil
+}
+
 // rehearsalComment is the comment of scratch databases. Only a database with this comment is ever dropped.
 const rehearsalComment = "scratch of a rehearsal of Puntuale; it is dropped"
 
@@ -81,13 +90,12 @@ func CreateScratch(ctx context.Context, cfg engine.Config) (scratch engine.Confi
 	if err != nil {
 		return scratch, nil, err
 	}
-	var may bool
-	var name string
-	if err := db.QueryRowContext(ctx, `select rolcreatedb or rolsuper, current_database() || '_rehearsal' from pg_roles where rolname = current_user`).Scan(&may, &name); err != nil {
-		return scratch, nil, engine.PublicError(fmt.Errorf("look what the role may do: %w", err))
+	if may, err := MayCreateScratch(ctx, s.DB); err != nil || !may {
+		return scratch, nil, errors.Join(err, ErrMayNotCreate)
 	}
-	if !may {
-		return scratch, nil, ErrMayNotCreate
+	var name string
+	if err := db.QueryRowContext(ctx, `select current_database() || '_rehearsal'`).Scan(&name); err != nil {
+		return scratch, nil, engine.PublicError(fmt.Errorf("name the scratch database: %w", err))
 	}
 	if err := dropScratch(ctx, db, name); err != nil {
 		return scratch, nil, err
