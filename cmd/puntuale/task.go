@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/backup"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/diskspace"
@@ -103,6 +104,9 @@ func diskFolders(cfg *serverConfig) map[string]string {
 	}
 	if cfg.Archive != "" {
 		folders["archive"] = cfg.Archive
+	}
+	if cfg.BackupTo != "" && !backup.IsS3(cfg.BackupTo) {
+		folders["backups"] = cfg.BackupTo
 	}
 	return folders
 }
