@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/backup"
 	"puntuale/internal/diskspace"
+	"puntuale/internal/metrics"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/transfer"
@@ -84,7 +85,9 @@ func (s *serveSettings) scratchFolder() string { return filepath.Join(s.Data, "b
 
 // openBackups makes the runner of backups by schedule. It returns nil if the settings name no place, or if this server
 // does not have the server role dispatch.
-func (s *server) openBackups(cfg *serverConfig, vault *auth.Vault) (*backup.Runner, error) {
+func (s *server) openBackups(cfg *serverConfig, vault *auth.Vault, m *metrics.Meter) (*backup.Runner, error) {
+	m.WatchBackup(s.store.LastBackup)
+	m.WatchBackupJobs(cfg.BackupTo != "", s.backupState)
 	if cfg.BackupTo == "" || !cfg.has(roleDispatch) {
 		return nil, nil
 	}

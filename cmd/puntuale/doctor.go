@@ -197,10 +197,10 @@ func (s *server) operatorReport(ctx context.Context, cfg *serverConfig, m *metri
 }
 
 // backlogFigures are about the messages that are due.
-func (s *server) backlogFigures(cfg *serverConfig) []operator.Figure {
+func (s *server) backlogFigures(cfg *serverConfig) []operator.Count {
 	due := s.due.Load()
 	if due == nil {
-		return []operator.Figure{{Name: "backlog", Value: "—", Note: "this server does not count it"}}
+		return []operator.Count{{Name: "backlog", Value: "—", Note: "this server does not count it"}}
 	}
 	age := func(at time.Time) (string, bool) {
 		if at.IsZero() {
@@ -210,15 +210,15 @@ func (s *server) backlogFigures(cfg *serverConfig) []operator.Figure {
 		return late.Round(time.Second).String(), late > 5*time.Minute
 	}
 	oldest, bad := age(due.ready.Oldest)
-	return []operator.Figure{
+	return []operator.Count{
 		{Name: "due, can leave", Value: backup.Grouped(due.ready.Messages), Note: "of the whole installation", Bad: bad},
 		{Name: "oldest due", Value: oldest, Note: "of those", Bad: bad},
 		{Name: "due, cannot leave", Value: backup.Grouped(due.waiting.Messages), Note: "their session is not linked"},
 	}
 }
 
-func latenessFigure(l metrics.LatenessSummary) operator.Figure {
-	f := operator.Figure{Name: "lateness, p99", Value: "—", Note: "no message left yet"}
+func latenessFigure(l metrics.LatenessSummary) operator.Count {
+	f := operator.Count{Name: "lateness, p99", Value: "—", Note: "no message left yet"}
 	if l.Messages > 0 {
 		f.Value, f.Note, f.Bad = "≤ "+l.P99.String(), fmt.Sprintf("median ≤ %v, %s messages of this server", l.Median, backup.Grouped(int64(l.Messages))), l.P99 > 5*time.Second
 	}
@@ -228,8 +228,8 @@ func latenessFigure(l metrics.LatenessSummary) operator.Figure {
 	return f
 }
 
-func (s *server) backupFigure(ctx context.Context, cfg *serverConfig) operator.Figure {
-	f := operator.Figure{Name: "last backup", Value: "none", Bad: true}
+func (s *server) backupFigure(ctx context.Context, cfg *serverConfig) operator.Count {
+	f := operator.Count{Name: "last backup", Value: "none", Bad: true}
 	at, err := s.store.LastBackup(ctx)
 	switch {
 	case err != nil:

@@ -131,7 +131,6 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
-	meter.WatchBackup(s.store.LastBackup)
 	if cfg.has(roleDispatch) {
 		if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
 			return nil, opening(err, &cfg.baseSettings)
@@ -184,10 +183,9 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err = s.serveFigures(ctx, &cfg, meter); err != nil {
 		return nil, err
 	}
-	if s.backups, err = s.openBackups(&cfg, vault); err != nil {
+	if s.backups, err = s.openBackups(&cfg, vault, meter); err != nil {
 		return nil, err
 	}
-	meter.WatchBackupJobs(cfg.BackupTo != "", s.backupState)
 	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter, pushes), cfg.Clock, cfg.Logger, meter)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil

@@ -28,15 +28,15 @@ type Report struct {
 	Database string
 	Roles    []string
 	Findings []doctor.Finding
-	Figures  []Figure // of the whole installation
+	Figures  []Count // of the whole installation
 	Nodes    []Row
 	Sessions []Row
 	Tasks    []Row // transactions of this server, the slowest first
 	Problem  string
 }
 
-// Figure is a number with its name.
-type Figure struct {
+// Count is a number with its name.
+type Count struct {
 	Name, Value, Note string
 	Bad               bool // true: a person must look at it
 }
