@@ -32,7 +32,7 @@ func TestBackupsBySchedule(t *testing.T) {
 	figures := "http://" + server.logged.waitFor(t, `"serving figures","addr":"([^"]+)"`)
 	server.logged.waitFor(t, `"job":"rehearsal","result":"(puntuale-[^"]+ was restored into SQLite: [0-9,]+ rows, 0 messages, equal)"`)
 	_, body := answer(t, "GET", figures+"/metrics")
-	for _, want := range []string{"puntuale_backup_scheduled 1", `puntuale_backup_failing{job="rehearsal"} 0`, `puntuale_backup_success_timestamp_seconds{job="rehearsal"} 1.`} {
+	for _, want := range []string{"puntuale_backup_scheduled 1", `puntuale_backup_failing{work="rehearsal"} 0`, `puntuale_backup_success_timestamp_seconds{work="rehearsal"} 1.`} {
 		if !strings.Contains(body, "\n"+want) {
 			t.Errorf("there is no %s", want)
 		}

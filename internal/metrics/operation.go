@@ -207,9 +207,9 @@ func (m *Meter) WatchBackupJobs(scheduled bool, state func(context.Context, punt
 	m.registry.MustRegister(&backupJobs{
 		scheduled: scheduled, state: state,
 		on:       prometheus.NewDesc("puntuale_backup_scheduled", "1 if this server's settings name a place for a daily backup.", nil, nil),
-		done:     prometheus.NewDesc("puntuale_backup_success_timestamp_seconds", "When the daily backup, or its rehearsal, last succeeded, in seconds since 1970; 0: never.", []string{"job"}, nil),
-		fault:    prometheus.NewDesc("puntuale_backup_failing", "1 while the last attempt at the job failed; the log and the operator's page say why.", []string{"job"}, nil),
-		messages: prometheus.NewDesc("puntuale_backup_messages", "Messages in the last daily backup, and in the last one that was rehearsed.", []string{"job"}, nil),
+		done:     prometheus.NewDesc("puntuale_backup_success_timestamp_seconds", "When the daily backup, or its rehearsal, last succeeded, in seconds since 1970; 0: never.", []string{"work"}, nil),
+		fault:    prometheus.NewDesc("puntuale_backup_failing", "1 while the last attempt at the job failed; the log and the operator's page say why.", []string{"work"}, nil),
+		messages: prometheus.NewDesc("puntuale_backup_messages", "Messages in the last daily backup, and in the last one that was rehearsed.", []string{"work"}, nil),
 	})
 }
 
