@@ -74,7 +74,7 @@ var (
 func TestExpressionsNameFigures(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
-	server := start(t, term, "serve", "--sandbox", "--addr", "127.0.0.1:0", "--backup-to", "backups")
+	server := start(t, term, "serve", "--data", "data", "--sandbox", "--addr", "127.0.0.1:0", "--backup-to", "backups")
 	base := server.logged.waitFor(t, `"url":"(http://[^"]+)"`)
 	partner := term.besideServer(t)(t, "", "partner", "create", "--name", "A", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
 	_, body := call(t, "POST", base+"/api/client/create", partner, `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`)
