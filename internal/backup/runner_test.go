@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -280,6 +281,27 @@ func TestCutBackup(t *testing.T) {
 		}
 		if rest, err := os.ReadDir(scratch); err != nil || len(rest) > 0 {
 			t.Errorf("%s: left %v, %v", what, rest, err)
+		}
+	}
+}
+
+// TestBrokenSource: a file whose source breaks off is not stored, and its upload is ended.
+func TestBrokenSource(t *testing.T) {
+	t.Parallel()
+	server := s3test.New(t)
+	for _, address := range []string{"s3://bucket", t.TempDir()} {
+		storage, err := backup.Open(address, s3(server))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, broken := range []error{io.ErrUnexpectedEOF, errors.New("disk")} {
+			source := io.MultiReader(strings.NewReader("the beginning"), iotest.ErrReader(broken))
+			if err := storage.Put(t.Context(), backup.Name(time.Unix(9, 0), true), source); err == nil {
+				t.Errorf("%s: a part was stored as the whole (%v)", address, broken)
+			}
+		}
+		if files, err := storage.List(t.Context()); err != nil || len(files) > 0 || server.Uploads() > 0 {
+			t.Errorf("%s: left %v, %d uploads, %v", address, files, server.Uploads(), err)
 		}
 	}
 }

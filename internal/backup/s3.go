@@ -155,7 +155,8 @@ func (o *objects) Sweep(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// counter counts the bytes that are read through it.
+// counter counts the bytes that are read through it. minio-go takes io.ErrUnexpectedEOF of a source for its end, and would
+// store a part as the whole. So the counter returns every error as one of its own.
 type counter struct {
 	from io.Reader
 	n    int64
@@ -164,6 +165,9 @@ type counter struct {
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	c.n += int64(n)
+	if err != nil && err != io.EOF { //nolint:errorlint // a wrapped EOF is no end
+		err = fmt.Errorf("the source broke off: %s", err.Error())
+	}
 	return n, err
 }
 
