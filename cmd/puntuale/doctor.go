@@ -134,8 +134,14 @@ func onlyThisMachine(addr string) bool {
 // lookInto lets the doctor look into an open store.
 func (s *serveSettings) lookInto(d *doctor.Config, opened *store.Store) {
 	d.Database = func(ctx context.Context) (doctor.DatabaseFacts, error) {
-		ahead, err := opened.ClockOffset(ctx, opened.CallReads)
-		return doctor.DatabaseFacts{Name: databaseName(&s.baseSettings), Ahead: ahead, Damage: opened.Damage()}, err
+		f := doctor.DatabaseFacts{Name: databaseName(&s.baseSettings), Damage: opened.Damage()}
+		made, old, err := opened.DatabaseVersion(ctx)
+		if err != nil {
+			return f, err
+		}
+		f.Made, f.Old = made, old
+		f.Ahead, err = opened.ClockOffset(ctx, opened.CallReads)
+		return f, err
 	}
 	d.Backup = func(ctx context.Context) (f doctor.BackupFacts, err error) {
 		f.Scheduled, f.Remote, f.Encrypted = s.BackupTo != "", backup.IsS3(s.BackupTo), len(s.BackupRecipient) > 0

@@ -130,6 +130,7 @@ func TestFindings(t *testing.T) {
 		"mail":                   {Config{Mails: true, Mail: worked}, "e-mail", OK, ""},
 		"no mail":                {Config{}, "e-mail", Warning, ""},
 		"database":               {database(DatabaseFacts{Name: "d"}, nil), "database", OK, ""},
+		"old database":           {database(DatabaseFacts{Name: "d", Made: "PostgreSQL 14.2", Old: true}, nil), "database", Fault, "PostgreSQL 14.2 is too old"},
 		"database away":          {database(DatabaseFacts{}, errors.New("the store cannot be reached")), "database", Fault, "cannot be reached"},
 		"database's clock":       {database(DatabaseFacts{Name: "d", Ahead: time.Minute}, nil), "database", Warning, "1m0s ahead"},
 		"damaged database":       {database(DatabaseFacts{Name: "d", Damage: errors.New("page 7")}, nil), "database", Fault, "page 7"},

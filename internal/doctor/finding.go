@@ -58,6 +58,8 @@ type KeyFacts struct {
 // DatabaseFacts are about the database.
 type DatabaseFacts struct {
 	Name   string        // for people, without a password
+	Made   string        // name and version of the database program
+	Old    bool          // true: this version is not supported
 	Ahead  time.Duration // how far its clock is ahead of this machine's; 0: less than two seconds
 	Damage error         // damage that it reported
 }

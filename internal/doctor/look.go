@@ -91,10 +91,12 @@ func lookAtDatabase(ctx context.Context, cfg *Config) []Finding {
 		return found(subject, Fault, err.Error()+".", "Look for this text in docs/troubleshooting.md.")
 	case d.Damage != nil:
 		return found(subject, Fault, fmt.Sprintf("%s is damaged: %v.", d.Name, d.Damage), "Repair the database, or restore a backup.")
+	case d.Old:
+		return found(subject, Fault, d.Made+" is too old.", "Use PostgreSQL 15 or later.")
 	case d.Ahead != 0:
 		return found(subject, Warning, fmt.Sprintf("The clock of %s is %v ahead of this machine's.", d.Name, d.Ahead.Round(time.Second)), "Let both machines set their clocks from the network.")
 	}
-	return found(subject, OK, d.Name+" has the tables of this version, and writes safely to its disk.", "")
+	return found(subject, OK, fmt.Sprintf("%s (%s) has the tables of this version, and writes safely to its disk.", d.Name, d.Made), "")
 }
 
 func lookAtBackups(ctx context.Context, cfg *Config) (all []Finding) {

@@ -125,6 +125,9 @@ func TestRehearsal(t *testing.T) {
 		if size, err := in.DatabaseSize(ctx); err != nil || size < 100_000 {
 			t.Errorf("the database has %d bytes, %v", size, err)
 		}
+		if made, old, err := in.DatabaseVersion(ctx); err != nil || old || d.Postgres != strings.HasPrefix(made, "PostgreSQL 1") {
+			t.Errorf("%s, %v, %v", made, old, err)
+		}
 		if !d.Postgres {
 			rehearse(engine.Config{Data: filepath.Join(t.TempDir(), "new"), Clock: d.Clock})
 			return

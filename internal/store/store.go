@@ -145,6 +145,23 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, b transfer.BackupConfi
 	return transfer.BackupOpen(ctx, s.DB, s.Fleet, to, b)
 }
 
+// DatabaseVersion returns the name and version of the database program. old is true if the program is older than this
+// server supports.
+func (s *Store) DatabaseVersion(ctx context.Context) (name string, old bool, err error) {
+	if s.File != "" {
+		_, err = engine.QueryOne(ctx, s.CallReads, `select sqlite_version()`, nil, &name)
+		return "SQLite " + name, false, err
+	}
+	var number int64
+	if _, err = engine.QueryOne(ctx, s.CallReads, `select current_setting('server_version'), current_setting('server_version_num')::bigint`, nil, &name, &number); err != nil {
+		return "", false, engine.PublicError(fmt.Errorf("ask the database for its version: %w", err))
+	}
+	return "PostgreSQL " + name, number < oldestPostgres, nil
+}
+
+// oldestPostgres is the number of the oldest version of PostgreSQL that docs/operate.md names.
+const oldestPostgres = 150000
+
 // DatabaseSize returns about how many bytes the database takes on its disk.
 func (s *Store) DatabaseSize(ctx context.Context) (bytes int64, err error) {
 	if s.File != "" {
