@@ -34,7 +34,7 @@ type doctorCommand struct {
 
 var errFaults = errors.New("something does not work; what to do is written above")
 
-func (c *doctorCommand) Run(ctx context.Context, p *program) error {
+func (c *doctorCommand) Run(ctx context.Context, p *program) (err error) {
 	c.Data = p.path(c.Data)
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
@@ -56,7 +56,7 @@ func (c *doctorCommand) Run(ctx context.Context, p *program) error {
 		problem = errors.New(terminalText(opening(problem, &c.baseSettings)))
 	}
 	if problem == nil {
-		defer opened.Close()
+		defer func() { err = errors.Join(err, opened.Close()) }()
 		c.lookInto(examined, opened)
 	} else {
 		examined.Database = func(context.Context) (doctor.DatabaseFacts, error) { return doctor.DatabaseFacts{}, problem }

@@ -50,21 +50,21 @@ func (cfg *Config) call(ctx context.Context, u *url.URL) (all []Finding) {
 	if err != nil {
 		return found("public address", Fault, fmt.Sprintf("%s does not answer: %s.", base, reachText(err)), reachAdvice(err))
 	}
-	if health.StatusCode != http.StatusOK {
-		return found("public address", Fault, fmt.Sprintf("%s/healthz answers %d, and not 200.", base, health.StatusCode), "Let the proxy pass every path to this server, and check that the server runs.")
+	if health.status != http.StatusOK {
+		return found("public address", Fault, fmt.Sprintf("%s/healthz answers %d, and not 200.", base, health.status), "Let the proxy pass every path to this server, and check that the server runs.")
 	}
 	all = found("public address", OK, base+" answers.", "")
-	if health.TLS != nil && len(health.TLS.PeerCertificates) > 0 {
-		all = append(all, certificate(health.TLS.PeerCertificates[0].NotAfter, cfg.Now))
+	if !health.ends.IsZero() {
+		all = append(all, certificate(health.ends, cfg.Now))
 	}
 	api, err := head(ctx, client, base+"/api") // the answer does not matter, only its headers
-	if err != nil || api.Header.Get("Strict-Transport-Security") == "" {
+	if err != nil || !api.strict {
 		all = append(all, Finding{"proxy", Fault, "The server does not notice that callers use https: cookies are not Secure, and sign-in attempts of all people count as one machine's.",
 			"Let the proxy set X-Forwarded-Proto and X-Forwarded-For, and name it in --trusted-proxies (docs/operate.md has blocks for nginx and Caddy)."})
 	} else {
 		all = append(all, Finding{"proxy", OK, "It passes the headers on, and the server trusts it.", ""})
 	}
-	if figures, err := head(ctx, client, base+"/metrics"); err == nil && figures.StatusCode == http.StatusOK {
+	if figures, err := head(ctx, client, base+"/metrics"); err == nil && figures.status == http.StatusOK {
 		all = append(all, Finding{"metrics", Warning, "Everybody on the internet can read " + base + "/metrics.", "Set --metrics-addr 127.0.0.1:9090, or let the proxy answer 404."})
 	}
 	return all
@@ -79,16 +79,27 @@ func certificate(ends, now time.Time) Finding {
 	return Finding{"TLS", OK, text, ""}
 }
 
-func head(ctx context.Context, client *http.Client, address string) (*http.Response, error) {
+// proxyAnswer is what the doctor reads of an answer.
+type proxyAnswer struct {
+	status int
+	strict bool      // true: browsers shall use only https, so the server noticed that the caller did
+	ends   time.Time // of the certificate; zero: there is none
+}
+
+func head(ctx context.Context, client *http.Client, address string) (a proxyAnswer, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	return answer, answer.Body.Close()
+	a.status, a.strict = answer.StatusCode, answer.Header.Get("Strict-Transport-Security") != ""
+	if answer.TLS != nil && len(answer.TLS.PeerCertificates) > 0 {
+		a.ends = answer.TLS.PeerCertificates[0].NotAfter
+	}
+	return a, answer.Body.Close()
 }
 
 // reachText returns the reason without the address, which the finding names already.
