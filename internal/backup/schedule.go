@@ -101,8 +101,13 @@ func NameTime(name string) (at time.Time, ok bool) {
 // Encrypted reports whether a file's name says that it is encrypted.
 func Encrypted(name string) bool { return strings.HasSuffix(name, ".age") }
 
+// untouched is how long nothing is removed. A server that was restored from the wrong file makes a backup at its start.
+// This backup must not be a reason to remove the right one, from the same day.
+const untouched = 48 * time.Hour
+
 // removable returns the backups that the retention does not keep, oldest first. Of each day, week (from Monday) and month
-// it keeps the newest backup. Days are those of the schedule's time zone.
+// it keeps the newest backup, and everything that was made shortly before the newest one. Days are those of the schedule's
+// time zone.
 func (r Retention) removable(files []File, zone *time.Location) (names []string) {
 	type dated struct {
 		name string
@@ -131,7 +136,7 @@ func (r Retention) removable(files []File, zone *time.Location) (names []string)
 		{r.Months, func(t time.Time) string { return t.Format("2006-01") }, 0},
 	}
 	for i, d := range all {
-		keep := i == 0
+		keep := i == 0 || all[0].at.Sub(d.at) < untouched
 		for j := range periods {
 			p := &periods[j]
 			if key := p.of(d.at); !seen[key] && p.n < p.most {
