@@ -114,7 +114,7 @@ func TestRehearsal(t *testing.T) {
 		if at, err := in.LastBackup(ctx); err != nil || !at.Equal(storetest.Begin) {
 			t.Errorf("the last backup is of %v, %v", at, err)
 		}
-		want := int64(count(t, d, "select count(*) from message"))
+		want := count(t, d, "select count(*) from message")
 		rehearse := func(scratch engine.Config) {
 			t.Helper()
 			done, err := transfer.Rehearse(ctx, scratch, backup, nil)
