@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"net"
 	"slices"
 	"time"
 )
@@ -28,9 +29,10 @@ type Finding struct {
 
 // Config says what to look at. A nil function, or an empty field, leaves its subject out.
 type Config struct {
-	PublicURL string         // the address at which the internet reaches the server
-	Roots     *x509.CertPool // who may sign its certificate; nil: the system's
-	Local     bool           // true: the API listens only on this machine
+	PublicURL string                                                            // the address at which the internet reaches the server
+	Roots     *x509.CertPool                                                    // who may sign its certificate; nil: the system's
+	Dial      func(ctx context.Context, network, addr string) (net.Conn, error) // how to reach it; nil: by TCP
+	Local     bool                                                              // true: the API listens only on this machine
 	Folders   map[string]string
 	Space     func(folder string) (free, size uint64, err error)
 	Open      func(folder string) bool // reports whether other users of the machine can read a folder or a file

@@ -43,7 +43,7 @@ func lookAtPublic(ctx context.Context, cfg *Config) []Finding {
 
 // call asks the public address for pages that show how the proxy is set up.
 func (cfg *Config) call(ctx context.Context, u *url.URL) (all []Finding) {
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: cfg.Roots, MinVersion: tls.VersionTLS12}, MaxResponseHeaderBytes: maxHeaders, DisableKeepAlives: true}
+	transport := &http.Transport{DialContext: cfg.Dial, TLSClientConfig: &tls.Config{RootCAs: cfg.Roots, MinVersion: tls.VersionTLS12}, MaxResponseHeaderBytes: maxHeaders, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: answerWithin, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	base := strings.TrimSuffix(u.String(), "/")
 	health, err := head(ctx, client, base+"/healthz")
