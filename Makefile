@@ -4,7 +4,7 @@
 # Without paths in what it compiles, Go compiles nothing again for a copy of the tree. Some tests build such copies.
 export GOFLAGS := -trimpath $(GOFLAGS)
 
-.PHONY: help run serve release release-test build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-bookings figures-automations bench fuzz generate assets
+.PHONY: help run serve release release-test build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-bookings figures-automations bench fuzz generate assets s3 alerts
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,12 @@ long: ## run long tests, up to two hours: many nodes with the default lease; eac
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestYear ./internal/automation/yeartest
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestCutOffAtEveryStatement ./internal/store/migration
+
+s3: ## store, rehearse and fetch backups with a real S3 service; it is built from source once, in about four minutes
+	scripts/with-s3 go run ./scripts/gotest -tags s3 -count=1 -run TestRealS3 ./internal/backup
+
+alerts: ## check the alerts and the dashboard of deploy/ with Prometheus' promtool, and run the alerts' tests
+	scripts/with-promtool go run ./scripts/gotest -tags promtool -count=1 -run TestPromtool ./cmd/puntuale
 
 bench: ## measure the product and its peers on a disk: make bench BENCHFLAGS=-quick
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \

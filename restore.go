@@ -20,3 +20,33 @@ type RestoredClient struct {
 	Name    string
 	RestoreResult
 }
+
+// BackupJob is one of the two jobs that backups by schedule consist of. The database contains the number.
+type BackupJob int8
+
+const (
+	JobBackup    BackupJob = 1 // writes a backup, and stores it at its place
+	JobRehearsal BackupJob = 2 // restores the newest stored backup into an empty database, and compares
+)
+
+func (j BackupJob) String() string {
+	if j == JobRehearsal {
+		return "rehearsal"
+	}
+	return "backup"
+}
+
+// BackupState says how far a job is. The zero value means that it never began.
+type BackupState struct {
+	Planned time.Time // the planned moment of the last attempt
+	Token   int64     // names the last attempt
+	Began   time.Time // when the last attempt began, by the database's clock
+	Until   time.Time // no other attempt begins before this; zero: one may begin
+	Tries   int       // failed attempts for this planned moment
+	Done    time.Time // the planned moment of the last success; zero: none
+	DoneAt  time.Time // when the last success ended, by the database's clock
+	Result  string    // what the last success made; its form belongs to package backup
+	Fault   string    // why the last attempt failed; "": it did not
+	FaultAt time.Time // when the last attempt failed
+	Opener  []byte    // sealed: what opens the newest encrypted backup, until it is rehearsed; nil: nothing does
+}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -33,9 +34,19 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s, and so nothing to back up", fresh)
 	}
 	c.Data = p.path(c.Data)
-	key, said, err := c.key(p)
-	if err != nil {
-		return err
+	const without = "The key is not in it: keep it elsewhere, a restored installation needs it.\n"
+	key, said := []byte(nil), without
+	if !c.WithoutKey {
+		if c.KeyFile != "" {
+			c.KeyFile = p.path(c.KeyFile)
+		}
+		var err error
+		if key, err = keyToKeep(&c.baseSettings, c.KeyFile); err != nil {
+			return err
+		}
+		if key != nil {
+			said = "The key is in it: whoever has the backup can open every secret of the installation.\n"
+		}
 	}
 	out, err := localfile.Create(p.path(c.To), c.Replace)
 	if err != nil {
@@ -65,42 +76,49 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// key reads the key file. The second result is a text that tells the operator whether the backup contains the key.
-func (c *backupCommand) key(p *program) (key []byte, said string, err error) {
-	name := c.KeyFile
+// keyToKeep reads the key file for a backup. It returns nil if the operator gave the key in another way, or if nothing was
+// ever sealed.
+func keyToKeep(s *baseSettings, keyFile string) (key []byte, err error) {
+	name := keyFile
 	if name == "" {
-		name = databaseFile(&c.baseSettings, c.Data)
-		if name != "" {
-			name += ".key"
+		if name = databaseFile(s, s.Data); name == "" {
+			return nil, nil
 		}
-	} else {
-		name = p.path(name)
-	}
-	const without = "The key is not in it: keep it elsewhere, a restored installation needs it.\n"
-	if c.WithoutKey || name == "" {
-		return nil, without, nil
+		name += ".key"
 	}
 	key, err = os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) && c.KeyFile == "" {
-		return nil, without, nil // the operator gave the key in another way, or nothing was ever sealed
+	if errors.Is(err, fs.ErrNotExist) && keyFile == "" {
+		return nil, nil
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("read the key file: %w", err)
+		return nil, fmt.Errorf("read the key file: %w", err)
 	}
-	return key, "The key is in it: whoever has the backup can open every secret of the installation.\n", nil
+	return key, nil
 }
 
 // restoreCommand makes an installation from a backup.
 type restoreCommand struct {
 	baseSettings `embed:""`
 
-	From string `local:"" required:"" placeholder:"FILE" help:"The file that backup wrote."`
-	Hold bool   `local:"" help:"Let nothing leave until a person releases each client."`
+	s3Settings `embed:""`
+
+	From     string `local:"" required:"" placeholder:"PLACE" help:"The backup: a file, or s3://bucket/folder/file. With a folder, or s3://bucket/folder/, the newest backup in it."`
+	Identity string `local:"" placeholder:"FILE" help:"The secret key that opens an encrypted backup, as age-keygen wrote it."`
+	Hold     bool   `local:"" help:"Let nothing leave until a person releases each client."`
+}
+
+func (c *restoreCommand) check() []fault {
+	return slices.Concat(c.baseSettings.check(), c.s3Settings.check(), c.checkPlace("from", c.From))
 }
 
 func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 	c.Data = p.path(c.Data)
-	backup, err := archive.OpenBackup(p.path(c.From))
+	file, drop, err := c.fetch(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	backup, err := archive.OpenBackup(file)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type commands struct {
 	Demo     demoCommand     `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
 	Serve    serveCommand    `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
 	Health   healthCommand   `cmd:"" help:"Ask a running server whether it is ready; exit code 0 means yes."`
+	Doctor   doctorCommand   `cmd:"" help:"Look at what a new operator gets wrong, and say what to do; exit code 1 means that something does not work."`
 	Partner  partnerGroup    `cmd:"" help:"Partner accounts."`
 	Key      keyGroup        `cmd:"" help:"API keys."`
 	Link     linkCommand     `cmd:"" help:"Link a session to a phone: shows the code in this terminal until the phone has used it. Reads the client's API key from standard input."`
@@ -26,6 +27,7 @@ type commands struct {
 	Export   exportCommand   `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
 	Import   importCommand   `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`
 	Backup   backupCommand   `cmd:"" help:"Write a checked backup of the whole installation into one file, also beside running servers."`
+	Backups  backupsCommand  `cmd:"" help:"List the backups in a folder or in S3."`
 	Restore  restoreCommand  `cmd:"" help:"Make an installation of a backup. What was due may have left: it is set aside and never sent by itself."`
 	Restored restoredCommand `cmd:"" help:"Do the same with a database that was copied by other means, before the first server starts on it."`
 	Unknown  unknownGroup    `cmd:"" help:"Messages that may have left before a restore: see them, send them again or close them."`
@@ -44,6 +46,7 @@ type partnerGroup struct {
 }
 
 type keyGroup struct {
+	Second keySecondCommand `cmd:"" help:"Replace the second key, which seals all secrets in the database, also beside running servers."`
 	Rotate keyRotateCommand `cmd:"" help:"Give the owner of a key a new one; the old one stays valid for a grace period."`
 }
 

@@ -53,7 +53,7 @@ func tomlText(flag *kong.Flag) string {
 	case string:
 		switch {
 		case v == "":
-		case flag.Name == "key": // hide all of the master key, because MaskedAddress hides only parts of an address
+		case flag.Name == "key" || flag.Name == "s3-secret-key": // hide all of a key, because MaskedAddress hides only parts of an address
 			v = logging.Hidden
 		case flag.Tag.Has("secret"):
 			v = logging.MaskedAddress(v)

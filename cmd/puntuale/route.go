@@ -9,6 +9,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/operator"
 	"puntuale/internal/web/page"
 
 	"puntuale/internal/logging"
@@ -54,15 +55,18 @@ func quiet(h http.Handler, c clock.Clock, logger *slog.Logger) http.Handler {
 	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: logging.Lowered(logger), Now: c.Now})
 }
 
-// onlyFigures answers /metrics, and nothing else.
-func onlyFigures(m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
+// onlyFigures answers /metrics and the operator's page, and nothing else.
+func onlyFigures(m *metrics.Meter, page *operator.Page, c clock.Clock, logger *slog.Logger) http.Handler {
 	figures, missing := m.Handler(), http.NotFoundHandler()
 	return quiet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.TrimSuffix(r.URL.Path, "/") == "/metrics" {
+		switch path := strings.TrimSuffix(r.URL.Path, "/"); {
+		case path == "/metrics":
 			figures.ServeHTTP(w, r)
-			return
+		case operator.Takes(path):
+			page.ServeHTTP(w, r)
+		default:
+			missing.ServeHTTP(w, r)
 		}
-		missing.ServeHTTP(w, r)
 	}), c, logger)
 }
 

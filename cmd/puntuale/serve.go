@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"puntuale/internal/backup"
 	"puntuale/internal/logging"
 	"puntuale/internal/store"
 )
@@ -42,6 +43,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	}
 	if c.Prices != "" {
 		c.Prices = p.path(c.Prices)
+	}
+	if c.BackupTo != "" && !backup.IsS3(c.BackupTo) {
+		c.BackupTo = p.path(c.BackupTo)
 	}
 	if c.Archive != "" {
 		c.Archive = p.path(c.Archive)

@@ -13,10 +13,12 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/backup"
 	"puntuale/internal/certificate"
 	"puntuale/internal/chatwoot"
 	"puntuale/internal/clock"
@@ -70,7 +72,9 @@ type server struct {
 	calendar *calendar.Calendars
 	control  *control.Control
 	accounts *account.Accounts
-	mailer   *mail.Mailer // nil: no e-mail is sent
+	mailer   *mail.Mailer                // nil: no e-mail is sent
+	backups  *backup.Runner              // nil: this server makes no backups by schedule
+	due      atomic.Pointer[dueMessages] // nil: they were not counted yet
 	tasks    *taskRunner
 	health   *httpkit.Health
 	http     *http.Server
@@ -131,7 +135,6 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
-	meter.WatchBackup(s.store.LastBackup)
 	if cfg.has(roleDispatch) {
 		if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
 			return nil, opening(err, &cfg.baseSettings)
@@ -182,6 +185,9 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		return nil, err
 	}
 	if err = errors.Join(s.serveFigures(ctx, &cfg, meter), s.serveTLS(ctx, &cfg, vault)); err != nil {
+		return nil, err
+	}
+	if s.backups, err = s.openBackups(&cfg, vault, meter); err != nil {
 		return nil, err
 	}
 	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter, pushes), cfg.Clock, cfg.Logger, meter)
@@ -289,7 +295,7 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics
 	if err != nil {
 		return err
 	}
-	s.figures = admission.NewServer(onlyFigures(m, cfg.Clock, cfg.Logger), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug))
+	s.figures = admission.NewServer(onlyFigures(m, s.operatorPage(cfg, m), cfg.Clock, cfg.Logger), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug))
 	cfg.Logger.Info("serving figures", "addr", l.Addr().String())
 	go func() { s.served <- s.figures.Serve(l) }()
 	return nil

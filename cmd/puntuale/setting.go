@@ -124,6 +124,7 @@ type serveSettings struct {
 	Prices            string        `placeholder:"FILE" help:"A CSV file with Meta's prices by country and category, for the estimates of campaigns. Use the same file on every server. By default the server uses the table in the program."`
 	keySettings       `embed:""`
 	retentionSettings `embed:""`
+	backupSettings    `embed:""`
 	UncertainAfter    time.Duration `placeholder:"DURATION" default:"24h" help:"How long a message may have an unknown outcome. Then it is FAILED."`
 	StopWithin        time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop may take, with open requests and messages in flight; at least 1 s."`
 	Migrate           bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses an older database; run puntuale migrate first."`
@@ -169,6 +170,7 @@ func (s *serveSettings) check() []fault {
 	}
 	faults = append(faults, checkMedia(s.Media)...)
 	faults = append(faults, s.checkArchive()...)
+	faults = append(faults, s.backupSettings.check()...)
 	switch {
 	case s.Key != "" && len(strings.TrimSpace(s.Key)) < auth.MinMasterKey:
 		faults = append(faults, fault{"key", fmt.Sprintf("must have at least %d random characters, such as openssl rand -base64 32 gives", auth.MinMasterKey)})

@@ -9,11 +9,13 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/backup"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/diskspace"
 	"puntuale/internal/metrics"
 	"puntuale/internal/push"
+	"puntuale/internal/store"
 	"puntuale/internal/store/archiver"
 )
 
@@ -66,6 +68,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 			ready, waiting, err := s.store.Backlog(ctx, now)
 			if err == nil {
 				m.Backlog(now, metrics.Backlog(ready), metrics.Backlog(waiting))
+				s.due.Store(&dueMessages{now, ready, waiting})
 			}
 			return err
 		}}, task{name: "event backlog", every: backlogEvery, do: s.eventBacklog(m)})
@@ -76,10 +79,19 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 	if s.mailer != nil {
 		all = append(all, task{name: "mail", every: mailEvery, do: s.sendMails})
 	}
+	if s.backups != nil {
+		all = append(all, task{name: "backup", every: taskEvery, do: s.backups.Round, urgent: func(error) bool { return true }})
+	}
 	if archive := s.archive(cfg, vault); archive != nil {
 		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})
 	}
 	return all
+}
+
+// dueMessages are the messages that were due at a time and had not left.
+type dueMessages struct {
+	at             time.Time
+	ready, waiting store.Backlog
 }
 
 // diskFolders returns the folders in which this server writes. Each key says what is in the folder.
@@ -92,6 +104,9 @@ func diskFolders(cfg *serverConfig) map[string]string {
 	}
 	if cfg.Archive != "" {
 		folders["archive"] = cfg.Archive
+	}
+	if cfg.BackupTo != "" && !backup.IsS3(cfg.BackupTo) {
+		folders["backups"] = cfg.BackupTo
 	}
 	return folders
 }

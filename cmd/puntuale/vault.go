@@ -16,6 +16,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/localfile"
+	"puntuale/internal/store"
 )
 
 // openVault opens the vault, which seals secrets with a data key. The data key is in the database, and is itself sealed
@@ -107,7 +108,96 @@ func makeKey(name string) (err error) {
 	if err := os.Link(f.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(name))
+	return syncFolder(filepath.Dir(name))
+}
+
+// keySecondCommand replaces the second key, which seals the data key. Servers may run meanwhile.
+type keySecondCommand struct {
+	baseSettings `embed:""`
+	keySettings  `embed:""`
+
+	NewKeyFile string `local:"" placeholder:"FILE" help:"A file with the new key: at least 32 random characters. Without it the command makes a key, and puts it in place of the present key file."`
+}
+
+func (c *keySecondCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so no key to replace", fresh)
+	}
+	if c.KeyFile != "" {
+		c.KeyFile = p.path(c.KeyFile)
+	}
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
+		cfg := &serverConfig{serveSettings: serveSettings{baseSettings: c.baseSettings, keySettings: c.keySettings}}
+		old, file, err := masterKey(ctx, cfg, opened)
+		if err != nil {
+			return err
+		}
+		if c.NewKeyFile != "" {
+			return c.take(ctx, p, opened, old)
+		}
+		if old == nil || c.Key != "" {
+			return errors.New("the present key is in no file, so the command cannot replace it there; make a key with openssl rand -base64 32, and name its file with --new-key-file")
+		}
+		return c.replace(ctx, p, opened, file)
+	})
+}
+
+// take replaces the key with one that the operator made.
+func (c *keySecondCommand) take(ctx context.Context, p *program, opened *store.Store, old []byte) error {
+	name := p.path(c.NewKeyFile)
+	key, err := readKey(name)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(key, old) {
+		return fmt.Errorf("%s has the present key", name)
+	}
+	if err := auth.Rewrap(ctx, opened, old, key); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "The secrets are sealed under the key of %s.\nRunning servers go on. Give every server this key before its next start, with --key-file or PUNTUALE_KEY.\n%s", name, keepFormer)
+	return err
+}
+
+// keepFormer tells the operator why the former key is still needed.
+const keepFormer = "Keep the former key as long as you keep backups or exports that were made before and do not have it in them.\n"
+
+// replace makes a key and puts it in the place of the present key file. The new key is on disk before the data key is
+// wrapped with it. If the command was killed in between, the next call continues.
+func (c *keySecondCommand) replace(ctx context.Context, p *program, opened *store.Store, file string) error {
+	next, former := file+".new", file+".former-"+p.clock.Now().Format("20060102T150405Z")
+	if err := makeKey(next); err != nil { // it keeps the file of a command that was killed
+		return fmt.Errorf("make the new key: %w", err)
+	}
+	key, err := readKey(next)
+	if err != nil {
+		return err
+	}
+	old, err := readKey(file)
+	if err != nil {
+		return err
+	}
+	if err := auth.Rewrap(ctx, opened, old, key); err != nil {
+		if _, sealed := auth.OpenVault(ctx, opened, key); !errors.Is(err, auth.ErrMasterKey) || sealed != nil {
+			return errors.Join(err, os.Remove(next))
+		}
+		// The killed command had wrapped the data key already, and only the files are left.
+	}
+	if err := os.Link(file, former); err != nil {
+		return fmt.Errorf("keep the former key: %w; the present key is in %s", err, next)
+	}
+	if err := os.Rename(next, file); err != nil {
+		return fmt.Errorf("put the new key in place: %w; it is in %s", err, next)
+	}
+	if err := syncFolder(filepath.Dir(file)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "The secrets are sealed under a new key, which is in %s.\nRunning servers go on. If other servers have a copy of this file, replace it before their next start.\nThe former key is in %s. %s", file, former, keepFormer)
+	return err
+}
+
+func syncFolder(name string) error {
+	dir, err := os.Open(name)
 	if err != nil {
 		return err
 	}

@@ -111,3 +111,77 @@ func TestKeyOnPostgres(t *testing.T) {
 	}
 	serve(key)
 }
+
+// TestSecondKeyReplaced: the second key is replaced while a server runs. The server goes on to open its secrets, the next
+// start needs the new key, and the former key is kept. A command that was killed half-way is continued.
+func TestSecondKeyReplaced(t *testing.T) {
+	t.Parallel()
+	term := newConsole(t, nil)
+	server := start(t, term, "serve", "--sandbox", "--addr", "127.0.0.1:0", "--data", "data")
+	base := server.logged.waitFor(t, `"url":"(http://[^"]+)"`)
+	partner := term.besideServer(t)(t, "", "partner", "create", "--name", "A", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
+	_, body := call(t, "POST", base+"/api/client/create", partner, `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`)
+	key := field(t, body, "api_key")
+	status, body := call(t, "POST", base+"/api/webhooks", key, `{"url": "https://example.com/x", "types": ["message.sent"]}`) // its secret is sealed
+	if status != 200 {
+		t.Fatalf("a webhook: %d %s", status, body)
+	}
+	rotate := func() {
+		t.Helper()
+		if status, body := call(t, "POST", base+"/api/webhooks/1/rotate", key, ""); status != 200 {
+			t.Errorf("the running server cannot open its secrets: %d %s", status, body)
+		}
+	}
+	file := filepath.Join(term.dir, "data", "puntuale.db.key")
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	first := read(file)
+	says := func(code int, said string, args ...string) {
+		t.Helper()
+		got, out, errs := term.runs("", append([]string{"key", "second", "--data", "data"}, args...)...)
+		if got != code || !strings.Contains(out+errs, said) || strings.Contains(out+errs, strings.TrimSpace(first)) {
+			t.Fatalf("%v: exit code %d, %s%s", args, got, out, errs)
+		}
+	}
+	says(exitDone, "Running servers go on")
+	rotate()
+	second := read(file)
+	former, err := filepath.Glob(file + ".former-*")
+	if err != nil || len(former) != 1 || read(former[0]) != first || second == first {
+		t.Fatalf("%v, %v", former, err)
+	}
+	term.file(t, "mine", strings.Repeat("m", 44)+"\n")
+	says(exitFailed, "has the present key", "--new-key-file", "data/puntuale.db.key")
+	says(exitDone, "Give every server this key", "--new-key-file", "mine")
+	rotate()
+	server.end()
+	serve := func(code int, args ...string) {
+		t.Helper()
+		if code == exitDone {
+			again := start(t, term, append([]string{"serve", "--sandbox", "--addr", "127.0.0.1:0", "--data", "data"}, args...)...)
+			base = again.logged.waitFor(t, `"url":"(http://[^"]+)"`)
+			rotate()
+			again.end()
+			return
+		}
+		if got, _, errs := term.runs("", append([]string{"serve", "--addr", "127.0.0.1:0", "--data", "data"}, args...)...); got != code || !strings.Contains(errs, "sealed under another key") {
+			t.Errorf("%v: exit code %d, %s", args, got, errs)
+		}
+	}
+	serve(exitFailed)
+	serve(exitDone, "--key-file", "mine")
+	// The command was killed after it had wrapped the data key, and before it put the file in place.
+	term.file(t, "mine.new", strings.Repeat("n", 44)+"\n")
+	says(exitDone, "Give every server", "--key-file", "mine", "--new-key-file", "mine.new")
+	says(exitDone, "which is in "+filepath.Join(term.dir, "mine"), "--key-file", "mine")
+	if text := read(filepath.Join(term.dir, "mine")); !strings.HasPrefix(text, "nnn") {
+		t.Errorf("the key file is not that of the killed command: %s", text)
+	}
+	serve(exitDone, "--key-file", "mine")
+}

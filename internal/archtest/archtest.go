@@ -119,6 +119,9 @@ var Rules = []Rule{
 	{Package: "internal/web/static", Never: []string{"database"}},
 	{Package: "internal/logging", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/metrics", Module: []string{".", "internal/clock"}, Never: []string{"database"}},
+	{Package: "internal/backup", Module: []string{".", "internal/clock", "internal/localfile"}, Never: []string{"database"}},
+	{Package: "internal/doctor", Library: []string{"golang.org/x/sys"}, Never: []string{"database"}},
+	{Package: "internal/operator", Module: []string{"internal/doctor"}, Never: []string{"database"}},
 	{Package: "internal/diskspace", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},
 	{Package: "internal/localfile", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},
 	{Package: "internal/terminal", Module: []string{"internal/clock"}, Library: []string{"golang.org/x/term"}, Never: []string{"net", "database"}},
@@ -163,6 +166,8 @@ var Owners = map[string][]string{
 	"github.com/makiuchi-d/gozxing":     {"internal/connector/sendapp"},
 	"github.com/SherClockHolmes":        {"internal/push"},
 	"github.com/wneessen/go-mail":       {"internal/mail"},
+	"filippo.io/age":                    {"internal/backup"},
+	"github.com/minio/minio-go":         {"internal/backup"},
 	"github.com/yuin/goldmark":          {"internal/chatwoot"},
 	"github.com/chromedp":               {}, // only tests use it
 	"github.com/coder/websocket":        {},

@@ -133,6 +133,34 @@ func Sealed(ctx context.Context, secrets puntuale.SecretStore) (bool, error) {
 	return len(kept) > 0 && kept[0] == wrapped, err
 }
 
+// ErrNothingSealed means that the installation has no data key yet.
+var ErrNothingSealed = errors.New("nothing was sealed yet")
+
+// Rewrap wraps the data key with another master key. What is sealed stays as it is, so running nodes notice nothing; a
+// node that starts afterwards needs the new key. old is nil if the data key is not wrapped yet. Errors: [ErrMasterKey] if
+// old is not the present key, [ErrNothingSealed]; then nothing has changed.
+func Rewrap(ctx context.Context, secrets puntuale.SecretStore, old, master []byte) error {
+	kept, err := secrets.Secret(ctx, dataKeyName)
+	if err != nil {
+		return fmt.Errorf("read the data key: %w", err)
+	}
+	key, err := unwrap(kept, old)
+	switch {
+	case err != nil:
+		return err
+	case key == nil:
+		return ErrNothingSealed
+	}
+	set, err := secrets.SetSecret(ctx, dataKeyName, kept, wrap(key, master))
+	switch {
+	case err != nil:
+		return fmt.Errorf("store the data key: %w", err)
+	case !set:
+		return fmt.Errorf("%w: another command has just replaced it", ErrMasterKey)
+	}
+	return nil
+}
+
 func wrap(key, master []byte) []byte {
 	if master == nil {
 		return append([]byte{asItIs}, key...)

@@ -151,3 +151,39 @@ func TestOpenVaultAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestRewrap: what was sealed before can be opened after the master key was replaced. A wrong key changes nothing.
+func TestRewrap(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), &secrets{values: map[string][]byte{}}
+	one, two, three := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32)), []byte(strings.Repeat("3", 32))
+	if err := auth.Rewrap(ctx, s, one, two); !errors.Is(err, auth.ErrNothingSealed) {
+		t.Errorf("before the first start: %v", err)
+	}
+	v, err := auth.OpenVault(ctx, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := v.Seal("x", "session 1", []byte("secret"))
+	for _, step := range []struct{ old, master []byte }{{nil, one}, {one, two}} {
+		if err := auth.Rewrap(ctx, s, step.old, step.master); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := s.values["data key"]
+	for _, wrong := range [][]byte{nil, one, three} {
+		if err := auth.Rewrap(ctx, s, wrong, three); !errors.Is(err, auth.ErrMasterKey) || !bytes.Equal(before, s.values["data key"]) {
+			t.Errorf("with a wrong key: %v", err)
+		}
+		if _, err := auth.OpenVault(ctx, s, wrong); !errors.Is(err, auth.ErrMasterKey) {
+			t.Errorf("a former key opens the vault: %v", err)
+		}
+	}
+	again, err := auth.OpenVault(ctx, s, two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain, err := again.Open("x", "session 1", sealed); err != nil || string(plain) != "secret" {
+		t.Errorf("%q, %v", plain, err)
+	}
+}

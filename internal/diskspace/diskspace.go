@@ -27,7 +27,7 @@ type Disks struct {
 // New returns a Disks. folders contains the path of each folder; the key says what the folder contains. Look calls
 // figure with each measurement, in bytes.
 func New(folders map[string]string, figure func(use string, free, size uint64), logger *slog.Logger) *Disks {
-	return &Disks{folders: folders, low: map[string]bool{}, space: measure, figure: figure, logger: logger}
+	return &Disks{folders: folders, low: map[string]bool{}, space: Measure, figure: figure, logger: logger}
 }
 
 // Look measures the disks. It logs when a disk becomes nearly full, and when the disk has enough space again.

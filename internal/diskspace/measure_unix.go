@@ -4,8 +4,8 @@ package diskspace
 
 import "golang.org/x/sys/unix"
 
-// measure returns the free and the total bytes of the folder's disk. free is what this user may still write.
-func measure(folder string) (free, size uint64, err error) {
+// Measure returns the free and the total bytes of the folder's disk. free is what this user may still write.
+func Measure(folder string) (free, size uint64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {
 		return 0, 0, err

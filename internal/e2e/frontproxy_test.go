@@ -25,6 +25,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"puntuale/internal/doctor"
 )
 
 // frontName is the host name in the blocks of docs/operate.md.
@@ -261,6 +263,14 @@ func testFrontProxy(t *testing.T, run front) {
 	}
 	if a := c.do("GET", "/metrics", nil); a.StatusCode != http.StatusNotFound {
 		t.Errorf("/metrics: %d", a.StatusCode)
+	}
+	found := map[string]doctor.Level{}
+	for _, f := range doctor.Look(t.Context(), &doctor.Config{PublicURL: "https://" + frontName + ":" + port, Roots: pool, Now: time.Now(), Dial: c.client.Transport.(*http.Transport).DialContext}) {
+		found[f.Subject] = f.Level
+	}
+	// The certificate of this test ends in a day.
+	if found["public address"] != doctor.OK || found["proxy"] != doctor.OK || found["TLS"] != doctor.Warning || found["metrics"] != "" {
+		t.Errorf("the doctor found %v", found)
 	}
 
 	bearer := []string{"Authorization", "Bearer " + who.key, "Content-Type", "text/csv"}

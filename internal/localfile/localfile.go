@@ -17,3 +17,10 @@ func OthersMayRead(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
 }
+
+// OthersMayEnter reports whether name is a folder that other users than its owner can list or enter. On Windows it always
+// returns false.
+func OthersMayEnter(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && runtime.GOOS != "windows" && info.IsDir() && info.Mode().Perm()&0o077 != 0
+}

@@ -446,6 +446,25 @@ func TestNotNeeded(t *testing.T) {
 }
 
 // TestServerAddress: texts that are not the address of a mail server are refused. The error never contains the
+// TestCheck: a check signs in and sends nothing. Its error has neither the user nor the password.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	s := mailtest.New(t, mailtest.Options{Implicit: true})
+	for password, ok := range map[string]bool{mailtest.Password: true, "segreta-sbagliata": false} {
+		server, err := mail.ParseServer("smtps://" + url.QueryEscape(mailtest.User) + ":" + url.PathEscape(password) + "@" + mailtest.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = server.WithDialer(s.Dial, s.Roots()).Check(t.Context())
+		if (err == nil) != ok || err != nil && (strings.Contains(err.Error(), mailtest.User) || strings.Contains(err.Error(), password)) {
+			t.Errorf("%s: %v", password, err)
+		}
+	}
+	if s.Asked() != 0 || len(s.Received()) != 0 {
+		t.Error("something was sent")
+	}
+}
+
 // password.
 func TestServerAddress(t *testing.T) {
 	t.Parallel()

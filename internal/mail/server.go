@@ -15,6 +15,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
+	"puntuale"
 	"puntuale/internal/outside"
 )
 
@@ -118,6 +119,34 @@ func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
 		return fmt.Errorf("%w broke off: %s", errAway, answered.Reason)
 	}
 	return fmt.Errorf("%w broke off", errAway)
+}
+
+// maxCheck is the memory that the answers to a sign-in may take, in bytes. A check may run in a command, which has no
+// budget of memory.
+const maxCheck = 64 << 10
+
+type checkLimit struct{ left int64 }
+
+func (l *checkLimit) Take(n int64) error {
+	if l.left -= n; l.left < 0 {
+		return errors.New("it answered too much")
+	}
+	return nil
+}
+
+// Check signs in, and sends nothing. The error contains no address.
+func (s *Server) Check(ctx context.Context) error {
+	ctx, done := outside.MemoryGrants(func(puntuale.Side, int64) (puntuale.MemoryGrant, func()) {
+		return &checkLimit{maxCheck}, func() {}
+	}).Client(ctx, 0)
+	defer done()
+	client, hangUp, err := s.connect(ctx)
+	if err != nil {
+		return withoutText(err)
+	}
+	defer hangUp()
+	_ = client.Close()
+	return nil
 }
 
 // connect returns a client that has signed in. The connection ends when ctx ends, or when the caller calls hangUp.

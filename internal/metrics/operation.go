@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"puntuale"
 	"puntuale/internal/clock"
 )
 
@@ -173,11 +175,7 @@ func (m *Meter) Pushed(result string) { m.alerts.pushes.WithLabelValues(result).
 
 // Ready sets whether a part of the server works.
 func (m *Meter) Ready(part string, yes bool) {
-	value := 0.0
-	if yes {
-		value = 1
-	}
-	m.alerts.ready.WithLabelValues(part).Set(value)
+	m.alerts.ready.WithLabelValues(part).Set(indicator(yes))
 }
 
 // Delivered counts the answers to a network's webhook requests. It ignores GET requests, by which Meta verifies our
@@ -194,4 +192,55 @@ func (m *Meter) Delivered(network, route string, status int) {
 		result = "refused"
 	}
 	m.alerts.deliveries.WithLabelValues(network, result).Inc()
+}
+
+// backupJobs are the figures of backups by schedule, read at each request for the figures.
+type backupJobs struct {
+	scheduled                 bool
+	state                     func(context.Context, puntuale.BackupJob) (_ puntuale.BackupState, messages int64, err error)
+	on, done, fault, messages *prometheus.Desc
+}
+
+// WatchBackupJobs registers the figures of backups by schedule. scheduled says whether this server's settings name a place
+// for backups. messages is how many messages the last success contained.
+func (m *Meter) WatchBackupJobs(scheduled bool, state func(context.Context, puntuale.BackupJob) (_ puntuale.BackupState, messages int64, err error)) {
+	m.registry.MustRegister(&backupJobs{
+		scheduled: scheduled, state: state,
+		on:       prometheus.NewDesc("puntuale_backup_scheduled", "1 if this server's settings name a place for a daily backup.", nil, nil),
+		done:     prometheus.NewDesc("puntuale_backup_success_timestamp_seconds", "When the daily backup, or its rehearsal, last succeeded, in seconds since 1970; 0: never.", []string{"work"}, nil),
+		fault:    prometheus.NewDesc("puntuale_backup_failing", "1 while the last attempt at the job failed; the log and the operator's page say why.", []string{"work"}, nil),
+		messages: prometheus.NewDesc("puntuale_backup_messages", "Messages in the last daily backup, and in the last one that was rehearsed.", []string{"work"}, nil),
+	})
+}
+
+func (b *backupJobs) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{b.on, b.done, b.fault, b.messages} {
+		to <- d
+	}
+}
+
+func (b *backupJobs) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.MustNewConstMetric(b.on, prometheus.GaugeValue, indicator(b.scheduled))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, job := range []puntuale.BackupJob{puntuale.JobBackup, puntuale.JobRehearsal} {
+		state, messages, err := b.state(ctx, job)
+		if err != nil {
+			return
+		}
+		at := 0.0
+		if !state.DoneAt.IsZero() {
+			at = float64(state.DoneAt.UnixMilli()) / 1000
+		}
+		to <- prometheus.MustNewConstMetric(b.done, prometheus.GaugeValue, at, job.String())
+		to <- prometheus.MustNewConstMetric(b.fault, prometheus.GaugeValue, indicator(state.Fault != ""), job.String())
+		to <- prometheus.MustNewConstMetric(b.messages, prometheus.GaugeValue, float64(messages), job.String())
+	}
+}
+
+func indicator(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

@@ -17,7 +17,7 @@ var impersonal = map[string]string{
 	"keyed hashes":                                          "inbound_seen archive_erasure",
 	"files that were uploaded to a network":                 "upload",
 	"the archive's files; the archiver erases people there": "archive archive_place late_archive",
-	"servers and this database":                             "secret node command cluster moved backup puntuale_version puntuale_migration_lock",
+	"servers and this database":                             "secret node command cluster moved backup backup_work puntuale_version puntuale_migration_lock",
 }
 
 // TestEveryTableIsPersonalOrNot: each table is in the one table that drives both erasures and the document about a

@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/store/account"
+	"puntuale/internal/store/archive"
 	"puntuale/internal/store/automation"
 	"puntuale/internal/store/calendar"
 	"puntuale/internal/store/engine"
@@ -136,6 +138,44 @@ func (s *Store) LastBackup(ctx context.Context) (at time.Time, err error) {
 		return at, engine.PublicError(fmt.Errorf("look for the last backup: %w", err))
 	}
 	return at, nil
+}
+
+// Backup writes a backup of the open store, as [transfer.Backup] does.
+func (s *Store) Backup(ctx context.Context, to io.Writer, b transfer.BackupConfig) (archive.Header, error) {
+	return transfer.BackupOpen(ctx, s.DB, s.Fleet, to, b)
+}
+
+// DatabaseVersion returns the name and version of the database program. old is true if the program is older than this
+// server supports.
+func (s *Store) DatabaseVersion(ctx context.Context) (name string, old bool, err error) {
+	if s.File != "" {
+		_, err = engine.QueryOne(ctx, s.CallReads, `select sqlite_version()`, nil, &name)
+		return "SQLite " + name, false, err
+	}
+	var number int64
+	if _, err = engine.QueryOne(ctx, s.CallReads, `select current_setting('server_version'), current_setting('server_version_num')::bigint`, nil, &name, &number); err != nil {
+		return "", false, engine.PublicError(fmt.Errorf("ask the database for its version: %w", err))
+	}
+	return "PostgreSQL " + name, number < oldestPostgres, nil
+}
+
+// oldestPostgres is the number of the oldest version of PostgreSQL that docs/operate.md names.
+const oldestPostgres = 150000
+
+// DatabaseSize returns about how many bytes the database takes on its disk.
+func (s *Store) DatabaseSize(ctx context.Context) (bytes int64, err error) {
+	if s.File != "" {
+		for _, part := range []string{"", "-wal"} {
+			if info, err := os.Stat(s.File + part); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return bytes, nil
+	}
+	if _, err := engine.QueryOne(ctx, s.MaintenanceReads, `select pg_database_size(current_database())`, nil, &bytes); err != nil {
+		return 0, engine.PublicError(fmt.Errorf("measure the database: %w", err))
+	}
+	return bytes, nil
 }
 
 // WhatsApp opens the database of linked numbers. Closing the store also closes it.

@@ -67,6 +67,16 @@ func (h *Header) Rows() (n int64) {
 	return n
 }
 
+// RowsOf returns the number of rows of one table; 0 if the file does not contain the table.
+func (h *Header) RowsOf(table string) (n int64) {
+	for _, t := range h.Tables {
+		if t.Name == table {
+			n += t.Rows
+		}
+	}
+	return n
+}
+
 // Table describes one table of the file.
 type Table struct {
 	Name    string   `json:"name"`

@@ -120,7 +120,7 @@ var MovedTables = []movedTable{
 }
 
 // LeftTables do not move, because they describe running servers or this single database.
-var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
+var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "backup_work", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
 // BeginTables contain rows even in a new database. So rows in these tables do not mean that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}

@@ -8,6 +8,7 @@ import (
 
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 // BackupConfig is the configuration of a backup.
@@ -24,27 +25,36 @@ type BackupConfig struct {
 // Backup writes the whole installation, as it is at one point in time, into a zip file. Servers may run meanwhile. It
 // returns the header of the database's entry. In a SQLite installation, it reads the linked numbers shortly after that
 // time. So the backup contains all numbers that its database refers to.
-func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (archive.Header, error) {
-	header, err := writeBackup(ctx, cfg, to, b)
+func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (_ archive.Header, err error) {
+	cfg.NoMigrate = true
+	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
+	if err != nil {
+		return archive.Header{}, engine.PublicError(err)
+	}
+	defer func() { err = s.ended(err, s.Close()) }()
+	return s.backup(ctx, to, b)
+}
+
+// BackupOpen does the same as [Backup] for a database that is already open.
+func BackupOpen(ctx context.Context, db *engine.DB, f *fleet.Fleet, to io.Writer, b BackupConfig) (archive.Header, error) {
+	return (&installation{db, f}).backup(ctx, to, b)
+}
+
+func (s *installation) backup(ctx context.Context, to io.Writer, b BackupConfig) (archive.Header, error) {
+	header, err := s.writeBackup(ctx, to, b)
 	if err != nil {
 		return header, engine.PublicError(err)
 	}
 	if err := b.Finish(); err != nil {
 		return header, err
 	}
-	if err := noteBackup(ctx, cfg, header.At); err != nil && cfg.Logger != nil {
-		cfg.Logger.Warn("the backup is whole, but when it was made was not noted", "error", err)
+	if err := s.noteBackup(ctx, header.At); err != nil {
+		s.Config.Logger.Warn("the backup is whole, but when it was made was not noted", "error", err)
 	}
 	return header, nil
 }
 
-func writeBackup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (_ archive.Header, err error) {
-	cfg.NoMigrate = true
-	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
-	if err != nil {
-		return archive.Header{}, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+func (s *installation) writeBackup(ctx context.Context, to io.Writer, b BackupConfig) (archive.Header, error) {
 	x := &export{s: s, cfg: ExportConfig{Program: b.Program, Backup: true, Progress: b.Progress}, now: s.Config.Clock.Now().UTC()}
 	w := archive.NewBackupWriter(to)
 	if err := x.during(ctx, func(ctx context.Context) error { return x.backUp(ctx, w) }); err != nil {
@@ -123,13 +133,7 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 }
 
 // noteBackup stores the time of the last backup.
-func noteBackup(ctx context.Context, cfg engine.Config, at time.Time) (err error) {
-	cfg.NoMigrate = true
-	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+func (s *installation) noteBackup(ctx context.Context, at time.Time) error {
 	return s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into backup as g (one, at) values (1, $1)
  on conflict (one) do update set at = greatest(g.at, excluded.at)`, engine.Micros(at))

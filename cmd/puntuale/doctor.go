@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/backup"
+	"puntuale/internal/client"
+	"puntuale/internal/diskspace"
+	"puntuale/internal/doctor"
+	"puntuale/internal/localfile"
+	"puntuale/internal/logging"
+	"puntuale/internal/mail"
+	"puntuale/internal/metrics"
+	"puntuale/internal/operator"
+	"puntuale/internal/store"
+	"puntuale/internal/terminal"
+)
+
+// doctorCommand looks at an installation, and says what to do.
+type doctorCommand struct {
+	serveSettings `embed:""`
+	JSON          bool `local:"" name:"json" help:"Print the findings as JSON."`
+}
+
+var errFaults = errors.New("something does not work; what to do is written above")
+
+func (c *doctorCommand) Run(ctx context.Context, p *program) (err error) {
+	c.Data = p.path(c.Data)
+	if c.KeyFile != "" {
+		c.KeyFile = p.path(c.KeyFile)
+	}
+	examined := c.facts()
+	examined.Now = p.clock.Now()
+	examined.Server = func(ctx context.Context) error {
+		asker := client.New("http://"+askedAt(c.Addr), "", p.clock)
+		asker.Transport = &http.Transport{Proxy: nil, DisableKeepAlives: true}
+		within, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		return asker.Ready(within)
+	}
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
+	opened, problem := (*store.Store)(nil), error(nil)
+	if fresh := newFile(&c.baseSettings, c.Data); fresh != "" {
+		problem = fmt.Errorf("there is no database %s yet; the first start of the server makes it", fresh)
+	} else if opened, problem = store.Open(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true)); problem != nil {
+		problem = errors.New(terminalText(opening(problem, &c.baseSettings)))
+	}
+	if problem == nil {
+		defer func() { err = errors.Join(err, opened.Close()) }()
+		c.lookInto(examined, opened)
+	} else {
+		examined.Database = func(context.Context) (doctor.DatabaseFacts, error) { return doctor.DatabaseFacts{}, problem }
+	}
+	all := doctor.Look(ctx, examined)
+	if err := c.print(p, all); err != nil {
+		return err
+	}
+	if doctor.Worst(all) == doctor.Fault {
+		return errFaults
+	}
+	return nil
+}
+
+func (c *doctorCommand) print(p *program, all []doctor.Finding) error {
+	if c.JSON {
+		out := json.NewEncoder(p.stdout)
+		out.SetIndent("", "  ")
+		return out.Encode(struct {
+			Level    doctor.Level     `json:"level"`
+			Findings []doctor.Finding `json:"findings"`
+		}{doctor.Worst(all), all})
+	}
+	for _, f := range all {
+		fmt.Fprintf(p.stdout, "%-8s %s\n%s\n", f.Level, f.Subject, terminal.Wrap(f.Text, "         ", 96))
+		if f.Do != "" {
+			fmt.Fprintf(p.stdout, "%s\n", terminal.Wrap("→ "+f.Do, "         ", 96))
+		}
+	}
+	return nil
+}
+
+// facts returns what the doctor looks at without the database.
+func (s *serveSettings) facts() *doctor.Config {
+	d := &doctor.Config{
+		PublicURL: s.PublicURL, Local: onlyThisMachine(s.Addr), Folders: map[string]string{}, Space: diskspace.Measure, Open: localfile.OthersMayEnter, Key: s.keyFacts(),
+		Mails: s.SMTP != "", Clock: doctor.Synchronised, Files: doctor.OpenFiles(), Needed: uint64(s.Connections) + 300,
+	}
+	for use, folder := range diskFolders(&serverConfig{serveSettings: *s}) {
+		d.Folders[use] = folder
+	}
+	if s.SMTP != "" {
+		d.Mail = func(ctx context.Context) error {
+			server, err := mail.ParseServer(s.SMTP)
+			if err != nil {
+				return err
+			}
+			within, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			return server.Check(within)
+		}
+	}
+	return d
+}
+
+func (s *serveSettings) keyFacts() (k doctor.KeyFacts) {
+	k.Given, k.File = s.Key != "", s.KeyFile
+	if own := databaseFile(&s.baseSettings, s.Data); k.File == "" && own != "" {
+		k.File = own + ".key"
+	}
+	if k.File != "" {
+		_, err := os.Stat(k.File)
+		k.Absent, k.Open = errors.Is(err, fs.ErrNotExist), localfile.OthersMayRead(k.File)
+	}
+	return k
+}
+
+// onlyThisMachine reports whether only programs on this machine reach an address to listen at.
+func onlyThisMachine(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// lookInto lets the doctor look into an open store.
+func (s *serveSettings) lookInto(d *doctor.Config, opened *store.Store) {
+	d.Database = func(ctx context.Context) (doctor.DatabaseFacts, error) {
+		f := doctor.DatabaseFacts{Name: databaseName(&s.baseSettings), Damage: opened.Damage()}
+		made, old, err := opened.DatabaseVersion(ctx)
+		if err != nil {
+			return f, err
+		}
+		f.Made, f.Old = made, old
+		f.Ahead, err = opened.ClockOffset(ctx, opened.CallReads)
+		return f, err
+	}
+	d.Backup = func(ctx context.Context) (f doctor.BackupFacts, err error) {
+		f.Scheduled, f.Remote, f.Encrypted = s.BackupTo != "", backup.IsS3(s.BackupTo), len(s.BackupRecipient) > 0
+		if f.Last, err = opened.LastBackup(ctx); err != nil {
+			return f, err
+		}
+		made, err := opened.BackupState(ctx, puntuale.JobBackup)
+		if err != nil {
+			return f, err
+		}
+		rehearsed, err := opened.BackupState(ctx, puntuale.JobRehearsal)
+		if err != nil {
+			return f, err
+		}
+		result, err := backup.ParseRehearsalResult(rehearsed.Result)
+		f.Fault, f.Rehearsed, f.RehearsalIs, f.Failed = made.Fault, rehearsed.DoneAt, result.String(), rehearsed.Fault
+		return f, err
+	}
+}
+
+// operatorPage makes the operator's page of this server.
+func (s *server) operatorPage(cfg *serverConfig, m *metrics.Meter) *operator.Page {
+	return operator.New(operator.Config{
+		Collect: func(ctx context.Context) operator.Report {
+			within, cancel := context.WithTimeout(ctx, 30*time.Second)
+			defer cancel()
+			return s.operatorReport(within, cfg, m)
+		},
+		Now: cfg.Clock.Now, Logger: cfg.Logger,
+	})
+}
+
+func (s *server) operatorReport(ctx context.Context, cfg *serverConfig, m *metrics.Meter) (r operator.Report) {
+	examined := cfg.facts()
+	examined.Now = cfg.Clock.Now()
+	cfg.lookInto(examined, s.store)
+	r.Version, r.Database, r.Roles, r.Findings = versionText(), databaseName(&cfg.baseSettings), cfg.Roles, doctor.Look(ctx, examined)
+	overview, err := s.store.Overview(ctx)
+	if err != nil {
+		cfg.Logger.Warn("the operator's page lacks nodes and sessions", "error", err)
+		r.Problem = "The database does not answer, so nodes and sessions are missing."
+	}
+	for _, n := range overview.Nodes {
+		r.Nodes = append(r.Nodes, operator.Row{Cells: []string{strconv.FormatInt(int64(n.Node), 10), n.Left.Round(100 * time.Millisecond).String(), strconv.Itoa(n.Owns)}, Bad: n.Left <= 0})
+	}
+	for _, c := range overview.Sessions {
+		kind := string(c.Type)
+		if c.Sandbox {
+			kind += " (sandbox)"
+		}
+		r.Sessions = append(r.Sessions, operator.Row{Cells: []string{kind, c.State, strconv.Itoa(c.Count)}, Bad: c.State != puntuale.LinkOnline.String()})
+	}
+	slowest := m.Transactions()
+	for _, t := range slowest[:min(8, len(slowest))] {
+		r.Tasks = append(r.Tasks, operator.Row{Cells: []string{t.Name, backup.Grouped(int64(t.Count)), t.Mean.Round(10 * time.Microsecond).String(), backup.Grouped(int64(t.Slow))}})
+	}
+	r.Figures = append(s.backlogFigures(cfg), latenessFigure(m.Lateness()), s.backupFigure(ctx, cfg))
+	return r
+}
+
+// backlogFigures are about the messages that are due.
+func (s *server) backlogFigures(cfg *serverConfig) []operator.Count {
+	due := s.due.Load()
+	if due == nil {
+		return []operator.Count{{Name: "backlog", Value: "—", Note: "this server does not count it"}}
+	}
+	age := func(at time.Time) (string, bool) {
+		if at.IsZero() {
+			return "—", false
+		}
+		late := cfg.Clock.Now().Sub(at)
+		return late.Round(time.Second).String(), late > 5*time.Minute
+	}
+	oldest, bad := age(due.ready.Oldest)
+	return []operator.Count{
+		{Name: "due, can leave", Value: backup.Grouped(due.ready.Messages), Note: "of the whole installation", Bad: bad},
+		{Name: "oldest due", Value: oldest, Note: "of those", Bad: bad},
+		{Name: "due, cannot leave", Value: backup.Grouped(due.waiting.Messages), Note: "their session is not linked"},
+	}
+}
+
+func latenessFigure(l metrics.LatenessSummary) operator.Count {
+	f := operator.Count{Name: "lateness, p99", Value: "—", Note: "no message left yet"}
+	if l.Messages > 0 {
+		f.Value, f.Note, f.Bad = "≤ "+l.P99.String(), fmt.Sprintf("median ≤ %v, %s messages of this server", l.Median, backup.Grouped(int64(l.Messages))), l.P99 > 5*time.Second
+	}
+	if l.P99 < 0 {
+		f.Value, f.Bad = "> 1m", true
+	}
+	return f
+}
+
+func (s *server) backupFigure(ctx context.Context, cfg *serverConfig) operator.Count {
+	f := operator.Count{Name: "last backup", Value: "none", Bad: true}
+	at, err := s.store.LastBackup(ctx)
+	switch {
+	case err != nil:
+		f.Value = "unknown"
+	case !at.IsZero():
+		age := cfg.Clock.Now().Sub(at)
+		f.Value, f.Note, f.Bad = age.Round(time.Minute).String()+" ago", at.Format("2006-01-02 15:04 MST"), age > 26*time.Hour
+	}
+	return f
+}
