@@ -19,6 +19,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -150,7 +151,10 @@ func (a *Authority) read(r *http.Request, base string) (q request, err error) {
 	public := a.accounts[header.Kid]
 	if header.JWK != nil {
 		q.jwk = *header.JWK
-		public = &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(unbase(q.jwk.X)), Y: new(big.Int).SetBytes(unbase(q.jwk.Y))}
+		var err error
+		if public, err = ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, unbase(q.jwk.X), unbase(q.jwk.Y))); err != nil {
+			return q, err
+		}
 	}
 	signature := unbase(signed.Signature)
 	sum := sha256.Sum256([]byte(signed.Protected + "." + signed.Payload))

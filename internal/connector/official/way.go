@@ -103,7 +103,7 @@ func (c *Connector) otherWay(ctx context.Context, a *account, keys puntuale.Offi
 		p.path = false
 		return true
 	case !p.path && e.Code == puntuale.CodeMarketingClosed && p.category == puntuale.CategoryMarketing:
-		c.refuse(ctx, a, e, prepared.To, p.template)
+		_ = c.refuse(ctx, a, e, prepared.To, p.template)
 		p.ways.Pauses = append(p.ways.Pauses, puntuale.OfficialPause{Kind: puntuale.PauseCategory, Code: e.Code, Until: now.Add(categoryFor)})
 		p.path = p.ways.ByMarketingPath(now) && c.optOut(ctx, a, keys, prepared.Envelope, p.ways)
 		return p.path
