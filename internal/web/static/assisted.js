@@ -132,13 +132,17 @@
         if (this.stale && this.view === "list") location.reload();
         else this.work();
       });
-      setInterval(() => this.work(), pause);
       const worker = navigator.serviceWorker;
+      const first = worker && !worker.controller;
+      const install = () => worker?.register("/phone/worker.js", { scope: "/phone", updateViaCache: "none" }).catch(() => {});
+      setInterval(() => {
+        this.work();
+        if (!worker?.controller) install(); // the installation fails if a file did not arrive
+      }, pause);
       if (!worker) return;
-      const first = !worker.controller;
       worker.addEventListener("controllerchange", () => { this.stale = !first; });
       worker.addEventListener("message", () => this.work());
-      worker.register("/phone/worker.js", { scope: "/phone", updateViaCache: "none" }).catch(() => {});
+      install();
     },
 
     // takeCode copies a code from the page's address into the form, and removes the code from the browser's history.
