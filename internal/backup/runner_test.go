@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -29,16 +30,21 @@ import (
 // jobs is the store of a test: the rules of the real one, by the test's clock.
 type jobs struct {
 	clock  clock.Clock
+	mu     sync.Mutex
 	states [3]puntuale.BackupState
 }
 
 func (j *jobs) DatabaseSize(context.Context) (int64, error) { return 1 << 20, nil }
 
 func (j *jobs) BackupState(_ context.Context, job puntuale.BackupJob) (puntuale.BackupState, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	return j.states[job], nil
 }
 
 func (j *jobs) BeginBackupJob(_ context.Context, job puntuale.BackupJob, planned time.Time, lease time.Duration) (puntuale.BackupState, bool, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	s := &j.states[job]
 	if !s.Done.Before(planned) || s.Until.After(j.clock.Now()) {
 		return *s, false, nil
@@ -51,6 +57,8 @@ func (j *jobs) BeginBackupJob(_ context.Context, job puntuale.BackupJob, planned
 }
 
 func (j *jobs) change(job puntuale.BackupJob, token int64, change func(*puntuale.BackupState)) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.states[job].Token != token {
 		return puntuale.ErrFenced
 	}
@@ -391,10 +399,13 @@ func TestTakenOver(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- b.round(t) }()
 		time.Sleep(time.Hour) // the deadline is moved on
-		if s := b.states[puntuale.JobBackup]; !s.Until.After(time.Now()) {
+		synctest.Wait()
+		if s, _ := b.BackupState(t.Context(), puntuale.JobBackup); !s.Until.After(time.Now()) {
 			t.Errorf("the deadline has passed: %+v", s)
 		}
+		b.mu.Lock()
 		b.states[puntuale.JobBackup].Token++
+		b.mu.Unlock()
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "took it over") {
 			t.Errorf("%v", err)
 		}
