@@ -241,6 +241,19 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 		} else if step.Template == "" { // a stored template was checked when it was stored
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
+		var session puntuale.Session // a wrong session is a fault below
+		if r.Session != "" {
+			if session, err = c.sessionFor(ctx, &request.Faults{}, r.Session); err != nil {
+				return err
+			}
+		}
+		step := made.Draft.Step
+		if step.Template != "" {
+			step = &expanded[0].Steps[0]
+		}
+		if err := c.CheckFile(ctx, f, "body.content.media", step.Media, &step.MediaName, session); err != nil {
+			return err
+		}
 	}
 	if r.Window != nil { // the window is checked like a step's window
 		probe := puntuale.Sequence{Name: "-", Steps: []puntuale.Step{{Text: "-", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}}}}
