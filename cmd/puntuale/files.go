@@ -32,7 +32,7 @@ func filesAsBuilt() media.Config {
 // files returns the part that reads the files of messages: uploaded files in the store, all others at their addresses. If
 // the server fetches no files, it only reads uploaded ones.
 func (s *server) files() puntuale.MediaSource {
-	u := media.Uploaded{Files: func(client puntuale.ClientID) media.FileReader { return s.store.Tenant(client) }}
+	u := media.UploadedSource{Files: func(client puntuale.ClientID) media.FileReader { return s.store.Tenant(client) }}
 	if s.media != nil {
 		u.Next = s.media
 	}

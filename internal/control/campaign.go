@@ -241,17 +241,7 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 		} else if step.Template == "" { // a stored template was checked when it was stored
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
-		var session puntuale.Session // a wrong session is a fault below
-		if r.Session != "" {
-			if session, err = c.sessionFor(ctx, &request.Faults{}, r.Session); err != nil {
-				return err
-			}
-		}
-		step := made.Draft.Step
-		if step.Template != "" {
-			step = &expanded[0].Steps[0]
-		}
-		if err := c.CheckFile(ctx, f, "body.content.media", step.Media, &step.MediaName, session); err != nil {
+		if err := c.checkDraftFile(ctx, f, made.Draft.Step, expanded[0].Steps[0], r.Session); err != nil {
 			return err
 		}
 	}

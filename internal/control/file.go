@@ -190,6 +190,22 @@ func (c *Client) checkStepFiles(ctx context.Context, f *request.Faults, steps []
 	return nil
 }
 
+// checkDraftFile does the same as CheckFile for the content of a campaign: a step, or the template that it names. A session
+// that is not there is another fault.
+func (c *Client) checkDraftFile(ctx context.Context, f *request.Faults, step *puntuale.Step, expanded puntuale.Step, session string) error {
+	if step.Template != "" {
+		step = &expanded
+	}
+	var to puntuale.Session
+	if _, named := puntuale.UploadedFile(step.Media); named && session != "" {
+		var err error
+		if to, err = c.sessionFor(ctx, &request.Faults{}, session); err != nil {
+			return err
+		}
+	}
+	return c.CheckFile(ctx, f, "body.content.media", step.Media, &step.MediaName, to)
+}
+
 func stepMedia(i int) string { return request.At("body.steps", i) + ".media" }
 
 // fileRefused returns why a session's network would refuse a file, or zero.

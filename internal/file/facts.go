@@ -18,11 +18,11 @@ type Facts struct {
 	Width, Height int    // pixels of an image; 0: not known
 	Size          int64  // bytes to keep
 
-	kept []piece
+	kept []part
 }
 
-// piece is a part of the uploaded file, or bytes that replace a part.
-type piece struct {
+// part is a part of the uploaded file, or bytes that replace a part.
+type part struct {
 	from, size int64
 	instead    []byte // nil: the bytes of the upload
 }
@@ -76,7 +76,7 @@ func Inspect(r io.ReaderAt, size int64) (Facts, error) {
 		return Facts{}, err
 	}
 	if f.kept == nil {
-		f.kept = []piece{{size: size}}
+		f.kept = []part{{size: size}}
 	}
 	for _, p := range f.kept {
 		f.Size += p.size
@@ -166,5 +166,5 @@ func (f *Facts) keep(from, size int64) {
 		f.kept[last].size += size
 		return
 	}
-	f.kept = append(f.kept, piece{from: from, size: size})
+	f.kept = append(f.kept, part{from: from, size: size})
 }

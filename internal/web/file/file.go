@@ -20,8 +20,8 @@ var fileRoutes = []page.Route{
 	page.Get("/c/{client}/files/{id}", page.ClientSide, puntuale.Reader, show),
 }
 
-// uploaded is what the form's script needs.
-type uploaded struct {
+// uploadAnswer is what the form's script needs.
+type uploadAnswer struct {
 	Media string `json:"media,omitempty"` // for the field with the address
 	Name  string `json:"name,omitempty"`
 	Says  string `json:"says"` // what the person reads
@@ -35,16 +35,16 @@ func upload(v *page.Request) error {
 		return err
 	})
 	if e, status := page.Refusal(err); e != nil {
-		return answer(v, status, uploaded{Says: v.Frame.Language.Fault(page.FirstFault(e))})
+		return answer(v, status, uploadAnswer{Says: v.Frame.Language.Fault(page.FirstFault(e))})
 	}
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && (e.Code == puntuale.CodeTooLarge || e.Code == puntuale.CodeOverloaded) {
-		return answer(v, httpkit.Status(e.Code), uploaded{Says: v.Frame.Language.Fault(e.Reason)})
+		return answer(v, httpkit.Status(e.Code), uploadAnswer{Says: v.Frame.Language.Fault(e.Reason)})
 	}
 	if err != nil {
 		return err
 	}
 	v.SetAuditTarget(string(f.ID))
-	return answer(v, http.StatusOK, uploaded{f.ID.Address(), f.Name, v.T("file.uploaded", "Name", f.Name, "KB", (f.Size+1023)/1024)})
+	return answer(v, http.StatusOK, uploadAnswer{f.ID.Address(), f.Name, v.T("file.uploaded", "Name", f.Name, "KB", (f.Size+1023)/1024)})
 }
 
 // fileName returns the name that the browser sent with a part of a form.
@@ -55,7 +55,7 @@ func fileName(part io.Reader) string {
 	return ""
 }
 
-func answer(v *page.Request, status int, body uploaded) error {
+func answer(v *page.Request, status int, body uploadAnswer) error {
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json")

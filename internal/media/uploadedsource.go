@@ -14,8 +14,8 @@ type FileReader interface {
 	FilePart(ctx context.Context, id puntuale.FileID, n int) ([]byte, error)
 }
 
-// Uploaded is a [puntuale.MediaSource]. It reads uploaded files in the store, and fetches all other files from Next.
-type Uploaded struct {
+// UploadedSource is a [puntuale.MediaSource]. It reads uploaded files in the store, and fetches all other files from Next.
+type UploadedSource struct {
 	Next  puntuale.MediaSource // nil: only uploaded files are read
 	Files func(puntuale.ClientID) FileReader
 }
@@ -24,7 +24,7 @@ type Uploaded struct {
 const reasonDeleted puntuale.ReasonCode = "media.deleted"
 
 // Fetch returns the file at the address; see [puntuale.MediaSource].
-func (u Uploaded) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
+func (u UploadedSource) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
 	id, named := puntuale.UploadedFile(r.URL)
 	switch {
 	case !named && u.Next == nil:

@@ -141,7 +141,7 @@ func (j *jpegReader) take(marker int, from int64, body []byte) {
 	case marker == markAPP1:
 		if side := orientation(body); side > 1 {
 			instead := exifOf(side)
-			j.f.kept = append(j.f.kept, piece{size: int64(len(instead)), instead: instead})
+			j.f.kept = append(j.f.kept, part{size: int64(len(instead)), instead: instead})
 		}
 	}
 	if keeps {
