@@ -11,14 +11,14 @@ import (
 
 // impersonal are the tables that have no data about the people to whom clients write, each with the reason.
 var impersonal = map[string]string{
-	"accounts of partners, clients and users":                 "partner client quota login invitation brand audit api_key client_setting notice notice_read notice_choice mail visit try ticket",
-	"what clients made for all their people":                  "session sequence calendar template campaign_list campaign_feed webhook chatwoot_link official official_health network_template template_request device automation_client",
-	"only numbers and times":                                  "day_total total_mark charge unknown_message api_usage credit_entry receipt person_count event_stream device_hold network_id late_run id_block counter booking_change replan",
-	"keyed hashes":                                            "inbound_seen archive_erasure",
-	"files that were uploaded to a network":                   "upload",
-	"files that clients uploaded; those of one erased run go": "file file_part",
-	"the archive's files; the archiver erases people there":   "archive archive_place late_archive",
-	"servers and this database":                               "secret node command cluster moved backup puntuale_version puntuale_migration_lock",
+	"accounts of partners, clients and users":               "partner client quota login invitation brand audit api_key client_setting notice notice_read notice_choice mail visit try ticket",
+	"what clients made for all their people":                "session sequence calendar template campaign_list campaign_feed webhook chatwoot_link official official_health network_template template_request device automation_client",
+	"only numbers and times":                                "day_total total_mark charge unknown_message api_usage credit_entry receipt person_count event_stream device_hold network_id late_run id_block counter booking_change replan",
+	"keyed hashes":                                          "inbound_seen archive_erasure",
+	"files that were uploaded to a network":                 "upload",
+	"files that clients uploaded":                           "file file_part", // those that only one erased run had go with it
+	"the archive's files; the archiver erases people there": "archive archive_place late_archive",
+	"servers and this database":                             "secret node command cluster moved backup puntuale_version puntuale_migration_lock",
 }
 
 // TestEveryTableIsPersonalOrNot: each table is in the one table that drives both erasures and the document about a
