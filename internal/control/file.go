@@ -117,10 +117,25 @@ func (c *Client) File(ctx context.Context, id string) (puntuale.File, error) {
 	return f, nil
 }
 
-// OpenFile returns a reader of a file's bytes, which reads one part at a time. Codes of the reader: not_found, if the file
-// was deleted meanwhile.
-func (c *Client) OpenFile(ctx context.Context, f puntuale.File) io.Reader {
-	return file.NewReader(f.Size, func(n int) ([]byte, error) { return c.tenant.FilePart(ctx, f.ID, n) })
+// OpenFile returns a reader of a file's bytes, which has one part at a time in memory. The caller must close it. Codes:
+// overloaded, if too many files are being sent. Codes of the reader: not_found, if the file was deleted meanwhile.
+func (c *Client) OpenFile(ctx context.Context, f puntuale.File) (io.ReadCloser, error) {
+	leave, err := c.beginFile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &openFile{file.NewReader(f.Size, func(n int) ([]byte, error) { return c.tenant.FilePart(ctx, f.ID, n) }), leave}, nil
+}
+
+// openFile lets the next file be sent when it is closed.
+type openFile struct {
+	io.Reader
+	leave func()
+}
+
+func (f *openFile) Close() error {
+	f.leave()
+	return nil
 }
 
 // Files returns all files of the client, the newest first. There are at most [puntuale.MaxClientFiles].

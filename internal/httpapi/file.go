@@ -135,7 +135,13 @@ func (a *api) fileContent(ctx context.Context, c *control.Client, in *call, p *o
 	if err != nil {
 		return nil, err
 	}
+	in.pass.LeaveSeat() // others may be sent files first
+	content, err := c.OpenFile(ctx, f)
+	if err != nil {
+		return nil, err
+	}
 	return func(out huma.Context) {
+		defer content.Close()
 		out.SetHeader("Content-Type", f.Type)
 		out.SetHeader("Content-Length", strconv.FormatInt(f.Size, 10))
 		out.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
@@ -143,7 +149,7 @@ func (a *api) fileContent(ctx context.Context, c *control.Client, in *call, p *o
 		out.SetHeader("Content-Security-Policy", "sandbox; default-src 'none'")
 		_, writer := humago.Unwrap(out)
 		_ = http.NewResponseController(writer).SetWriteDeadline(a.now().Add(mediaAllows))
-		if _, err := io.Copy(out.BodyWriter(), c.OpenFile(ctx, f)); err != nil {
+		if _, err := io.Copy(out.BodyWriter(), content); err != nil {
 			panic(http.ErrAbortHandler) // the status was sent already, so nothing else can show that bytes are missing
 		}
 	}, nil

@@ -72,7 +72,12 @@ func show(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
+	v.Pass.LeaveSeat() // the request has no seat while it waits and while the answer is sent, because the reader may be slow
+	content, err := v.Client.OpenFile(v.Ctx(), f)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = content.Close() }()
 	v.Answered = true
 	disposition := "attachment"
 	if puntuale.MediaKind(string(f.ID)) == "image" {
@@ -87,6 +92,6 @@ func show(v *page.Request) error {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	_ = http.NewResponseController(v.Writer).SetWriteDeadline(page.Deadline(10 * httpkit.ExportWriteTime))
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = io.Copy(v.Writer, v.Client.OpenFile(v.Ctx(), f)) // after a failure the browser notices that bytes are missing, because it knows the length
+	_, _ = io.Copy(v.Writer, content) // after a failure the browser notices that bytes are missing, because it knows the length
 	return nil
 }
