@@ -142,7 +142,7 @@ func (a *api) fileContent(ctx context.Context, c *control.Client, in *call, p *o
 	}
 	return func(out huma.Context) {
 		defer content.Close()
-		out.SetHeader("Content-Type", f.Type)
+		out.SetHeader("Content-Type", "application/octet-stream") // the list of files shows the type
 		out.SetHeader("Content-Length", strconv.FormatInt(f.Size, 10))
 		out.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
 		out.SetHeader("X-Content-Type-Options", "nosniff")

@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("the same photo is %+v and %+v", f, same)
 		}
 		got := s.call("GET", "/api/files/"+f.ID+"/content", a.Key, "")
-		if h := got.header; got.body != photo || h.Get("Content-Type") != "image/jpeg" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") || h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
+		if h := got.header; got.body != photo || h.Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") || h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
 			t.Errorf("%d %q %v", got.status, got.body, h)
 		}
 		for body, want := range map[string]string{"<svg/>": "file.unknown", "GIF89a": "file.convert", "": "file.empty", photo[:60]: "file.damaged"} {
