@@ -167,7 +167,7 @@ func deleteFile(ctx context.Context, c *control.Client, in *call, p *oneInput) (
 
 // documentFile describes the bodies that an upload accepts.
 func documentFile(a *api, path string) {
-	binary := &huma.Schema{Type: "string", Format: "binary"}
+	binary := &huma.Schema{Type: "string"}
 	form := &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{"file": binary}, Required: []string{"file"}}
 	content := map[string]*huma.MediaType{"multipart/form-data": {Schema: form}}
 	for _, kind := range strings.Fields("image/jpeg image/png video/mp4 application/pdf application/octet-stream") {
