@@ -251,6 +251,7 @@ const (
 	NoSequence   ReasonCode = "sequence.not_found"
 	NoSession    ReasonCode = "session.not_found"
 	NoTemplate   ReasonCode = "template.not_found"
+	NoFile       ReasonCode = "file.not_found"
 	NoTicket     ReasonCode = "ticket.not_found"
 	NoUser       ReasonCode = "user.not_found"
 	NoChatwoot   ReasonCode = "chatwoot.not_found"

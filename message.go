@@ -299,6 +299,57 @@ type Media struct {
 	ContentType string // a media type without parameters, such as "image/jpeg"; "application/octet-stream": unknown
 }
 
+// FileID is the id of a file that a client uploaded. Nobody can guess it. Its end is the extension of the file's type,
+// such as "k7…q4.jpg".
+type FileID string
+
+// fileScheme begins the media address of an uploaded file. The file's id follows.
+const fileScheme = "file:"
+
+// fileName is how many letters and digits an id has before its extension: 130 random bits.
+const fileName = 26
+
+// Address returns the media address by which steps, templates and messages name the file.
+func (id FileID) Address() string { return fileScheme + string(id) }
+
+// ParseFileID reads an id. It returns false if a text cannot be an id.
+func ParseFileID(text string) (FileID, bool) {
+	name, extension, _ := strings.Cut(text, ".")
+	plain := func(s string) bool {
+		return !strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	}
+	return FileID(text), len(name) == fileName && extension != "" && len(extension) <= 4 && plain(name) && plain(extension)
+}
+
+// UploadedFile returns the id in the media address of an uploaded file. named is true if the address begins like one; then
+// id is "" if the rest cannot be an id.
+func UploadedFile(address string) (id FileID, named bool) {
+	text, named := strings.CutPrefix(address, fileScheme)
+	if found, ok := ParseFileID(text); named && ok {
+		return found, true
+	}
+	return "", named
+}
+
+// Limits of uploaded files.
+const (
+	MaxFileBytes       = 16 << 20 // of one file
+	MaxClientFileBytes = 1 << 30  // of all files of a client
+	MaxClientFiles     = 1000
+	FilePartBytes      = 1 << 20 // the store keeps a file in parts of this size; only the last one is smaller
+)
+
+// File is a file that a client uploaded. Its type is the type of its content, whatever its name says.
+type File struct {
+	ID            FileID
+	Name          string // with the extension of the type
+	Type          string // a media type, such as "image/jpeg"
+	Hash          []byte // SHA-256 of the bytes
+	Size          int64  // bytes
+	Width, Height int    // pixels of an image; 0: not known
+	Created       time.Time
+}
+
 // MediaKind returns the kind under which WhatsApp shows a file: image, video, audio or document. The extension of the
 // name or address decides.
 func MediaKind(name string) string {

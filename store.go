@@ -116,6 +116,20 @@ type Tenant interface {
 	TemplatesNamed(ctx context.Context, names []string) (map[string]Template, error)
 	DeleteTemplate(ctx context.Context, id TemplateID) error
 
+	// Uploaded files. Methods with an id may return not_found. CreateFile begins a file, whose parts AddFilePart adds in any
+	// order; FinishFile makes it usable. A file that is not finished within an hour is removed. Codes of CreateFile:
+	// quota_reached. FinishFile returns the older file if the client has one with the same bytes.
+	CreateFile(ctx context.Context, f File) error
+	AddFilePart(ctx context.Context, id FileID, n int, content []byte) error
+	FinishFile(ctx context.Context, id FileID) (File, error)
+	DropFile(ctx context.Context, id FileID) error
+	File(ctx context.Context, id FileID) (File, error)
+	FilePart(ctx context.Context, id FileID, n int) ([]byte, error)
+	Files(ctx context.Context) ([]File, error) // all, the newest first
+	// DeleteFile deletes a file that nothing needs. Codes: conflict (something of the client names it, or a message with it
+	// is still to leave).
+	DeleteFile(ctx context.Context, id FileID, now time.Time) error
+
 	// The blacklist. Only its first three methods count a call.
 	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
 	RemoveBlacklisted(ctx context.Context, p Person, day Date, now time.Time) (bool, error)

@@ -96,7 +96,7 @@ func everyRoute(t *testing.T, base string) map[string]bool {
 		existing[method+" "+puntuale.OfficialWebhooks] = true
 	}
 	existing["POST "+puntuale.GatewayWebhooks], existing["POST "+puntuale.ChatwootWebhooks] = true, true
-	existing[hook.Route] = true
+	existing[hook.Route], existing[fileRoute] = true, true
 	for path := range ownRoutes(&httpkit.Health{}, metrics.New("test")) {
 		existing["GET "+path] = true
 	}

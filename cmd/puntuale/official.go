@@ -48,7 +48,7 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault, m *metrics.Me
 		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Folder: cfg.replyFolder(), Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
-		c.Media = s.media
+		c.Media = s.files()
 	}
 	s.networks.official = official.New(c)
 }

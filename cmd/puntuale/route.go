@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/control"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/operator"
@@ -16,11 +17,11 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// routes adds routes to the API: the operator's routes, the metrics, the pages, the webhooks and the hooks. If
+// routes adds routes to the API: the operator's routes, the metrics, the pages, the webhooks, the hooks and the uploaded files. If
 // a handler is nil, its routes are not added. m is nil if another address answers /metrics. All other paths go to the API
 // unchanged. routes uses no mux, because a mux redirects paths that are not clean. The redirect would repeat the key in
 // the address.
-func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
+func routes(api, pages, webhooks, hooks, files http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
 		own[path] = quiet(handler, c, logger)
@@ -40,6 +41,10 @@ func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metr
 		}
 		if hooks != nil && strings.HasPrefix(path, automation.HookPath) {
 			hooks.ServeHTTP(w, r)
+			return
+		}
+		if files != nil && strings.HasPrefix(path, control.FilePath) {
+			files.ServeHTTP(w, r)
 			return
 		}
 		if pages != nil && page.Takes(r) {

@@ -14,11 +14,11 @@ import (
 func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
 	allowed, _ := networksOf(cfg.GatewayAllow) // the check of the settings has already parsed these networks
 	c := sendapp.Config{
-		Store: s.store, Seal: vault.Seal, Unseal: vault.Open, Mark: vault.Mark, Transport: media.Transport(allowed), Memory: s.payer(), Public: cfg.PublicURL,
+		Store: s.store, Seal: vault.Seal, Unseal: vault.Open, Mark: vault.Mark, Address: s.control.FileAddress, Transport: media.Transport(allowed), Memory: s.payer(), Public: cfg.PublicURL,
 		Report: s.report, ReadBody: readDelivery, Take: s.networks.intake.Take, Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
-		c.Media = s.media
+		c.Media = s.files()
 	}
 	s.networks.sendapp = sendapp.New(c)
 }

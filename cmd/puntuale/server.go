@@ -204,7 +204,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 	s.control = control.New(control.Config{
 		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Public: cfg.PublicURL,
-		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
+		Files: s.fetched(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
 		Take: func(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 			return s.networks.intake.Take(ctx, session, reported)
@@ -278,7 +278,7 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 	if cfg.MetricsAddr != "" {
 		shown = nil
 	}
-	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.hooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)
+	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.hooks(cfg, m, admit), s.uploaded(cfg, m), s.health, shown, cfg.Clock, cfg.Logger)
 	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // Watch notes which connections have not sent a complete request, so that a stop can close these connections
 	server.ConnContext, server.ConnState = s.open.Began, s.open.Changed
 	requests, cut := context.WithCancelCause(context.Background())
@@ -371,7 +371,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
 	if cfg.SandboxMedia {
-		return out.WithMedia(s.media)
+		return out.WithMedia(s.files())
 	}
 	return out
 }

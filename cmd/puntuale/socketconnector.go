@@ -32,7 +32,7 @@ func newSocket(s *server, cfg serverConfig, vault *auth.Vault) socketWay {
 		HTTP:  cfg.WhatsApp, Memory: s.payer(), Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
-		c.Media = s.media
+		c.Media = s.files()
 	}
 	return socket.New(c)
 }

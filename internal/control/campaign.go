@@ -241,6 +241,9 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 		} else if step.Template == "" { // a stored template was checked when it was stored
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
+		if err := c.checkDraftFile(ctx, f, made.Draft.Step, expanded[0].Steps[0], r.Session); err != nil {
+			return err
+		}
 	}
 	if r.Window != nil { // the window is checked like a step's window
 		probe := puntuale.Sequence{Name: "-", Steps: []puntuale.Step{{Text: "-", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}}}}

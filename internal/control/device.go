@@ -233,6 +233,9 @@ func (d *Device) handed(ctx context.Context, all []puntuale.HeldMessage) ([]Hand
 	}
 	handed := make([]HandedMessage, len(all))
 	for i, h := range all {
+		if id, _ := puntuale.UploadedFile(h.Content.MediaURL); id != "" {
+			h.Content.MediaURL = d.client.control.FileAddress(d.client.account.ID, id)
+		}
 		handed[i] = HandedMessage{h, names[h.Phone]}
 	}
 	return handed, nil

@@ -22,6 +22,9 @@ const (
 	clientChecks       = 4
 	maxLinks           = 8 // a Chatwoot server may be slow, and its answers long
 	clientLinks        = 1
+	maxFiles           = 64 // uploaded files that are being sent; each has 1 MiB in memory
+	clientFiles        = 16
+	fileWaits          = 10 * time.Second // how long a file waits until others have been sent
 	shareRetry         = 5 * time.Second
 )
 
@@ -32,6 +35,7 @@ type semaphores struct {
 	commands *semaphore.Semaphore // calls that wait for a session's node
 	checks   *semaphore.Semaphore // checks of campaigns, and comparisons of bookings, that run
 	links    *semaphore.Semaphore // links to Chatwoot that wait for their servers
+	files    *semaphore.Semaphore // uploaded files that are being sent to callers and browsers
 }
 
 // newSemaphores returns the semaphores of a server with this many connections. All calls that wait together leave some
@@ -39,7 +43,7 @@ type semaphores struct {
 func newSemaphores(connections int) semaphores {
 	return semaphores{
 		pages: semaphore.New(min(maxPages, connections/4)), waits: semaphore.New(connections / 2),
-		commands: semaphore.New(maxCommands), checks: semaphore.New(maxChecks), links: semaphore.New(maxLinks),
+		commands: semaphore.New(maxCommands), checks: semaphore.New(maxChecks), links: semaphore.New(maxLinks), files: semaphore.New(maxFiles),
 	}
 }
 
@@ -70,6 +74,17 @@ func (c *Client) BeginCompare(ctx context.Context) (leave func(), err error) {
 	leave, err = share(c.control.shares.checks, c.Holders(clientChecks)...)
 	if err == nil {
 		puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
+	}
+	return leave, err
+}
+
+// beginFile waits until the client may be sent one more file. The caller must call leave. Codes: overloaded.
+func (c *Client) beginFile(ctx context.Context) (leave func(), err error) {
+	within, cancel := context.WithTimeout(ctx, fileWaits)
+	defer cancel()
+	leave, err = c.control.shares.files.Enter(within, c.Holders(clientFiles)...)
+	if err != nil && ctx.Err() == nil {
+		return nil, puntuale.Overloaded(shareRetry)
 	}
 	return leave, err
 }

@@ -217,22 +217,26 @@ const faultSequenceTooManyFields puntuale.ReasonCode = "sequence.too_many_fields
 
 // checkSequence checks a whole request, and returns its sequence.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
-	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Booking: r.Booking, Steps: r.Steps}
+	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Booking: r.Booking, Steps: slices.Clone(r.Steps)}
 	f := request.Faults(r.Faults)
 	s.Purpose = purposeIn(&f, r.Purpose)
+	var session Session
 	if r.Session != "" {
-		session, err := c.Session(ctx, r.Session)
+		found, err := c.Session(ctx, r.Session)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 			f.Add("body.id_sessione", puntuale.FaultNotOwnSession, nil)
 		case err != nil:
 			return Sequence{}, err
 		}
-		s.Session = session.ID
+		session, s.Session = found, found.ID
 	}
 	f = append(f, plan.Check(s, c.control.media...)...)
 	if len(s.Steps) > puntuale.MaxSteps {
 		return Sequence{}, f.Err()
+	}
+	if err := c.checkStepFiles(ctx, &f, s.Steps, session.Session, stepMedia); err != nil {
+		return Sequence{}, err
 	}
 	expanded, err := c.expand(ctx, s)
 	if err != nil {

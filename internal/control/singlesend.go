@@ -108,6 +108,9 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 			f = append(f, fault)
 		}
 	}
+	if err := c.checkPlannedFiles(ctx, &f, p.Messages, p.session, func(int) string { return "body.media" }); err != nil {
+		return planned{}, err
+	}
 	return p, f.Err()
 }
 

@@ -218,6 +218,9 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	if err := f.Take(err); err != nil {
 		return planned{}, fmt.Errorf("plan sequence %d: %w", id, err)
 	}
+	if err := c.checkPlannedFiles(ctx, &f, p.Messages, p.session, stepMedia); err != nil {
+		return planned{}, err
+	}
 	return p, f.Err()
 }
 

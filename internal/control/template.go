@@ -34,7 +34,7 @@ func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Templ
 		return Template{}, err
 	}
 	t := r.Template
-	if err := c.checkTemplate(&f, t); err != nil {
+	if err := c.checkTemplate(ctx, &f, &t); err != nil {
 		return Template{}, err
 	}
 	if clash != nil {
@@ -63,7 +63,7 @@ func (c *Client) ReplaceTemplate(ctx context.Context, id string, r NewTemplate) 
 	}
 	f := request.Faults(r.Faults)
 	t := r.Template
-	if err := c.checkTemplate(&f, t); err != nil {
+	if err := c.checkTemplate(ctx, &f, &t); err != nil {
 		return Template{}, err
 	}
 	t.ID, t.Created, t.Updated = old.ID, old.Created, c.control.clock.Now()
@@ -111,9 +111,13 @@ func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
 	return nil
 }
 
-func (c *Client) checkTemplate(f *request.Faults, t puntuale.Template) error {
+// checkTemplate checks a template, and gives an uploaded file its name.
+func (c *Client) checkTemplate(ctx context.Context, f *request.Faults, t *puntuale.Template) error {
 	f.Required("body.name", t.Name, puntuale.MaxName)
-	*f = append(*f, plan.CheckContent("body", filled(puntuale.Step{}, t), c.control.media...)...)
+	*f = append(*f, plan.CheckContent("body", filled(puntuale.Step{}, *t), c.control.media...)...)
+	if err := c.CheckFile(ctx, f, "body.media", t.Media, &t.MediaName, puntuale.Session{}); err != nil {
+		return err
+	}
 	*f = append(*f, plan.CheckApproved("body.official", t.Official)...)
 	return f.Err()
 }

@@ -78,6 +78,7 @@ var unshown = []struct {
 	{regexp.MustCompile(`([cpd]k_)[0-9a-z]{8,}`), "$1…"},
 	{regexp.MustCompile(`whsec_[0-9A-Za-z+/=]+`), "whsec_…"},
 	{regexp.MustCompile(`(/(?:hooks|webhooks)/[a-z]*/?)[0-9A-Za-z_-]{16,}`), "$1…"},
+	{regexp.MustCompile(`[a-z2-7]{26}\.txt`), "kq3x7mvodw5hztr2nsiygb4ael.txt"},
 	{regexp.MustCompile(`own\d+@x`), "anna@example.com"},
 	{regexp.MustCompile(`https://127\.0\.0\.1`), "https://crm.example.com"},
 }
@@ -98,11 +99,7 @@ func recordAnswers(t *testing.T) []byte {
 	for i, id := range documented(t) {
 		op := operations[id]
 		own := newTenant(s, fmt.Sprintf("own%d@x", i), "+393330000001")
-		kind := "application/json"
-		if id == "uploadRecipients" || id == "importContacts" || id == "importBookings" {
-			kind = "text/csv"
-		}
-		a := s.call(op.method, own.fill(op.path), own.keyFor(s, op.path, op.partner), own.fill(op.body), "Content-Type", kind)
+		a := s.call(op.method, own.fill(op.path), own.keyFor(s, op.path, op.partner), own.fill(op.body), "Content-Type", contentTypeOf(id))
 		if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
 			continue
 		}

@@ -92,6 +92,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerResend(a)
 	registerSingle(a)
 	registerTemplates(a)
+	registerFiles(a)
 	registerPairs(a)
 	registerAccounts(a)
 	registerKeys(a)

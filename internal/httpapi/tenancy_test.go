@@ -18,6 +18,7 @@ type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // these belong to the session with devices
 	booking, visits                                                                                             string // a booking's reference, and its sequence
+	file                                                                                                        string
 	contact, webhook, automation, calendar                                                                      string
 	campaign, ready, digest, running                                                                            string // campaigns: one draft, one with a check, and one that is started
 }
@@ -57,6 +58,8 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c.code = s.deviceCode(c.key, c.posted)
 	s.must(&made, "POST", "/api/templates", c.key, `{"name":"Saluto","text":"Ciao da `+email+`"}`)
 	c.template = made.ID
+	s.must(&made, "POST", "/api/files?name=nota.txt", c.key, "Ciao da "+email)
+	c.file = made.ID
 	var keys struct{ Keys []struct{ ID string } }
 	s.must(&keys, "GET", "/api/client/"+c.client+"/keys", partner, "")
 	c.keyID = keys.Keys[0].ID
@@ -222,6 +225,11 @@ var operations = map[string]struct {
 	"getTemplate":            {"GET", "/api/templates/{template}", "", false, "404", false},
 	"replaceTemplate":        {"PUT", "/api/templates/{template}", `{"name":"Saluto","text":"y"}`, false, "404", false},
 	"deleteTemplate":         {"DELETE", "/api/templates/{template}", "", false, "404", true},
+	"listFiles":              {"GET", "/api/files", "", false, "", false},
+	"uploadFile":             {"POST", "/api/files?name=avviso.txt", "Chiusi il 24 dicembre.", false, "", false},
+	"getFile":                {"GET", "/api/files/{file}", "", false, "404", false},
+	"getFileContent":         {"GET", "/api/files/{file}/content", "", false, "404", false},
+	"deleteFile":             {"DELETE", "/api/files/{file}", "", false, "404", true},
 	"listCampaigns":          {"GET", "/api/campaigns", "", false, "", false},
 	"createCampaign":         {"POST", "/api/campaigns", `{"name":"x","id_sessione":"{session}","content":{"text":"y"}}`, false, "422", false},
 	"getCampaign":            {"GET", "/api/campaigns/{campaign}", "", false, "404", false},
@@ -310,7 +318,18 @@ const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreAL
 
 func (c tenant) fill(text string) string {
 	return strings.NewReplacer("{booking}", c.booking, "{calendar}", c.calendar, "{visits}", c.visits, "{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{automation}", c.automation, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
-		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
+		"{client}", c.client, "{template}", c.template, "{file}", c.file, "{key}", c.keyID).Replace(text)
+}
+
+// contentTypeOf returns the content type of an operation's body.
+func contentTypeOf(id string) string {
+	switch id {
+	case "uploadRecipients", "importContacts", "importBookings":
+		return "text/csv"
+	case "uploadFile":
+		return "application/octet-stream"
+	}
+	return "application/json"
 }
 
 // loadPaths reads the paths of the OpenAPI document.
@@ -360,7 +379,7 @@ func TestDocumentedCalls(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), op.method, own.fill(op.path), strings.NewReader(own.fill(op.body)))
 		r.Header.Set("Authorization", "Bearer "+key)
 		if op.body != "" {
-			r.Header.Set("Content-Type", map[bool]string{true: "text/csv", false: "application/json"}[id == "uploadRecipients" || id == "importContacts" || id == "importBookings"])
+			r.Header.Set("Content-Type", contentTypeOf(id))
 		}
 		route, params, err := d.router.FindRoute(r)
 		if err != nil || route.Operation.OperationID != id {
@@ -415,7 +434,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{booking: nobody, calendar: nobody, visits: nobody, posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{file: strings.Repeat("z", 26) + ".txt", booking: nobody, calendar: nobody, visits: nobody, posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]
@@ -474,7 +493,7 @@ func TestKeysAndTenants(t *testing.T) {
 func everything(s *service, key, partner, client string) string {
 	s.t.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/api/sequences", "/api/sessions", "/api/templates", "/api/blacklist", "/api/sandbox/messages", "/api/messages", "/api/campaigns", "/api/contacts", "/api/webhooks"} {
+	for _, path := range []string{"/api/sequences", "/api/sessions", "/api/templates", "/api/blacklist", "/api/sandbox/messages", "/api/messages", "/api/campaigns", "/api/contacts", "/api/webhooks", "/api/files"} {
 		all.WriteString(s.must(nil, "GET", path, key, "").body + "\n")
 	}
 	for _, path := range []string{"/snapshot", "/keys"} {

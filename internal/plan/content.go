@@ -106,6 +106,15 @@ func mediaFault(address, name string, extensions []string) puntuale.Reason {
 	if tooLong(address, puntuale.MaxURL) {
 		return puntuale.Because(puntuale.FaultLongerThanCharacters, strconv.Itoa(puntuale.MaxURL))
 	}
+	if id, named := puntuale.UploadedFile(address); named {
+		switch extension := extensionOf(string(id)); {
+		case id == "":
+			return puntuale.Because(faultSequenceMediaAddress)
+		case !slices.Contains(extensions, extension):
+			return puntuale.Because(faultSequenceExtensionNotAllowed, clip(extension), strings.Join(extensions, " "))
+		}
+		return puntuale.Reason{}
+	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || !isPort(u.Port()) {
 		return puntuale.Because(faultSequenceMediaAddress)

@@ -94,6 +94,8 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 		`delete from template_request where client_id = $1`,
 		`delete from calendar where client_id = $1`,
 		`delete from calendar_entry where client_id = $1`,
+		`delete from file where client_id = $1`,
+		`delete from file_part where client_id = $1`,
 	} {
 		if _, err := a.Exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("delete what was a client's: %w", err)

@@ -61,6 +61,9 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.Exec("insert into booking_former (client_id, reference, booking_id) values ($1, 'visita di prima', 1)", c.ID)
 	must(c.CreateCalendar(ctx, puntuale.Calendar{Name: "Agenda", Host: "x.example", Sealed: []byte("s\x00\xff"), Sequence: c.Sequence, PhoneFrom: []string{"title"}, Created: storetest.Begin}, nil))
 	in.Exec("insert into calendar_entry (client_id, calendar_id, reference, start_at, phone, digest) values ($1, 1, 'a@x', 5, '+393331234567', 'd')", c.ID)
+	must(nil, c.CreateFile(ctx, puntuale.File{ID: movedFile, Name: "é.txt", Type: "text/plain", Hash: make([]byte, 32), Size: 5, Created: storetest.Begin}))
+	must(nil, c.AddFilePart(ctx, movedFile, 0, []byte{0, 0xff, '\n', '"', 0x80}))
+	must(c.FinishFile(ctx, movedFile))
 	cancelled := c.MustStart("+393337654321", storetest.Begin, 1)
 	must(storetest.CancelPending(ctx, c, []string{"+393337654321"}, false, storetest.Day, storetest.Begin))
 	must(nil, c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000001", Reason: "chiesto", Added: storetest.Begin}, storetest.Day, nil))
@@ -182,6 +185,8 @@ func dump(t testing.TB, d *storetest.Database, table archive.Table) []string {
 	slices.Sort(all)
 	return all
 }
+
+const movedFile = puntuale.FileID("aaaaaaaaaaaaaaaaaaaaaaaaaa.txt")
 
 // same compares a database with its copy. In the copy, the tables of the archive must be empty, because the copy begins
 // a new archive.

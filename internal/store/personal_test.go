@@ -16,6 +16,7 @@ var impersonal = map[string]string{
 	"only numbers and times":                                "day_total total_mark charge unknown_message api_usage credit_entry receipt person_count event_stream device_hold network_id late_run id_block counter booking_change replan",
 	"keyed hashes":                                          "inbound_seen archive_erasure",
 	"files that were uploaded to a network":                 "upload",
+	"files that clients uploaded":                           "file file_part", // those that only one erased run had go with it
 	"the archive's files; the archiver erases people there": "archive archive_place late_archive",
 	"servers and this database":                             "secret node command cluster moved backup backup_work puntuale_version puntuale_migration_lock",
 }

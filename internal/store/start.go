@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/file"
 	"puntuale/internal/store/queue"
 )
 
@@ -407,7 +408,24 @@ func (b *startBatch) insert(ctx context.Context) error {
 	}}, nil); err != nil {
 		return fmt.Errorf("insert messages: %w", err)
 	}
-	return nil
+	return b.needFiles(ctx, runs)
+}
+
+// needFiles stores which uploaded files the new runs need, and how long.
+func (b *startBatch) needFiles(ctx context.Context, runs []*start) error {
+	var uses []file.Use
+	for _, st := range runs {
+		for i, step := range st.Run.Steps {
+			if id, _ := puntuale.UploadedFile(step.Content.MediaURL); id != "" && i < len(st.Messages) {
+				until := st.Messages[i].Due
+				if st.Messages[i].ValidUntil.After(until) {
+					until = st.Messages[i].ValidUntil
+				}
+				uses = append(uses, file.Use{Client: st.client, File: id, Run: st.first, Until: until})
+			}
+		}
+	}
+	return file.Needed(ctx, b.a, uses)
 }
 
 // checkStarts finds out whether a batch is on disk, after the connection was lost during COMMIT. If one run of the

@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/store/calendar"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
+	"puntuale/internal/store/file"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/reply"
 )
@@ -22,6 +23,7 @@ type tenant struct {
 	automation.RuleStore
 	reply.ClientReplies
 	calendar.ClientCalendars
+	file.ClientFiles
 	s    *Store
 	id   puntuale.ClientID
 	free bool // calls through this tenant are not counted in the client's usage
@@ -39,7 +41,7 @@ func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 }
 
 func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
-	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.OfClient(id), ClientReplies: s.Replies.ForClient(id), ClientCalendars: s.Feeds.OfClient(id)}
+	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.OfClient(id), ClientReplies: s.Replies.ForClient(id), ClientCalendars: s.Feeds.OfClient(id), ClientFiles: s.Files.OfClient(id)}
 	t.ContactStore = s.Persons.ForClient(id, t.calls())
 	return t
 }

@@ -10,6 +10,7 @@ import (
 	"puntuale/internal/web/calendar"
 	"puntuale/internal/web/campaign"
 	"puntuale/internal/web/confirm"
+	"puntuale/internal/web/file"
 	"puntuale/internal/web/message"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/person"
@@ -25,7 +26,7 @@ func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, al
 
 // allRoutes returns the table of all routes. Each feature adds its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, account.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, booking.Routes, calendar.Routes, person.Routes, webhook.Routes, confirm.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, account.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, booking.Routes, calendar.Routes, person.Routes, webhook.Routes, confirm.Routes, file.Routes)
 }
 
 // Patterns returns the net/http patterns of all pages, and of the files that pages load.

@@ -18,6 +18,9 @@ type Config struct {
 	Store  Store
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
+	// Address returns a public address of an uploaded file, which ends with the extension of its type. Without a scheme, the
+	// gateway cannot reach it.
+	Address func(puntuale.ClientID, puntuale.FileID) string
 	// Mark returns a keyed hash. The store has this hash of an instance instead of the instance's id.
 	Mark func(purpose string, parts ...string) string
 

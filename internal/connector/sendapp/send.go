@@ -21,6 +21,7 @@ type payload struct {
 const (
 	reasonKindOfRecipient puntuale.ReasonCode = "sendapp.kind_of_recipient"
 	reasonOnlyGroups      puntuale.ReasonCode = "sendapp.only_numbers_and_groups"
+	reasonNoAddress       puntuale.ReasonCode = "sendapp.no_address" // uploaded files have no address that the internet reaches
 )
 
 // Prepare makes the request's parameters. It fetches a file only to check its address, because the gateway fetches the
@@ -47,7 +48,13 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		if err := c.checkMedia(ctx, e); err != nil {
 			return puntuale.Prepared{}, err
 		}
-		p.parameters["type"], p.parameters["media_url"] = "media", e.Content.MediaURL
+		address := e.Content.MediaURL
+		if id, named := puntuale.UploadedFile(address); named {
+			if address = c.cfg.Address(e.Client, id); !strings.HasPrefix(address, "http") {
+				return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonNoFiles), Detail: puntuale.Because(reasonNoAddress)}
+			}
+		}
+		p.parameters["type"], p.parameters["media_url"] = "media", address
 		if e.Content.MediaName != "" {
 			p.parameters["filename"] = e.Content.MediaName
 		}

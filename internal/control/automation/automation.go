@@ -149,6 +149,12 @@ func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error)
 		}
 		f = append(f, found)
 	}
+	for i := range a.Actions {
+		x := &a.Actions[i]
+		if err := r.client.CheckFile(ctx, &f, request.At("body.actions", i)+".media", x.Media, &x.MediaName, puntuale.Session{}); err != nil {
+			return a, err
+		}
+	}
 	if size(a) > maxRule {
 		f.Add("body", puntuale.FaultLongerThanBytes, nil, strconv.Itoa(maxRule))
 	}

@@ -24,6 +24,7 @@ var Subjects = []Subject{
 	{"Messages", "Send one message, and see, cancel or repeat messages.", []string{"/api/messages"}},
 	{"Sequences", "What is sent, and when.", []string{"/api/sequences", "/api/session/"}},
 	{"Templates", "Contents that sequences and messages name.", []string{"/api/templates"}},
+	{"Files", "Pictures, films and documents to send.", []string{"/api/files"}},
 	{"Sessions", "The numbers that send, and how each is linked.", []string{"/api/sessions"}},
 	{"Sandbox", "The simulated network, to try everything without a number.", []string{"/api/sandbox/"}},
 	{"Events", "The feed of events. Webhooks push the same events.", []string{"/api/events"}},

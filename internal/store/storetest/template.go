@@ -1,9 +1,13 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,5 +114,152 @@ func testTemplateOfSequenceStays(t *testing.T, w *World) {
 	}
 	if err := c.DeleteTemplate(ctx, id); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// upload stores a file of two parts.
+func (c *Client) upload(name string, at time.Time) puntuale.File {
+	c.w.t.Helper()
+	ctx := context.Background()
+	content := append(bytes.Repeat([]byte("x"), puntuale.FilePartBytes), name...)
+	hash := sha256.Sum256(content)
+	f := puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: name, Type: "image/jpeg", Hash: hash[:], Size: int64(len(content)), Width: 3, Height: 2, Created: at}
+	if err := c.CreateFile(ctx, f); err != nil {
+		c.w.t.Fatal(err)
+	}
+	for n, part := range [][]byte{content[:puntuale.FilePartBytes], content[puntuale.FilePartBytes:]} {
+		for range 2 { // a repeat changes nothing
+			if err := c.AddFilePart(ctx, f.ID, n, part); err != nil {
+				c.w.t.Fatal(err)
+			}
+		}
+	}
+	stored, err := c.FinishFile(ctx, f.ID)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return stored
+}
+
+// testFiles checks that a client has a file once, that a begun file is not usable, and that the limits hold.
+func testFiles(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	first := c.upload("a.jpg", Begin)
+	if got, err := c.Tenant.File(ctx, first.ID); err != nil || !reflect.DeepEqual(got, first) || got.Name != "a.jpg" || got.Width != 3 || !got.Created.Equal(Begin) {
+		t.Errorf("file = %+v, %v, want %+v", got, err, first)
+	}
+	if part, err := c.FilePart(ctx, first.ID, 1); err != nil || string(part) != "a.jpg" {
+		t.Errorf("part = %q, %v", part, err)
+	}
+	if again := c.upload("a.jpg", Begin.Add(time.Hour)); again.ID != first.ID {
+		t.Errorf("the same bytes became %s and %s", first.ID, again.ID)
+	}
+	second := c.upload("b.jpg", Begin.Add(time.Hour))
+	if all, err := c.Files(ctx); err != nil || len(all) != 2 || all[0].ID != second.ID || all[1].ID != first.ID {
+		t.Errorf("files = %+v, %v", all, err)
+	}
+	if theirs := other.upload("a.jpg", Begin); theirs.ID == first.ID {
+		t.Error("two clients share a file")
+	}
+	WantCode(t, c.AddFilePart(ctx, first.ID, 0, []byte("other bytes")), puntuale.CodeNotFound)
+
+	begun := puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: "c", Type: "image/jpeg", Hash: make([]byte, 32), Size: puntuale.MaxClientFileBytes - 3<<20, Created: Begin}
+	if err := c.CreateFile(ctx, begun); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Tenant.File(ctx, begun.ID)
+	WantCode(t, err, puntuale.CodeNotFound)
+	beyond := begun
+	beyond.ID, beyond.Size = puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), 1<<20
+	WantCode(t, c.CreateFile(ctx, beyond), puntuale.CodeQuotaReached) // files that still arrive count, too
+	w.maintainFiles(Begin.Add(30*time.Minute), time.Time{})
+	WantCode(t, c.CreateFile(ctx, beyond), puntuale.CodeQuotaReached)
+	w.maintainFiles(Begin.Add(2*time.Hour), time.Time{})
+	if err := c.CreateFile(ctx, beyond); err != nil {
+		t.Errorf("a file that never arrived still counts: %v", err)
+	}
+	if err := c.DropFile(ctx, first.ID); err != nil { // does nothing to a finished file
+		t.Fatal(err)
+	}
+	if _, err := c.Tenant.File(ctx, first.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+func (w *World) maintainFiles(now, before time.Time) {
+	w.t.Helper()
+	if err := w.MaintainFiles(context.Background(), now, before); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// testFilesEnd checks that a file lives as long as something names it, or the contents of a message with it are kept; and
+// that the file of an erased run goes at once.
+func testFilesEnd(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	day := 24 * time.Hour
+	unused, named, sent, own, shared := c.upload("u", Begin), c.upload("n", Begin), c.upload("s", Begin), c.upload("o", Begin), c.upload("m", Begin)
+	template := puntuale.Template{Name: "foto", Media: named.ID.Address(), Created: Begin, Updated: Begin}
+	var err error
+	if template.ID, err = c.CreateTemplate(ctx, template, nil); err != nil {
+		t.Fatal(err)
+	}
+	start := func(phone string, due time.Time, f puntuale.File) {
+		r := c.Run(phone, due, 1)
+		r.Messages[0].Content.MediaURL = f.ID.Address()
+		r.Run.Steps = nil
+		if _, err := c.Start(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(want ...puntuale.File) {
+		t.Helper()
+		var got, ids []string
+		all, err := c.Files(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range all {
+			got = append(got, f.Name)
+		}
+		for _, f := range want {
+			ids = append(ids, f.Name)
+		}
+		slices.Sort(got)
+		slices.Sort(ids)
+		if !slices.Equal(got, ids) {
+			t.Errorf("files %v, want %v", got, ids)
+		}
+	}
+	start(phone, Begin.Add(30*day), sent)
+	start("+393330000002", Begin.Add(30*day), own)
+	start(phone, Begin.Add(30*day), shared)
+	start("+393330000002", Begin.Add(30*day), shared)
+	w.maintainFiles(Begin.Add(10*day), time.Time{})
+	there(unused, named, sent, own, shared)
+	WantCode(t, c.DeleteFile(ctx, sent.ID, Begin), puntuale.CodeConflict)
+	WantCode(t, c.DeleteFile(ctx, named.ID, Begin), puntuale.CodeConflict)
+	w.maintainFiles(Begin.Add(10*day), Begin.Add(day))
+	there(named, sent, own, shared)
+
+	c.mustErase("+393330000002", Begin.Add(10*day))
+	w.maintainFiles(Begin.Add(10*day), time.Time{})
+	there(named, sent, shared) // only this person got own; shared is not about one person
+
+	w.maintainFiles(Begin.Add(29*day), Begin.Add(29*day))
+	there(named, sent, shared)
+	w.maintainFiles(Begin.Add(60*day), Begin.Add(50*day))
+	there(named)
+	if err := c.DeleteTemplate(ctx, template.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.maintainFiles(Begin.Add(61*day), Begin.Add(51*day)) // it was looked at when the template named it
+	w.maintainFiles(Begin.Add(90*day), Begin.Add(80*day))
+	there()
+	var parts int
+	if err := w.DB.SQL.QueryRow("select count(*) from file_part").Scan(&parts); err != nil || parts != 0 {
+		t.Errorf("%d parts are left, %v", parts, err)
 	}
 }

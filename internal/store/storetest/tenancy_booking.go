@@ -10,6 +10,31 @@ import (
 
 // ofBookings contains the methods of a tenant about bookings.
 var ofBookings = map[string]foreign{
+	"CreateFile": nil,
+	"AddFilePart": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
+		return tenant.AddFilePart(context.Background(), id, 0, []byte("x"))
+	}),
+	"FinishFile": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
+		_, err := tenant.FinishFile(context.Background(), id)
+		return err
+	}),
+	"DropFile": nil, // it does nothing to a file that is not there
+	"File": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
+		_, err := tenant.File(context.Background(), id)
+		return err
+	}),
+	"FilePart": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
+		_, err := tenant.FilePart(context.Background(), id, 0)
+		return err
+	}),
+	"Files": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.upload("loro", Begin)
+		all, err := tenant.Files(context.Background())
+		return all, err
+	},
+	"DeleteFile": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
+		return tenant.DeleteFile(context.Background(), id, Begin)
+	}),
 	"CreateCalendar": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := tenant.CreateCalendar(context.Background(), puntuale.Calendar{Name: "mio", Sealed: []byte("x"), PhoneFrom: []string{"title"}, Created: Begin}, nil)
 		if err != nil {
@@ -186,5 +211,12 @@ func onCalendar(try func(tenant puntuale.Tenant, id puntuale.CalendarID) error) 
 			return []string{err.Error()}, nil
 		}
 		return nil, try(tenant, id)
+	}
+}
+
+// onFile calls do with the other client's file.
+func onFile(do func(tenant puntuale.Tenant, id puntuale.FileID) error) func(puntuale.Tenant, *Client, puntuale.MessageID) (any, error) {
+	return func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, do(tenant, other.upload("loro", Begin).ID)
 	}
 }

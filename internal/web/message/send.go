@@ -47,7 +47,7 @@ func sendPage(v *page.Request, f *view.Form) (p SendPage, err error) {
 }
 
 // sendFields are the fields of the form, in the order of the page.
-var sendFields = slices.Concat([]string{"phone", "text"}, view.ButtonNames(), []string{"purpose", "when", "date", "id_sessione"})
+var sendFields = slices.Concat([]string{"phone", "text", "media", "media_name"}, view.ButtonNames(), []string{"purpose", "when", "date", "id_sessione"})
 
 func sendMessage(v *page.Request) error {
 	f, err := v.Form()
@@ -89,7 +89,12 @@ func singleCall(f *view.Form) (call control.SingleCall, err error) {
 		Phone: members["phone"], Purpose: members["purpose"], Session: members["id_sessione"],
 		Fields: map[string]json.RawMessage{}, Scope: http.MethodPost + " messages/new", Key: f.Value("key"), Buttons: view.ButtonsIn(f), Interactive: view.InteractiveIn(f, ""),
 	}
-	needed := []string{"text", "purpose"}
+	needed := []string{"purpose"}
+	if members["media"] = strings.TrimSpace(f.Value("media")); members["media"] == "" { // a file may have no words
+		needed = append(needed, "text")
+	} else {
+		members["media_name"] = f.Value("media_name")
+	}
 	if f.Value("when") != "now" {
 		members["date"] = f.Value("date")
 		needed = append(needed, "date")
@@ -99,7 +104,7 @@ func singleCall(f *view.Form) (call control.SingleCall, err error) {
 			call.Faults = append(call.Faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultRequired})
 		}
 	}
-	for _, name := range []string{"text", "date"} {
+	for _, name := range []string{"text", "media", "media_name", "date"} {
 		if members[name] != "" {
 			if call.Fields[name], err = json.Marshal(members[name]); err != nil {
 				return call, fmt.Errorf("write a call: %w", err)

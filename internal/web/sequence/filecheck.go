@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/web/page"
 )
 
@@ -34,7 +35,7 @@ func tryFile(v *page.Request) error {
 		return err
 	} else {
 		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.T("file.found", "Kind", facts.Kind, "Size", size(v, facts.Size))
-		if maxBytes := maxOfficial(facts.Kind); facts.Size > maxBytes {
+		if maxBytes := control.MaxOfficialFile(facts.Kind); facts.Size > maxBytes {
 			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, maxBytes))
 		}
 	}
@@ -48,18 +49,6 @@ func fileRefusal(v *page.Request, e *puntuale.SendError) string {
 		reason += ". " + v.T("file.public")
 	}
 	return reason
-}
-
-// maxOfficial returns the largest file, in bytes, that WhatsApp accepts from an Official number, by the file's kind.
-// Linked numbers may send larger files. Meta's page business-phone-numbers/media contains these sizes.
-func maxOfficial(kind string) int64 {
-	switch family, _, _ := strings.Cut(kind, "/"); family {
-	case "image":
-		return 5 << 20
-	case "video", "audio":
-		return 16 << 20
-	}
-	return 100 << 20
 }
 
 // size formats a number of bytes for the reader.

@@ -188,4 +188,41 @@
   else begin();
 
   globalThis.puntuale = { say, open, another };
+
+  // Uploads a file as soon as it is chosen or dropped, and writes its address and name into the form.
+  const upload = async (box, file) => {
+    const says = box.querySelector("[role=status]"), look = box.querySelector("img"), pick = box.querySelector("input");
+    const media = document.getElementById(box.dataset.media), name = document.getElementById(box.dataset.name);
+    const body = new FormData();
+    body.set("file", file);
+    says.textContent = box.dataset.busy;
+    pick.disabled = true;
+    let told;
+    try {
+      const answer = await fetch(box.dataset.upload, { method: "POST", body });
+      told = await answer.json();
+    } catch { told = { says: box.dataset.lost }; } // no answer, or a page such as the sign-in
+    pick.disabled = false;
+    pick.value = "";
+    says.textContent = told.says ?? box.dataset.lost;
+    says.classList.toggle("fault", !told.media);
+    if (!told.media || !media) return;
+    media.value = told.media;
+    if (name) name.value = told.name;
+    look.hidden = !file.type.startsWith("image/");
+    if (!look.hidden) look.src = `${box.dataset.upload}/${told.media.slice("file:".length)}`;
+    for (const event of ["input", "change"]) media.dispatchEvent(new Event(event, { bubbles: true }));
+  };
+  document.addEventListener("change", (event) => {
+    const box = event.target instanceof HTMLInputElement && event.target.type === "file" && event.target.closest("[data-upload]");
+    if (!box || !event.target.files.length) return;
+    event.stopPropagation();
+    upload(box, event.target.files[0]);
+  }, true);
+  for (const name of ["dragover", "drop"]) document.addEventListener(name, (event) => {
+    const box = event.target instanceof Element && event.target.closest("[data-upload]");
+    if (!box || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    if (name === "drop" && event.dataTransfer.files.length) upload(box, event.dataTransfer.files[0]);
+  });
 })();

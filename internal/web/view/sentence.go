@@ -93,7 +93,7 @@ func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 }
 
 func ContentBubble(c puntuale.Content) BubbleContent {
-	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c), Offer: c.Interactive}
+	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c), Address: c.MediaURL, Offer: c.Interactive}
 	for _, button := range c.Buttons() {
 		b.Buttons = append(b.Buttons, button.Label)
 	}
@@ -110,6 +110,15 @@ func shownMedia(c puntuale.Content) string {
 		return c.MediaURL
 	}
 	return path.Base(u.Path)
+}
+
+// Picture returns the address at which the dashboard shows an uploaded image, or "" for every other media address.
+func Picture(ctx context.Context, media string) string {
+	id, _ := puntuale.UploadedFile(strings.TrimSpace(media))
+	if base := Base(ctx); id != "" && base != "" && puntuale.MediaKind(string(id)) == "image" {
+		return base + "/files/" + string(id)
+	}
+	return ""
 }
 
 // BroughtKind returns the kind of a message's content besides its text: image, video, audio, document or location. It

@@ -1,0 +1,375 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+	"puntuale/internal/file"
+	"puntuale/internal/roster"
+)
+
+// Codes of faults of uploaded files.
+const (
+	faultFileEmpty     puntuale.ReasonCode = "file.empty"
+	faultFileGone      puntuale.ReasonCode = "file.gone"
+	faultFileNoAddress puntuale.ReasonCode = "file.no_address" // the session's gateway wants an address, and the service has none
+	faultFileForMeta   puntuale.ReasonCode = "file.for_meta"   // {1}: image, video, audio or document; {2}: the most, in MB
+)
+
+// UploadFile stores a file, in parts, while at most one part is in memory. The type is the type of the content. If the
+// client has the same file already, UploadFile returns that one. Codes: invalid, too_large, quota_reached, rate_limited,
+// overloaded, forbidden.
+func (c *Client) UploadFile(ctx context.Context, name string, body io.Reader) (f puntuale.File, err error) {
+	if err := c.MayCreate(); err != nil {
+		return f, err
+	}
+	u, err := c.beginUpload()
+	if err != nil {
+		return f, err
+	}
+	defer u.End()
+	spent := &spentUpload{ctx: ctx, client: c, from: body}
+	defer func() { spent.ended(err == nil) }()
+	spool, err := roster.Spool(c.control.lists.scratch)
+	if err != nil {
+		return f, fmt.Errorf("keep a file on disk: %w", err)
+	}
+	defer func() { _ = spool.Close() }()
+	size, err := io.Copy(spool, io.LimitReader(spent, puntuale.MaxFileBytes+1))
+	switch {
+	case err != nil:
+		return f, fmt.Errorf("receive a file: %w", err)
+	case size > puntuale.MaxFileBytes:
+		return f, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
+	case size == 0:
+		return f, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultFileEmpty})
+	}
+	facts, err := file.Inspect(spool, size)
+	if refused, ok := errors.AsType[*file.RefusedError](err); ok {
+		return f, puntuale.Invalid(refused.Reason.At("body.file", nil))
+	}
+	if err != nil {
+		return f, err
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, facts.Reader(spool)); err != nil {
+		return f, fmt.Errorf("read a file: %w", err)
+	}
+	f = puntuale.File{
+		ID:   puntuale.FileID(strings.ToLower(rand.Text()) + "." + facts.Extension),
+		Name: facts.Name(name), Type: facts.Type, Hash: hash.Sum(nil), Size: facts.Size, Width: facts.Width, Height: facts.Height, Created: c.control.clock.Now(),
+	}
+	return c.storeFile(ctx, f, facts.Reader(spool))
+}
+
+// storeFile stores a file's parts, and then the file. If it fails, it drops the parts that it stored; if it cannot, the
+// store's maintenance does.
+func (c *Client) storeFile(ctx context.Context, f puntuale.File, content io.Reader) (_ puntuale.File, err error) {
+	if err := c.tenant.CreateFile(ctx, f); err != nil {
+		return f, fmt.Errorf("create a file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = c.tenant.DropFile(context.WithoutCancel(ctx), f.ID)
+		}
+	}()
+	part := make([]byte, min(f.Size, puntuale.FilePartBytes))
+	for n := 0; ; n++ {
+		read, err := io.ReadFull(content, part)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return f, fmt.Errorf("read a file: %w", err)
+		}
+		if err := c.tenant.AddFilePart(ctx, f.ID, n, part[:read]); err != nil {
+			return f, fmt.Errorf("store a part of a file: %w", err)
+		}
+	}
+	stored, err := c.tenant.FinishFile(ctx, f.ID)
+	if err != nil {
+		return f, fmt.Errorf("finish a file: %w", err)
+	}
+	return stored, nil
+}
+
+// File returns what is known about a file. Codes: not_found.
+func (c *Client) File(ctx context.Context, id string) (puntuale.File, error) {
+	wanted, ok := puntuale.ParseFileID(id)
+	if !ok {
+		return puntuale.File{}, puntuale.NotFound(puntuale.NoFile)
+	}
+	f, err := c.tenant.File(ctx, wanted)
+	if err != nil {
+		return f, fmt.Errorf("read a file: %w", err)
+	}
+	return f, nil
+}
+
+// OpenFile returns a reader of a file's bytes, which has one part at a time in memory. The caller must close it. Codes:
+// overloaded, if too many files are being sent. Codes of the reader: not_found, if the file was deleted meanwhile.
+func (c *Client) OpenFile(ctx context.Context, f puntuale.File) (io.ReadCloser, error) {
+	leave, err := c.beginFile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &openFile{file.NewReader(f.Size, func(n int) ([]byte, error) { return c.tenant.FilePart(ctx, f.ID, n) }), leave}, nil
+}
+
+// openFile lets the next file be sent when it is closed.
+type openFile struct {
+	io.Reader
+	leave func()
+}
+
+func (f *openFile) Close() error {
+	f.leave()
+	return nil
+}
+
+// Files returns all files of the client, the newest first. There are at most [puntuale.MaxClientFiles].
+func (c *Client) Files(ctx context.Context) ([]puntuale.File, error) {
+	all, err := c.tenant.Files(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	return all, nil
+}
+
+// DeleteFile deletes a file. Codes: not_found, conflict (something names the file, or a message with it is not over).
+func (c *Client) DeleteFile(ctx context.Context, id string) error {
+	wanted, ok := puntuale.ParseFileID(id)
+	if !ok {
+		return puntuale.NotFound(puntuale.NoFile)
+	}
+	if err := c.tenant.DeleteFile(ctx, wanted, c.control.clock.Now()); err != nil {
+		return fmt.Errorf("delete a file: %w", err)
+	}
+	return nil
+}
+
+// CheckFile adds the fault of a step's or message's media address, if it names an uploaded file that is not there, or that
+// the session's network would refuse. If the session is zero, the network is not known yet. The media gets the file's name,
+// unless it has one.
+func (c *Client) CheckFile(ctx context.Context, f *request.Faults, at string, address string, name *string, session puntuale.Session) error {
+	id, named := puntuale.UploadedFile(strings.TrimSpace(address))
+	if !named || id == "" || f.At(at) {
+		return nil
+	}
+	found, err := c.tenant.File(ctx, id)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		f.Add(at, faultFileGone, address)
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for a file: %w", err)
+	}
+	if *name == "" {
+		*name = found.Name
+	}
+	if reason := c.control.fileRefused(found, session); !reason.IsZero() {
+		*f = append(*f, reason.At(at, address))
+	}
+	return nil
+}
+
+// checkPlannedFiles does the same as CheckFile for planned messages. location returns the location of a step's media.
+func (c *Client) checkPlannedFiles(ctx context.Context, f *request.Faults, messages []puntuale.PlannedMessage, session puntuale.Session, location func(step int) string) error {
+	for i := range messages {
+		m := &messages[i]
+		if err := c.CheckFile(ctx, f, location(m.Step), m.Content.MediaURL, &m.Content.MediaName, session); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkStepFiles does the same as CheckFile for steps without placeholders.
+func (c *Client) checkStepFiles(ctx context.Context, f *request.Faults, steps []puntuale.Step, session puntuale.Session, location func(step int) string) error {
+	for i := range steps {
+		if err := c.CheckFile(ctx, f, location(i), steps[i].Media, &steps[i].MediaName, session); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDraftFile does the same as CheckFile for the content of a campaign: a step, or the template that it names. A session
+// that is not there is another fault.
+func (c *Client) checkDraftFile(ctx context.Context, f *request.Faults, step *puntuale.Step, expanded puntuale.Step, session string) error {
+	if step.Template != "" {
+		step = &expanded
+	}
+	var to puntuale.Session
+	if _, named := puntuale.UploadedFile(step.Media); named && session != "" {
+		var err error
+		if to, err = c.sessionFor(ctx, &request.Faults{}, session); err != nil {
+			return err
+		}
+	}
+	return c.CheckFile(ctx, f, "body.content.media", step.Media, &step.MediaName, to)
+}
+
+func stepMedia(i int) string { return request.At("body.steps", i) + ".media" }
+
+// fileRefused returns why a session's network would refuse a file, or zero.
+func (c *Control) fileRefused(f puntuale.File, session puntuale.Session) puntuale.Reason {
+	switch {
+	case session.ID == 0:
+	case session.Type == puntuale.Official:
+		if most := MaxOfficialFile(f.Type); f.Size > most {
+			return puntuale.Because(faultFileForMeta, puntuale.MediaKind(string(f.ID)), strconv.FormatInt(most>>20, 10))
+		}
+	case session.Type == puntuale.SendApp && !session.ByDevice() && !session.Sandbox && c.sessions.public == "":
+		return puntuale.Because(faultFileNoAddress)
+	}
+	return puntuale.Reason{}
+}
+
+// FilePath begins the addresses at which gateways and phones fetch uploaded files.
+const FilePath = "/f/"
+
+// fileAddressLasts is how long such an address leads to the file.
+const fileAddressLasts = 7 * 24 * time.Hour
+
+// FileAddress returns an address of an uploaded file that anybody can open for a week. Nobody can guess it. Without a public
+// address of the service, the address has only a path.
+func (c *Control) FileAddress(client puntuale.ClientID, id puntuale.FileID) string {
+	until := strconv.FormatInt(c.clock.Now().Add(fileAddressLasts).Unix(), 36)
+	return c.sessions.public + FilePath + client.String() + "/" + until + "/" + c.fileMark(client.String(), until, string(id)) + "/" + string(id)
+}
+
+func (c *Control) fileMark(client, until, id string) string {
+	return c.vault.Mark("address of a file", client, until, id)
+}
+
+// OpenFileAddress returns the file at the path of such an address. Codes: not_found.
+func (c *Control) OpenFileAddress(ctx context.Context, path string) (puntuale.File, io.ReadSeeker, error) {
+	missing := puntuale.NotFound(puntuale.NoFile)
+	parts := strings.Split(strings.TrimPrefix(path, FilePath), "/")
+	if len(parts) != 4 || c.vault == nil || subtle.ConstantTimeCompare([]byte(parts[2]), []byte(c.fileMark(parts[0], parts[1], parts[3]))) != 1 {
+		return puntuale.File{}, nil, missing
+	}
+	until, err := strconv.ParseInt(parts[1], 36, 64)
+	client, unknown := puntuale.ParseID[puntuale.ClientID](parts[0])
+	id, ok := puntuale.ParseFileID(parts[3])
+	if err != nil || unknown != nil || !ok || c.clock.Now().Unix() > until {
+		return puntuale.File{}, nil, missing
+	}
+	tenant := c.tenants.Tenant(client)
+	f, err := tenant.File(ctx, id)
+	if err != nil {
+		return f, nil, fmt.Errorf("read a file: %w", err)
+	}
+	return f, file.NewReader(f.Size, func(n int) ([]byte, error) { return tenant.FilePart(ctx, f.ID, n) }), nil
+}
+
+// MaxOfficialFile returns the largest file, in bytes, that Meta accepts, by its media type. Linked numbers may send larger
+// files. (Meta, business-phone-numbers/media.)
+func MaxOfficialFile(kind string) int64 {
+	switch family, _, _ := strings.Cut(kind, "/"); family {
+	case "image":
+		return 5 << 20
+	case "video", "audio":
+		return 16 << 20
+	}
+	return 100 << 20
+}
+
+// FileFacts describes a file at an address.
+type FileFacts struct {
+	Kind string // the media type, such as "image/jpeg"
+	Size int64  // the size in bytes
+}
+
+// Limits of tries to fetch a file. A client may make fileTries tries in each fileSpan. Each try ends after fileWithin.
+const (
+	fileTries  = 20
+	fileSpan   = time.Minute
+	fileWithin = 20 * time.Second
+)
+
+// fileChecks fetches files to find out whether they can be sent, and counts the tries. Each process counts only its own
+// tries. Therefore, two processes allow twice as many tries, which is acceptable.
+type fileChecks struct {
+	source puntuale.MediaSource // nil: files cannot be tried
+
+	mu      sync.Mutex
+	windows map[puntuale.ClientID]fileWindow
+}
+
+type fileWindow struct {
+	begun time.Time
+	tries int
+}
+
+// CanTryFiles reports whether this process can fetch files.
+func (c *Client) CanTryFiles() bool { return c.control.files.source != nil }
+
+// Codes of the faults that this file reports.
+const (
+	faultMediaNotFetched puntuale.ReasonCode = "media.not_fetched"
+	faultMediaTooMany    puntuale.ReasonCode = "media.too_many"
+)
+
+// TryFile fetches the file at an address in the same way as for a message, and returns the file's type and size. It
+// fetches only from public addresses. Codes: invalid; rate_limited; unavailable if this process cannot fetch files. If
+// the file cannot be sent, the error is a [*puntuale.SendError].
+func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error) {
+	address = strings.TrimSpace(address)
+	var f request.Faults
+	f.Text("body.address", address, puntuale.MaxURL)
+	if err := f.Err(); err != nil {
+		return FileFacts{}, err
+	}
+	if c.control.files.source == nil {
+		return FileFacts{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultMediaNotFetched)}
+	}
+	if err := c.control.files.enter(c.account.ID, c.control.clock.Now()); err != nil {
+		return FileFacts{}, err
+	}
+	puntuale.AdmissionDeadlineOf(ctx).LeaveSeat()
+	ctx, cancel := context.WithTimeout(ctx, fileWithin)
+	defer cancel()
+	m, err := c.control.files.source.Fetch(ctx, puntuale.MediaRequest{Client: c.account.ID, URL: address})
+	if err != nil {
+		return FileFacts{}, err
+	}
+	defer m.Close()
+	return FileFacts{Kind: m.ContentType, Size: m.Size}, nil
+}
+
+// enter counts a try, or refuses it if the client made too many tries.
+func (w *fileChecks) enter(client puntuale.ClientID, now time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, old := range w.windows {
+		if now.Sub(old.begun) >= fileSpan {
+			delete(w.windows, id)
+		}
+	}
+	if w.windows == nil {
+		w.windows = map[puntuale.ClientID]fileWindow{}
+	}
+	own, known := w.windows[client]
+	if !known {
+		own.begun = now
+	}
+	if own.tries >= fileTries {
+		return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultMediaTooMany), RetryAfter: own.begun.Add(fileSpan).Sub(now)}
+	}
+	own.tries++
+	w.windows[client] = own
+	return nil
+}

@@ -1,0 +1,30 @@
+-- +goose Up
+
+-- The same as on PostgreSQL; see there.
+create table file (
+    client_id integer not null,
+    id text not null,
+    name text not null,
+    type text not null,
+    hash blob not null check (length(hash) = 32),
+    size integer not null check (size > 0),
+    width integer not null default 0,
+    height integer not null default 0,
+    created_at integer not null,
+    stored_at integer not null default 0, -- 0: parts are still arriving
+    needed_at integer not null, -- when the last message with it is over; 0: its only run was erased
+    run_id integer not null default 0, -- the only run with it; 0: none; -1: there were several
+    primary key (client_id, id)
+) without rowid, strict;
+-- A client has a file once.
+create unique index file_hash on file (client_id, hash) where stored_at > 0;
+create index file_needed on file (needed_at) where stored_at > 0;
+create index file_begun on file (created_at) where stored_at = 0;
+
+create table file_part (
+    client_id integer not null,
+    file_id text not null,
+    n integer not null check (n >= 0),
+    content blob not null,
+    primary key (client_id, file_id, n)
+) strict;
