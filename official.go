@@ -266,6 +266,8 @@ func (m *MessageDetail) TellWay(q WayQuery) {
 	switch {
 	case m.State == Completed:
 		m.Way, m.WayReason = m.taken()
+	case m.State == Failed && strings.HasSuffix(strings.Join(m.Detail.Args, " "), MarkDirectSend):
+		m.Way, m.WayReason = WayDirectSend, reasonDirectSend
 	case m.State == Failed && strings.HasPrefix(string(m.Reason.Code), "official.direct_send"), m.State == Failed && m.Reason.Code == "official.outside_window":
 		m.Way, m.WayReason = WayRefused, m.Reason.Code
 	case m.State == Pending:
@@ -296,6 +298,14 @@ func (q WayQuery) direct() (may bool, missing ReasonCode) {
 		return false, reasonDirectStopped
 	}
 	return true, ""
+}
+
+// OfficialFields are the fields of Meta's webhooks to which a business must subscribe the app. A business whose people also
+// write in the WhatsApp Business app needs smb_message_echoes, too.
+var OfficialFields = []string{
+	"messages", "user_preferences", "message_template_status_update", "message_template_quality_update", "message_template_components_update",
+	"template_category_update", "template_correct_category_detection", "account_update", "account_review_update", "account_alerts",
+	"business_capability_update", "phone_number_quality_update", "phone_number_name_update", "security",
 }
 
 // HealthKind says what a [HealthReport] is about. The database contains the word.
@@ -359,6 +369,29 @@ func (r HealthReport) Stops() bool {
 		return r.Subject != RestrictedDirectSend && r.Subject != RestrictedAddNumber
 	}
 	return false
+}
+
+// Meta's words for whether a number and its business can send, the worst last. MetaHides is ours: the token may not see them.
+const (
+	MetaAvailable = "AVAILABLE"
+	MetaLimited   = "LIMITED"
+	MetaBlocked   = "BLOCKED"
+	MetaHides     = "HIDDEN"
+)
+
+// ConfirmedBy reports whether Meta's answer about the number and the business confirms a report that stops messages. A
+// limited number still sends, so this confirms only restrictions. A business that left the app is hidden, but a token that
+// lost a right cannot see it either, so this confirms nothing else.
+func (r HealthReport) ConfirmedBy(can string) bool {
+	switch {
+	case !r.Stops():
+		return false
+	case r.Kind == HealthRestriction:
+		return can == MetaLimited || can == MetaBlocked
+	case r.Kind == HealthAccount:
+		return can == MetaBlocked || can == MetaHides
+	}
+	return can == MetaBlocked
 }
 
 // AccountReconnected is the value of a [HealthAccount] by which the business is connected again.

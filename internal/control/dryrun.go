@@ -122,7 +122,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 		r.rehearse(expanded[0], build)
 	}
 	r.Dates = anchors(expanded[0], passed, zone)
-	return r, c.asShown(ctx, call.Sequence.Session, r.Plan.Messages)
+	return r, c.asShown(ctx, call.Sequence.Session, phone, r.Plan.Messages)
 }
 
 // ruleValues sets how the values of the steps fit into their approved templates. Session "" means the default session.
@@ -141,17 +141,22 @@ func (c *Client) ruleValues(ctx context.Context, session string, s puntuale.Sequ
 
 // asShown replaces what the session's network does not show: buttons and rows become numbered lines, a link its address.
 // Session "" means the default session.
-func (c *Client) asShown(ctx context.Context, session string, messages []puntuale.PlannedMessage) error {
-	if !slices.ContainsFunc(messages, func(m puntuale.PlannedMessage) bool { return m.Content.Asks != nil || m.Content.Interactive != nil }) {
-		return nil
-	}
+// On an Official session it tells the ways of the messages.
+func (c *Client) asShown(ctx context.Context, session, phone string, messages []puntuale.PlannedMessage) error {
 	var f request.Faults
 	s, err := c.sessionFor(ctx, &f, session)
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 		return nil
 	}
-	if err != nil || s.ID == 0 || s.Sandbox || s.Type == puntuale.Official {
+	if err != nil || s.ID == 0 || s.Sandbox {
 		return err
+	}
+	if s.Type == puntuale.Official {
+		_, err := c.tellPlanned(ctx, s, phone, pointers(messages), nil)
+		return err
+	}
+	if !slices.ContainsFunc(messages, func(m puntuale.PlannedMessage) bool { return m.Content.Asks != nil || m.Content.Interactive != nil }) {
+		return nil
 	}
 	for i := range messages {
 		messages[i].Content.Flatten()

@@ -104,7 +104,7 @@ func (h SessionHealth) Checks() []LinkCheck {
 		check("subscription", state(h.Subscribed.Value, map[string]string{"yes": "ok", "no": "to_do"})),
 		check("display_name", state(h.DisplayName, map[string]string{"approved": "ok", "declined": "to_do"})),
 		check("payment", state(h.Payment.Value, map[string]string{"ok": "ok", "problem": "to_do"}), h.Payment.Detail))
-	left := h.Limit - h.Portfolio.Used - h.Portfolio.Reserved
+	left := h.Portfolio.Room
 	switch {
 	case h.Limit == 0:
 		return append(all, check("portfolio", "unknown"))

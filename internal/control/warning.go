@@ -79,7 +79,7 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		return fmt.Errorf("read the ways of session %d: %w", session.ID, err)
 	}
 	for i, step := range expanded.Steps {
-		q := puntuale.WayQuery{Content: puntuale.Content{Text: step.Text, MediaURL: step.Media, Latitude: step.Latitude}, To: "+", Purpose: expanded.Purpose, Ways: ways, Now: c.control.clock.Now()}
+		q := puntuale.WayQuery{Content: puntuale.Content{Text: step.Text, MediaURL: step.Media, Latitude: step.Latitude, Interactive: step.Interactive}, To: "+", Purpose: expanded.Purpose, Ways: ways, Now: c.control.clock.Now()}
 		if way, _ := q.Way(); way == puntuale.WayDirectSend && step.Official == nil {
 			continue
 		}

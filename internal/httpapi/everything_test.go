@@ -54,6 +54,7 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567","reason":"litigio"}`, "Idempotency-Key", "k")
 		s.sql("insert into alias (client_id, session_id, alias, phone) select client_id, id, '" + other + "', '" + phone + "' from session where client_id = " + a.ID)
 		s.sql("insert into official_pause (client_id, session_id, account, scope, subject, code, reason, final, detail, at, until) select client_id, id, '', 1, '" + phone + "', 131026, 'x', 1, 'segreto', 1, 2 from session where client_id = " + a.ID)
+		s.sql("insert into official_pause (client_id, session_id, account, scope, subject, code, reason, final, detail, at, until) select client_id, id, '', 7, '" + phone + "', 132015, 'x', 0, 'direttissima', 1, 2 from session where client_id = " + a.ID)
 		s.sql("insert into number_change (client_id, id, session_id, mark, old_phone, new_phone, names, at, noted_at) values (" + a.ID + ", 1, 1, 'm', '" + other + "', '" + phone + "', '[]', 1, 1)")
 		s.sql("insert into former_name (client_id, name, change_id, at) values (" + a.ID + ", '" + other + "', 1, 1)")
 		s.sql("insert into calendar_entry (client_id, calendar_id, reference, start_at, phone, name, title) values (" + a.ID + ", 1, 'x', 1, '" + phone + "', 'Beatrice', 'Visita di Beatrice')")
@@ -61,7 +62,7 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.clock.Advance(time.Minute)
 		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-10") // this trigger waits
 
-		texts := []string{phone[3:], "Beatrice", "rossa", "fiera", "ZZ999ZZ", "amaranto", "segreto", "pratica-77", "pratica-78", "pratica-79", "otturazione", "eccomi", "ordine-9", "diario", "accetto tutto", "litigio", other}
+		texts := []string{phone[3:], "Beatrice", "rossa", "fiera", "ZZ999ZZ", "amaranto", "segreto", "pratica-77", "pratica-78", "pratica-79", "otturazione", "direttissima", "eccomi", "ordine-9", "diario", "accetto tutto", "litigio", other}
 		var document map[string]json.RawMessage
 		told := s.must(nil, "POST", "/api/contacts/everything", a.Key, `{"phone":"3331234567"}`).body
 		if err := json.Unmarshal([]byte(told), &document); err != nil {

@@ -193,7 +193,8 @@ func (s *Store) NetworkTemplate(ctx context.Context, client puntuale.ClientID, a
 func (s *Store) TemplateLanguages(ctx context.Context, client puntuale.ClientID, account, name, phone string) (all []puntuale.NetworkTemplate, person string, err error) {
 	if all, err = engine.QueryAll(ctx, s.CallReads, `select `+networkTemplateColumns+` from network_template n
  where n.client_id = $1 and n.account = $2 and n.name = $3 order by n.language`, []any{client, account, name}, scanNetworkTemplate); err == nil {
-		_, err = engine.QueryOne(ctx, s.CallReads, `select p.language from person p where p.client_id = $1 and p.phone = $2`, []any{client, phone}, &person)
+		_, err = engine.QueryOne(ctx, s.CallReads, `select p.language from person p where p.client_id = $1
+ and (p.phone = $2 or p.phone in (select a.phone from alias a where a.client_id = $1 and a.alias = $2)) order by p.language desc limit 1`, []any{client, phone}, &person)
 	}
 	if err != nil {
 		return nil, "", engine.PublicError(fmt.Errorf("read the languages of a template: %w", err))

@@ -44,6 +44,7 @@ type account struct {
 	reach       *recipientCount // counts the persons addressed by the number, or by all numbers of the business that the keys name
 	loaded      bool            // reach includes the persons that the number addressed before this node opened the session
 	direct      bool            // the store knows that Meta takes messages by Direct Send
+	optIn       time.Time       // when Meta was last told that it may change how marketing looks
 	synced      time.Time       // the last time at which a read of the templates began
 }
 
@@ -66,6 +67,18 @@ func (a *account) enter(ctx context.Context) (leave func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// mayOptIn reports whether it is time to tell Meta again that it may change how marketing looks.
+func (a *account) mayOptIn() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
+	due := now.Sub(a.optIn) >= pauseTime
+	if due {
+		a.optIn = now
+	}
+	return due
 }
 
 func (a *account) online(now time.Time) bool {

@@ -304,6 +304,9 @@ func (r *reader) status(s *status) bool {
 	if kind == puntuale.ReceiptFailed {
 		r.failed(&e, s)
 	}
+	if strings.HasSuffix(s.Callback, directMark) && len(e.Detail.Args) > 0 {
+		e.Detail.Args[0] += " " + puntuale.MarkDirectSend
+	}
 	e.Charge = s.Pricing.charge(s.To, s.ToID)
 	r.nameOf(s.To, s.ToID, s.ToParent)
 	r.at.Receipts = append(r.at.Receipts, e)

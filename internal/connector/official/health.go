@@ -70,6 +70,9 @@ func (v *accountChange) one(kind puntuale.HealthKind, subject, value, detail str
 	return []puntuale.HealthReport{{Kind: kind, Subject: word(subject), Value: value, Detail: word(detail)}}
 }
 
+// directSendAbuse begins Meta's types of violations by misclassified texts.
+const directSendAbuse = "DIRECT_SEND_UTILITY_CATEGORY_ABUSE_"
+
 func (v *accountChange) update() (all []puntuale.HealthReport) {
 	switch v.Event {
 	case "ACCOUNT_VIOLATION":
@@ -84,10 +87,11 @@ func (v *accountChange) update() (all []puntuale.HealthReport) {
 			all = append(all, puntuale.HealthReport{Kind: puntuale.HealthRestriction, Subject: word(x.Type), Value: "RESTRICTED", Until: x.Expiration.Time})
 		}
 	}
-	if strings.HasPrefix(v.Violation.Type, "DIRECT_SEND_UTILITY_CATEGORY_ABUSE_") {
-		switch strings.TrimPrefix(v.Violation.Type, "DIRECT_SEND_UTILITY_CATEGORY_ABUSE_") {
+	if kind, ok := strings.CutPrefix(v.Violation.Type, directSendAbuse); ok {
+		switch kind {
 		case "STRIKE_1", "STRIKE_2", "OFFBOARD":
 			all = append(all, v.one(puntuale.HealthDirectSend, "", "blocked", v.Violation.Type)...)
+			all[len(all)-1].Until = v.directSendUntil()
 		case "UNBAN":
 			all = append(all, v.one(puntuale.HealthDirectSend, "", "on", v.Violation.Type)...)
 			all = append(all, puntuale.HealthReport{Kind: puntuale.HealthRestriction, Subject: puntuale.RestrictedDirectSend, Value: "LIFTED", Until: time.Unix(1, 0)})
@@ -95,6 +99,19 @@ func (v *accountChange) update() (all []puntuale.HealthReport) {
 	}
 	return all
 }
+
+// directSendUntil returns when the restriction of Direct Send ends, if Meta names the end.
+func (v *accountChange) directSendUntil() (end time.Time) {
+	for _, x := range v.Restrictions {
+		if x.Type == puntuale.RestrictedDirectSend {
+			end = x.Expiration.Time
+		}
+	}
+	return end
+}
+
+// How long Meta stops Direct Send after misclassified texts, if it names no end.
+var strikeTimes = map[string]time.Duration{"STRIKE_1": 7 * 24 * time.Hour, "STRIKE_2": 30 * 24 * time.Hour, "OFFBOARD": 100 * 365 * 24 * time.Hour}
 
 // limit returns the portfolio's new limit. Meta writes it as a number or by the name of a tier.
 func (v *accountChange) limit() []puntuale.HealthReport {
@@ -105,7 +122,10 @@ func (v *accountChange) limit() []puntuale.HealthReport {
 		}
 		limit, err := strconv.Atoi(name)
 		if err != nil {
-			limit = limitOf(name)
+			var known bool
+			if limit, known = limitOf(name); !known {
+				continue
+			}
 		}
 		return v.one(puntuale.HealthLimit, "", strconv.Itoa(max(0, limit)), "")
 	}
@@ -143,6 +163,9 @@ func (r *reader) report(number, account string, at seconds, all []puntuale.Healt
 	r.concerns(number, account, func() {
 		for _, h := range all {
 			h.Client, h.Session, h.At = r.at.client, r.at.session, r.moment(at)
+			if h.Kind == puntuale.HealthDirectSend && h.Value == "blocked" && h.Until.IsZero() {
+				h.Until = h.At.Add(strikeTimes[strings.TrimPrefix(h.Detail, directSendAbuse)])
+			}
 			r.at.health = append(r.at.health, h)
 		}
 	})

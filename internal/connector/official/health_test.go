@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 )
 
 // shapes contains a summary of what each recorded webhook changes: quality, limit, restriction, name, Direct Send, and
-// how the first advice begins. Before it comes, Meta confirms that the number is LIMITED.
+// how the first advice begins. Before it comes, Meta confirms that the number is LIMITED, or BLOCKED.
 var shapes = map[string]string{
 	"account_update_violation":                "GREEN 0  approved unknown | Meta segnala una violazione (SCAM)",
 	"account_update_restriction":              "GREEN 0 RESTRICTED_BIZ_INITIATED_MESSAGING until 2026-11-23T09:00:00Z approved unknown | Meta ha sospeso i template",
@@ -43,6 +44,9 @@ var shapes = map[string]string{
 	"messages_errors":                         "GREEN 0  approved unknown | Errore segnalato da Meta (130429): Meta 130429: per prova",
 	"later_field":                             "GREEN 0  approved unknown | ",
 }
+
+// blocked are the webhooks that only the answer BLOCKED confirms.
+var blocked = []string{"account_update_disabled", "account_update_deleted", "account_update_offboarded", "account_review_update"}
 
 // templatesAfter has the state, the category, the quality and the reason of the template uno, if a webhook changes them.
 var templatesAfter = map[string]string{
@@ -72,6 +76,12 @@ func TestShapes(t *testing.T) {
 			w.clock.Advance(time.Until(time.Unix(1795165200, 0)) - time.Until(w.clock.Now()) + time.Second)
 			w.until("online", func() bool { return w.conn.Online(w.session) })
 			w.peer.CanSend(w.number.ID, "LIMITED")
+			if slices.Contains(blocked, name) {
+				w.peer.CanSend(w.number.ID, "BLOCKED")
+			}
+			if field := regexp.MustCompile(`"field": "([a-z_]+)"`).FindSubmatch(body); name != "later_field" && !slices.Contains(puntuale.OfficialFields, string(field[1])) {
+				t.Errorf("nobody is told to subscribe to %s", field[1])
+			}
 			if strings.Contains(shapes[name], "2000") {
 				w.number.Tier = "TIER_2K"
 				w.peer.Set(w.number)
@@ -211,6 +221,27 @@ func (w *waits) settle() {
 	}
 }
 
+// TestOldHint: a report that Meta did not confirm is forgotten after a day in which the number could send. Then a limit for
+// another reason does not confirm it. A limited number still sends, so it confirms no ban at all.
+func TestOldHint(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d storetest.Driver) {
+		w := newHealth(t, d)
+		gone := map[string]any{"event": "PARTNER_REMOVED"}
+		w.about("account_update", w.clock.Now(), gone)
+		w.settle()
+		w.clock.Advance(25 * time.Hour)
+		w.settle()
+		w.peer.CanSend(w.number.ID, "BLOCKED")
+		w.test()
+		w.must(elsewhere, approved("uno"))
+		w.peer.CanSend(w.number.ID, "LIMITED")
+		w.about("account_update", w.clock.Now(), gone)
+		w.settle()
+		w.must(elsewhere, approved("uno"))
+	})
+}
+
 // TestSilentHealth: while Meta does not say whether a number can send, a report stops nothing.
 func TestSilentHealth(t *testing.T) {
 	t.Parallel()
@@ -220,7 +251,7 @@ func TestSilentHealth(t *testing.T) {
 	w.settle()
 	w.check("while Meta is silent", nothing)
 	w.peer.CanSend(w.number.Account, "BLOCKED")
-	w.advance(time.Minute, false) // the connector asks again soon
+	w.advance(5*time.Minute, false) // the connector asks again
 }
 
 // TestPortfolioLimit: a new limit counts at once for all numbers of the portfolio. A late report does not bring an old
@@ -229,7 +260,7 @@ func TestPortfolioLimit(t *testing.T) {
 	t.Parallel()
 	w := newHealth(t, storetest.SQLite)
 	n := graphtest.NewNumber("102")
-	n.Account = "55102" // another business of the same portfolio
+	n.Account, n.Secret, n.App = "55102", w.number.Secret, w.number.App // another business of the same portfolio and app
 	w.peer.Set(n)
 	other := w.newSession(n)
 	w.open(other)
@@ -250,6 +281,16 @@ func TestPortfolioLimit(t *testing.T) {
 	w.about("business_capability_update", at, map[string]any{"max_daily_conversations_per_business": "TIER_3"})
 	w.until("both have the limit", func() bool { return slices.Equal(limits(), []int{3, 3}) })
 	w.about("business_capability_update", at.Add(-time.Second), map[string]any{"max_daily_conversations_per_business": 9000})
+	w.deliver(w.peer.AboutAccount(n.Account, "security", at, map[string]any{"event": "PIN_CHANGED"})) // by the address of the app's first number
+	if h, err := w.w.SessionHealth(w.within(), w.c.ID, other, w.clock.Now()); err != nil || h.Delivered.IsZero() {
+		t.Errorf("nothing came about the second number: %+v, %v", h, err)
+	}
+	w.peer.Look(nil)
+	for _, unknown := range []string{"", "TIER_LATER"} {
+		w.number.Tier = unknown
+		w.peer.Set(w.number)
+		w.test()
+	}
 	if got := limits(); !slices.Equal(got, []int{3, 3}) {
 		t.Errorf("limits %v", got)
 	}

@@ -14,10 +14,11 @@ import (
 
 // The times between status checks of a number, and the limit for one check.
 const (
-	lookAgain = time.Hour        // while the number can send
-	lookSoon  = 10 * time.Second // while Meta or the database cannot be reached
-	lookLater = time.Minute      // while a person must act
-	lookWait  = 12 * time.Second // how long one status check may take
+	lookAgain   = time.Hour        // while the number can send
+	lookSoon    = 10 * time.Second // while Meta or the database cannot be reached
+	lookLater   = time.Minute      // while a person must act
+	lookUnknown = 5 * time.Minute  // while Meta does not say whether it confirms a report
+	lookWait    = 12 * time.Second // how long one status check may take
 )
 
 // Open opens a session. If the stored session was online, it is online again once its keys were read, even while Meta
@@ -202,7 +203,7 @@ func (c *Connector) checkStatusAlone(ctx context.Context, a *account) (time.Dura
 		return min(heldUntil.Sub(now), asked), nil
 	}
 	found, err := c.ask(ctx, a.clientID(), *keys)
-	if refusal, ok := errors.AsType[*graphError](err); ok {
+	if refusal, ok := errors.AsType[*graphError](err); ok && !passing(refusal) {
 		a.set(puntuale.LinkUnlinked, withCode(explain(refusal), refusal.Code))
 		return lookLater, nil
 	}
@@ -216,9 +217,14 @@ func (c *Connector) checkStatusAlone(ctx context.Context, a *account) (time.Dura
 			a.set(before, puntuale.Because(reasonSilentAboutNumber))
 		}
 		a.log.Info("Meta does not answer about a number", "error", err)
+		if refusal, ok := errors.AsType[*graphError](err); ok { // Meta works on it, or the calls of the hour are used up
+			return max(lookLater, refusal.wait), nil
+		}
 		return lookSoon, nil
 	}
-	a.persons().setLimit(found.limit())
+	if limit, told := limitOf(found.Tier); told {
+		a.persons().setLimit(limit)
+	}
 	a.mu.Lock()
 	a.number = plainNumber(found.Number)
 	a.mu.Unlock()
@@ -334,10 +340,16 @@ func explain(e *graphError) puntuale.Reason {
 	switch {
 	case !known, r.action == failMessage:
 		return puntuale.Because(reasonRefuses, clip(storable(e.Message), 200))
-	case r.action == again, r.action == slower, r.reason == reasonQuota:
+	case passing(e):
 		return puntuale.Because(reasonSilentTryAgain)
 	}
 	return puntuale.Because(r.reason)
+}
+
+// passing reports whether a refusal says nothing about the number, and ends by itself.
+func passing(e *graphError) bool {
+	r, _ := ruleOf(e.Code)
+	return r.action == again || r.action == slower || r.reason == reasonQuota
 }
 
 // plainNumber turns a number such as "+39 333 123-4567" into "+393331234567".

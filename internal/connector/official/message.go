@@ -24,8 +24,9 @@ type payload struct {
 	way      puntuale.MessageWay
 	path     bool // it leaves by Meta's own path for marketing
 	ways     puntuale.OfficialWays
-	instead  *templatePayload // the template, if Meta refuses the message by Direct Send; nil: there is none
-	replies  []int            // the positions of the template's quick replies, if the template's buttons are known
+	missing  *puntuale.SendError // why the message's template is in no language; nil: it has one
+	instead  *templatePayload    // the template, if Meta refuses the message by Direct Send; nil: there is none
+	replies  []int               // the positions of the template's quick replies, if the template's buttons are known
 	upload   *puntuale.Upload
 }
 

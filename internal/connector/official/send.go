@@ -28,14 +28,18 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	case !group && !strings.HasPrefix(e.To, "+") && !puntuale.IsPersonID(e.To):
 		return puntuale.Prepared{}, final(reasonOtherGroup, puntuale.Quoted("recipient_type group"))
 	}
+	p := &payload{message: newOutgoing(e.To)}
 	if t := e.Content.Official; t != nil && t.Language == "" {
 		chosen, err := c.inLanguage(ctx, a, keys, e)
-		if err != nil {
+		switch missing := puntuale.AsSendError(err); {
+		case missing != nil: // no matter if the message leaves without its template
+			p.missing = missing
+		case err != nil:
 			return puntuale.Prepared{}, err
+		default:
+			e.Content.Official = chosen
 		}
-		e.Content.Official = chosen
 	}
-	p := &payload{message: newOutgoing(e.To)}
 	if err := c.allowed(ctx, a, keys, e, p, now); err != nil {
 		return puntuale.Prepared{}, err
 	}
@@ -310,12 +314,17 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 // refused handles Meta's refusal of a message. It does the action of the refusal's code.
 func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError, prepared puntuale.Prepared, p *payload) error {
 	sendError := c.refuse(ctx, a, refusal, prepared.To, p.template)
+	row, _ := ruleFor(refusal, p.country)
+	if p.way == puntuale.WayDirectSend && prepared.Content.Official != nil && aboutDirectSend(refusal, row) { // its template could not be sent a moment ago, so it waits for it
+		c.keepPauses(ctx, a, notDirect(refusal, row, refusedMessage{origin: a.origin(), names: given(prepared.To), at: c.cfg.Clock.Now()}))
+		sendError.Kind, sendError.After = puntuale.Deferred, time.Second
+	}
 	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // Meta may have lost the file, so the next message must upload it again
 		if err := c.cfg.Store.KeepUpload(ctx, *p.upload, "", time.Time{}); err != nil {
 			a.log.Warn("an upload could not be forgotten", "error", err)
 		}
 	}
-	if r, _ := ruleOf(refusal.Code); r.action == optedOut {
+	if row.action == optedOut {
 		now := c.cfg.Clock.Now()
 		err := c.cfg.Take(ctx, prepared.Session, puntuale.InboundBatch{Preferences: []puntuale.Preference{{
 			Client: prepared.Client, Session: prepared.Session, Phone: prepared.To, Stop: true, At: now, Reason: optOutReason(refusal.Code, now),

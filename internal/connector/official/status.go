@@ -52,7 +52,7 @@ type health struct {
 func (h *health) words() string {
 	var all []string
 	for _, e := range h.Entities {
-		if e.CanSend == "AVAILABLE" {
+		if e.CanSend == puntuale.MetaAvailable {
 			continue
 		}
 		all = append(all, e.Info...)
@@ -82,31 +82,32 @@ func (h *health) payment() puntuale.HealthReport {
 	return r
 }
 
-// subscription asks Meta whether the business sends its reports to the app of the keys, and returns the report. If the
-// keys do not name the app, any app counts. With subscribe, it first subscribes the app if this is missing. Without a
-// value, Meta did not answer. (Meta, subscribed_apps.)
+// subscription asks Meta whether the business sends its reports to the app of the keys, and returns the report. With
+// subscribe, it first subscribes the app of the token if this is missing. Without a value it is unknown, because Meta did
+// not answer, or because the keys do not name the app, and some app is subscribed. (Meta, subscribed_apps.)
 func (c *Connector) subscription(ctx context.Context, a *account, k puntuale.OfficialKeys, subscribe bool) puntuale.HealthReport {
 	r := puntuale.HealthReport{Kind: puntuale.HealthSubscribed}
 	if k.BusinessAccountID == "" {
 		return r
 	}
 	path := url.PathEscape(k.BusinessAccountID) + "/subscribed_apps"
+	type subscribed struct {
+		App struct {
+			ID string `json:"id"`
+		} `json:"whatsapp_business_api_data"`
+	}
 	var found struct {
-		Data []struct {
-			App struct {
-				ID string `json:"id"`
-			} `json:"whatsapp_business_api_data"`
-		} `json:"data"`
+		Data []subscribed `json:"data"`
 	}
 	err := c.graph.call(ctx, a.clientID(), k, http.MethodGet, path, nil, nil, 0, "", &found)
-	for _, s := range found.Data {
-		if k.AppID == "" || s.App.ID == k.AppID {
+	if err == nil {
+		switch ours := func(s subscribed) bool { return s.App.ID == k.AppID }; {
+		case slices.ContainsFunc(found.Data, ours):
 			r.Value = "yes"
+		case k.AppID != "" || len(found.Data) == 0:
+			r.Value = "no"
 		}
-	}
-	if err == nil && r.Value == "" {
-		r.Value = "no"
-		if subscribe {
+		if subscribe && r.Value != "yes" {
 			if err = c.graph.post(ctx, a.clientID(), k, path, []byte("{}"), &struct{}{}); err == nil {
 				r.Value = "yes"
 			}
@@ -118,9 +119,6 @@ func (c *Connector) subscription(ctx context.Context, a *account, k puntuale.Off
 	return r
 }
 
-// limit returns how many persons the number may address in 24 hours. 0: there is no limit, or Meta gave none.
-func (n *numberInfo) limit() int { return limitOf(n.Tier) }
-
 // reports returns what the answer says about the health of a number.
 func (n *numberInfo) reports(o origin, now time.Time) []puntuale.HealthReport {
 	portfolio := ""
@@ -129,7 +127,10 @@ func (n *numberInfo) reports(o origin, now time.Time) []puntuale.HealthReport {
 			portfolio = e.ID
 		}
 	}
-	all := []puntuale.HealthReport{{Kind: puntuale.HealthChecked, Value: "1"}, {Kind: puntuale.HealthLimit, Value: strconv.Itoa(n.limit())}}
+	all := []puntuale.HealthReport{{Kind: puntuale.HealthChecked, Value: "1"}}
+	if limit, told := limitOf(n.Tier); told {
+		all = append(all, puntuale.HealthReport{Kind: puntuale.HealthLimit, Value: strconv.Itoa(limit)})
+	}
 	for _, r := range []puntuale.HealthReport{
 		{Kind: puntuale.HealthQuality, Value: word(n.Quality)}, {Kind: puntuale.HealthNameStatus, Value: nameStatus(n.Name)},
 		{Kind: puntuale.HealthCanSend, Value: word(n.Health.CanSend), Detail: n.Health.words()}, {Kind: puntuale.HealthPortfolio, Value: word(portfolio)},
@@ -204,9 +205,9 @@ func (c *Connector) obey(ctx context.Context, a *account, k puntuale.OfficialKey
 	if stops && due {
 		can, known := c.canSend(ctx, a, k)
 		if !known {
-			next = lookSoon
+			next = lookUnknown
 		} else {
-			if err := c.cfg.Store.ConfirmHealth(ctx, o.client, a.session, can != "AVAILABLE", now); err != nil {
+			if err := c.cfg.Store.ConfirmHealth(ctx, o.client, a.session, can, now); err != nil {
 				return 0, fmt.Errorf("confirm what Meta reported: %w", err)
 			}
 			a.mu.Lock()
@@ -225,10 +226,10 @@ func (c *Connector) obey(ctx context.Context, a *account, k puntuale.OfficialKey
 	return next, nil
 }
 
-// canSend asks Meta whether the number and the business can send: AVAILABLE, LIMITED or BLOCKED. known is false if Meta
-// does not say it. A token that may no longer see the number or the business counts as BLOCKED.
+// canSend asks Meta whether the number and the business can send, and returns the worse answer. known is false if Meta does
+// not say it.
 func (c *Connector) canSend(ctx context.Context, a *account, k puntuale.OfficialKeys) (worst string, known bool) {
-	order := []string{"AVAILABLE", "LIMITED", "BLOCKED"}
+	order := []string{puntuale.MetaAvailable, puntuale.MetaLimited, puntuale.MetaHides, puntuale.MetaBlocked}
 	worst = order[0]
 	for _, id := range []string{k.PhoneNumberID, k.BusinessAccountID} {
 		if id == "" {
@@ -241,7 +242,7 @@ func (c *Connector) canSend(ctx context.Context, a *account, k puntuale.Official
 		can := found.Health.CanSend
 		if refusal, ok := errors.AsType[*graphError](err); ok {
 			if r, _ := ruleOf(refusal.Code); r.action == noAccess || refusal.Code == 100 && refusal.Subcode == missingObject {
-				can, err = "BLOCKED", nil
+				can, err = puntuale.MetaHides, nil
 			}
 		}
 		if err != nil || !slices.Contains(order, can) {
@@ -255,19 +256,17 @@ func (c *Connector) canSend(ctx context.Context, a *account, k puntuale.Official
 	return worst, true
 }
 
-// limitOf parses Meta's names of limits, such as TIER_250, TIER_2K or TIER_UNLIMITED. An unknown name means no limit.
-func limitOf(tier string) int {
+// limitOf parses Meta's names of limits, such as TIER_250, TIER_2K or TIER_UNLIMITED: how many persons a portfolio may
+// address in 24 hours. 0: any number. It returns false for a name that it does not know; then the limit told before stays.
+func limitOf(tier string) (int, bool) {
 	text, ok := strings.CutPrefix(tier, "TIER_")
-	if !ok {
-		return 0
+	if !ok || text == "UNLIMITED" {
+		return 0, ok
 	}
 	times := 1
 	if thousands, ok := strings.CutSuffix(text, "K"); ok {
 		text, times = thousands, 1000
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n * times
+	return n * times, err == nil && n > 0
 }

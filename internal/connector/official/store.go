@@ -50,8 +50,9 @@ type Store interface {
 	// changes nothing. A new limit counts for all sessions of the portfolio.
 	KeepHealth(ctx context.Context, all []puntuale.HealthReport, now time.Time) error
 
-	// ConfirmHealth stores whether Meta confirms the reports that stop messages of a session.
-	ConfirmHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, confirmed bool, now time.Time) error
+	// ConfirmHealth stores which reports Meta's answer confirms, see [puntuale.HealthReport.ConfirmedBy]. If Meta says that
+	// the number can send, it forgets reports of yesterday.
+	ConfirmHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, can string, now time.Time) error
 
 	// Addressed returns the people that the session's business, with all its numbers, wrote to outside their 24-hour
 	// windows, since the given time. For each person it returns the latest time at which the business did this. Addressed

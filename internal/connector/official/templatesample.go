@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"puntuale"
 )
@@ -96,7 +97,11 @@ func (c *Connector) uploadSample(ctx context.Context, k puntuale.OfficialKeys, r
 
 // piece reads where an upload stands, or sends the rest of its file.
 func (g *graph) piece(ctx context.Context, client puntuale.ClientID, k puntuale.OfficialKeys, method, upload string, offset int64, body io.Reader, length int64, target any) error {
-	r, err := http.NewRequestWithContext(ctx, method, g.base+"/"+upload, body)
+	sep := "?" // Meta's id of an upload may contain a query
+	if strings.Contains(upload, "?") {
+		sep = "&"
+	}
+	r, err := http.NewRequestWithContext(ctx, method, g.base+"/"+upload+sep+"appsecret_proof="+proof(k), body)
 	if err != nil {
 		return &unsentError{bare(err)}
 	}

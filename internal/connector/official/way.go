@@ -16,7 +16,11 @@ func (c *Connector) choose(ctx context.Context, a *account, keys puntuale.Offici
 	q := puntuale.WayQuery{Content: e.Content, To: e.To, Purpose: e.Purpose, Campaign: e.Campaign, Open: !p.first, Now: now}
 	var unusable error
 	if t := e.Content.Official; t != nil {
-		q.Template, unusable = c.usable(ctx, a, keys, t)
+		if p.missing != nil {
+			unusable = p.missing
+		} else {
+			q.Template, unusable = c.usable(ctx, a, keys, t)
+		}
 		p.replies = quickReplies(q.Template)
 	}
 	marketing := q.Template.Category == puntuale.CategoryMarketing
@@ -88,7 +92,7 @@ func (c *Connector) otherWay(ctx context.Context, a *account, keys puntuale.Offi
 	now := c.cfg.Clock.Now()
 	switch row, _ := ruleFor(e, p.country); {
 	case p.way == puntuale.WayDirectSend:
-		if t := p.instead; t == nil || t.template == "" || row.pause.scope != puntuale.PauseDirectSend && e.Code != 132015 && e.Code != 132021 {
+		if t := p.instead; t == nil || t.template == "" || !aboutDirectSend(e, row) {
 			return false
 		}
 		_ = c.refuse(ctx, a, e, prepared.To, "")
@@ -111,6 +115,11 @@ func (c *Connector) otherWay(ctx context.Context, a *account, keys puntuale.Offi
 	return false
 }
 
+// aboutDirectSend reports whether a refusal is about Direct Send, and not about the message.
+func aboutDirectSend(e *graphError, row rule) bool {
+	return row.pause.scope == puntuale.PauseDirectSend || e.Code == 132015 || e.Code == 132021
+}
+
 // pathNotAccepted is Meta's code for a business that may not use the path for marketing.
 const pathNotAccepted = 134102
 
@@ -121,26 +130,34 @@ var creativeFeatures = []string{
 	"text_extraction_for_headline", "text_extraction_for_tap_target", "product_extensions", "text_formatting_optimization",
 }
 
-// optOut tells Meta once for each business not to change how messages look, unless the client wants it. It returns false
-// if Meta does not accept this; then no message leaves by the path for marketing for some time.
+// optOut tells Meta once for each business not to change how messages look, unless the client wants it. If the client
+// changes its mind, optOut tells Meta this, too. It returns false if Meta does not accept the wish that nothing changes; then
+// no message leaves by the path for marketing for some time.
 func (c *Connector) optOut(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, w puntuale.OfficialWays) bool {
-	if w.Creative || !w.OptedOut.IsZero() {
+	if w.Creative == w.OptedOut.IsZero() || w.Creative && !a.mayOptIn() {
 		return true
 	}
 	type feature struct {
 		Status string `json:"enroll_status"`
 	}
-	all := map[string]feature{}
-	for _, name := range creativeFeatures {
-		all[name] = feature{"OPT_OUT"}
-	}
 	now := c.cfg.Clock.Now()
+	all, wish, noted := map[string]feature{}, feature{"OPT_OUT"}, now
+	if w.Creative {
+		wish, noted = feature{"OPT_IN"}, time.Time{}
+	}
+	for _, name := range creativeFeatures {
+		all[name] = wish
+	}
 	body := jsonOf(map[string]any{"degrees_of_freedom_spec": map[string]any{"creative_features_spec": all}})
 	err := c.graph.post(ctx, e.Client, keys, url.PathEscape(keys.BusinessAccountID), body, &struct{}{})
 	if err == nil {
-		err = c.cfg.Store.NoteOptOut(ctx, e.Client, e.Session, now)
+		err = c.cfg.Store.NoteOptOut(ctx, e.Client, e.Session, noted)
 	}
 	if err == nil {
+		return true
+	}
+	if w.Creative {
+		a.log.Warn("Meta does not take that it may change how marketing looks", "error", err)
 		return true
 	}
 	a.log.Warn("Meta does not take that it must not change how marketing looks; marketing leaves as before", "error", err)

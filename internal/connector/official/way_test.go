@@ -2,7 +2,6 @@ package official_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +164,21 @@ func TestDirectSendRefused(t *testing.T) {
 	})
 }
 
+// TestDirectSendWaits: if Meta refuses Direct Send while the template cannot be sent, the message waits for the template.
+func TestDirectSendWaits(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, w *world) {
+		w.settings(puntuale.WaySettings{DirectSend: true})
+		w.deliver(w.peer.TemplateEvent(w.number.Account, "uno", "it", "PAUSED", "", w.clock.Now()))
+		_, err := w.send(reached, both("uno"))
+		w.refused(err, puntuale.Deferred)
+		_, err = w.send(reached, both("uno"))
+		if e := w.refused(err, puntuale.Deferred); e.Reason.Code != puntuale.ReasonTemplatePaused {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
 // TestDirectSendOnce: if the answer is lost, no template follows.
 func TestDirectSendOnce(t *testing.T) {
 	t.Parallel()
@@ -209,6 +223,13 @@ func TestMarketingPath(t *testing.T) {
 		}
 		if b.OptedOut != 1 {
 			t.Errorf("opted out %d times", b.OptedOut)
+		}
+		w.settings(puntuale.WaySettings{Marketing: true, Creative: true})
+		for range 2 {
+			w.leaves(reached, approved("promo"), puntuale.MarkMarketing)
+		}
+		if b.OptedIn != 1 {
+			t.Errorf("opted in %d times", b.OptedIn)
 		}
 		b.MarketingPath = false // 134102
 		asked := w.peer.Asked()
@@ -259,34 +280,52 @@ func TestMarketingNoOptOut(t *testing.T) {
 	w.leaves(reached, approved("promo"), puntuale.MarkMarketing)
 }
 
-// TestDirectSendStrikes: strikes that Meta reports stop Direct Send until their end.
+// TestDirectSendStrikes: strikes that Meta reports stop Direct Send until their end, and until Meta lifts them.
 func TestDirectSendStrikes(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, w *world) {
 		w.peer.Business(w.number.Account).DirectSend = true
 		w.settings(puntuale.WaySettings{DirectSend: true})
-		for i, x := range []struct {
-			kind, subject, value, detail string
-			until, after                 time.Duration
-		}{
-			{"direct_send", "", "blocked", "DIRECT_SEND_UTILITY_CATEGORY_ABUSE_STRIKE_1", 0, 7 * 24 * time.Hour},
-			{"restriction", "RESTRICTED_DIRECT_SEND_UTILITY_TEMPLATES", "RESTRICTED", "", 30 * time.Hour, 30 * time.Hour},
-		} {
-			until := int64(0)
-			if x.until > 0 {
-				until = w.clock.Now().Add(x.until).UnixMicro()
+		strike := func(kind string, until time.Duration) {
+			value := map[string]any{"event": "ACCOUNT_VIOLATION", "violation_info": map[string]any{"violation_type": "DIRECT_SEND_UTILITY_CATEGORY_ABUSE_" + kind}}
+			if until > 0 {
+				value["restriction_info"] = []any{map[string]any{"restriction_type": puntuale.RestrictedDirectSend, "expiration": w.clock.Now().Add(until).Unix()}}
 			}
-			statement := fmt.Sprintf("insert into official_health (client_id, session_id, kind, subject, value, detail, at, until, confirmed_at) values (%d, %d, '%s', '%s', '%s', '%s', %d, %d, 0)",
-				w.c.ID, w.session, x.kind, x.subject, x.value, x.detail, w.clock.Now().UnixMicro(), until)
-			if _, err := w.w.DB.SQL.Exec(statement); err != nil {
-				t.Fatal(err)
-			}
+			w.deliver(w.peer.AboutAccount(w.number.Account, "account_update", w.clock.Now(), value))
+		}
+		for _, x := range []struct {
+			kind         string
+			until, after time.Duration
+		}{{"STRIKE_1", 0, 7 * 24 * time.Hour}, {"STRIKE_2", 0, 30 * 24 * time.Hour}, {"STRIKE_1", 30 * time.Hour, 30 * time.Hour}} {
+			strike(x.kind, x.until)
+			w.clock.Advance(x.after - time.Minute)
 			if s := w.state(); s != puntuale.DirectSendBlocked {
-				t.Errorf("%d: %s", i, s)
+				t.Errorf("%s: %s", x.kind, s)
 			}
-			w.clock.Advance(x.after + time.Second)
+			w.clock.Advance(2 * time.Minute)
 			w.leaves(reached, text("x"), puntuale.MarkDirectSend)
 		}
+		refuses := true
+		w.peer.Answer(func(m graphtest.Message) graphtest.Reply {
+			if refuses && m.Category != "" {
+				return graphtest.Reply{Code: 139200}
+			}
+			return graphtest.Reply{}
+		})
+		strike("OFFBOARD", 0)
+		w.clock.Advance(400 * 24 * time.Hour)
+		if s := w.state(); s != puntuale.DirectSendBlocked {
+			t.Errorf("for good: %s", s)
+		}
+		strike("UNBAN", 0)
+		w.leaves(reached, both("promemoria"), "") // Meta refuses once more
+		if s := w.state(); s != puntuale.DirectSendBlocked {
+			t.Errorf("after a refusal: %s", s)
+		}
+		refuses = false
+		w.clock.Advance(time.Minute)
+		strike("UNBAN", 0)
+		w.leaves(reached, text("x"), puntuale.MarkDirectSend)
 	})
 }
 

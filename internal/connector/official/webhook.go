@@ -48,8 +48,15 @@ var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 type Webhook struct {
 	c *Connector
 
-	mu   sync.Mutex
-	kept map[puntuale.SessionID]keptKeys
+	mu        sync.Mutex
+	kept      map[puntuale.SessionID]keptKeys
+	lastHeard map[heardSubject]time.Time
+}
+
+// heardSubject is one way in which Meta reached the webhook of a session: a subject of puntuale.HealthWebhook.
+type heardSubject struct {
+	session puntuale.SessionID
+	how     string
 }
 
 // keptKeys are a session's keys in memory. They are used for at most keysKept.
@@ -57,12 +64,11 @@ type keptKeys struct {
 	client puntuale.ClientID
 	keys   *puntuale.OfficialKeys // nil: the session has no keys
 	read   time.Time
-	heard  map[string]time.Time // when Meta last reached the webhook, by the subjects of puntuale.HealthWebhook
 }
 
 // NewWebhook returns the handler. The handler also serves sessions that are not open on this node.
 func (c *Connector) NewWebhook() *Webhook {
-	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
+	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}, lastHeard: map[heardSubject]time.Time{}}
 }
 
 // Expects reports whether a request may be from Meta. The request must name a session that has keys. A POST must also
@@ -145,18 +151,22 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 		h.c.cfg.Logger.Error("what Meta told could not be kept; it will be told again", "session_id", int64(at.session), "error", err)
 		return http.StatusServiceUnavailable
 	}
-	h.heard(ctx, at, puntuale.WebhookDelivered)
+	for i := range all { // the app's other numbers, too, and not the one in the address if the delivery is about others
+		h.heard(ctx, all[i].origin, puntuale.WebhookDelivered)
+	}
 	return http.StatusOK
 }
 
 // heard stores that Meta reached the webhook of a session, at most once an hour for each node.
 func (h *Webhook) heard(ctx context.Context, at origin, how string) {
-	now := h.c.cfg.Clock.Now()
+	now, reach := h.c.cfg.Clock.Now(), heardSubject{at.session, how}
 	h.mu.Lock()
-	kept, ok := h.kept[at.session]
-	due := ok && now.Sub(kept.heard[how]) >= lookAgain
+	due := now.Sub(h.lastHeard[reach]) >= lookAgain
 	if due {
-		kept.heard[how] = now
+		if len(h.lastHeard) >= maxKeys {
+			clear(h.lastHeard)
+		}
+		h.lastHeard[reach] = now
 	}
 	h.mu.Unlock()
 	if !due {
@@ -287,7 +297,7 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		return keptKeys{}, err
 	}
-	kept = keptKeys{client: client, read: now, heard: map[string]time.Time{}}
+	kept = keptKeys{client: client, read: now}
 	if sealed != nil {
 		if kept.keys, err = h.c.unseal(id, sealed); err != nil {
 			return keptKeys{}, err
@@ -297,9 +307,6 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	defer h.mu.Unlock()
 	if len(h.kept) >= maxKeys {
 		clear(h.kept)
-	}
-	if old, ok := h.kept[id]; ok {
-		kept.heard = old.heard
 	}
 	h.kept[id] = kept
 	return kept, nil

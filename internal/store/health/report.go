@@ -98,14 +98,29 @@ func (s *Health) KeepHealth(ctx context.Context, all []puntuale.HealthReport, no
 	})
 }
 
-// ConfirmHealth stores whether Meta confirms the reports that stop messages of a session.
-func (s *Health) ConfirmHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, confirmed bool, now time.Time) error {
+// hintFor is how long a report that Meta's answer does not confirm is kept, because answers may be older than webhooks.
+const hintFor = 24 * time.Hour
+
+// ConfirmHealth stores which of the reports that stop messages of a session Meta's answer confirms. If Meta says that the
+// number can send, it removes reports that are older than a day.
+func (s *Health) ConfirmHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, can string, now time.Time) error {
+	refuted := func(r puntuale.HealthReport) bool {
+		return r.Confirmed.IsZero() && can == puntuale.MetaAvailable && now.Sub(r.At) > hintFor
+	}
 	return s.change(ctx, client, now, func(ctx context.Context, a engine.Querier) ([]puntuale.HealthReport, error) {
 		all, err := reports(ctx, a, client, session, "")
-		return slices.DeleteFunc(all, func(r puntuale.HealthReport) bool { return !r.Stops() || r.Confirmed.IsZero() != confirmed }), err
+		return slices.DeleteFunc(all, func(r puntuale.HealthReport) bool {
+			return !r.Stops() || r.ConfirmedBy(can) != r.Confirmed.IsZero() && !refuted(r)
+		}), err
 	}, func(ctx context.Context, a engine.Querier, r puntuale.HealthReport) error {
+		if refuted(r) {
+			if _, err := a.Exec(ctx, `delete from official_health where client_id = $1 and session_id = $2 and kind = $3 and subject = $4`, client, r.Session, string(r.Kind), r.Subject); err != nil {
+				return fmt.Errorf("remove a report of a session: %w", err)
+			}
+			return nil
+		}
 		at := time.Time{}
-		if confirmed {
+		if r.ConfirmedBy(can) {
 			at = now
 		}
 		if _, err := a.Exec(ctx, `update official_health set confirmed_at = $5 where client_id = $1 and session_id = $2 and kind = $3 and subject = $4`,

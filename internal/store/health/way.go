@@ -3,7 +3,7 @@ package health
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -32,16 +32,13 @@ func readWays(ctx context.Context, a engine.Querier, client puntuale.ClientID, s
 	if w.Pauses, err = readPauses(ctx, a, k, c); err != nil {
 		return w, err
 	}
-	strikes, err := strikes(ctx, a, k)
-	w.Pauses = append(w.Pauses, strikes...)
+	w.Pauses, err = strikes(ctx, a, k, w.Pauses)
 	return w, err
 }
 
-// How long Meta stops Direct Send after misclassified texts, if it names no end.
-var strikeTimes = map[string]time.Duration{"STRIKE_1": 7 * 24 * time.Hour, "STRIKE_2": 30 * 24 * time.Hour, "OFFBOARD": 100 * 365 * 24 * time.Hour}
-
-// strikes returns the pauses of Direct Send that Meta reported by webhook, with the restrictions of the business.
-func strikes(ctx context.Context, a engine.Querier, k puntuale.PauseKey) (all []puntuale.OfficialPause, err error) {
+// strikes changes pauses by what Meta reported about Direct Send by webhook: it adds blocks and restrictions of the
+// business, and removes pauses from before Meta lifted a block.
+func strikes(ctx context.Context, a engine.Querier, k puntuale.PauseKey, all []puntuale.OfficialPause) ([]puntuale.OfficialPause, error) {
 	rows, err := engine.QueryAll(ctx, a, `select h.value, h.detail, h.at, h.until from official_health h where h.client_id = $1 and h.session_id = $2
  and (h.kind = 'direct_send' or h.kind = 'restriction' and h.subject = 'RESTRICTED_DIRECT_SEND_UTILITY_TEMPLATES')`, []any{k.Client, k.Session},
 		func(r engine.Row, p *puntuale.OfficialPause) error {
@@ -51,16 +48,15 @@ func strikes(ctx context.Context, a engine.Querier, k puntuale.PauseKey) (all []
 		return nil, fmt.Errorf("read strikes: %w", err)
 	}
 	for _, p := range rows {
-		if p.Subject != "blocked" && p.Subject != "RESTRICTED" {
-			continue
-		}
-		for name, wait := range strikeTimes {
-			if p.Until.IsZero() && strings.HasSuffix(p.Detail, name) {
-				p.Until = p.At.Add(wait)
+		switch p.Subject {
+		case "on":
+			all = slices.DeleteFunc(all, func(o puntuale.OfficialPause) bool {
+				return o.Kind == puntuale.PauseDirectSend && o.Subject == "" && o.At.Before(p.At)
+			})
+		case "blocked", "RESTRICTED":
+			if p.Kind, p.Subject = puntuale.PauseDirectSend, ""; k.Now.Before(p.Until) {
+				all = append(all, p)
 			}
-		}
-		if p.Kind, p.Subject = puntuale.PauseDirectSend, ""; k.Now.Before(p.Until) {
-			all = append(all, p)
 		}
 	}
 	return all, nil

@@ -462,7 +462,7 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 		for _, statement := range []string{
 			`delete from contact where client_id = $1 and phone in ` + ofNames,
 			`delete from alias where client_id = $1 and (phone in ` + ofNames + ` or alias in ` + ofNames + `)`,
-			`delete from official_pause where client_id = $1 and scope <= 2 and subject in ` + ofNames,
+			`delete from official_pause where client_id = $1 and scope in (1, 2, 7) and subject in ` + ofNames,
 			`delete from former_name where client_id = $1 and name in ` + ofNames,
 			`update number_change set old_phone = '', new_phone = '', names = '[]', moved = '' where client_id = $1 and (old_phone in ` + ofNames + ` or new_phone in ` + ofNames + `)`, // its mark stays, so that a second report changes nothing
 		} {

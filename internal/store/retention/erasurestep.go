@@ -107,7 +107,7 @@ var personal = []erasureStep{
 		{"contact", "sessions", "session phone window_until:time preference_at:time met_at:time", "session phone", `select c.session_id as session, c.phone, c.window_until,
  c.preference_at, c.met_at from $u(p text) cross join contact c where c.client_id = $1 and c.phone = u.p`},
 		{"official_pause", "refused_by_network", "session person code final:flag detail at:time until:time", "session person code", `select w.session_id as session, w.subject as person,
- w.code, w.final, w.detail, w.at, w.until from $u(p text) cross join official_pause w where w.client_id = $1 and w.subject = u.p and w.scope <= 2`},
+ w.code, w.final, w.detail, w.at, w.until from $u(p text) cross join official_pause w where w.client_id = $1 and w.subject = u.p and w.scope in (1, 2, 7)`},
 		{"alias", "names", "session alias phone", "session alias", `select a.session_id as session, a.alias, a.phone from alias a
  where a.client_id = $1 and (a.alias in (select u.p from $u(p text)) or a.phone in (select u.p from $u(p text)))`},
 		{"number_change", "number_changes", "session old_phone new_phone names:json changed_at:time noted_at:time undone_at:time", "id", `select n.id, n.session_id as session, n.old_phone, n.new_phone, n.names,

@@ -15,6 +15,7 @@ type Ways struct {
 	MarketingClosed bool // /messages takes no marketing
 	NoOptOut        bool // Meta refuses the business's change of creative features
 	OptedOut        int  // how often the business opted out of all creative features
+	OptedIn         int  // how often it took this back
 }
 
 // Business returns the ways of a business, which the test may change while no message is sent.
@@ -105,10 +106,17 @@ func (p *Peer) changeBusiness(w http.ResponseWriter, r *http.Request, account st
 	case err != nil || len(body.Spec.Features) == 0:
 		p.faults = append(p.faults, "a change of a business without features")
 	case known && !ways.NoOptOut:
-		ways.OptedOut++
+		for _, f := range body.Spec.Features {
+			if f.Status == "OPT_IN" {
+				ways.OptedIn++
+			} else {
+				ways.OptedOut++
+			}
+			break
+		}
 	}
 	for name, f := range body.Spec.Features {
-		if f.Status != "OPT_OUT" {
+		if f.Status != "OPT_OUT" && f.Status != "OPT_IN" {
 			p.faults = append(p.faults, "feature "+name+" "+f.Status)
 		}
 	}
