@@ -119,7 +119,7 @@ var Rules = []Rule{
 	{Package: "internal/web/webhook", Module: []string{".", "internal/control", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/view", Module: []string{".", "internal/web/language", "internal/web/static"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/language", Module: []string{".", "internal/catalogue"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
-	{Package: "internal/web/static", Never: []string{"database"}},
+	{Package: "internal/web/static", Module: []string{"internal/httpkit"}, Never: []string{"database"}},
 	{Package: "internal/logging", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/metrics", Module: []string{".", "internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/backup", Module: []string{".", "internal/clock", "internal/localfile"}, Never: []string{"database"}},

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"puntuale/internal/httpkit"
 )
 
 // maxFile is the largest unpacked size of one file in an archive, in bytes.
@@ -25,7 +27,7 @@ func refresh(folder string) error {
 		return err
 	}
 	for _, p := range m.Packages {
-		archive, err := pack(p.Name + "@" + p.Version)
+		archive, err := download(p.Name + "@" + p.Version)
 		if err != nil {
 			return err
 		}
@@ -67,7 +69,7 @@ func replace(folder, spec string, names []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("%s is new: name its files", p.Name)
 	}
-	archive, err := pack(spec)
+	archive, err := download(spec)
 	if err != nil {
 		return err
 	}
@@ -99,6 +101,17 @@ func replace(folder, spec string, names []string) error {
 	return m.write(folder)
 }
 
+// packedFrom is the size, in bytes, above which a file is stored compressed, because it becomes a part of the program.
+const packedFrom = 128 << 10
+
+func pack(content []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid, so this cannot fail
+	_, _ = z.Write(content)                               // writing to memory cannot fail
+	_ = z.Close()
+	return b.Bytes()
+}
+
 // store replaces the package's folder by a new one with only the files of the manifest.
 func (p pkg) store(folder string, files map[string][]byte) error {
 	if !filepath.IsLocal(p.Name) {
@@ -114,8 +127,12 @@ func (p pkg) store(folder string, files map[string][]byte) error {
 		}
 		file := filepath.Join(home, filepath.FromSlash(name))
 		err := os.MkdirAll(filepath.Dir(file), 0o755) //nolint:gosec // part of the source
+		content := files[name]
+		if len(content) > packedFrom {
+			file, content = file+httpkit.PackedEnding, pack(content)
+		}
 		if err == nil {
-			err = os.WriteFile(file, files[name], 0o644) //nolint:gosec // part of the source
+			err = os.WriteFile(file, content, 0o644) //nolint:gosec // part of the source
 		}
 		if err != nil {
 			return fmt.Errorf("store %s: %w", p.Name, err)
@@ -124,8 +141,8 @@ func (p pkg) store(folder string, files map[string][]byte) error {
 	return nil
 }
 
-// pack downloads a package's archive with npm. It neither installs nor runs the package.
-func pack(spec string) ([]byte, error) {
+// download gets a package's archive with npm. It neither installs nor runs the package.
+func download(spec string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "assets-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)

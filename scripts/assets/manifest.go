@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"puntuale/internal/httpkit"
 )
 
 // manifestName is the name of the manifest's file. It is in the folder that contains the packages' folders.
@@ -102,7 +104,7 @@ func verifyFolder(folder string) (faults []string, err error) {
 		}
 		committed := os.DirFS(p.home(folder))
 		for _, name := range sorted(p.Files) {
-			content, err := fs.ReadFile(committed, name)
+			content, err := httpkit.ReadPacked(committed, name)
 			if err != nil {
 				report("%s/%s is missing", p.Name, name)
 			} else if integrity(content) != p.Files[name] {
@@ -110,7 +112,7 @@ func verifyFolder(folder string) (faults []string, err error) {
 			}
 		}
 		err := fs.WalkDir(committed, ".", func(name string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() && p.Files[name] == "" {
+			if err == nil && !entry.IsDir() && p.Files[strings.TrimSuffix(name, httpkit.PackedEnding)] == "" {
 				report("%s is not in the manifest", path.Join(p.Name, name))
 			}
 			return nil // if the folder is missing, its files were reported already

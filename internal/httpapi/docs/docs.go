@@ -81,8 +81,10 @@ func Serve(mux *http.ServeMux, a Config) error {
 		})
 	}
 	for below, name := range docsFiles {
-		if _, err := fs.Stat(static, "static/"+name); err != nil {
-			return fmt.Errorf("find the page's files: %w", err)
+		if _, plain := fs.Stat(static, "static/"+name); plain != nil {
+			if _, err := fs.Stat(static, "static/"+name+httpkit.PackedEnding); err != nil {
+				return fmt.Errorf("find the page's files: %w", plain)
+			}
 		}
 		file := sync.OnceValue(func() *asset { return readAsset(name) })
 		mux.HandleFunc("GET "+PagePath+below, func(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +145,7 @@ var assetKinds = map[string]string{
 }
 
 func readAsset(name string) *asset {
-	content, _ := static.ReadFile("static/" + name) // Serve checked that the file exists
+	content, _ := httpkit.ReadPacked(static, "static/"+name) // Serve checked that the file exists
 	return newAsset(name, content)
 }
 

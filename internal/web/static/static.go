@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"puntuale/internal/httpkit"
 )
 
 // Path is the beginning of the files' addresses.
@@ -85,7 +87,7 @@ func fill() *assetFolder {
 }
 
 func read(file string) []byte {
-	content, err := files.ReadFile(file)
+	content, err := httpkit.ReadPacked(files, file)
 	if err != nil {
 		panic(err) // the files are compiled into the program, so this cannot fail
 	}
