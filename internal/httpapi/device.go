@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -122,15 +123,16 @@ func registerLink(a *api) {
 	huma.Register(a.API, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Description: op.description, Tags: []string{docs.SubjectOf(op.path)},
 		Security: []map[string][]string{}, Responses: a.responses(op), Middlewares: huma.Middlewares{a.enterUnknownCaller(op)},
-	}, func(ctx context.Context, _ *struct{}) (*answer[linkAnswer], error) {
+	}, func(ctx context.Context, _ *struct{}) (*answer, error) {
 		c := callOf(ctx)
 		body, err := linkDevice(ctx, a.control, c)
 		c.pass.LeaveSeat()
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
-		return &answer[linkAnswer]{body}, nil
+		return &answer{a.written(body)}, nil
 	})
+	a.documentAnswer(op, reflect.TypeFor[linkAnswer]())
 	a.documentBody(a.documented(op), op)
 	documentExample(a.documented(op))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,7 +24,7 @@ func registerMessages(a *api) {
 		body:        cancelBody{}, optional: true, strict: true,
 	}
 	client(a, cancel, a.cancelPending)
-	documentAnswer[cancelAnswer](a, cancel)
+	a.documentAnswer(cancel, reflect.TypeFor[cancelAnswer]())
 	client(a, operation{
 		id: "getMessageDetails", method: http.MethodGet, path: "/api/messages/details",
 		summary:     "Get message details, in the order asked",

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -42,7 +43,7 @@ type operation struct {
 const replayedHeader = "Idempotent-Replayed"
 
 // answer wraps a body in the form that huma sends.
-type answer[T any] struct{ Body T }
+type answer struct{ Body writtenBytes }
 
 // clientVerb and partnerVerb answer one call. I contains the values of the path, the query and the headers. The call
 // contains the body.
@@ -111,7 +112,7 @@ func partnerOnce[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 
 func register[I, T any](a *api, side puntuale.Side, op operation, verb func(context.Context, *call, *I) (T, error)) {
 	known := map[string]bool{}
-	huma.Register(a.API, a.describe(side, op, known), func(ctx context.Context, in *I) (*answer[T], error) {
+	huma.Register(a.API, a.describe(side, op, known), func(ctx context.Context, in *I) (*answer, error) {
 		c := callOf(ctx)
 		refund, err := c.spend(ctx, op)
 		if err != nil {
@@ -123,14 +124,38 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 			refund()
 			return nil, a.problem(ctx, err)
 		}
-		return &answer[T]{body}, nil
+		return &answer{a.written(body)}, nil
 	})
+	a.documentAnswer(op, reflect.TypeFor[T]())
 	a.document(op, known)
 }
 
+// written returns the function that writes an answer. All answers have this one type, because the compiler copies huma's
+// function for each pair of types, which made the program three megabytes larger.
+func (a *api) written(body any) writtenBytes {
+	if write, ok := body.(writtenBytes); ok {
+		return write
+	}
+	return func(c huma.Context) {
+		c.SetHeader("Content-Type", "application/json")
+		c.SetStatus(http.StatusOK)
+		if err := a.Marshal(c.BodyWriter(), "application/json", body); err != nil && c.Context().Err() == nil {
+			panic(fmt.Errorf("write an answer: %w", err))
+		}
+	}
+}
+
+// documentAnswer describes the answer of an operation. Answers that verbs write are described elsewhere.
+func (a *api) documentAnswer(op operation, kind reflect.Type) {
+	if kind.Kind() == reflect.Func {
+		return
+	}
+	schema := a.OpenAPI().Components.Schemas.Schema(kind, true, "")
+	a.documented(op).Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
+}
+
 // describe returns what huma needs to know about an operation. The parts of register that do not depend on its types are
-// functions of their own, because the compiler copies register for each operation, which made the program a megabyte
-// larger.
+// functions of their own, for the same reason.
 func (a *api) describe(side puntuale.Side, op operation, known map[string]bool) huma.Operation {
 	return huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary,

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"puntuale"
@@ -22,7 +23,7 @@ func registerResend(a *api) {
 		refusals:    []int{http.StatusNotFound},
 	}
 	client(a, cancel, a.cancelMessages)
-	documentAnswer[cancelAnswer](a, cancel)
+	a.documentAnswer(cancel, reflect.TypeFor[cancelAnswer]())
 }
 
 // resendBody documents the body of the call that sends messages again.

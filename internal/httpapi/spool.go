@@ -5,19 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
 // writtenBytes is an answer that the verb itself writes, because the answer may be too long for memory.
 type writtenBytes = func(huma.Context)
-
-// documentAnswer describes an answer of type writtenBytes. T is the type of its content.
-func documentAnswer[T any](a *api, op operation) {
-	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
-	a.documented(op).Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
-}
 
 // spoolMemory is the largest number of bytes that a spool holds in memory.
 const spoolMemory = 64 << 10

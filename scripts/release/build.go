@@ -22,6 +22,8 @@ var cold = []string{
 	"go.mau.fi/...=-l", "github.com/alecthomas/...=-l", "github.com/beeper/...=-l", "github.com/go-openapi/...=-l", "github.com/makiuchi-d/...=-l",
 	"github.com/nicksnyder/...=-l", "github.com/pelletier/...=-l", "github.com/pressly/...=-l", "github.com/prometheus/...=-l", "github.com/rs/...=-l",
 	"github.com/SherClockHolmes/...=-l", "github.com/vektah/...=-l", "github.com/wneessen/...=-l", "github.com/yuin/...=-l",
+	"filippo.io/...=-l", "github.com/danielgtaylor/...=-l", "github.com/minio/...=-l", "github.com/tinylib/...=-l", "github.com/klauspost/...=-l",
+	"golang.org/x/text/...=-l", "go.yaml.in/...=-l", "gopkg.in/...=-l",
 }
 
 // program is a compiled program of one platform.
@@ -39,7 +41,7 @@ func (r *release) compile(ctx context.Context, target string) (program, error) {
 		p.path += ".exe"
 	}
 	stamp := fmt.Sprintf("%.12s of %s", r.program.commit, r.program.at.Format(time.RFC3339))
-	flags := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X 'main.commit=%s'", r.version, stamp)
+	flags := fmt.Sprintf("-s -w -buildid= -funcalign=16 -X main.version=%s -X 'main.commit=%s'", r.version, stamp)
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", flags}
 	for _, pattern := range cold {
 		args = append(args, "-gcflags="+pattern)
