@@ -47,6 +47,7 @@ type partnerGroup struct {
 
 type keyGroup struct {
 	Second keySecondCommand `cmd:"" help:"Replace the second key, which seals all secrets in the database, also beside running servers."`
+	Push   keyPushCommand   `cmd:"" help:"Replace the key that signs pushes to phones, also beside running servers."`
 	Rotate keyRotateCommand `cmd:"" help:"Give the owner of a key a new one; the old one stays valid for a grace period."`
 }
 

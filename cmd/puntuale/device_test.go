@@ -39,6 +39,11 @@ func TestDevice(t *testing.T) {
 		t.Errorf("linked again: exit code %d, %s", code, program.errs.String())
 	}
 	browser := r.phone(service)
+	beside := newConsole(t, nil)
+	beside.dir = term.dir
+	if code, out, said := beside.runs("", "key", "push", "--data", "data"); code != exitDone || !strings.Contains(out, "new key") {
+		t.Errorf("key push: exit code %d, %s%s", code, out, said)
+	}
 
 	const wrong, right = "+393331234568", "+393331234567"
 	send := func(to string) string {

@@ -196,7 +196,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 }
 
 // openControl makes Control, Accounts, and the mailer.
-func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price.Table, pushKey string, meter *metrics.Meter) error {
+func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price.Table, pushKey func(context.Context) (string, error), meter *metrics.Meter) error {
 	opener, err := s.openReplies(cfg)
 	if err != nil {
 		return err

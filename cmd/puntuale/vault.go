@@ -16,6 +16,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/localfile"
+	"puntuale/internal/push"
 	"puntuale/internal/store"
 )
 
@@ -194,6 +195,37 @@ func (c *keySecondCommand) replace(ctx context.Context, p *program, opened *stor
 	}
 	_, err = fmt.Fprintf(p.stdout, "The secrets are sealed under a new key, which is in %s.\nRunning servers go on. If other servers have a copy of this file, replace it before their next start.\nThe former key is in %s. %s", file, former, keepFormer)
 	return err
+}
+
+// keyPushCommand replaces the key that signs pushes to phones. Servers may run meanwhile.
+type keyPushCommand struct {
+	baseSettings `embed:""`
+	keySettings  `embed:""`
+}
+
+func (c *keyPushCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so no key to replace", fresh)
+	}
+	if c.KeyFile != "" {
+		c.KeyFile = p.path(c.KeyFile)
+	}
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
+		master, _, err := masterKey(ctx, &serverConfig{serveSettings: serveSettings{baseSettings: c.baseSettings, keySettings: c.keySettings}}, opened)
+		if err != nil {
+			return err
+		}
+		vault, err := auth.OpenVault(ctx, opened, master)
+		if err != nil {
+			return err
+		}
+		key, err := push.ReplaceKey(ctx, opened, vault)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.stdout, "Pushes are signed with a new key; its public part is %s.\nRunning servers use it within a minute. A phone gets pushes under the former key until its app starts the next time.\n", key.Public())
+		return err
+	})
 }
 
 func syncFolder(name string) error {

@@ -45,11 +45,11 @@ type Config struct {
 	UncertainAfter time.Duration
 	// Reported is called for each report of a device, with the verdict about the report. It may be nil.
 	Reported      func(verdict string)
-	PushKey       string               // the installation's public key for Web Push, base64url; "": devices get no pushes
-	Scratch       string               // the folder for lists while they are read; "": the system's temporary folder
-	PlainGateways bool                 // true: gateways may be reached by http, because the operator listed their networks in the settings
-	Prices        *price.Table         // Meta's prices for messages; nil: the embedded table
-	Files         puntuale.MediaSource // checks whether an address leads to a file; nil: such checks are refused
+	PushKey       func(context.Context) (string, error) // the installation's public key for Web Push, base64url; nil: devices get no pushes
+	Scratch       string                                // the folder for lists while they are read; "": the system's temporary folder
+	PlainGateways bool                                  // true: gateways may be reached by http, because the operator listed their networks in the settings
+	Prices        *price.Table                          // Meta's prices for messages; nil: the embedded table
+	Files         puntuale.MediaSource                  // checks whether an address leads to a file; nil: such checks are refused
 	// Take stores events of the simulated network in the same way as events of other networks. If Take is nil, these
 	// events are dropped.
 	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
@@ -104,7 +104,7 @@ type sessionSettings struct {
 // deviceSettings are the parts of the installation that devices need.
 type deviceSettings struct {
 	store          puntuale.DeviceLogin
-	pushKey        string
+	pushKey        func(context.Context) (string, error)
 	reported       func(verdict string)
 	uncertainAfter time.Duration
 }

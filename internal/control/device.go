@@ -502,7 +502,17 @@ func named(host string) bool {
 }
 
 // PushKey is the installation's public key for Web Push, base64url; "" if the installation sends no pushes.
-func (d *Device) PushKey() string { return d.client.control.devices.pushKey }
+func (d *Device) PushKey(ctx context.Context) (string, error) {
+	read := d.client.control.devices.pushKey
+	if read == nil {
+		return "", nil
+	}
+	key, err := read(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the key of pushes: %w", err)
+	}
+	return key, nil
+}
 
 // SetPush replaces the address that receives the device's pushes. Codes: invalid, not_found.
 func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.Fault) error {

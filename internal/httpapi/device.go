@@ -197,7 +197,11 @@ func deviceOf(ctx context.Context, d *control.Device) (deviceAnswer, error) {
 	if err != nil {
 		return deviceAnswer{}, err
 	}
-	return deviceAnswer{linkedOf(d.Device), deviceSession{s.ID.String(), s.Name}, look, d.PushKey()}, nil
+	key, err := d.PushKey(ctx)
+	if err != nil {
+		return deviceAnswer{}, err
+	}
+	return deviceAnswer{linkedOf(d.Device), deviceSession{s.ID.String(), s.Name}, look, key}, nil
 }
 
 func getDevice(ctx context.Context, d *control.Device, _ *call, _ *struct{}) (deviceAnswer, error) {

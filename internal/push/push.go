@@ -42,7 +42,7 @@ const (
 // Config is the configuration of a [Notifier].
 type Config struct {
 	Store     Store
-	Key       Key
+	Keys      *Keys
 	Sender    string // an https address at which people who run push services can reach the sender
 	Open      func(session puntuale.SessionID, target []byte) ([]byte, error)
 	Transport http.RoundTripper    // must lead only to public addresses
@@ -115,17 +115,33 @@ func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.Push
 	if err != nil {
 		return puntuale.PushFailed, 0, err
 	}
-	answer, err := webpush.SendNotificationWithContext(ctx, text,
-		&webpush.Subscription{Endpoint: target.Endpoint, Keys: webpush.Keys{P256dh: target.P256dh, Auth: target.Auth}},
-		&webpush.Options{
-			HTTPClient: n.http, Subscriber: n.cfg.Sender, Topic: topic, TTL: int(keptFor / time.Second), Urgency: webpush.UrgencyHigh,
-			VAPIDPublicKey: n.cfg.Key.Public(), VAPIDPrivateKey: encode(n.cfg.Key.private.Bytes()),
-		})
+	keys, err := n.cfg.Keys.all(ctx)
+	if err != nil {
+		return puntuale.PushFailed, 0, err
+	}
+	to := &webpush.Subscription{Endpoint: target.Endpoint, Keys: webpush.Keys{P256dh: target.P256dh, Auth: target.Auth}}
+	for _, key := range keys {
+		if end, wait, err = n.sendWith(ctx, p.Client, to, text, key); !errors.Is(err, errOtherKey) {
+			return end, wait, err
+		}
+	}
+	return end, wait, err
+}
+
+// errOtherKey says that the push service may expect another key, because the browser subscribed for that one.
+var errOtherKey = errors.New("the push service does not accept the key")
+
+// sendWith makes one attempt with one key.
+func (n *Notifier) sendWith(ctx context.Context, client puntuale.ClientID, to *webpush.Subscription, text []byte, key Key) (end puntuale.PushOutcome, wait time.Duration, err error) {
+	answer, err := webpush.SendNotificationWithContext(ctx, text, to, &webpush.Options{
+		HTTPClient: n.http, Subscriber: n.cfg.Sender, Topic: topic, TTL: int(keptFor / time.Second), Urgency: webpush.UrgencyHigh,
+		VAPIDPublicKey: key.Public(), VAPIDPrivateKey: encode(key.private.Bytes()),
+	})
 	if err != nil {
 		return puntuale.PushFailed, 0, withoutAddress(err)
 	}
 	defer answer.Body.Close()
-	ctx, done := n.cfg.Memory.Client(ctx, p.Client)
+	ctx, done := n.cfg.Memory.Client(ctx, client)
 	defer done()
 	outside.Push.Beginning(ctx, answer.Body, 0) // the status is enough
 	switch {
@@ -133,6 +149,8 @@ func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.Push
 		return puntuale.PushArrived, 0, nil
 	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusGone:
 		return puntuale.PushUnsubscribed, 0, errors.New(answer.Status)
+	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
+		return puntuale.PushFailed, n.retryAfter(answer.Header.Get("Retry-After")), fmt.Errorf("%w: it answered %s", errOtherKey, answer.Status)
 	}
 	return puntuale.PushFailed, n.retryAfter(answer.Header.Get("Retry-After")), fmt.Errorf("the push service answered %s", answer.Status)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -48,10 +49,11 @@ func (s *secrets) SetSecret(_ context.Context, name string, old, value []byte) (
 type world struct {
 	*push.Notifier
 	*pushtest.Service
-	vault  *auth.Vault
-	key    push.Key
-	clock  *clock.Fake
-	logged strings.Builder
+	secrets *secrets
+	vault   *auth.Vault
+	key     string // the present public key
+	clock   *clock.Fake
+	logged  strings.Builder
 
 	mu      sync.Mutex
 	due     []puntuale.Push
@@ -76,11 +78,16 @@ func newWorld(t *testing.T, way func(*world) http.RoundTripper) *world {
 		Service: pushtest.New(t), vault: vault, clock: clock.NewFake(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)),
 		ended: map[puntuale.DeviceID]puntuale.PushOutcome{}, again: map[puntuale.DeviceID]time.Duration{}, results: map[string]int{},
 	}
-	if w.key, err = push.OpenKey(t.Context(), &secrets{kept: map[string][]byte{}}, vault); err != nil {
+	w.secrets = &secrets{kept: map[string][]byte{}}
+	keys, err := push.OpenKeys(t.Context(), w.secrets, vault, w.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.key, err = keys.Public(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.Notifier = push.New(push.Config{
-		Store: w, Key: w.key, Sender: sender, Transport: way(w), Clock: w.clock, Logger: slog.New(slog.NewTextHandler(&w.logged, nil)),
+		Store: w, Keys: keys, Sender: sender, Transport: way(w), Clock: w.clock, Logger: slog.New(slog.NewTextHandler(&w.logged, nil)),
 		Open: func(s puntuale.SessionID, target []byte) ([]byte, error) {
 			return vault.Open("push", s.SealPlace(), target)
 		},
@@ -118,7 +125,7 @@ func (w *world) EndPush(_ context.Context, p puntuale.Push, end puntuale.PushOut
 // subscribe adds a browser's device with due messages.
 func (w *world) subscribe(t *testing.T, id puntuale.DeviceID, failures int, change ...func(*pushtest.Browser)) {
 	t.Helper()
-	b := w.Subscribe(w.key.Public())
+	b := w.Subscribe(w.key)
 	for _, f := range change {
 		f(b)
 	}
@@ -244,20 +251,23 @@ func TestKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := &secrets{kept: map[string][]byte{}}
-	keys := make([]push.Key, 8)
+	public := make([]string, 8)
 	var nodes sync.WaitGroup
-	for i := range keys {
+	for i := range public {
 		nodes.Go(func() {
-			var err error
-			if keys[i], err = push.OpenKey(t.Context(), kept, vault); err != nil {
+			keys, err := push.OpenKeys(t.Context(), kept, vault, clock.System())
+			if err == nil {
+				public[i], err = keys.Public(t.Context())
+			}
+			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	nodes.Wait()
-	for _, k := range keys {
-		if k.Public() != keys[0].Public() || len(k.Public()) != 87 {
-			t.Errorf("%s, and %s", k.Public(), keys[0].Public())
+	for _, k := range public {
+		if k != public[0] || len(k) != 87 {
+			t.Errorf("%s, and %s", k, public[0])
 		}
 	}
 	for name, value := range kept.kept {
@@ -266,7 +276,37 @@ func TestKey(t *testing.T) {
 		}
 		kept.kept[name][0] ^= 1
 	}
-	if _, err := push.OpenKey(t.Context(), kept, vault); err == nil {
+	if _, err := push.OpenKeys(t.Context(), kept, vault, clock.System()); err == nil {
 		t.Error("a damaged key is used")
+	}
+}
+
+// TestReplaceKey: after a replacement, phones that subscribed under the former key are still told, and phones that subscribe
+// under the new one, too. A key that was replaced twice ends.
+func TestReplaceKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) http.RoundTripper { return w.Transport() })
+	if _, err := push.ReplaceKey(t.Context(), &secrets{kept: map[string][]byte{}}, w.vault); !errors.Is(err, push.ErrNoKey) {
+		t.Errorf("without a key: %v", err)
+	}
+	first := w.key
+	for i, want := range []map[puntuale.DeviceID]puntuale.PushOutcome{
+		{1: puntuale.PushArrived, 2: puntuale.PushArrived}, {1: puntuale.PushFailed, 2: puntuale.PushArrived},
+	} {
+		key, err := push.ReplaceKey(t.Context(), w.secrets, w.vault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Advance(time.Minute)
+		w.key = first
+		w.subscribe(t, 1, 0)
+		w.key = key.Public()
+		w.subscribe(t, 2, 0)
+		if err := w.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(w.ended, want) {
+			t.Errorf("after %d replacements: %v, want %v", i+1, w.ended, want)
+		}
 	}
 }

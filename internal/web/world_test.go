@@ -172,7 +172,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 			return w.control.Answer(ctx, m, f)
 		},
 	})
-	w.control = control.New(control.Config{Files: files, Opener: w, Take: taker.Take, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Public: public, PlainGateways: true,
+	w.control = control.New(control.Config{Files: files, Opener: w, Take: taker.Take, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: func(context.Context) (string, error) { return pushKey, nil }, Vault: w.vault, Public: public, PlainGateways: true,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil

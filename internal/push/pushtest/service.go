@@ -111,6 +111,10 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	got, err := s.read(b, r)
+	if errors.Is(err, errKey) { // as push services do
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
 	if err != nil {
 		s.t.Errorf("a push service refuses this push: %v", err)
 		w.WriteHeader(http.StatusBadRequest)
@@ -157,6 +161,8 @@ func (s *Service) read(b *Browser, r *http.Request) (got Received, err error) {
 	return got, err
 }
 
+var errKey = errors.New("the key is another one")
+
 // checkVAPID checks a push's token (RFC 8292), and returns the token's sub.
 func checkVAPID(application, origin, header string) (sender string, err error) {
 	parameters, ok := strings.CutPrefix(header, "vapid ")
@@ -167,7 +173,7 @@ func checkVAPID(application, origin, header string) (sender string, err error) {
 		return "", fmt.Errorf("the authorization is %q", header)
 	}
 	if key != application {
-		return "", fmt.Errorf("the key is %s; the browser subscribed for %s", key, application)
+		return "", fmt.Errorf("%w: %s; the browser subscribed for %s", errKey, key, application)
 	}
 	var head struct {
 		Type      string `json:"typ"`

@@ -19,6 +19,7 @@
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
+  const base64url = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   const inStores = async (names, act) => {
     const change = (await opened).transaction(names, "readwrite", { durability: "strict" });
     const request = act(...names.map((name) => change.objectStore(name)));
@@ -443,6 +444,9 @@
       }
     },
     async subscribe(worker) {
+      const former = await worker.pushManager.getSubscription();
+      const key = former?.options?.applicationServerKey;
+      if (key && base64url(key) !== this.device.push_key) await former.unsubscribe(); // the server has another key now
       const subscription = await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: this.device.push_key });
       const { endpoint, keys } = subscription.toJSON();
       await this.ask("PUT", "/device/push", { endpoint, p256dh: keys.p256dh, auth: keys.auth });
