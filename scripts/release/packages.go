@@ -57,16 +57,17 @@ func (r *release) packageContents(kind string, p program) (files.Contents, error
 		return nil, err
 	}
 	docs := "/usr/share/doc/puntuale/"
+	settings := file(r.tree.path("deploy/systemd/puntuale.env"), "/etc/puntuale/puntuale.env", 0o600)
+	settings.Type = files.TypeConfigNoReplace
 	contents := files.Contents{
 		file(p.path, "/usr/bin/puntuale", 0o755),
 		file(unit, "/usr/lib/systemd/system/puntuale.service", 0o644),
 		file(r.tree.path("deploy/systemd/puntuale.sysusers"), "/usr/lib/sysusers.d/puntuale.conf", 0o644),
 		file(r.tree.path("deploy/systemd/puntuale.service.d/key.conf"), docs+"examples/key.conf", 0o644),
 		file(r.tree.path("deploy/systemd/puntuale.service.d/tls.conf"), docs+"examples/tls.conf", 0o644),
-		file(r.tree.path("deploy/systemd/puntuale.env"), "/etc/puntuale/puntuale.env", 0o600),
+		settings,
 		{Destination: "/etc/puntuale", Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: 0o750, Owner: "root", Group: "root"}},
 	}
-	contents[4].Type = files.TypeConfigNoReplace
 	for _, d := range r.documents() {
 		name := d.name
 		if kind == "deb" && name == "LICENSE" {
