@@ -80,7 +80,7 @@ bench: ## measure the product and its peers on a disk: make bench BENCHFLAGS=-qu
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \
 		scripts/with-postgres go -C bench run . $(or $(BENCHFLAGS),-write ../docs)
 
-figures: ## measure several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3 nodes
+figures: ## measure several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3 nodes; a backup of 1,000,000 messages
 	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 60m \
 		-run Figure ./internal/e2e
 
