@@ -76,6 +76,9 @@ const directSendAbuse = "DIRECT_SEND_UTILITY_CATEGORY_ABUSE_"
 func (v *accountChange) update() (all []puntuale.HealthReport) {
 	switch v.Event {
 	case "ACCOUNT_VIOLATION":
+		if strings.HasSuffix(v.Violation.Type, "_UNBAN") || strings.HasSuffix(v.Violation.Type, "_RECOVERY") { // it ends one
+			break
+		}
 		all = v.one(puntuale.HealthViolation, "", v.Violation.Type, "")
 	case "DISABLED_UPDATE":
 		all = v.one(puntuale.HealthBan, "", v.Ban.State, strings.Trim(string(v.Ban.Date), `"`))
