@@ -37,7 +37,7 @@ func TestPacer(t *testing.T) {
 func newPlan(t *testing.T, step puntuale.Step) *Plan {
 	t.Helper()
 	p, err := NewPlan(puntuale.Campaign{ID: 7, Name: "Auguri", Draft: puntuale.CampaignDraft{Fields: map[string]string{"studio": "Bianchi"}}},
-		puntuale.CampaignFrozen{Sequence: puntuale.Sequence{Steps: []puntuale.Step{step}}, Zone: "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1, "data": 2}}, nil)
+		puntuale.CampaignFrozen{Sequence: puntuale.Sequence{Steps: []puntuale.Step{step}}, Zone: "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1, "data": 2}}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestValuesOfTemplates(t *testing.T) {
 		p, err := NewPlan(puntuale.Campaign{}, puntuale.CampaignFrozen{
 			Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Template: "T", Text: "x", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}}, Official: []*puntuale.Approved{official},
 			Values: []puntuale.ValueRule{rule}, Zone: "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1},
-		}, nil)
+		}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
