@@ -404,6 +404,15 @@ func (c *Client) checkDraftFile(ctx context.Context, f *request.Faults, step *pu
 	return c.CheckFile(ctx, f, "body.content.media", step.Media, &step.MediaName, to)
 }
 
+// checkSample does the same as CheckFile for the sample of a draft's header.
+func (c *Client) checkSample(ctx context.Context, f *request.Faults, h *puntuale.DraftHeader, session puntuale.Session) error {
+	if h == nil {
+		return nil
+	}
+	var name string
+	return c.CheckFile(ctx, f, "body.header.media", h.Media, &name, session)
+}
+
 func stepMedia(i int) string { return request.At("body.steps", i) + ".media" }
 
 // fileRefused returns why a session's network would refuse a file, or zero.

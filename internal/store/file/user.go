@@ -14,7 +14,8 @@ const named = `select case when exists (select 1 from client k where k.id = $1 a
  exists (select 1 from sequence q where q.client_id = $1 and q.steps like $2::text and (q.deleted_at = 0 or q.deleted_at >= $3::bigint))
  or exists (select 1 from template t where t.client_id = $1 and t.media like $2::text)
  or exists (select 1 from automation r where r.client_id = $1 and r.actions like $2::text)
- or exists (select 1 from campaign g where g.client_id = $1 and g.ended_at = 0 and (g.draft like $2::text or g.frozen like $2::text)))
+ or exists (select 1 from campaign g where g.client_id = $1 and g.ended_at = 0 and (g.draft like $2::text or g.frozen like $2::text))
+ or exists (select 1 from template_request x where x.client_id = $1 and x.state < 2 and x.draft like $2::text))
  then 1 else 0 end`
 
 func (s ClientFiles) named(ctx context.Context, a engine.Querier, id puntuale.FileID, now time.Time) (is bool, err error) {

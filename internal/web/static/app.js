@@ -205,10 +205,10 @@
     try {
       const answer = await fetch(box.dataset.upload, { method: "POST", body });
       told = await answer.json();
-    } catch { told = { says: box.dataset.lost }; } // no answer, or a page such as the sign-in
+    } catch { told = { says: box.dataset.failed }; } // no answer, or a page such as the sign-in
     pick.disabled = false;
     pick.value = "";
-    says.textContent = told.says ?? box.dataset.lost;
+    says.textContent = told.says ?? box.dataset.failed;
     says.classList.toggle("fault", !told.media);
     if (!told.media) return;
     if (box.dataset.again) location.reload();

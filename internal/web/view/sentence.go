@@ -130,11 +130,13 @@ func SmallPicture(ctx context.Context, id puntuale.FileID) string {
 // Size writes a number of bytes for the reader.
 func Size(l *language.Language, n int64) string {
 	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return l.T("file.gigabytes", "Whole", n>>30)
 	case n >= 1<<20:
 		tenths := (n*10 + 1<<19) >> 20
 		return l.T("file.megabytes", "Whole", l.Number(tenths/10), "Tenths", tenths%10)
 	case n >= 1<<10:
-		return l.T("file.kilobytes", "N", (n+512)>>10)
+		return l.T("file.kilobytes", "Whole", (n+512)>>10)
 	}
 	return l.T("file.bytes", "N", n)
 }

@@ -19,7 +19,7 @@ const uploadKinds = ".jpg,.jpeg,.png,.mp4,.3gp,.mp3,.ogg,.aac,.amr,.m4a,.pdf,.do
 
 // uploadData is what the script needs to upload a file.
 func uploadData(ctx context.Context, more templ.Attributes) templ.Attributes {
-	more["data-upload"], more["data-busy"], more["data-lost"] = Base(ctx)+"/files", T(ctx, "file.uploading"), T(ctx, "file.lost")
+	more["data-upload"], more["data-busy"], more["data-failed"] = Base(ctx)+"/files", T(ctx, "file.uploading"), T(ctx, "file.lost")
 	more["data-most"], more["data-large"] = fmt.Sprint(puntuale.MaxFileBytes), FrameOf(ctx).Language.Fault(puntuale.Because("file.too_large", fmt.Sprint(puntuale.MaxFileBytes>>20)))
 	return more
 }
