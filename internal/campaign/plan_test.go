@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/plan"
 	"puntuale/internal/catalogue"
 )
 
@@ -42,6 +43,21 @@ func newPlan(t *testing.T, step puntuale.Step) *Plan {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// A value may name an uploaded file, which gives the message its name. A recipient whose file is not there, or cannot be sent,
+// is refused.
+func TestBuildWithFiles(t *testing.T) {
+	t.Parallel()
+	p := newPlan(t, puntuale.Step{Media: "{{nome}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}})
+	id := func(letter string) puntuale.FileID { return puntuale.FileID(strings.Repeat(letter, 26) + ".jpg") }
+	p.files = map[puntuale.FileID]plan.UploadedFile{id("a"): {Name: "Vetrina.jpg"}, id("b"): {Refused: puntuale.Because("file.for_meta")}}
+	for letter, want := range map[string]string{"a": "", "b": puntuale.RefusedField, "c": puntuale.RefusedField} {
+		built, reason, _ := p.Build(&puntuale.Recipient{Phone: "+39333", Cells: []string{"", id(letter).Address(), ""}}, monday, 1)
+		if reason != want || want == "" && built.Messages[0].Content.MediaName != "Vetrina.jpg" {
+			t.Errorf("%s: %q, %+v", letter, reason, built.Messages)
+		}
+	}
 }
 
 // A recipient's own fields override the campaign's fields. A refused recipient has one reason.

@@ -89,6 +89,14 @@ func TestFiles(t *testing.T) {
 				t.Errorf("a value that names %s: %d %s", value, got.status, got.body)
 			}
 		}
+		var booked struct{ ID json.Number }
+		s.must(&booked, "POST", "/api/sequences", a.Key, strings.Replace(visit, `"text":`, `"media":"{{foto}}","text":`, 1))
+		for value, status := range map[string]int{f.Media: 200, "file:" + strings.Repeat("z", 26) + ".jpg": 422} {
+			body := fmt.Sprintf(`{"sequence":"%v","phone":"3331234567","nome":"Ada","appuntamento":"20/01/2027 15:30","foto":"%s"}`, booked.ID, value)
+			if got := s.call("PUT", "/api/bookings/con-foto", a.Key, body); got.status != status || status == 422 && !strings.Contains(got.body, "body.foto") {
+				t.Errorf("a booking's value that names %s: %d %s", value, got.status, got.body)
+			}
+		}
 		if got := s.call("DELETE", "/api/files/"+f.ID, a.Key, ""); got.status != 409 {
 			t.Errorf("a file in use was deleted: %d %s", got.status, got.body)
 		}

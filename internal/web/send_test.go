@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -87,10 +88,16 @@ func TestFilesStory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	large := filepath.Join(folder, "film.mp4")
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, puntuale.MaxFileBytes+1)); err != nil {
+		t.Fatal(err)
+	}
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])
 		b.open(w.pages + "/files")
 		b.check("empty")
+		b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{large}))
+		b.until(`document.querySelector(".upload-says.fault")?.textContent.includes("16 MB")`)
 		for i, name := range []string{price, photo} {
 			b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{name}))
 			b.until(fmt.Sprintf(`document.readyState === "complete" && document.querySelectorAll(".file-cell").length === %d`, i+1))
