@@ -200,6 +200,7 @@ const (
 	FaultNotWholeInRange                 ReasonCode = "fault.not_whole_in_range"
 	FaultNotWith                         ReasonCode = "fault.not_with"
 	FaultNotZone                         ReasonCode = "fault.not_zone"
+	FaultFileGone                        ReasonCode = "file.gone" // there is no such uploaded file
 	FaultRequired                        ReasonCode = "fault.required"
 	FaultListChanged                     ReasonCode = "list.changed"
 	FaultListNothingAdded                ReasonCode = "list.nothing_added"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"strings"
 	"time"
@@ -297,6 +298,8 @@ type Media struct {
 	io.ReadSeekCloser
 	Size        int64  // bytes, at least 1
 	ContentType string // a media type without parameters, such as "image/jpeg"; "application/octet-stream": unknown
+	Name        string // of an uploaded file; "": unknown
+	Hash        []byte // SHA-256 of the bytes of an uploaded file, so that nobody must read them; nil: unknown
 }
 
 // FileID is the id of a file that a client uploaded. Nobody can guess it. Its end is the extension of the file's type,
@@ -331,12 +334,33 @@ func UploadedFile(address string) (id FileID, named bool) {
 	return "", named
 }
 
+// FilesIn iterates over the ids of the uploaded files that a text names, such as the JSON of a sequence.
+func FilesIn(text string) iter.Seq[FileID] {
+	return func(yield func(FileID) bool) {
+		for {
+			_, rest, found := strings.Cut(text, fileScheme)
+			if !found {
+				return
+			}
+			text = rest
+			end := strings.IndexFunc(rest, func(r rune) bool { return r != '.' && (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+			if end < 0 {
+				end = len(rest)
+			}
+			if id, ok := ParseFileID(strings.TrimRight(rest[:end], ".")); ok && !yield(id) {
+				return
+			}
+		}
+	}
+}
+
 // Limits of uploaded files.
 const (
 	MaxFileBytes       = 16 << 20 // of one file
 	MaxClientFileBytes = 1 << 30  // of all files of a client
 	MaxClientFiles     = 1000
-	FilePartBytes      = 1 << 20 // the store keeps a file in parts of this size; only the last one is smaller
+	FilePartBytes      = 1 << 20  // the store keeps a file in parts of this size; only the last one is smaller
+	MaxSmallPicture    = 16 << 10 // of the small picture of an image
 )
 
 // File is a file that a client uploaded. Its type is the type of its content, whatever its name says.
@@ -347,8 +371,28 @@ type File struct {
 	Hash          []byte // SHA-256 of the bytes
 	Size          int64  // bytes
 	Width, Height int    // pixels of an image; 0: not known
+	Small         []byte // a small picture of an image, JPEG of at most [MaxSmallPicture] bytes; the store returns it only alone
 	Created       time.Time
+	Needed        time.Time // when the last message with it is over, rounded up to a day; the time of the upload, if there is none
 }
+
+// FileUser is what names an uploaded file.
+type FileUser struct {
+	Kind FileUserKind
+	ID   int64
+	Name string
+}
+
+// FileUserKind says what names a file.
+type FileUserKind int
+
+// What names files.
+const (
+	FileUserSequence FileUserKind = 1 + iota
+	FileUserTemplate
+	FileUserRule
+	FileUserCampaign
+)
 
 // MediaKind returns the kind under which WhatsApp shows a file: image, video, audio or document. The extension of the
 // name or address decides.

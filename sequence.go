@@ -23,6 +23,8 @@ const (
 	MaxRequest    = 1 << 20 // bytes of a call's body, which is stored with the call's messages
 	MaxFields     = 1000    // different fields in the steps and templates of one sequence
 	HorizonYears  = 5
+
+	RestorableFor = 24 * time.Hour // a deleted sequence can be restored
 )
 
 // Sequence is an ordered list of steps. Each run of a sequence has one recipient. The fields that a call must or may

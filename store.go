@@ -117,15 +117,17 @@ type Tenant interface {
 	DeleteTemplate(ctx context.Context, id TemplateID) error
 
 	// Uploaded files. Methods with an id may return not_found. CreateFile begins a file, whose parts AddFilePart adds in any
-	// order; FinishFile makes it usable. A file that is not finished within an hour is removed. Codes of CreateFile:
-	// quota_reached. FinishFile returns the older file if the client has one with the same bytes.
-	CreateFile(ctx context.Context, f File) error
+	// order; FinishFile makes it usable. A file that is not finished within an hour is removed. If the client has a file with
+	// the same bytes, CreateFile and FinishFile return that one, with the new name. Codes of CreateFile: quota_reached.
+	CreateFile(ctx context.Context, f File) (File, error)
 	AddFilePart(ctx context.Context, id FileID, n int, content []byte) error
-	FinishFile(ctx context.Context, id FileID) (File, error)
+	FinishFile(ctx context.Context, f File) (File, error)
 	DropFile(ctx context.Context, id FileID) error
 	File(ctx context.Context, id FileID) (File, error)
 	FilePart(ctx context.Context, id FileID, n int) ([]byte, error)
-	Files(ctx context.Context) ([]File, error) // all, the newest first
+	SmallPicture(ctx context.Context, id FileID) ([]byte, error) // not_found also if the file has none
+	Files(ctx context.Context) ([]File, error)                   // all, the newest first
+	FileUsers(ctx context.Context) (map[FileID][]FileUser, error)
 	// DeleteFile deletes a file that nothing needs. Codes: conflict (something of the client names it, or a message with it
 	// is still to leave).
 	DeleteFile(ctx context.Context, id FileID, now time.Time) error

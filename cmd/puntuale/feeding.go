@@ -24,7 +24,7 @@ func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}
 	f := campaign.New(campaign.Config{
-		Store: s.store, Queue: s.store, Bound: s.store.ChunkBound, Node: s.dispatch.Node, Wakeup: s.wake, Clock: cfg.Clock, Logger: cfg.Logger, Media: cfg.Media,
+		Store: s.store, Queue: s.store, Bound: s.store.ChunkBound, Node: s.dispatch.Node, Wakeup: s.wake, Clock: cfg.Clock, Logger: cfg.Logger, Media: cfg.Media, Files: s.control.CampaignFiles,
 		Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.store.Tenant(id) },
 	})
 	s.feeding.done.Go(func() { f.Run(ctx) })

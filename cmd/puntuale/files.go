@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -32,7 +33,7 @@ func filesAsBuilt() media.Config {
 // files returns the part that reads the files of messages: uploaded files in the store, all others at their addresses. If
 // the server fetches no files, it only reads uploaded ones.
 func (s *server) files() puntuale.MediaSource {
-	u := media.UploadedSource{Files: func(client puntuale.ClientID) media.FileReader { return s.store.Tenant(client) }}
+	u := media.UploadedSource{Files: func(client puntuale.ClientID) media.FileReader { return s.store.Sent(client) }}
 	if s.media != nil {
 		u.Next = s.media
 	}
@@ -77,11 +78,11 @@ func (s *server) uploaded(cfg serverConfig, m *metrics.Meter) http.Handler {
 }
 
 func (s *server) sendUploaded(w http.ResponseWriter, r *http.Request, slots *semaphore.Semaphore) error {
-	f, content, err := s.control.OpenFileAddress(r.Context(), r.URL.Path)
+	f, err := s.control.OpenFileAddress(r.Context(), r.URL.Path)
 	if err != nil {
 		return err
 	}
-	leave, ok := slots.TryEnter(semaphore.Holder{Key: string(f.ID), Slots: filesPerName})
+	leave, ok := slots.TryEnter(append(f.Holders, semaphore.Holder{Key: f.ID, Slots: filesPerName})...)
 	if !ok {
 		return &puntuale.Error{Code: puntuale.CodeOverloaded, RetryAfter: fileRetry, Err: errors.New("too many files are being sent")}
 	}
@@ -100,6 +101,9 @@ func (s *server) sendUploaded(w http.ResponseWriter, r *http.Request, slots *sem
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "private, no-store")
 	_ = http.NewResponseController(w).SetWriteDeadline(s.clock.Now().Add(fileTakes))
-	http.ServeContent(w, r, "", f.Created, content)
+	if strings.Contains(r.Header.Get("Range"), ",") { // the answer to many small ranges would be longer than the file
+		r.Header.Del("Range")
+	}
+	http.ServeContent(w, r, "", f.Created, f.Content)
 	return nil
 }

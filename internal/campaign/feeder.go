@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/plan"
 )
 
 // Config contains the parts and settings of a [Feeder]. All members except Media must be set.
@@ -25,7 +26,8 @@ type Config struct {
 	Wakeup puntuale.Wakeup
 	Clock  clock.Clock
 	Logger *slog.Logger
-	Media  []string // allowed file name extensions; nil: the planner's own list
+	Media  []string                                                                                          // allowed file name extensions; nil: the planner's own list
+	Files  func(ctx context.Context, c *puntuale.FedCampaign) (map[puntuale.FileID]plan.UploadedFile, error) // what messages may name; nil: they may name all
 }
 
 // Tenant is the part of a client's store that a feeder uses.
@@ -134,11 +136,11 @@ func (f *Feeder) work(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	defer cancel()
 	x := f.plans[c.ID]
 	if x == nil || !x.begun.Equal(c.Started) {
-		plan, err := NewPlan(c.Campaign, c.Frozen, f.Media)
+		made, err := f.planOf(ctx, c)
 		if err != nil {
 			return false, err
 		}
-		x = &feedState{plan: plan, begun: c.Started}
+		x = &feedState{plan: made, begun: c.Started}
 		f.plans[c.ID] = x
 	}
 	x.plan.campaign = c.Campaign
@@ -163,6 +165,17 @@ func (f *Feeder) work(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 		}
 	}
 	return more, err
+}
+
+func (f *Feeder) planOf(ctx context.Context, c *puntuale.FedCampaign) (*Plan, error) {
+	var files map[puntuale.FileID]plan.UploadedFile
+	if f.Files != nil {
+		var err error
+		if files, err = f.Files(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return NewPlan(c.Campaign, c.Frozen, f.Media, files)
 }
 
 func (f *Feeder) move(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState) (more bool, err error) {

@@ -19,11 +19,12 @@ type Plan struct {
 	frozen   puntuale.CampaignFrozen
 	zone     *time.Location
 	media    []string
+	files    map[puntuale.FileID]plan.UploadedFile
 	wanted   []puntuale.Field
 }
 
-// NewPlan returns the plan of a campaign. media lists the allowed file name extensions, as in [plan.Input].
-func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string) (*Plan, error) {
+// NewPlan returns the plan of a campaign. media and files are the same as in [plan.Input].
+func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string, files map[puntuale.FileID]plan.UploadedFile) (*Plan, error) {
 	zone, err := time.LoadLocation(frozen.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("the zone of a campaign: %w", err)
@@ -35,7 +36,7 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	for i := range min(len(frozen.Sequence.Steps), len(frozen.Values)) {
 		frozen.Sequence.Steps[i].Values = frozen.Values[i]
 	}
-	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, wanted: plan.Fields(frozen.Sequence)}, nil
+	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, files: files, wanted: plan.Fields(frozen.Sequence)}, nil
 }
 
 // fields returns the values for the recipient's texts. The recipient's own cells override the values that all
@@ -65,7 +66,7 @@ func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built pl
 	}
 	built, err := plan.Build(plan.Input{
 		Sequence: p.frozen.Sequence, Phone: r.Phone, Fields: p.fields(r), Location: p.zone, Closed: p.frozen.Closed,
-		Now: at, Seed: seed, Media: p.media,
+		Now: at, Seed: seed, Media: p.media, Files: p.files,
 	})
 	if err != nil {
 		reason, value = refusalOf(err)

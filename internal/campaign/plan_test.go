@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/plan"
 	"puntuale/internal/catalogue"
 )
 
@@ -37,11 +38,26 @@ func TestPacer(t *testing.T) {
 func newPlan(t *testing.T, step puntuale.Step) *Plan {
 	t.Helper()
 	p, err := NewPlan(puntuale.Campaign{ID: 7, Name: "Auguri", Draft: puntuale.CampaignDraft{Fields: map[string]string{"studio": "Bianchi"}}},
-		puntuale.CampaignFrozen{Sequence: puntuale.Sequence{Steps: []puntuale.Step{step}}, Zone: "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1, "data": 2}}, nil)
+		puntuale.CampaignFrozen{Sequence: puntuale.Sequence{Steps: []puntuale.Step{step}}, Zone: "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1, "data": 2}}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// A value may name an uploaded file, which gives the message its name. A recipient whose file is not there, or cannot be sent,
+// is refused.
+func TestBuildWithFiles(t *testing.T) {
+	t.Parallel()
+	p := newPlan(t, puntuale.Step{Media: "{{nome}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}})
+	id := func(letter string) puntuale.FileID { return puntuale.FileID(strings.Repeat(letter, 26) + ".jpg") }
+	p.files = map[puntuale.FileID]plan.UploadedFile{id("a"): {Name: "Vetrina.jpg"}, id("b"): {Refused: puntuale.Because("file.for_meta")}}
+	for letter, want := range map[string]string{"a": "", "b": puntuale.RefusedField, "c": puntuale.RefusedField} {
+		built, reason, _ := p.Build(&puntuale.Recipient{Phone: "+39333", Cells: []string{"", id(letter).Address(), ""}}, monday, 1)
+		if reason != want || want == "" && built.Messages[0].Content.MediaName != "Vetrina.jpg" {
+			t.Errorf("%s: %q, %+v", letter, reason, built.Messages)
+		}
+	}
 }
 
 // A recipient's own fields override the campaign's fields. A refused recipient has one reason.
@@ -103,7 +119,7 @@ func TestValuesOfTemplates(t *testing.T) {
 		p, err := NewPlan(puntuale.Campaign{}, puntuale.CampaignFrozen{
 			Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Template: "T", Text: "x", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}}, Official: []*puntuale.Approved{official},
 			Values: []puntuale.ValueRule{rule}, Zone: "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1},
-		}, nil)
+		}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -166,7 +166,9 @@ func (w *eventAttempt) note(ctx context.Context, m *puntuale.MessageDetail) erro
 // noteOf returns the text of a note.
 func noteOf(m *puntuale.MessageDetail) string {
 	lines := []string{markdownOf(m.Content.Shown())}
-	if m.Content.MediaURL != "" {
+	if _, uploaded := puntuale.UploadedFile(m.Content.MediaURL); uploaded { // nobody can open its address there
+		lines = append(lines, "📎 "+markdownOf(cmp.Or(m.Content.MediaName, puntuale.MediaKind(m.Content.MediaURL))))
+	} else if m.Content.MediaURL != "" {
 		lines = append(lines, m.Content.MediaURL)
 	}
 	if m.Content.Latitude != nil && m.Content.Longitude != nil {

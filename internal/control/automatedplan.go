@@ -21,6 +21,7 @@ type AutomatedPlan struct {
 	session  puntuale.Session
 	purposes []puntuale.Purpose
 	zone     *time.Location
+	files    map[puntuale.FileID]plan.UploadedFile
 	named    bool // true: the plan starts a sequence; false: it sends a single message
 }
 
@@ -45,8 +46,12 @@ func (c automatedPlanner) Sequence(ctx context.Context, id puntuale.SequenceID) 
 	if err != nil {
 		return nil, err
 	}
+	files, err := c.planFiles(ctx, info.sequence, info.session, nil)
+	if err != nil {
+		return nil, err
+	}
 	zone, err := c.zone()
-	return &AutomatedPlan{c.Client, info.sequence, info.session, info.purposes, zone, true}, err
+	return &AutomatedPlan{c.Client, info.sequence, info.session, info.purposes, zone, files, true}, err
 }
 
 // Send prepares the plan of a single message. Session 0 means the default session. Codes: not_found.
@@ -65,6 +70,9 @@ func (c automatedPlanner) Send(ctx context.Context, session puntuale.SessionID, 
 		return nil, err
 	}
 	if p.purposes, err = c.purposesOf(ctx, p.session, p.sequence); err != nil {
+		return nil, err
+	}
+	if p.files, err = c.planFiles(ctx, p.sequence, p.session, nil); err != nil {
 		return nil, err
 	}
 	p.zone, err = c.zone()
@@ -108,7 +116,7 @@ func (p *AutomatedPlan) Fields() []puntuale.Field { return plan.Fields(p.sequenc
 func (p *AutomatedPlan) Plan(r automation.Recipient) (puntuale.StartRun, error) {
 	built, err := plan.Build(plan.Input{
 		Sequence: p.sequence, Phone: r.Phone, Fields: r.Fields, Location: p.zone, Closed: p.client.account.Closed,
-		Now: r.AsOf, Seed: r.Seed, Media: p.client.control.media,
+		Now: r.AsOf, Seed: r.Seed, Media: p.client.control.media, Files: p.files,
 	})
 	if err != nil {
 		return puntuale.StartRun{}, fmt.Errorf("plan an automation: %w", err)

@@ -161,6 +161,8 @@ type bookingPut struct {
 	day    puntuale.Date
 	seed   uint64
 	site   string // address of the page of the confirmation, without its name
+	files  map[puntuale.FileID]plan.UploadedFile
+	valued bool // a value of the booking may name a file, which is looked for before the transaction
 
 	nothing   bool                    // the call says nothing new, so the sequence was not read
 	unchanged *puntuale.BookingChange // what the call makes of stored, if at most as_of is new
@@ -380,7 +382,12 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}
-	return p.sender(ctx)
+	if err = p.sender(ctx); err != nil {
+		return err
+	}
+	p.valued = slices.ContainsFunc(p.info.sequence.Steps, func(step puntuale.Step) bool { return strings.Contains(step.Media, "{{") })
+	p.files, err = p.client.planFiles(ctx, p.info.sequence, p.info.session, texts(p.stored.Fields, p.call.Fields))
+	return err
 }
 
 // movedSteps returns the ids of the steps that tell of a new date.
@@ -419,7 +426,7 @@ func (p *bookingPut) decide(state puntuale.BookingState) (puntuale.BookingChange
 	if err := puntuale.CheckVersion(state.Version(), p.call.Known); err != nil {
 		return puntuale.BookingChange{}, err
 	}
-	if old := p.stored.Booking; state.ID != old.ID || state.Sequence != old.Sequence || state.Session != old.Session || state.Zone != old.Zone || p.nothing && state.Revision != old.Revision {
+	if old := p.stored.Booking; state.ID != old.ID || state.Sequence != old.Sequence || state.Session != old.Session || state.Zone != old.Zone || (p.nothing || p.valued) && state.Revision != old.Revision {
 		return puntuale.BookingChange{}, errBookingChanged
 	}
 	if state.MovedOn != 0 || p.call.Revision != nil && state.Revision != *p.call.Revision {
@@ -490,7 +497,7 @@ func (p *bookingPut) wanted(b puntuale.Booking, all bool) ([]puntuale.WantedMess
 	}
 	wanted, keys, err := plan.Booking(plan.BookingInput{Input: plan.Input{
 		Sequence: s, Phone: b.Phone, Fields: given, Location: p.zone, Closed: p.client.account.Closed,
-		Now: p.put.Now, Seed: p.seed, Media: p.client.control.media,
+		Now: p.put.Now, Seed: p.seed, Media: p.client.control.media, Files: p.files,
 	}, Booking: b, Session: p.info.session.ID, All: all})
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan a booking: %w", err)

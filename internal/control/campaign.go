@@ -463,7 +463,7 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	if err != nil {
 		return nil, err
 	}
-	p, err := campaign.NewPlan(stored, frozen, c.control.media)
+	p, err := c.planOf(ctx, stored, frozen, session)
 	if err != nil {
 		return nil, err
 	}

@@ -86,6 +86,7 @@ type Control struct {
 	lists   listSettings
 	files   fileChecks
 	bytes   storedBytes
+	arrived arrivedBytes
 	take    func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	opener  puntuale.MediaOpener
 

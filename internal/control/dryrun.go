@@ -112,8 +112,12 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 			r.Faults, site = append(r.Faults, puntuale.Fault{Location: "body.booking", Code: faultBookingNoAddress}), PagePath
 		}
 	}
+	files, err := c.planFiles(ctx, expanded[0], puntuale.Session{}, nil)
+	if err != nil {
+		return DryRun{}, err
+	}
 	build := func(s puntuale.Sequence) (plan.Plan, error) {
-		return plan.Build(plan.Input{Sequence: s, Phone: shownPhone(phone), Fields: passed, Location: zone, Closed: c.account.Closed, Now: r.Now, Media: c.control.media})
+		return plan.Build(plan.Input{Files: files, Sequence: s, Phone: shownPhone(phone), Fields: passed, Location: zone, Closed: c.account.Closed, Now: r.Now, Media: c.control.media})
 	}
 	if forBookings {
 		build = c.bookingRehearsal(&r, call, shownPhone(phone), passed, zone, site)

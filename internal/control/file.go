@@ -1,36 +1,57 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/campaign"
 	"puntuale/internal/control/request"
+	"puntuale/internal/control/upload"
 	"puntuale/internal/file"
+	"puntuale/internal/plan"
 	"puntuale/internal/roster"
+	"puntuale/internal/semaphore"
 )
 
 // Codes of faults of uploaded files.
 const (
 	faultFileEmpty     puntuale.ReasonCode = "file.empty"
-	faultFileGone      puntuale.ReasonCode = "file.gone"
 	faultFileNoAddress puntuale.ReasonCode = "file.no_address" // the session's gateway wants an address, and the service has none
 	faultFileForMeta   puntuale.ReasonCode = "file.for_meta"   // {1}: image, video, audio or document; {2}: the most, in MB
 )
 
+// FileUpload is a file that arrives.
+type FileUpload struct {
+	Name     string    // "": the name in the form, if there is one
+	Content  io.Reader // the file, or a form of which the first file is taken
+	Boundary string    // of the form (multipart/form-data); "": no form
+}
+
+// MaxFileForm is the most that a form may have besides the file, in bytes.
+const MaxFileForm = 64 << 10
+
+const (
+	smallSide  = 160             // the longer side of a small picture, in pixels
+	smallWaits = 3 * time.Second // how long a small picture waits for a processor
+)
+
 // UploadFile stores a file, in parts, while at most one part is in memory. The type is the type of the content. If the
-// client has the same file already, UploadFile returns that one. Codes: invalid, too_large, quota_reached, rate_limited,
-// overloaded, forbidden.
-func (c *Client) UploadFile(ctx context.Context, name string, body io.Reader) (f puntuale.File, err error) {
+// client has the same file already, UploadFile returns that one, with the new name. Codes: invalid, unreadable, too_large,
+// quota_reached, rate_limited, overloaded, forbidden.
+func (c *Client) UploadFile(ctx context.Context, r FileUpload) (f puntuale.File, err error) {
 	if err := c.MayCreate(); err != nil {
 		return f, err
 	}
@@ -39,21 +60,14 @@ func (c *Client) UploadFile(ctx context.Context, name string, body io.Reader) (f
 		return f, err
 	}
 	defer u.End()
-	spent := &spentUpload{ctx: ctx, client: c, from: body}
-	defer func() { spent.ended(err == nil) }()
 	spool, err := roster.Spool(c.control.lists.scratch)
 	if err != nil {
 		return f, fmt.Errorf("keep a file on disk: %w", err)
 	}
 	defer func() { _ = spool.Close() }()
-	size, err := io.Copy(spool, io.LimitReader(spent, puntuale.MaxFileBytes+1))
-	switch {
-	case err != nil:
-		return f, fmt.Errorf("receive a file: %w", err)
-	case size > puntuale.MaxFileBytes:
-		return f, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
-	case size == 0:
-		return f, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultFileEmpty})
+	name, size, err := c.receive(ctx, r, spool)
+	if err != nil {
+		return f, err
 	}
 	facts, err := file.Inspect(spool, size)
 	if refused, ok := errors.AsType[*file.RefusedError](err); ok {
@@ -70,14 +84,89 @@ func (c *Client) UploadFile(ctx context.Context, name string, body io.Reader) (f
 		ID:   puntuale.FileID(strings.ToLower(rand.Text()) + "." + facts.Extension),
 		Name: facts.Name(name), Type: facts.Type, Hash: hash.Sum(nil), Size: facts.Size, Width: facts.Width, Height: facts.Height, Created: c.control.clock.Now(),
 	}
+	f.Small = smallOf(ctx, u, &facts, spool)
 	return c.storeFile(ctx, f, facts.Reader(spool))
+}
+
+// smallOf returns the small picture of an image. It returns nil for other files, and if no processor becomes free soon.
+func smallOf(ctx context.Context, u *upload.Upload, facts *file.Facts, spool io.ReaderAt) []byte {
+	if facts.Width == 0 {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, smallWaits)
+	defer cancel()
+	if u.Work(within) != nil {
+		return nil
+	}
+	small, _, _ := file.Small(func() io.Reader { return facts.Reader(spool) }, smallSide)
+	if len(small) > puntuale.MaxSmallPicture {
+		return nil
+	}
+	return small
+}
+
+// receive keeps the bytes of an upload on disk. It returns the file's name and size.
+func (c *Client) receive(ctx context.Context, r FileUpload, spool io.Writer) (name string, size int64, err error) {
+	body := io.Reader(&uploadedBytes{ctx: ctx, client: c, from: io.LimitReader(r.Content, puntuale.MaxFileBytes+MaxFileForm+1)})
+	name = r.Name
+	if r.Boundary != "" {
+		part, err := firstFile(multipart.NewReader(body, r.Boundary))
+		if err != nil {
+			return "", 0, err
+		}
+		body, name = part, cmp.Or(name, part.FileName())
+	}
+	size, err = io.Copy(spool, io.LimitReader(body, puntuale.MaxFileBytes+1))
+	switch {
+	case size > puntuale.MaxFileBytes:
+		return name, size, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
+	case err != nil:
+		return name, size, formFault(err)
+	case size == 0:
+		return name, size, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultFileEmpty})
+	}
+	return name, size, nil
+}
+
+// maxFormParts is how many parts of a form may stand before the file.
+const maxFormParts = 20
+
+// firstFile returns the first file of a form.
+func firstFile(form *multipart.Reader) (*multipart.Part, error) {
+	for range maxFormParts {
+		part, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, formFault(err)
+		}
+		if part.FileName() != "" {
+			return part, nil
+		}
+	}
+	return nil, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
+}
+
+const faultCallNoForm puntuale.ReasonCode = "call.no_form"
+
+// formFault returns the error of a form that cannot be read. Errors of the connection and of the service stay as they are.
+func formFault(err error) error {
+	if _, known := errors.AsType[*puntuale.Error](err); known || errors.Is(err, context.Canceled) || errors.Is(err, puntuale.ErrStopping) {
+		return err
+	}
+	return &puntuale.Error{Code: puntuale.CodeUnreadable, Faults: []puntuale.Fault{{Location: "body", Code: faultCallNoForm}}, Err: err}
 }
 
 // storeFile stores a file's parts, and then the file. If it fails, it drops the parts that it stored; if it cannot, the
 // store's maintenance does.
 func (c *Client) storeFile(ctx context.Context, f puntuale.File, content io.Reader) (_ puntuale.File, err error) {
-	if err := c.tenant.CreateFile(ctx, f); err != nil {
+	begun, err := c.tenant.CreateFile(ctx, f)
+	if err != nil {
 		return f, fmt.Errorf("create a file: %w", err)
+	}
+	if begun.ID != f.ID { // the client has these bytes already
+		return begun, nil
 	}
 	defer func() {
 		if err != nil {
@@ -97,7 +186,7 @@ func (c *Client) storeFile(ctx context.Context, f puntuale.File, content io.Read
 			return f, fmt.Errorf("store a part of a file: %w", err)
 		}
 	}
-	stored, err := c.tenant.FinishFile(ctx, f.ID)
+	stored, err := c.tenant.FinishFile(ctx, f)
 	if err != nil {
 		return f, fmt.Errorf("finish a file: %w", err)
 	}
@@ -147,6 +236,28 @@ func (c *Client) Files(ctx context.Context) ([]puntuale.File, error) {
 	return all, nil
 }
 
+// SmallPicture returns the small picture of an image, a JPEG. Codes: not_found (also if there is none).
+func (c *Client) SmallPicture(ctx context.Context, id string) ([]byte, error) {
+	wanted, ok := puntuale.ParseFileID(id)
+	if !ok {
+		return nil, puntuale.NotFound(puntuale.NoFile)
+	}
+	picture, err := c.tenant.SmallPicture(ctx, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("read a small picture: %w", err)
+	}
+	return picture, nil
+}
+
+// FileUsers returns what names the client's files, at most 20 for each file.
+func (c *Client) FileUsers(ctx context.Context) (map[puntuale.FileID][]puntuale.FileUser, error) {
+	all, err := c.tenant.FileUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look who names files: %w", err)
+	}
+	return all, nil
+}
+
 // DeleteFile deletes a file. Codes: not_found, conflict (something names the file, or a message with it is not over).
 func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	wanted, ok := puntuale.ParseFileID(id)
@@ -170,7 +281,7 @@ func (c *Client) CheckFile(ctx context.Context, f *request.Faults, at string, ad
 	found, err := c.tenant.File(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-		f.Add(at, faultFileGone, address)
+		f.Add(at, puntuale.FaultFileGone, address)
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for a file: %w", err)
@@ -184,15 +295,87 @@ func (c *Client) CheckFile(ctx context.Context, f *request.Faults, at string, ad
 	return nil
 }
 
-// checkPlannedFiles does the same as CheckFile for planned messages. location returns the location of a step's media.
-func (c *Client) checkPlannedFiles(ctx context.Context, f *request.Faults, messages []puntuale.PlannedMessage, session puntuale.Session, location func(step int) string) error {
-	for i := range messages {
-		m := &messages[i]
-		if err := c.CheckFile(ctx, f, location(m.Step), m.Content.MediaURL, &m.Content.MediaName, session); err != nil {
-			return err
+// planFiles returns the uploaded files that a plan of the sequence may name, for [plan.Input]; nil if no step has media. If
+// values is nil, the values of fields are not known yet, so all of the client's files are returned.
+func (c *Client) planFiles(ctx context.Context, s puntuale.Sequence, session puntuale.Session, values []string) (map[puntuale.FileID]plan.UploadedFile, error) {
+	media, filled, composed := false, false, false
+	ids := map[puntuale.FileID]bool{}
+	for i := range s.Steps {
+		text := s.Steps[i].Media
+		field := strings.Contains(text, "{{")
+		media, filled, composed = media || text != "", filled || field, composed || field && strings.Contains(text, "file:")
+		for id := range puntuale.FilesIn(text) {
+			ids[id] = true
 		}
 	}
-	return nil
+	if !media {
+		return nil, nil
+	}
+	if filled {
+		for _, value := range values {
+			for id := range puntuale.FilesIn(value) {
+				ids[id] = true
+			}
+		}
+	}
+	var found []puntuale.File
+	var err error
+	if composed || filled && values == nil || len(ids) > maxSingleFiles {
+		found, err = c.tenant.Files(ctx)
+	} else {
+		for id := range ids {
+			f, failed := c.tenant.File(ctx, id)
+			if failed == nil {
+				found = append(found, f)
+			} else if puntuale.CodeOf(failed) != puntuale.CodeNotFound {
+				err = failed
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for files: %w", err)
+	}
+	files := make(map[puntuale.FileID]plan.UploadedFile, len(found))
+	for _, f := range found {
+		files[f.ID] = plan.UploadedFile{Name: f.Name, Refused: c.control.fileRefused(f, session)}
+	}
+	return files, nil
+}
+
+// maxSingleFiles is how many files are read one by one; for more, all files of the client are read.
+const maxSingleFiles = 20
+
+// texts returns the values of fields as they were written.
+func texts(all ...map[string]json.RawMessage) []string {
+	values := []string{}
+	for _, fields := range all {
+		for _, raw := range fields {
+			values = append(values, string(raw))
+		}
+	}
+	return values
+}
+
+// planOf returns the plan of a campaign, which refuses uploaded files that are not there.
+func (c *Client) planOf(ctx context.Context, stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session puntuale.Session) (*campaign.Plan, error) {
+	files, err := c.planFiles(ctx, frozen.Sequence, session, nil)
+	if err != nil {
+		return nil, err
+	}
+	p, err := campaign.NewPlan(stored, frozen, c.control.media, files)
+	if err != nil {
+		return nil, fmt.Errorf("plan a campaign: %w", err)
+	}
+	return p, nil
+}
+
+// CampaignFiles returns the uploaded files that the messages of a campaign may name. Codes: not_found.
+func (c *Control) CampaignFiles(ctx context.Context, g *puntuale.FedCampaign) (map[puntuale.FileID]plan.UploadedFile, error) {
+	client, err := c.OfNetwork(ctx, g.Client)
+	if err != nil {
+		return nil, err
+	}
+	return client.planFiles(ctx, g.Frozen.Sequence, puntuale.Session{}, nil) // the check asked whether the session can send them
 }
 
 // checkStepFiles does the same as CheckFile for steps without placeholders.
@@ -219,6 +402,15 @@ func (c *Client) checkDraftFile(ctx context.Context, f *request.Faults, step *pu
 		}
 	}
 	return c.CheckFile(ctx, f, "body.content.media", step.Media, &step.MediaName, to)
+}
+
+// checkSample does the same as CheckFile for the sample of a draft's header.
+func (c *Client) checkSample(ctx context.Context, f *request.Faults, h *puntuale.DraftHeader, session puntuale.Session) error {
+	if h == nil {
+		return nil
+	}
+	var name string
+	return c.CheckFile(ctx, f, "body.header.media", h.Media, &name, session)
 }
 
 func stepMedia(i int) string { return request.At("body.steps", i) + ".media" }
@@ -254,25 +446,35 @@ func (c *Control) fileMark(client, until, id string) string {
 	return c.vault.Mark("address of a file", client, until, id)
 }
 
+// AddressedFile is the file at such an address.
+type AddressedFile struct {
+	puntuale.File
+	Content io.ReadSeeker
+	Holders []semaphore.Holder // whose share of the server the answer takes
+}
+
 // OpenFileAddress returns the file at the path of such an address. Codes: not_found.
-func (c *Control) OpenFileAddress(ctx context.Context, path string) (puntuale.File, io.ReadSeeker, error) {
+func (c *Control) OpenFileAddress(ctx context.Context, path string) (AddressedFile, error) {
 	missing := puntuale.NotFound(puntuale.NoFile)
 	parts := strings.Split(strings.TrimPrefix(path, FilePath), "/")
 	if len(parts) != 4 || c.vault == nil || subtle.ConstantTimeCompare([]byte(parts[2]), []byte(c.fileMark(parts[0], parts[1], parts[3]))) != 1 {
-		return puntuale.File{}, nil, missing
+		return AddressedFile{}, missing
 	}
 	until, err := strconv.ParseInt(parts[1], 36, 64)
 	client, unknown := puntuale.ParseID[puntuale.ClientID](parts[0])
 	id, ok := puntuale.ParseFileID(parts[3])
 	if err != nil || unknown != nil || !ok || c.clock.Now().Unix() > until {
-		return puntuale.File{}, nil, missing
+		return AddressedFile{}, missing
 	}
 	tenant := c.tenants.Tenant(client)
 	f, err := tenant.File(ctx, id)
 	if err != nil {
-		return f, nil, fmt.Errorf("read a file: %w", err)
+		return AddressedFile{}, fmt.Errorf("read a file: %w", err)
 	}
-	return f, file.NewReader(f.Size, func(n int) ([]byte, error) { return tenant.FilePart(ctx, f.ID, n) }), nil
+	return AddressedFile{
+		File: f, Content: file.NewReader(f.Size, func(n int) ([]byte, error) { return tenant.FilePart(ctx, f.ID, n) }),
+		Holders: []semaphore.Holder{{Key: client, Slots: semaphore.FairShare}},
+	}, nil
 }
 
 // MaxOfficialFile returns the largest file, in bytes, that Meta accepts, by its media type. Linked numbers may send larger

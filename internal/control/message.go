@@ -145,6 +145,9 @@ func MediaName(c puntuale.Content) string {
 	if c.MediaURL == "" || c.MediaName != "" {
 		return c.MediaName
 	}
+	if _, uploaded := puntuale.UploadedFile(c.MediaURL); uploaded {
+		return ""
+	}
 	u, err := url.Parse(c.MediaURL)
 	if err != nil {
 		return path.Base(c.MediaURL)

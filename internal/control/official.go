@@ -466,6 +466,9 @@ func (c *Client) requestTemplate(ctx context.Context, session string, f request.
 	if err != nil {
 		return RequestedTemplate{}, fmt.Errorf("read about the templates of session %d: %w", found.ID, err)
 	}
+	if err := c.checkSample(ctx, &f, r.Draft.Header, found.Session); err != nil {
+		return RequestedTemplate{}, err
+	}
 	if err := f.Err(); err != nil {
 		return RequestedTemplate{}, err
 	}

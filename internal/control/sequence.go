@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"puntuale"
 	"puntuale/internal/control/request"
@@ -171,9 +170,6 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 	return nil
 }
 
-// restorable is how long a deleted sequence can be restored.
-const restorable = 24 * time.Hour
-
 // RestoreSequence undoes a deletion of the last 24 hours. Messages that the deletion cancelled remain cancelled. start
 // and stop are the ids of sessions that had the sequence as their default. These sessions get the default back, unless
 // they have another default now. Codes: not_found; invalid, if the sequence uses a session or a template that no longer
@@ -189,7 +185,7 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 	if err := f.Err(); err != nil {
 		return Sequence{}, err
 	}
-	if err := c.tenant.RestoreSequence(ctx, wanted, c.control.clock.Now().Add(-restorable)); err != nil {
+	if err := c.tenant.RestoreSequence(ctx, wanted, c.control.clock.Now().Add(-puntuale.RestorableFor)); err != nil {
 		return Sequence{}, fmt.Errorf("restore sequence %d: %w", wanted, err)
 	}
 	for _, session := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(start, stop)))) {
@@ -250,6 +246,9 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 		if unfilled(step) && strings.TrimSpace(s.Steps[i].Template) != "" {
 			f.Add(request.At("body.steps", i)+".template", puntuale.FaultNotOwnTemplate, nil)
 		} else if step.Template != "" {
+			if err := c.CheckFile(ctx, &f, request.At("body.steps", i)+".template", step.Media, &step.MediaName, session.Session); err != nil {
+				return Sequence{}, err
+			}
 			for _, fault := range plan.CheckFilled(request.At("body.steps", i), step) {
 				if !f.At(fault.Location) {
 					f = append(f, fault)

@@ -94,8 +94,12 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	if p.purposes, err = c.purposesOf(ctx, p.session, sequence); err != nil {
 		return planned{}, err
 	}
+	files, err := c.planFiles(ctx, sequence, p.session, texts(call.Fields))
+	if err != nil {
+		return planned{}, err
+	}
 	p.Plan, err = plan.Build(plan.Input{
-		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
+		Files: files, Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
 		Now: now, Seed: rand.Uint64() | 1, Media: c.control.media, //nolint:gosec // the random number only spreads load
 	})
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid && err != nil {
@@ -107,9 +111,6 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 		if !f.At(fault.Location) {
 			f = append(f, fault)
 		}
-	}
-	if err := c.checkPlannedFiles(ctx, &f, p.Messages, p.session, func(int) string { return "body.media" }); err != nil {
-		return planned{}, err
 	}
 	return p, f.Err()
 }

@@ -209,17 +209,18 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 	}
 	p.reference = call.Reference.text(&f, sequence)
+	files, err := c.planFiles(ctx, sequence, p.session, texts(call.Fields))
+	if err != nil {
+		return planned{}, err
+	}
 	in := plan.Input{
-		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
+		Files: files, Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
 		Closed: c.account.Closed, Now: now, Seed: seed, Media: c.control.media,
 	}
 	p.Plan, err = plan.Build(in)
 	p.notes = puntuale.StartNotes{Warnings: append(passedDates(in, p.Plan), insteadOf(p.Messages, p.session)...), Unused: unusedMembers(sequence, call.Fields)}
 	if err := f.Take(err); err != nil {
 		return planned{}, fmt.Errorf("plan sequence %d: %w", id, err)
-	}
-	if err := c.checkPlannedFiles(ctx, &f, p.Messages, p.session, stepMedia); err != nil {
-		return planned{}, err
 	}
 	return p, f.Err()
 }

@@ -152,3 +152,57 @@ func (u *spentUpload) ended(stored bool) {
 		}
 	}
 }
+
+// MaxUploadedBytes is how many bytes of files one client may upload to this process within 24 hours, whatever becomes of
+// them. They do not count among [MaxStoredBytes], so that uploads never keep starts back.
+const MaxUploadedBytes = 4 << 30
+
+const faultFileManyBytes puntuale.ReasonCode = "file.many_bytes" // {1}: the most, in MB
+
+// uploadedBytes counts the bytes of a file while they arrive.
+type uploadedBytes struct {
+	ctx    context.Context //nolint:containedctx // of the call that reads the file
+	client *Client
+	from   io.Reader
+}
+
+func (u *uploadedBytes) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	c := u.client.control
+	if wait := c.arrived.add(u.client.account.ID, int64(n), c.clock.Now()); wait > 0 {
+		return n, &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultFileManyBytes, strconv.Itoa(MaxUploadedBytes>>20)), RetryAfter: wait}
+	}
+	return n, err //nolint:wrapcheck // the error of the body
+}
+
+// arrivedBytes counts the bytes that clients upload. It is safe for concurrent use.
+type arrivedBytes struct {
+	mu      sync.Mutex
+	clients map[puntuale.ClientID]*byteWindow
+}
+
+type byteWindow struct {
+	begun time.Time
+	bytes int64
+}
+
+const uploadSpan = 24 * time.Hour
+
+// add counts bytes that a client uploads. If there are too many, it returns how long the client must wait.
+func (b *arrivedBytes) add(client puntuale.ClientID, n int64, now time.Time) (wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.clients[client]
+	if own == nil || now.Sub(own.begun) >= uploadSpan {
+		maps.DeleteFunc(b.clients, func(_ puntuale.ClientID, old *byteWindow) bool { return now.Sub(old.begun) >= uploadSpan })
+		if b.clients == nil {
+			b.clients = map[puntuale.ClientID]*byteWindow{}
+		}
+		own = &byteWindow{begun: now}
+		b.clients[client] = own
+	}
+	if own.bytes += n; own.bytes > MaxUploadedBytes {
+		return own.begun.Add(uploadSpan).Sub(now)
+	}
+	return 0
+}

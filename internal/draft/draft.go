@@ -123,6 +123,9 @@ func (c *checker) header(h *puntuale.DraftHeader) {
 	case "location":
 	case "image", "video", "document":
 		u, err := url.Parse(h.Media)
+		if id, _ := puntuale.UploadedFile(h.Media); id != "" {
+			u = &url.URL{Scheme: "https", Host: "-", Path: string(id)} // as an address, only its extension is checked
+		}
 		switch {
 		case strings.TrimSpace(h.Media) == "":
 			c.add("header.media", puntuale.FaultRequired, nil)

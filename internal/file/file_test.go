@@ -6,7 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +72,7 @@ func TestInspect(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ content, want string }{
 		"jpeg":              {string(photo(t, "", "")), "image/jpeg"},
+		"a late height":     {strings.Replace(string(photo(t, "", "")), "\x08\x00\x01\x00\x01", "\x08\x00\x00\x00\x01", 1), "file.damaged"},
 		"cut jpeg":          {string(photo(t, "", "")[:60]), "file.damaged"},
 		"jpeg without end":  {strings.TrimSuffix(string(photo(t, "", "")), "\xff\xd9"), "file.damaged"},
 		"png":               {pngMark + header(2, 2) + chunk("IDAT", "x") + chunk("IEND", ""), "image/png"},
@@ -223,4 +228,40 @@ func FuzzInspect(f *testing.F) {
 			t.Fatalf("%d bytes, size %d, %v", len(got), facts.Size, err)
 		}
 	})
+}
+
+// TestSmall: a small picture shows the right side up, and a picture that would take much memory gets none.
+func TestSmall(t *testing.T) {
+	t.Parallel()
+	whole := image.NewGray(image.Rect(0, 0, 400, 200)) // the left half is black
+	for y := range 200 {
+		for x := range 200 {
+			whole.SetGray(200+x, y, color.Gray{0xff})
+		}
+	}
+	var plain bytes.Buffer
+	if err := jpeg.Encode(&plain, whole, nil); err != nil {
+		t.Fatal(err)
+	}
+	type place struct{ width, height, darkX, darkY int } // dark is a place in the black half, of the small picture
+	for up, want := range map[uint16]place{
+		1: {100, 50, 10, 25}, 2: {100, 50, 90, 25}, 3: {100, 50, 90, 25}, 4: {100, 50, 10, 25}, 5: {50, 100, 25, 10}, 6: {50, 100, 25, 10}, 7: {50, 100, 25, 90}, 8: {50, 100, 25, 90},
+	} {
+		content := slices.Concat(plain.Bytes()[:2], exifOf(up), plain.Bytes()[2:])
+		small, width, height := Small(func() io.Reader { return bytes.NewReader(content) }, 100)
+		got, err := jpeg.Decode(bytes.NewReader(small))
+		if err != nil || got.Bounds().Dx() != want.width || got.Bounds().Dy() != want.height || width != 4*want.width || height != 4*want.height {
+			t.Errorf("side %d: %d × %d became %v, %v", up, width, height, got, err)
+			continue
+		}
+		dark, _, _, _ := got.At(want.darkX, want.darkY).RGBA()
+		light, _, _, _ := got.At(want.width-1-want.darkX, want.height-1-want.darkY).RGBA()
+		if dark > 0x3000 || light < 0xd000 {
+			t.Errorf("side %d: %x is not dark, or %x not light", up, dark, light)
+		}
+	}
+	large := pngMark + header(9000, 9000)
+	if small, width, _ := Small(func() io.Reader { return strings.NewReader(large) }, 100); small != nil || width != 0 && width != 9000 {
+		t.Errorf("a large picture became %d bytes, %d wide", len(small), width)
+	}
 }

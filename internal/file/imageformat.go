@@ -39,7 +39,8 @@ type jpegReader struct {
 	at      int64 // of the next byte
 	f       *Facts
 	scans   int
-	pending int // a marker that ended a scan; 0: none
+	later   bool // a frame says its height only behind its data (DNL), so nobody knows it before decoding
+	pending int  // a marker that ended a scan; 0: none
 }
 
 var errJPEG = refuse(faultDamaged, "JPEG")
@@ -58,7 +59,7 @@ func (j *jpegReader) read() error {
 		from := j.at - 2
 		switch {
 		case marker == markEOI:
-			if j.f.Width == 0 || j.scans == 0 {
+			if j.f.Width == 0 || j.f.Height == 0 || j.later || j.scans == 0 {
 				return errJPEG
 			}
 			j.f.keep(from, 2)
@@ -128,6 +129,7 @@ func (j *jpegReader) segment() ([]byte, error) {
 func (j *jpegReader) take(marker int, from int64, body []byte) {
 	frame := marker >= 0xc0 && marker <= 0xcf && marker != markDHT && marker != markJPG && marker != markDAC
 	if frame && len(body) >= 6 {
+		j.later = j.later || body[1] == 0 && body[2] == 0
 		j.f.Height, j.f.Width = max(j.f.Height, int(binary.BigEndian.Uint16(body[1:]))), max(j.f.Width, int(binary.BigEndian.Uint16(body[3:])))
 	}
 	keeps := marker >= 0xc0 && marker <= 0xcf || marker >= 0xda && marker <= 0xdf

@@ -1,11 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"io"
 	"mime"
-	"mime/multipart"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,7 +21,7 @@ func registerFiles(a *api) {
 	missing, clash := http.StatusNotFound, http.StatusConflict
 	client(a, operation{id: "listFiles", method: http.MethodGet, path: all, strict: true,
 		summary: "List the uploaded files, the newest first", description: "A client has at most 1000."}, listFiles)
-	client(a, operation{id: "uploadFile", method: http.MethodPost, path: all, upload: puntuale.MaxFileBytes + maxFormBytes, strict: true, creates: createsAlways,
+	client(a, operation{id: "uploadFile", method: http.MethodPost, path: all, upload: puntuale.MaxFileBytes + control.MaxFileForm, strict: true, creates: createsAlways,
 		summary: "Upload a file",
 		description: "The body is the file itself, with its name in the query, or a form (multipart/form-data) whose first file is taken. At most 16 MB. " +
 			"The type follows from the content: jpg, png, mp4, 3gp, mp3, ogg (Opus), aac, amr, m4a, pdf, docx, xlsx, pptx or txt. " +
@@ -36,9 +35,6 @@ func registerFiles(a *api) {
 	client(a, operation{id: "deleteFile", method: http.MethodDelete, path: one, strict: true,
 		summary: "Delete a file", description: "Refused while a sequence, template, rule or campaign names it, or a message with it may still leave.", refusals: []int{missing, clash}}, deleteFile)
 }
-
-// maxFormBytes is the most that a form may have around the file.
-const maxFormBytes = 64 << 10
 
 type fileAnswer struct {
 	ID      string `json:"id"`
@@ -75,45 +71,16 @@ func uploadFile(ctx context.Context, c *control.Client, in *call, p *fileInput) 
 	if len(in.unknown) > 0 {
 		return fileAnswer{}, puntuale.Invalid(in.unknown...)
 	}
-	name, body := p.Name, in.file
+	upload := control.FileUpload{Name: p.Name, Content: in.file}
 	if kind, parameters, err := mime.ParseMediaType(in.kind); err == nil && kind == "multipart/form-data" {
-		part, err := firstFile(multipart.NewReader(in.file, parameters["boundary"]))
-		if err != nil {
-			return fileAnswer{}, err
-		}
-		body = part
-		if name == "" {
-			name = part.FileName()
-		}
+		upload.Boundary = cmp.Or(parameters["boundary"], "-") // a form without a boundary has no parts
 	}
-	f, err := c.UploadFile(ctx, name, body)
+	f, err := c.UploadFile(ctx, upload)
 	if err != nil {
 		return fileAnswer{}, err
 	}
 	return fileOf(f), nil
 }
-
-// maxFormParts is how many parts of a form may stand before the file.
-const maxFormParts = 20
-
-// firstFile returns the first file of a form.
-func firstFile(form *multipart.Reader) (*multipart.Part, error) {
-	for range maxFormParts {
-		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, unreadable(puntuale.Fault{Location: "body", Code: faultCallNoForm})
-		}
-		if part.FileName() != "" {
-			return part, nil
-		}
-	}
-	return nil, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
-}
-
-const faultCallNoForm puntuale.ReasonCode = "call.no_form"
 
 func getFile(ctx context.Context, c *control.Client, in *call, p *oneInput) (fileAnswer, error) {
 	f, err := c.File(ctx, p.ID)

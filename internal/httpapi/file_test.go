@@ -36,6 +36,18 @@ func TestFiles(t *testing.T) {
 		if same.ID != f.ID {
 			t.Errorf("the same photo is %+v and %+v", f, same)
 		}
+		if same.Name != "due.png.jpg" {
+			t.Errorf("the second upload is named %q", same.Name) // the older name may say whose photo it was
+		}
+		for name, body := range map[string]string{
+			"a form without its end":     strings.TrimSuffix(form, "\r\n--b--\r\n"),
+			"a form with no part":        "x",
+			"a form with much before it": "--b\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n" + strings.Repeat("x", 16<<20+64<<10) + "\r\n" + form,
+		} {
+			if got := s.call("POST", "/api/files", a.Key, body, "Content-Type", "multipart/form-data; boundary=b"); got.status != 400 && got.status != 413 && got.status != 422 {
+				t.Errorf("%s: %d %s", name, got.status, got.body)
+			}
+		}
 		got := s.call("GET", "/api/files/"+f.ID+"/content", a.Key, "")
 		if h := got.header; got.body != photo || h.Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") || h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
 			t.Errorf("%d %q %v", got.status, got.body, h)
@@ -51,7 +63,7 @@ func TestFiles(t *testing.T) {
 
 		var sent struct{ ID []json.Number }
 		s.must(&sent, "POST", "/api/messages", a.Key, `{"phone":"+393331234567","text":"Ecco","media":"`+f.Media+`"}`)
-		if got := s.call("GET", fmt.Sprintf("/api/messages/details?message_ids[]=%s", sent.ID[0]), a.Key, ""); !strings.Contains(got.body, `"media_url":"`+f.Media+`"`) || !strings.Contains(got.body, `"nome_media":"foto.exe.jpg"`) {
+		if got := s.call("GET", fmt.Sprintf("/api/messages/details?message_ids[]=%s", sent.ID[0]), a.Key, ""); !strings.Contains(got.body, `"media_url":"`+f.Media+`"`) || !strings.Contains(got.body, `"nome_media":"due.png.jpg"`) {
 			t.Errorf("the message: %s", got.body)
 		}
 		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"foto","media":"`+f.Media+`"}`)
@@ -69,6 +81,20 @@ func TestFiles(t *testing.T) {
 				if got := s.call("POST", path, other.Key, body); got.status != 422 || !strings.Contains(got.body, "media") {
 					t.Errorf("%s at %s: %d %s", name, path, got.status, got.body)
 				}
+			}
+		}
+		valued := s.newSequence(a.Key, strings.Replace(stepNow, `"text":`, `"media":"{{foto}}","text":`, 1))
+		for value, status := range map[string]int{f.Media: 200, "file:" + strings.Repeat("z", 26) + ".jpg": 422} {
+			if got := s.call("POST", fmt.Sprint("/api/start/", valued), a.Key, `{"phone":"+393331234567","foto":"`+value+`"}`); got.status != status || status == 422 && !strings.Contains(got.body, "body.foto") {
+				t.Errorf("a value that names %s: %d %s", value, got.status, got.body)
+			}
+		}
+		var booked struct{ ID json.Number }
+		s.must(&booked, "POST", "/api/sequences", a.Key, strings.Replace(visit, `"text":`, `"media":"{{foto}}","text":`, 1))
+		for value, status := range map[string]int{f.Media: 200, "file:" + strings.Repeat("z", 26) + ".jpg": 422} {
+			body := fmt.Sprintf(`{"sequence":"%v","phone":"3331234567","nome":"Ada","appuntamento":"20/01/2027 15:30","foto":"%s"}`, booked.ID, value)
+			if got := s.call("PUT", "/api/bookings/con-foto", a.Key, body); got.status != status || status == 422 && !strings.Contains(got.body, "body.foto") {
+				t.Errorf("a booking's value that names %s: %d %s", value, got.status, got.body)
 			}
 		}
 		if got := s.call("DELETE", "/api/files/"+f.ID, a.Key, ""); got.status != 409 {

@@ -46,7 +46,7 @@ func (u UploadedSource) Fetch(ctx context.Context, r puntuale.MediaRequest) (*pu
 	}
 	return &puntuale.Media{
 		ReadSeekCloser: content.NewReader(f.Size, func(n int) ([]byte, error) { return files.FilePart(ctx, id, n) }),
-		Size:           f.Size, ContentType: f.Type,
+		Size:           f.Size, ContentType: f.Type, Name: f.Name, Hash: f.Hash,
 	}, nil
 }
 

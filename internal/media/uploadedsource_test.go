@@ -19,7 +19,7 @@ func (o oneFile) File(_ context.Context, id puntuale.FileID) (puntuale.File, err
 	if id != ownFile {
 		return puntuale.File{}, puntuale.NotFound(puntuale.NoFile)
 	}
-	return puntuale.File{ID: id, Type: "application/pdf", Size: 5}, o.failed
+	return puntuale.File{ID: id, Name: "Listino.pdf", Type: "application/pdf", Hash: []byte{7}, Size: 5}, o.failed
 }
 
 func (oneFile) FilePart(context.Context, puntuale.FileID, int) ([]byte, error) {
@@ -36,7 +36,7 @@ func TestUploadedSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(m); err != nil || string(got) != "%PDF-" || m.Size != 5 || m.ContentType != "application/pdf" || asked != 7 {
+	if got, err := io.ReadAll(m); err != nil || string(got) != "%PDF-" || m.Size != 5 || m.ContentType != "application/pdf" || m.Name != "Listino.pdf" || string(m.Hash) != "\a" || asked != 7 {
 		t.Errorf("%q, %v, %+v, client %d", got, err, m, asked)
 	}
 	broken := UploadedSource{Files: func(puntuale.ClientID) FileReader { return oneFile{errors.New("no answer")} }}

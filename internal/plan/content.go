@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"net/url"
 	"path"
 	"slices"
@@ -76,7 +77,11 @@ func (b *builder) checkText(i int, step *puntuale.Step, c *puntuale.Content, goo
 // checkMedia records the fault of a rendered address or file name, if there is one. If the whole text is a single
 // field, the fault is at this field.
 func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
-	if fault := mediaFault(c.MediaURL, c.MediaName, b.media); !fault.IsZero() {
+	fault := mediaFault(c.MediaURL, c.MediaName, b.media)
+	if fault.IsZero() {
+		fault = b.checkUploaded(c)
+	}
+	if !fault.IsZero() {
 		if name := sole(step.Media); name != "" && name != fieldPhone && b.field(name).state == fieldGood {
 			b.fieldFault(b.field(name), fault, clip(c.MediaURL))
 		} else {
@@ -86,6 +91,20 @@ func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
 	if tooLong(c.MediaName, puntuale.MaxMediaName) {
 		b.stepFault(i, "media_name", puntuale.FaultLongerThanCharacters, strconv.Itoa(puntuale.MaxMediaName))
 	}
+}
+
+// checkUploaded returns why an uploaded file cannot be sent, or zero. The content gets the file's name, unless it has one.
+func (b *builder) checkUploaded(c *puntuale.Content) puntuale.Reason {
+	id, named := puntuale.UploadedFile(c.MediaURL)
+	if !named || b.in.Files == nil {
+		return puntuale.Reason{}
+	}
+	f, there := b.in.Files[id]
+	if !there {
+		return puntuale.Because(puntuale.FaultFileGone)
+	}
+	c.MediaName = cmp.Or(c.MediaName, f.Name)
+	return f.Refused
 }
 
 // textLimit returns how many characters the text of a message may have. x is the interactive part, as far as it is known.

@@ -41,6 +41,15 @@ type Input struct {
 	// Media contains the allowed file name extensions, in lower case and without the dot. nil means
 	// DefaultMediaExtensions.
 	Media []string
+
+	// Files are the client's uploaded files that media may name. nil: any may be named.
+	Files map[puntuale.FileID]UploadedFile
+}
+
+// UploadedFile is what a plan needs to know of an uploaded file.
+type UploadedFile struct {
+	Name    string          // for recipients, unless the step says another
+	Refused puntuale.Reason // why the run's session cannot send it; zero: it can
 }
 
 // Plan contains the messages that a start schedules, in the order of the steps.

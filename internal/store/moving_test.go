@@ -61,9 +61,10 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.Exec("insert into booking_former (client_id, reference, booking_id) values ($1, 'visita di prima', 1)", c.ID)
 	must(c.CreateCalendar(ctx, puntuale.Calendar{Name: "Agenda", Host: "x.example", Sealed: []byte("s\x00\xff"), Sequence: c.Sequence, PhoneFrom: []string{"title"}, Created: storetest.Begin}, nil))
 	in.Exec("insert into calendar_entry (client_id, calendar_id, reference, start_at, phone, digest) values ($1, 1, 'a@x', 5, '+393331234567', 'd')", c.ID)
-	must(nil, c.CreateFile(ctx, puntuale.File{ID: movedFile, Name: "é.txt", Type: "text/plain", Hash: make([]byte, 32), Size: 5, Created: storetest.Begin}))
+	moved := puntuale.File{ID: movedFile, Name: "é.txt", Type: "text/plain", Hash: make([]byte, 32), Size: 5, Small: []byte{0xff, 0}, Created: storetest.Begin}
+	must(c.CreateFile(ctx, moved))
 	must(nil, c.AddFilePart(ctx, movedFile, 0, []byte{0, 0xff, '\n', '"', 0x80}))
-	must(c.FinishFile(ctx, movedFile))
+	must(c.FinishFile(ctx, moved))
 	cancelled := c.MustStart("+393337654321", storetest.Begin, 1)
 	must(storetest.CancelPending(ctx, c, []string{"+393337654321"}, false, storetest.Day, storetest.Begin))
 	must(nil, c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000001", Reason: "chiesto", Added: storetest.Begin}, storetest.Day, nil))

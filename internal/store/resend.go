@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/file"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/retention"
 )
@@ -21,13 +23,17 @@ type resend struct {
 	first int64 // identifier of the first new message
 
 	found       map[puntuale.MessageID]lockedMessage
-	listed      []unknownRow            // set only if Unknown is true: those of the given messages about which a person must still decide
-	withContent map[puntuale.RunID]bool // runs whose contents still exist
+	listed      []unknownRow                // set only if Unknown is true: those of the given messages about which a person must still decide
+	withContent map[puntuale.RunID]bool     // runs whose contents still exist
+	uses        []file.Use                  // of uploaded files, by the new messages
+	of          []puntuale.MessageID        // the message that each of the new messages replaces
+	fileless    map[puntuale.MessageID]bool // messages whose uploaded file is gone
 }
 
 // lockedMessage is a message whose row the resend has locked.
 type lockedMessage struct {
 	run     puntuale.RunID
+	step    int
 	session puntuale.SessionID // session of the new message
 	intent  int64
 	state   puntuale.State
@@ -107,7 +113,7 @@ func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.M
 // readResendable locks the messages, so that they do not change after they are read. The client's usage row is also
 // locked, so no session can be deleted before this transaction ends.
 const readResendable = `
-select message.id, message.run_id, message.intent, message.state, coalesce(
+select message.id, message.run_id, message.step, message.intent, message.state, coalesce(
  (select s.id from session s where s.client_id = message.client_id and s.id = message.session_id and s.deleted_at = 0),
  (select s.id from session s where s.client_id = message.client_id and s.is_default = 1 and s.deleted_at = 0), 0)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
@@ -118,7 +124,7 @@ func (b *resend) read(ctx context.Context) error {
 	err := b.a.Query(ctx, readResendable, []any{queue.RefColumns(b.refs())}, func(rows engine.Row) error {
 		var id puntuale.MessageID
 		var m lockedMessage
-		if err := rows.Scan(&id, &m.run, &m.intent, &m.state, &m.session); err != nil {
+		if err := rows.Scan(&id, &m.run, &m.step, &m.intent, &m.state, &m.session); err != nil {
 			return err
 		}
 		b.found[id] = m
@@ -133,7 +139,7 @@ func (b *resend) read(ctx context.Context) error {
 // lockResendable locks the messages' runs, so that their contents stay until this transaction commits. Blanking also
 // locks a run before it removes the content.
 const lockResendable = `
-select r.id, r.blanked_at = 0 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
+select r.id, r.blanked_at = 0, case when r.content like '%"media_url":"file:%' then r.content else '[]' end, r.phone from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
 order by r.client_id, r.id for share of r`
 
 func (b *resend) lockRuns(ctx context.Context) error {
@@ -146,14 +152,46 @@ func (b *resend) lockRuns(ctx context.Context) error {
 	err := b.a.Query(ctx, lockResendable, []any{retention.RunColumns(slices.Compact(refs))}, func(rows engine.Row) error {
 		var id puntuale.RunID
 		var said bool
-		err := rows.Scan(&id, &said)
+		var content, phone string
+		if err := rows.Scan(&id, &said, &content, &phone); err != nil {
+			return err
+		}
 		b.withContent[id] = said
-		return err
+		return b.findUses(id, content, phone)
 	})
 	if err != nil {
 		return fmt.Errorf("lock runs to send again: %w", err)
 	}
+	return b.findFiles(ctx)
+}
+
+// findUses notes which new messages of a run need uploaded files.
+func (b *resend) findUses(run puntuale.RunID, content, phone string) error {
+	var steps []puntuale.FrozenStep
+	if err := json.Unmarshal([]byte(content), &steps); err != nil {
+		return fmt.Errorf("read the contents of run %d: %w", run, err)
+	}
+	for _, m := range b.Messages {
+		found := b.found[m.ID]
+		if found.run != run || found.step >= len(steps) {
+			continue
+		}
+		if u, ok := file.UseOf(steps[found.step].Content, m.Due, m.ValidUntil); ok {
+			u.Client, u.Run, u.Phone = b.t.id, int64(run), phone
+			b.uses, b.of = append(b.uses, u), append(b.of, m.ID)
+		}
+	}
 	return nil
+}
+
+// findFiles notes the messages whose uploaded file is gone.
+func (b *resend) findFiles(ctx context.Context) error {
+	missing, err := file.Missing(ctx, b.a, b.uses)
+	b.fileless = map[puntuale.MessageID]bool{}
+	for _, i := range missing {
+		b.fileless[b.of[i]] = true
+	}
+	return err
 }
 
 // Codes of the faults that functions in this file return.
@@ -199,6 +237,8 @@ func (b *resend) refuse(ctx context.Context) error {
 			reason = puntuale.Because(faultMessageBeingSent)
 		case !b.withContent[found.run]:
 			reason = puntuale.Because(faultMessageContentRemoved)
+		case b.fileless[m.ID]:
+			reason = puntuale.Because(puntuale.FaultFileGone)
 		case b.Move && found.state != puntuale.Pending:
 			reason = puntuale.Because(faultMessageNotPending)
 		default:
@@ -284,6 +324,9 @@ func (b *resend) store(ctx context.Context) error {
 		instant(func(m *M) time.Time { return m.ValidUntil }),
 	}); err != nil {
 		return fmt.Errorf("insert re-sent messages: %w", err)
+	}
+	if err := file.Needed(ctx, b.a, b.uses); err != nil {
+		return err
 	}
 	return b.tellBookings(ctx, ids)
 }

@@ -109,7 +109,7 @@ func prepareStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) 
 
 func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 	for _, step := range []func(context.Context) error{
-		b.takeKeys, b.count, b.findStale, b.pass, b.decideRunning, b.settleCounts, b.insert, b.keepAnswers,
+		b.takeKeys, b.count, b.findStale, b.findFiles, b.pass, b.decideRunning, b.settleCounts, b.insert, b.keepAnswers,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -411,21 +411,44 @@ func (b *startBatch) insert(ctx context.Context) error {
 	return b.needFiles(ctx, runs)
 }
 
-// needFiles stores which uploaded files the new runs need, and how long.
+// filesOf returns the uploaded files that the messages of a run need, and how long.
+func filesOf(st *start) (uses []file.Use) {
+	for i, step := range st.Run.Steps {
+		if i >= len(st.Messages) {
+			break
+		}
+		if u, ok := file.UseOf(step.Content, st.Messages[i].Due, st.Messages[i].ValidUntil); ok {
+			u.Client, u.Run, u.Phone = st.client, st.first, st.Run.Phone
+			uses = append(uses, u)
+		}
+	}
+	return uses
+}
+
 func (b *startBatch) needFiles(ctx context.Context, runs []*start) error {
 	var uses []file.Use
 	for _, st := range runs {
-		for i, step := range st.Run.Steps {
-			if id, _ := puntuale.UploadedFile(step.Content.MediaURL); id != "" && i < len(st.Messages) {
-				until := st.Messages[i].Due
-				if st.Messages[i].ValidUntil.After(until) {
-					until = st.Messages[i].ValidUntil
-				}
-				uses = append(uses, file.Use{Client: st.client, File: id, Run: st.first, Until: until})
-			}
-		}
+		uses = append(uses, filesOf(st)...)
 	}
 	return file.Needed(ctx, b.a, uses)
+}
+
+// findFiles marks the starts with an uploaded file that was deleted after the caller looked for it.
+func (b *startBatch) findFiles(ctx context.Context) error {
+	var uses []file.Use
+	var of []*start
+	for _, st := range b.live {
+		for _, u := range filesOf(st) {
+			uses, of = append(uses, u), append(of, st)
+		}
+	}
+	missing, err := file.Missing(ctx, b.a, uses)
+	for _, i := range missing {
+		if of[i].staleError == nil {
+			of[i].staleError = puntuale.Invalid(puntuale.Fault{Location: "body.media", Code: puntuale.FaultFileGone, Value: uses[i].File.Address()})
+		}
+	}
+	return err
 }
 
 // checkStarts finds out whether a batch is on disk, after the connection was lost during COMMIT. If one run of the

@@ -33,6 +33,7 @@ var noPages = map[string]string{
 	"/c/{client}/replies/live":             "a stream",
 	"/c/{client}/replies/{id}/media":       "a file",
 	"/c/{client}/files/{id}":               "a file",
+	"/c/{client}/files/{id}/small":         "a picture",
 	"/c/{client}/sessions/{id}/phone/live": "a stream",
 	"/c/{client}/sessions/{id}/link/live":  "a stream",
 }

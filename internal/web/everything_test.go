@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"image/jpeg"
 	"strings"
 	"testing"
 
@@ -35,6 +37,11 @@ func (w *world) everything(client puntuale.ClientID) things {
 	t, err := c.CreateTemplate(ctx, control.NewTemplate{Template: puntuale.Template{Name: "conferma", Text: "Ciao {{nome}}, confermato!"}}, control.Once[control.Template]{})
 	w.must(err)
 	has["templates"] = t.ID.String()
+	var picture bytes.Buffer
+	w.must(jpeg.Encode(&picture, shop(), nil))
+	file, err := c.UploadFile(ctx, control.FileUpload{Name: "vetrina.jpg", Content: &picture})
+	w.must(err)
+	has["files"] = string(file.ID)
 	s, err := c.CreateSession(ctx, control.NewSession{Name: "Sportello", Type: string(puntuale.Official), Sandbox: new(false)}, control.Once[control.Session]{})
 	w.must(err)
 	has["official"] = s.ID.String()

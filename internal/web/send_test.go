@@ -1,12 +1,19 @@
 package web_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,11 +28,11 @@ import (
 // purpose. A file that cannot be sent is refused under its button.
 func TestSendOne(t *testing.T) {
 	photo, drawing := filepath.Join(t.TempDir(), "foto.jpg"), filepath.Join(t.TempDir(), "disegno.svg")
-	bytes, err := base64.StdEncoding.DecodeString(smallPhoto)
+	plain, err := base64.StdEncoding.DecodeString(smallPhoto)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{photo: append(bytes, 0xff, 0xd9), drawing: []byte("<svg/>")} {
+	for name, content := range map[string][]byte{photo: append(plain, 0xff, 0xd9), drawing: []byte("<svg/>")} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -67,17 +74,98 @@ func TestSendOne(t *testing.T) {
 
 const smallPhoto = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wgALCAABAAEBAREA/8QAFBABAAAAAAAAAAAAAAAAAAAAAP/aAAgBAQABPxA="
 
+// TestFilesStory: somebody uploads a photo and a document on the page of files, sees what uses them, and deletes one. Then
+// the person pastes a picture in a conversation and sends it without words.
+func TestFilesStory(t *testing.T) {
+	folder := t.TempDir()
+	photo, price := filepath.Join(folder, "vetrina.jpg"), filepath.Join(folder, "listino.pdf")
+	var content bytes.Buffer
+	if err := jpeg.Encode(&content, shop(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{photo: content.Bytes(), price: []byte("%PDF-1.7\nListino")} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	large := filepath.Join(folder, "film.mp4")
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, puntuale.MaxFileBytes+1)); err != nil {
+		t.Fatal(err)
+	}
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/files")
+		b.check("empty")
+		b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{large}))
+		b.until(`document.querySelector(".upload-says.fault")?.textContent.includes("16 MB")`)
+		for i, name := range []string{price, photo} {
+			b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{name}))
+			b.until(fmt.Sprintf(`document.readyState === "complete" && document.querySelectorAll(".file-cell").length === %d`, i+1))
+		}
+		b.until(`document.querySelector("img.file-small")?.naturalWidth === 160`)
+		files, err := w.Client().Files(t.Context())
+		w.must(err)
+		slices.SortFunc(files, func(x, y puntuale.File) int { return strings.Compare(y.Name, x.Name) }) // they have the same time
+		if len(files) != 2 || files[0].Name != "vetrina.jpg" || files[1].Name != "listino.pdf" {
+			t.Fatalf("files: %+v", files)
+		}
+		_, err = w.Client().CreateTemplate(t.Context(), control.NewTemplate{Template: puntuale.Template{Name: "Vetrina", Media: files[0].ID.Address()}}, control.Once[control.Template]{})
+		w.must(err)
+		b.open(w.pages + "/files")
+		b.reads("Vetrina")
+		b.check("list")
+		b.click(`a[href$="/delete"]`)
+		b.until(`document.querySelector("form[action$='/delete']") && document.readyState === "complete"`)
+		b.check("delete")
+		b.click(`form[action$="/delete"] button`)
+		b.until(`document.querySelectorAll(".file-cell").length === 1 && document.querySelector("[data-toast]")`)
+
+		b.open(w.pages + "/person?phone=%2B393331234567")
+		b.until(`document.querySelector("#f-answer")`)
+		evaluate[any](b, `(async () => {
+			const data = new DataTransfer(), picture = await (await fetch("`+w.pages+`/files/`+string(files[0].ID)+`/small")).blob();
+			data.items.add(new File([picture], "image.jpg", { type: "image/jpeg" }));
+			document.querySelector("#f-answer").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+		})()`)
+		b.until(`document.querySelector("#f-media").value.startsWith("file:") && document.querySelector(".answer .upload-look").naturalWidth === 160`)
+		b.check("pasted")
+		b.click("[data-detach]")
+		b.until(`document.querySelector("#f-media").value === "" && document.querySelector(".answer .upload-look").hidden`)
+		b.do(chromedp.SetUploadFiles(chromedp.CSS(".answer .upload input[type=file]"), []string{photo}))
+		b.until(`document.querySelector("#f-media").value.startsWith("file:")`)
+		b.click(`form[action$="/person/answer"] button[type=submit]`)
+		b.until(`document.querySelector(".turns .bubble-picture")?.naturalWidth === 400`)
+		b.check("answered")
+		sent, _, err := w.Client().Messages(t.Context(), control.MessageQuery{Phone: "+393331234567"})
+		w.must(err)
+		if len(sent) != 1 || sent[0].Content.Text != "" || sent[0].Content.MediaURL != files[0].ID.Address() || sent[0].Content.MediaName != "vetrina.jpg" {
+			t.Errorf("sent: %+v", sent)
+		}
+	})
+}
+
+// shop is a picture of 400 × 300 pixels.
+func shop() image.Image {
+	m := image.NewRGBA(image.Rect(0, 0, 400, 300))
+	for y := range 300 {
+		for x := range 400 {
+			m.SetRGBA(x, y, color.RGBA{uint8(80 + x/4), uint8(160 - y/3), uint8(120 + y/4), 0xff})
+		}
+	}
+	return m
+}
+
 // TestUploads: only people of the client upload and see its files, which are sent so that a browser runs nothing in them.
 func TestUploads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	photo, err := base64.StdEncoding.DecodeString(smallPhoto)
-	w.must(err)
+	var photo bytes.Buffer
+	w.must(jpeg.Encode(&photo, shop(), nil))
 	form := func(content string) string {
 		return "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"foto.jpg\"\r\n\r\n" + content + "\r\n--x--\r\n"
 	}
 	kind := http.Header{"Content-Type": {"multipart/form-data; boundary=x"}}
-	picture := form(string(photo) + "\xff\xd9")
+	picture := form(photo.String())
 	for who, want := range map[puntuale.UserID]int{w.clients[puntuale.Reader]: http.StatusForbidden, w.foreignOwner: http.StatusNotFound} {
 		if r := w.visitor(who).send(w.pages+"/files", picture, kind); r.status != want {
 			t.Errorf("user %d uploads: %d %s", who, r.status, r.body)
@@ -96,6 +184,16 @@ func TestUploads(t *testing.T) {
 	}
 	if r := w.visitor(w.foreignOwner).get(at); r.status != http.StatusNotFound {
 		t.Errorf("a stranger sees it: %d", r.status)
+	}
+	if r := staff.send(w.pages+"/files", strings.TrimSuffix(picture, "\r\n--x--\r\n"), kind); r.status != http.StatusBadRequest {
+		t.Errorf("a form without its end: %d %s", r.status, r.body)
+	}
+	small := staff.get(at + "/small")
+	if h := small.header; small.status != http.StatusOK || h.Get("Content-Type") != "image/jpeg" || h.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("the small picture: %d %v", small.status, h)
+	}
+	if r := w.visitor(w.foreignOwner).get(at + "/small"); r.status != http.StatusNotFound {
+		t.Errorf("a stranger sees the small picture: %d", r.status)
 	}
 	for content, want := range map[string]string{"<svg onload=alert(1)>": "non si può inviare", "": "vuoto", strings.Repeat("x", 16<<20+1): "16 MB"} {
 		if r := staff.send(w.pages+"/files", form(content), kind); r.status < 400 || r.status >= 500 || !strings.Contains(r.body, want) {

@@ -1,6 +1,7 @@
 package official
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -128,6 +129,7 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 		}
 	}
 	content, payloads := e.Content, c.tapPayloads(e)
+	content.MediaName = cmp.Or(content.MediaName, kind.name)
 	if p.way != puntuale.WayTemplate {
 		content.Official = nil
 	}

@@ -1,6 +1,7 @@
 package official
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (c *Connector) sample(ctx context.Context, k puntuale.OfficialKeys, r *punt
 		return "", puntuale.Because(reasonSample), nil
 	}
 	for range 2 {
-		if handle, err = c.uploadSample(ctx, k, r, file, path.Base(header.Media)); err == nil {
+		if handle, err = c.uploadSample(ctx, k, r, file, cmp.Or(file.Name, path.Base(header.Media))); err == nil {
 			return handle, puntuale.Reason{}, nil
 		}
 		if refused, ok := errors.AsType[*graphError](err); !ok || refused.Subcode != missingObject || r.Upload == "" {

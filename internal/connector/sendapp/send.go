@@ -1,6 +1,7 @@
 package sendapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,8 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonOnlyOfficial), Detail: puntuale.Quoted("official")}
 	}
 	if e.Content.MediaURL != "" {
-		if err := c.checkMedia(ctx, e); err != nil {
+		name, err := c.checkMedia(ctx, e)
+		if err != nil {
 			return puntuale.Prepared{}, err
 		}
 		address := e.Content.MediaURL
@@ -55,26 +57,27 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 			}
 		}
 		p.parameters["type"], p.parameters["media_url"] = "media", address
-		if e.Content.MediaName != "" {
-			p.parameters["filename"] = e.Content.MediaName
+		if name = cmp.Or(e.Content.MediaName, name); name != "" {
+			p.parameters["filename"] = name
 		}
 	}
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// checkMedia fetches the file once. It applies the rules for every address that comes from a caller.
-func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
+// checkMedia fetches the file once. It applies the rules for every address that comes from a caller. It returns the name of a
+// file that the client uploaded.
+func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) (name string, err error) {
 	if c.cfg.Media == nil {
-		return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonNoFiles), Detail: puntuale.Because(puntuale.ReasonNoFetcher)}
+		return "", &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonNoFiles), Detail: puntuale.Because(puntuale.ReasonNoFetcher)}
 	}
 	file, err := c.cfg.Media.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := file.Close(); err != nil {
-		return fmt.Errorf("close a fetched file: %w", err)
+		return "", fmt.Errorf("close a fetched file: %w", err)
 	}
-	return nil
+	return file.Name, nil
 }
 
 // Send sends the request to the gateway. After that the message cannot be cancelled. If the message is a repeat, the

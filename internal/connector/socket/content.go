@@ -3,6 +3,7 @@
 package socket
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"path"
@@ -23,10 +24,11 @@ func (n *number) compose(ctx context.Context, cli *whatsmeow.Client, e puntuale.
 	case c.Official != nil:
 		return nil, final(puntuale.ReasonOnlyOfficial, puntuale.Quoted("official"))
 	case c.MediaURL != "":
-		f, err := n.upload(ctx, cli, e)
+		f, name, err := n.upload(ctx, cli, e)
 		if err != nil {
 			return nil, err
 		}
+		c.MediaName = cmp.Or(c.MediaName, name)
 		return f.message(c)
 	case c.Latitude != nil && c.Longitude != nil:
 		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"puntuale"
+	content "puntuale/internal/file"
 )
 
 // file is a file that was uploaded to the network. Each file is encrypted with a new key.
@@ -114,28 +115,28 @@ func (f *files) keep(hash string, one *file, now time.Time) {
 }
 
 // upload sends a message's file to the network, unless it was uploaded recently. No person sees an upload, so it may be
-// repeated.
-func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*file, error) {
+// repeated. name is the name of a file that the client uploaded.
+func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (f *file, name string, err error) {
 	source := n.c.cfg.Media
 	if source == nil {
-		return nil, final(puntuale.ReasonNoFiles, puntuale.Because(puntuale.ReasonNoFetcher))
+		return nil, "", final(puntuale.ReasonNoFiles, puntuale.Because(puntuale.ReasonNoFetcher))
 	}
 	got, err := source.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL, MaxBytes: worthFetching(e.Content)})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer got.Close()
 	kind := kindOf(got.ContentType)
 	if limit := maxBytes[kind]; limit > 0 && got.Size > limit {
-		return nil, final(puntuale.ReasonTooLarge, puntuale.Because(reasonOverLimit, strconv.FormatInt(limit, 10)))
+		return nil, "", final(puntuale.ReasonTooLarge, puntuale.Because(reasonOverLimit, strconv.FormatInt(limit, 10)))
 	}
 	hash, err := hashOf(got)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	now := n.c.cfg.Clock.Now()
 	if found := n.files.get(hash, now); found != nil {
-		return found, nil
+		return found, got.Name, nil
 	}
 	made, err, _ := n.files.uploadOnce.Do(hash, func() (any, error) {
 		one, err := uploadNow(ctx, cli, kind, got)
@@ -145,15 +146,19 @@ func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.E
 		return one, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	one, _ := made.(*file)
-	return one, nil
+	return one, got.Name, nil
 }
 
 func hashOf(m *puntuale.Media) (string, error) {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, m.ContentType+"\x00")
+	if len(m.Hash) > 0 {
+		_, _ = sum.Write(m.Hash)
+		return "stored " + hex.EncodeToString(sum.Sum(nil)), nil
+	}
 	if _, err := io.Copy(sum, m); err != nil {
 		return "", fmt.Errorf("read a file: %w", err)
 	}
@@ -183,7 +188,10 @@ func (f *file) look(m *puntuale.Media) error {
 	}
 	switch {
 	case f.kind == whatsmeow.MediaImage:
-		f.thumbnail, f.width, f.height = thumbnailOf(m)
+		f.thumbnail, f.width, f.height = content.Small(func() io.Reader {
+			_, _ = m.Seek(0, io.SeekStart) // if this fails, so does the next read
+			return m
+		}, thumbnailSide)
 	case f.mime == "audio/ogg":
 		head := make([]byte, oggLook)
 		k, err := io.ReadFull(m, head)

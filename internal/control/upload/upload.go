@@ -51,9 +51,9 @@ type Upload struct {
 	done            func() // returns the processor; nil: the upload has none
 }
 
-// work waits for a processor. The upload keeps the processor until End. Only one upload of a partner uses a processor,
+// Work waits for a processor. The upload keeps the processor until End. Only one upload of a partner uses a processor,
 // and the partners take turns. So a partner with many uploads does not delay other partners. Codes: overloaded.
-func (u *Upload) work(ctx context.Context) (err error) {
+func (u *Upload) Work(ctx context.Context) (err error) {
 	if u.done != nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 		u.first = append(u.first, p[:min(n, left)]...)
 	}
 	if errors.Is(err, io.EOF) && bytes.Equal(u.first, archiveMark) {
-		if waited := u.work(u.ctx); waited != nil {
+		if waited := u.Work(u.ctx); waited != nil {
 			return n, waited
 		}
 	}

@@ -24,18 +24,27 @@ func New(db *engine.DB) *Files {
 }
 
 // OfClient gives access to one client's files.
-func (s *Files) OfClient(id puntuale.ClientID) ClientFiles { return ClientFiles{s, id} }
+func (s *Files) OfClient(id puntuale.ClientID) ClientFiles {
+	return ClientFiles{s, id, s.db.CallReads, s.db.ListReads}
+}
+
+// Sent gives access to one client's files for connectors, whose reads do not delay calls.
+func (s *Files) Sent(id puntuale.ClientID) ClientFiles {
+	return ClientFiles{s, id, s.db.DispatchReads, s.db.MaintenanceReads}
+}
 
 // ClientFiles gives access to one client's files.
 type ClientFiles struct {
 	all    *Files
 	client puntuale.ClientID
+
+	rows, parts *engine.ReadPool
 }
 
-const columns = `f.id, f.name, f.type, f.hash, f.size, f.width, f.height, f.created_at`
+const columns = `f.id, f.name, f.type, f.hash, f.size, f.width, f.height, f.created_at, f.needed_at`
 
 func fields(f *puntuale.File) []any {
-	return []any{&f.ID, &f.Name, &f.Type, &f.Hash, &f.Size, &f.Width, &f.Height, engine.ScanTime(&f.Created)}
+	return []any{&f.ID, &f.Name, &f.Type, &f.Hash, &f.Size, &f.Width, &f.Height, engine.ScanTime(&f.Created), engine.ScanTime(&f.Needed)}
 }
 
 func scan(r engine.Row, f *puntuale.File) error { return r.Scan(fields(f)...) }
@@ -44,6 +53,8 @@ func (s ClientFiles) write(ctx context.Context, do func(ctx context.Context, a e
 	return engine.PublicError(s.all.db.FeedWriter.Do(ctx, engine.Single(s.all.work, do).ForOwner(int64(s.client)), false))
 }
 
+func (s ClientFiles) now() int64 { return engine.Micros(s.all.db.Config.Clock.Now()) }
+
 // Codes of the faults that functions in this file return.
 const (
 	faultTooMany puntuale.ReasonCode = "file.too_many" // {1}: the most
@@ -51,16 +62,22 @@ const (
 	faultInUse   puntuale.ReasonCode = "file.in_use"
 )
 
-// CreateFile begins a file. The bytes of files whose parts still arrive count, too. Codes: quota_reached.
-func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) error {
-	return s.write(ctx, func(ctx context.Context, a engine.Querier) error {
+// CreateFile begins a file, and returns it. If the client has a file with the same bytes already, CreateFile returns that
+// one, which gets the new name. The bytes of files whose parts still arrive count, too. Codes: quota_reached.
+func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun puntuale.File, err error) {
+	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		begun = f
 		var n int64
 		found, err := engine.QueryOne(ctx, a, `select k.id from client k where k.id = $1 and k.deleted_at = 0 for no key update of k`, []any{s.client}, &n)
 		if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 			return err
 		}
+		if same, found, err := s.useAgain(ctx, a, f); found || err != nil {
+			begun = same
+			return err
+		}
 		var count, bytes int64
-		if _, err := engine.QueryOne(ctx, a, `select count(*), cast(coalesce(sum(f.size), 0) as bigint) from file f where f.client_id = $1 and f.id <> $2`, []any{s.client, f.ID}, &count, &bytes); err != nil {
+		if _, err := engine.QueryOne(ctx, a, `select count(*), cast(coalesce(sum(f.size), 0) as bigint) from file f where f.client_id = $1 and f.id <> $2 and f.hidden_at = 0`, []any{s.client, f.ID}, &count, &bytes); err != nil {
 			return fmt.Errorf("count files: %w", err)
 		}
 		switch {
@@ -69,103 +86,120 @@ func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) error {
 		case bytes+f.Size > puntuale.MaxClientFileBytes:
 			return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(faultNoRoom, strconv.Itoa(puntuale.MaxClientFileBytes>>20))}
 		}
-		if _, err := a.Exec(ctx, `insert into file (client_id, id, name, type, hash, size, width, height, created_at, needed_at)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) on conflict (client_id, id) do nothing`,
-			s.client, f.ID, f.Name, f.Type, f.Hash, f.Size, f.Width, f.Height, engine.Micros(f.Created)); err != nil {
+		if _, err := a.Exec(ctx, `insert into file (client_id, id, name, type, hash, size, width, height, small, created_at, needed_at)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) on conflict (client_id, id) do nothing`,
+			s.client, f.ID, f.Name, f.Type, f.Hash, f.Size, f.Width, f.Height, append([]byte{}, f.Small...), engine.Micros(f.Created)); err != nil {
 			return fmt.Errorf("insert a file: %w", err)
 		}
 		return nil
 	})
+	return begun, err
+}
+
+// useAgain looks for a finished file with the same bytes. It gives the file back if it is hidden, and gives it the name of
+// the new upload, so that nobody's old name appears in another use.
+func (s ClientFiles) useAgain(ctx context.Context, a engine.Querier, f puntuale.File) (same puntuale.File, found bool, err error) {
+	found, err = engine.QueryOne(ctx, a, `select `+columns+` from file f where f.client_id = $1 and f.hash = $2 and f.stored_at > 0`, []any{s.client, f.Hash}, fields(&same)...)
+	if err != nil {
+		return f, false, fmt.Errorf("look for the same file: %w", err)
+	}
+	if !found || same.ID == f.ID {
+		return f, false, nil
+	}
+	n, err := a.Exec(ctx, `update file set name = $3, hidden_at = 0, needed_at = case when needed_at < $4::bigint then $4::bigint else needed_at end
+ where client_id = $1 and id = $2 and stored_at > 0`, s.client, same.ID, f.Name, s.now())
+	if err == nil && n == 0 {
+		err = engine.ErrAgain // it was removed meanwhile
+	}
+	if err != nil {
+		return f, false, fmt.Errorf("use a file again: %w", err)
+	}
+	same.Name = f.Name
+	return same, true, nil
 }
 
 // AddFilePart stores a part of a file that was begun. Codes: not_found.
 func (s ClientFiles) AddFilePart(ctx context.Context, id puntuale.FileID, n int, content []byte) error {
 	return s.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		added, err := a.Exec(ctx, `insert into file_part as p (client_id, file_id, n, content)
- select f.client_id, f.id, $3::bigint, $4::bytea from file f where f.client_id = $1 and f.id = $2 and f.stored_at = 0
- on conflict (client_id, file_id, n) do update set content = excluded.content`, s.client, id, n, content)
-		if err == nil && added == 0 {
-			return puntuale.NotFound(puntuale.NoFile)
+		var size int64 // the lock keeps whoever drops the file from leaving this part behind
+		found, err := engine.QueryOne(ctx, a, `select f.size from file f where f.client_id = $1 and f.id = $2 and f.stored_at = 0 and f.hidden_at = 0 for share`, []any{s.client, id}, &size)
+		if err := engine.ThereOr(found, err, puntuale.NoFile); err != nil {
+			return err
 		}
-		if err != nil {
+		if _, err := a.Exec(ctx, `insert into file_part as p (client_id, file_id, n, content) values ($1, $2, $3, $4)
+ on conflict (client_id, file_id, n) do update set content = excluded.content`, s.client, id, n, content); err != nil {
 			return fmt.Errorf("insert a part of a file: %w", err)
 		}
 		return nil
 	})
 }
 
-// FinishFile makes a file usable. If the client has a file with the same bytes already, FinishFile drops the new one, and
+// FinishFile makes a file usable. If the client got a file with the same bytes meanwhile, FinishFile drops the new one, and
 // returns the older one. Codes: not_found.
-func (s ClientFiles) FinishFile(ctx context.Context, id puntuale.FileID) (f puntuale.File, err error) {
+func (s ClientFiles) FinishFile(ctx context.Context, f puntuale.File) (stored puntuale.File, err error) {
 	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var n int64
 		if _, err := engine.QueryOne(ctx, a, `select k.id from client k where k.id = $1 for no key update of k`, []any{s.client}, &n); err != nil {
 			return fmt.Errorf("lock a client: %w", err)
 		}
-		found, err := engine.QueryOne(ctx, a, `select `+columns+` from file f where f.client_id = $1 and f.id = $2`, []any{s.client, id}, fields(&f)...)
-		if err := engine.ThereOr(found, err, puntuale.NoFile); err != nil {
+		same, found, err := s.useAgain(ctx, a, f)
+		if err != nil {
 			return err
 		}
-		older := puntuale.File{}
-		found, err = engine.QueryOne(ctx, a, `select `+columns+` from file f where f.client_id = $1 and f.hash = $2 and f.stored_at > 0`, []any{s.client, f.Hash}, fields(&older)...)
+		if found {
+			stored = same
+			return s.hide(ctx, a, f.ID, `stored_at = 0`)
+		}
+		changed, err := a.Exec(ctx, `update file set stored_at = $3 where client_id = $1 and id = $2 and hidden_at = 0`, s.client, f.ID, s.now())
 		if err != nil {
-			return fmt.Errorf("look for the same file: %w", err)
-		}
-		if found && older.ID != id {
-			f = older
-			if _, err := a.Exec(ctx, `update file set needed_at = case when needed_at < $3::bigint then $3::bigint else needed_at end where client_id = $1 and id = $2`,
-				s.client, older.ID, engine.Micros(s.all.db.Config.Clock.Now())); err != nil {
-				return fmt.Errorf("use a file again: %w", err)
-			}
-			return s.drop(ctx, a, id)
-		}
-		if _, err := a.Exec(ctx, `update file set stored_at = $3 where client_id = $1 and id = $2`, s.client, id, engine.Micros(s.all.db.Config.Clock.Now())); err != nil {
 			return fmt.Errorf("finish a file: %w", err)
 		}
-		return nil
+		if changed == 0 { // it took so long that maintenance dropped it
+			return puntuale.NotFound(puntuale.NoFile)
+		}
+		_, err = engine.QueryOne(ctx, a, `select `+columns+` from file f where f.client_id = $1 and f.id = $2`, []any{s.client, f.ID}, fields(&stored)...)
+		return err
 	})
-	return f, err
+	return stored, err
 }
 
 // DropFile removes a file that was begun and not finished. It does nothing to other files.
 func (s ClientFiles) DropFile(ctx context.Context, id puntuale.FileID) error {
-	return s.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		n, err := a.Exec(ctx, `delete from file where client_id = $1 and id = $2 and stored_at = 0`, s.client, id)
-		if err != nil {
-			return fmt.Errorf("drop a file: %w", err)
-		}
-		if n == 0 {
-			return nil
-		}
-		return s.drop(ctx, a, id)
-	})
+	return s.write(ctx, func(ctx context.Context, a engine.Querier) error { return s.hide(ctx, a, id, `stored_at = 0`) })
 }
 
-// drop removes a file and its parts.
-func (s ClientFiles) drop(ctx context.Context, a engine.Querier, id puntuale.FileID) error {
-	for _, statement := range []string{`delete from file where client_id = $1 and id = $2`, `delete from file_part where client_id = $1 and file_id = $2`} {
-		if _, err := a.Exec(ctx, statement, s.client, id); err != nil {
-			return fmt.Errorf("delete a file: %w", err)
-		}
+// hide hides a file if a condition holds. Maintenance deletes it later.
+func (s ClientFiles) hide(ctx context.Context, a engine.Querier, id puntuale.FileID, condition string) error {
+	if _, err := a.Exec(ctx, `update file set hidden_at = $3 where client_id = $1 and id = $2 and hidden_at = 0 and `+condition, s.client, id, s.now()); err != nil {
+		return fmt.Errorf("hide a file: %w", err)
 	}
 	return nil
 }
 
+// usable is the condition of files that can be used.
+const usable = ` and f.stored_at > 0 and f.hidden_at = 0`
+
 // File reads about a file. Codes: not_found.
 func (s ClientFiles) File(ctx context.Context, id puntuale.FileID) (f puntuale.File, err error) {
-	found, err := engine.QueryOne(ctx, s.all.db.CallReads, `select `+columns+` from file f where f.client_id = $1 and f.id = $2 and f.stored_at > 0`, []any{s.client, id}, fields(&f)...)
+	found, err := engine.QueryOne(ctx, s.rows, `select `+columns+` from file f where f.client_id = $1 and f.id = $2`+usable, []any{s.client, id}, fields(&f)...)
 	return f, engine.FoundOr(found, err, puntuale.NoFile)
 }
 
-// FilePart reads a part of a file. Codes: not_found.
+// FilePart reads a part of a file, also of one that was hidden meanwhile. Codes: not_found.
 func (s ClientFiles) FilePart(ctx context.Context, id puntuale.FileID, n int) (content []byte, err error) {
-	found, err := engine.QueryOne(ctx, s.all.db.CallReads, `select p.content from file_part p where p.client_id = $1 and p.file_id = $2 and p.n = $3`, []any{s.client, id, n}, &content)
+	found, err := engine.QueryOne(ctx, s.parts, `select p.content from file_part p where p.client_id = $1 and p.file_id = $2 and p.n = $3`, []any{s.client, id, n}, &content)
 	return content, engine.FoundOr(found, err, puntuale.NoFile)
+}
+
+// SmallPicture reads the small picture of an image. Codes: not_found (also if the file has none).
+func (s ClientFiles) SmallPicture(ctx context.Context, id puntuale.FileID) (content []byte, err error) {
+	found, err := engine.QueryOne(ctx, s.rows, `select f.small from file f where f.client_id = $1 and f.id = $2`+usable, []any{s.client, id}, &content)
+	return content, engine.FoundOr(found && len(content) > 0, err, puntuale.NoFile)
 }
 
 // Files lists the client's files, the newest first.
 func (s ClientFiles) Files(ctx context.Context) ([]puntuale.File, error) {
-	all, err := engine.QueryAll(ctx, s.all.db.CallReads, `select `+columns+` from file f where f.client_id = $1 and f.stored_at > 0 order by f.created_at desc, f.id limit $2`,
+	all, err := engine.QueryAll(ctx, s.rows, `select `+columns+` from file f where f.client_id = $1`+usable+` order by f.created_at desc, f.id limit $2`,
 		[]any{s.client, puntuale.MaxClientFiles}, scan)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("list files: %w", err))
@@ -173,36 +207,32 @@ func (s ClientFiles) Files(ctx context.Context) ([]puntuale.File, error) {
 	return all, nil
 }
 
-// named finds out whether something of a client names a file.
-const named = `select case when
- exists (select 1 from sequence q where q.client_id = $1 and q.steps like $2::text)
- or exists (select 1 from template t where t.client_id = $1 and t.media like $2::text)
- or exists (select 1 from automation r where r.client_id = $1 and r.actions like $2::text)
- or exists (select 1 from campaign g where g.client_id = $1 and g.ended_at = 0 and (g.draft like $2::text or g.frozen like $2::text))
- then 1 else 0 end`
-
-func (s ClientFiles) named(ctx context.Context, a engine.Querier, id puntuale.FileID) (is bool, err error) {
-	if _, err := engine.QueryOne(ctx, a, named, []any{s.client, "%" + id.Address() + "%"}, engine.ScanBool(&is)); err != nil {
-		return false, fmt.Errorf("look who names a file: %w", err)
-	}
-	return is, nil
-}
-
 // DeleteFile deletes a file. Codes: not_found, conflict (something names it, or a message with it is not over).
 func (s ClientFiles) DeleteFile(ctx context.Context, id puntuale.FileID, now time.Time) error {
+	value, err := s.isValue(ctx, s.parts, id)
+	if err != nil {
+		return err
+	}
 	return s.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		var needed time.Time
-		found, err := engine.QueryOne(ctx, a, `select f.needed_at from file f where f.client_id = $1 and f.id = $2 and f.stored_at > 0 for update`, []any{s.client, id}, engine.ScanTime(&needed))
+		var needed, hidden time.Time
+		found, err := engine.QueryOne(ctx, a, `select f.needed_at, f.hidden_at from file f where f.client_id = $1 and f.id = $2 and f.stored_at > 0 and f.hidden_at in (0, $3) for update`,
+			[]any{s.client, id, engine.Micros(now)}, engine.ScanTime(&needed), engine.ScanTime(&hidden))
 		if err := engine.ThereOr(found, err, puntuale.NoFile); err != nil {
 			return err
 		}
-		is, err := s.named(ctx, a, id)
+		if engine.Micros(hidden) == engine.Micros(now) { // this transaction runs again, because nobody knew whether it was committed
+			return nil
+		}
+		is, err := s.named(ctx, a, id, now)
 		if err != nil {
 			return err
 		}
-		if is || needed.After(now) {
+		if is || value || needed.After(now) {
 			return puntuale.Conflict(faultInUse)
 		}
-		return s.drop(ctx, a, id)
+		if _, err := a.Exec(ctx, `update file set hidden_at = $3 where client_id = $1 and id = $2`, s.client, id, engine.Micros(now)); err != nil {
+			return fmt.Errorf("hide a file: %w", err)
+		}
+		return nil
 	})
 }

@@ -17,16 +17,48 @@ type Use struct {
 	Client puntuale.ClientID
 	File   puntuale.FileID
 	Run    int64
+	Phone  string    // of the run
 	Until  time.Time // when the last message of the run is over
 }
 
-// useStep is the length to which times are rounded up.
-const useStep = 24 * time.Hour
+// UseOf returns the use of a message with this content. ok is false if the content has no uploaded file.
+func UseOf(c puntuale.Content, due, validUntil time.Time) (u Use, ok bool) {
+	id, _ := puntuale.UploadedFile(c.MediaURL)
+	if validUntil.After(due) {
+		due = validUntil
+	}
+	return Use{File: id, Until: due}, id != ""
+}
 
-// Needed stores that runs need files, in the transaction that stores the runs. It writes only the rows that change.
+const (
+	useStep = 24 * time.Hour // to which times are rounded up
+	several = -1             // instead of a run: several people have the file
+)
+
+// Needed stores that runs need files, in the transaction that stores the runs. It gives hidden files back. It writes only the
+// rows that change.
 func Needed(ctx context.Context, a engine.Querier, uses []Use) error {
+	all := joined(uses)
+	if len(all) == 0 {
+		return nil
+	}
+	if _, err := a.Exec(ctx, `update file set needed_at = case when file.needed_at < u.t then u.t else file.needed_at end, hidden_at = 0,
+ run_id = case when file.run_id in (0, u.r) then u.r
+  when exists (select 1 from run x where x.client_id = u.c and x.id = file.run_id and x.phone = u.p and x.phone <> '') then u.r else -1 end
+from $u(c bigint, f text, t bigint, r bigint, p text) where file.client_id = u.c and file.id = u.f and file.stored_at > 0
+ and (file.needed_at < u.t or file.hidden_at > 0 or file.run_id <> u.r and file.run_id <> -1)`, engine.Columns{
+		engine.Column(all, func(u *Use) int64 { return int64(u.Client) }), engine.Column(all, func(u *Use) string { return string(u.File) }),
+		engine.Column(all, func(u *Use) int64 { return engine.Micros(u.Until) }), engine.Column(all, func(u *Use) int64 { return u.Run }),
+		engine.Column(all, func(u *Use) string { return u.Phone }),
+	}); err != nil {
+		return fmt.Errorf("note who needs files: %w", err)
+	}
+	return nil
+}
+
+// joined returns one use of each file. Runs of several people become one use without a run.
+func joined(uses []Use) (all []Use) {
 	slices.SortStableFunc(uses, func(x, y Use) int { return cmp.Or(cmp.Compare(x.Client, y.Client), cmp.Compare(x.File, y.File)) })
-	var all []Use
 	for _, u := range uses {
 		u.Until = u.Until.Truncate(useStep).Add(useStep)
 		last := len(all) - 1
@@ -34,93 +66,175 @@ func Needed(ctx context.Context, a engine.Querier, uses []Use) error {
 			all = append(all, u)
 			continue
 		}
-		if all[last].Run != u.Run {
-			all[last].Run = -1
+		if all[last].Phone != u.Phone {
+			all[last].Run, all[last].Phone = several, ""
 		}
 		if u.Until.After(all[last].Until) {
 			all[last].Until = u.Until
 		}
 	}
-	if len(all) == 0 {
-		return nil
+	return all
+}
+
+// Missing returns which of the uses have no file any more. It locks the files of the others, so that Needed finds them.
+func Missing(ctx context.Context, a engine.Querier, uses []Use) (missing []int, err error) {
+	if len(uses) == 0 {
+		return nil, nil
 	}
-	if _, err := a.Exec(ctx, `update file set needed_at = case when file.needed_at < u.t then u.t else file.needed_at end,
- run_id = case when file.run_id in (0, u.r) then u.r else -1 end
-from $u(c bigint, f text, t bigint, r bigint) where file.client_id = u.c and file.id = u.f
- and (file.needed_at < u.t or file.run_id <> u.r and file.run_id <> -1)`, engine.Columns{
+	all := joined(slices.Clone(uses))
+	type key struct {
+		client puntuale.ClientID
+		id     puntuale.FileID
+	}
+	there := map[key]bool{}
+	err = a.Query(ctx, `select f.client_id, f.id from $u(c bigint, f text) join file f on f.client_id = u.c and f.id = u.f
+where f.stored_at > 0 order by f.client_id, f.id for no key update of f`, []any{engine.Columns{
 		engine.Column(all, func(u *Use) int64 { return int64(u.Client) }), engine.Column(all, func(u *Use) string { return string(u.File) }),
-		engine.Column(all, func(u *Use) int64 { return engine.Micros(u.Until) }), engine.Column(all, func(u *Use) int64 { return u.Run }),
-	}); err != nil {
-		return fmt.Errorf("note who needs files: %w", err)
+	}}, func(r engine.Row) error {
+		var k key
+		err := r.Scan(&k.client, &k.id)
+		there[k] = true
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for files: %w", err)
 	}
-	return nil
+	for i, u := range uses {
+		if !there[key{u.Client, u.File}] {
+			missing = append(missing, i)
+		}
+	}
+	return missing, nil
 }
 
 // Limits of one call of MaintainFiles.
 const (
 	maxRemoved = 100
-	arrives    = time.Hour // how long the parts of a file may arrive
+	maxTurns   = 1000             // transactions that delete parts
+	partsAtOne = 16               // parts that one of them deletes
+	arrives    = time.Hour        // how long the parts of a file may arrive
+	stays      = 10 * time.Minute // how long a hidden file can be given back
 )
 
 type reference struct {
 	client puntuale.ClientID
 	id     puntuale.FileID
-	begun  bool
+	stored bool
 }
 
-// MaintainFiles removes files that nothing needs since the time before, and files whose parts did not all arrive. If before
-// is zero, contents are kept for good, and so are files, except those of an erased run.
+// MaintainFiles hides files that nothing needs since the time before, and deletes hidden files, and those whose parts did not
+// all arrive. If before is zero, contents are kept for good, and so are files.
 func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error {
-	limit := int64(1) // only files with needed_at 0
-	if !before.IsZero() {
-		limit = max(limit, engine.Micros(before))
-	}
-	read := func(statement string, at int64, begun bool) ([]reference, error) {
-		return engine.QueryAll(ctx, s.db.MaintenanceReads, statement, []any{at, maxRemoved}, func(r engine.Row, x *reference) error {
-			x.begun = begun
-			return r.Scan(&x.client, &x.id)
+	read := func(statement string, args ...any) ([]reference, error) {
+		return engine.QueryAll(ctx, s.db.MaintenanceReads, statement, append(args, maxRemoved), func(r engine.Row, x *reference) error {
+			return r.Scan(&x.client, &x.id, engine.ScanBool(&x.stored))
 		})
 	}
-	old, err := read(`select f.client_id, f.id from file f where f.stored_at > 0 and f.needed_at < $1 order by f.needed_at limit $2`, limit, false)
-	begun, failed := read(`select f.client_id, f.id from file f where f.stored_at = 0 and f.created_at < $1 order by f.created_at limit $2`, engine.Micros(now.Add(-arrives)), true)
-	if err := errors.Join(err, failed); err != nil {
+	var old []reference
+	var failed error
+	if !before.IsZero() {
+		old, failed = read(`select f.client_id, f.id, 1 from file f where f.stored_at > 0 and f.hidden_at = 0 and f.needed_at < $1 order by f.needed_at limit $2`, engine.Micros(before))
+	}
+	hidden, err := read(`select f.client_id, f.id, case when f.stored_at > 0 then 1 else 0 end from file f where f.hidden_at > 0 and f.hidden_at < $1 order by f.hidden_at limit $2`, engine.Micros(now.Add(-stays)))
+	begun, late := read(`select f.client_id, f.id, 0 from file f where f.stored_at = 0 and f.hidden_at = 0 and f.created_at < $1 order by f.created_at limit $2`, engine.Micros(now.Add(-arrives)))
+	if err := errors.Join(failed, err, late); err != nil {
 		return engine.PublicError(fmt.Errorf("look for old files: %w", err))
 	}
-	for _, x := range append(old, begun...) {
-		files := s.OfClient(x.client)
-		if x.begun {
-			err = files.DropFile(ctx, x.id)
-		} else {
-			err = files.removeOld(ctx, x.id, now, limit)
-		}
-		if err != nil {
+	for _, x := range old {
+		if err := s.Sent(x.client).hideOld(ctx, x.id, now, before); err != nil {
 			return err
+		}
+	}
+	turns := maxTurns
+	for _, x := range append(hidden, begun...) {
+		value, err := false, error(nil)
+		if x.stored {
+			if value, err = s.Sent(x.client).isValue(ctx, s.db.MaintenanceReads, x.id); err != nil {
+				return err
+			}
+		}
+		for more := true; more; turns-- {
+			if turns == 0 {
+				return nil
+			}
+			if more, err = s.Sent(x.client).dropSome(ctx, x.id, now, value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// removeOld removes a file, or stores that something still names it.
-func (s ClientFiles) removeOld(ctx context.Context, id puntuale.FileID, now time.Time, limit int64) error {
+// hideOld hides a file, or stores that something still names it.
+func (s ClientFiles) hideOld(ctx context.Context, id puntuale.FileID, now, before time.Time) error {
+	value, err := s.isValue(ctx, s.parts, id)
+	if err != nil {
+		return err
+	}
 	return s.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var n int64
-		found, err := engine.QueryOne(ctx, a, `select f.size from file f where f.client_id = $1 and f.id = $2 and f.stored_at > 0 and f.needed_at < $3 for update`, []any{s.client, id, limit}, &n)
+		found, err := engine.QueryOne(ctx, a, `select f.size from file f where f.client_id = $1 and f.id = $2 and f.stored_at > 0 and f.hidden_at = 0 and f.needed_at < $3 for update`,
+			[]any{s.client, id, engine.Micros(before)}, &n)
 		if err != nil {
 			return fmt.Errorf("lock a file: %w", err)
 		}
-		if !found { // another node removed it, or a new run needs it
+		if !found { // another node hid it, or a new run needs it
 			return nil
 		}
-		is, err := s.named(ctx, a, id)
+		is, err := s.named(ctx, a, id, now)
 		if err != nil {
 			return err
 		}
-		if !is {
-			return s.drop(ctx, a, id)
+		column := "hidden_at"
+		if is || value {
+			column = "needed_at"
 		}
-		if _, err := a.Exec(ctx, `update file set needed_at = $3 where client_id = $1 and id = $2`, s.client, id, engine.Micros(now)); err != nil {
-			return fmt.Errorf("keep a file: %w", err)
+		if _, err := a.Exec(ctx, `update file set `+column+` = $3 where client_id = $1 and id = $2`, s.client, id, engine.Micros(now)); err != nil {
+			return fmt.Errorf("hide a file: %w", err)
 		}
 		return nil
 	})
+}
+
+// dropSome deletes some parts of a hidden or unfinished file, and in the end the file; more reports whether there are further
+// parts. It gives the file back if something names it. value reports whether a value names it.
+func (s ClientFiles) dropSome(ctx context.Context, id puntuale.FileID, now time.Time, value bool) (more bool, err error) {
+	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		more = false
+		var stored, hidden, created int64
+		found, err := engine.QueryOne(ctx, a, `select f.stored_at, f.hidden_at, f.created_at from file f where f.client_id = $1 and f.id = $2 for update`, []any{s.client, id}, &stored, &hidden, &created)
+		if err != nil {
+			return fmt.Errorf("lock a file: %w", err)
+		}
+		switch {
+		case !found, hidden > engine.Micros(now.Add(-stays)), hidden == 0 && (stored > 0 || created > engine.Micros(now.Add(-arrives))): // another node was faster, or it was given back
+			return nil
+		case stored > 0:
+			is, err := s.named(ctx, a, id, now)
+			if err != nil {
+				return err
+			}
+			if is || value {
+				_, err := a.Exec(ctx, `update file set hidden_at = 0, needed_at = case when needed_at < $3::bigint then $3::bigint else needed_at end where client_id = $1 and id = $2`, s.client, id, engine.Micros(now))
+				return err
+			}
+		}
+		return s.dropParts(ctx, a, id, &more)
+	})
+	return more, err
+}
+
+func (s ClientFiles) dropParts(ctx context.Context, a engine.Querier, id puntuale.FileID, more *bool) error {
+	n, err := a.Exec(ctx, `delete from file_part where client_id = $1 and file_id = $2 and n in (select p.n from file_part p where p.client_id = $1 and p.file_id = $2 order by p.n limit $3)`, s.client, id, partsAtOne)
+	if err != nil {
+		return fmt.Errorf("delete parts of a file: %w", err)
+	}
+	statement := `delete from file where client_id = $1 and id = $2`
+	if *more = n == partsAtOne; *more {
+		statement = `update file set stored_at = 0 where client_id = $1 and id = $2` // it cannot be given back any more
+	}
+	if _, err := a.Exec(ctx, statement, s.client, id); err != nil {
+		return fmt.Errorf("delete a file: %w", err)
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"puntuale/internal/store/alias"
 	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/file"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
@@ -351,9 +352,8 @@ from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`,
 from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.Micros(x.Now), []byte{}, RunColumns(x.refs)); err != nil {
 		return fmt.Errorf("erase runs: %w", err)
 	}
-	// A file that only this run had is about this person; maintenance removes it, unless a sequence names it.
-	if _, err := x.a.Exec(ctx, `update file set needed_at = 0 from $u(c bigint, i bigint) where file.client_id = u.c and file.run_id = u.i`, RunColumns(x.refs)); err != nil {
-		return fmt.Errorf("erase files: %w", err)
+	if err := file.Erase(ctx, x.a, RunColumns(x.refs), x.Now); err != nil {
+		return err
 	}
 	x.done.Messages, x.done.Sandbox = len(refs), int(n)
 	if err := outbox.ForgetAnswers(ctx, x.a, outbox.MessageSubjects(refs)); err != nil {

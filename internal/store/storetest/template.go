@@ -117,28 +117,44 @@ func testTemplateOfSequenceStays(t *testing.T, w *World) {
 	}
 }
 
-// upload stores a file of two parts.
+// newFile returns a file of two parts, and its bytes.
+func newFile(name string, at time.Time) (puntuale.File, []byte) {
+	content := append(bytes.Repeat([]byte("x"), puntuale.FilePartBytes), name...)
+	hash := sha256.Sum256(content)
+	return puntuale.File{
+		ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: name, Type: "image/jpeg", Hash: hash[:], Size: int64(len(content)), Width: 3, Height: 2, Small: []byte("small " + name), Created: at,
+	}, content
+}
+
+// upload stores a file.
 func (c *Client) upload(name string, at time.Time) puntuale.File {
 	c.w.t.Helper()
 	ctx := context.Background()
-	content := append(bytes.Repeat([]byte("x"), puntuale.FilePartBytes), name...)
-	hash := sha256.Sum256(content)
-	f := puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: name, Type: "image/jpeg", Hash: hash[:], Size: int64(len(content)), Width: 3, Height: 2, Created: at}
-	if err := c.CreateFile(ctx, f); err != nil {
+	f, content := newFile(name, at)
+	begun, err := c.CreateFile(ctx, f)
+	if err != nil {
 		c.w.t.Fatal(err)
 	}
-	for n, part := range [][]byte{content[:puntuale.FilePartBytes], content[puntuale.FilePartBytes:]} {
-		for range 2 { // a repeat changes nothing
-			if err := c.AddFilePart(ctx, f.ID, n, part); err != nil {
-				c.w.t.Fatal(err)
-			}
-		}
+	if begun.ID != f.ID {
+		return begun
 	}
-	stored, err := c.FinishFile(ctx, f.ID)
+	c.addParts(f, content)
+	stored, err := c.FinishFile(ctx, f)
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
 	return stored
+}
+
+func (c *Client) addParts(f puntuale.File, content []byte) {
+	c.w.t.Helper()
+	for n, part := range [][]byte{content[:puntuale.FilePartBytes], content[puntuale.FilePartBytes:]} {
+		for range 2 { // a repeat changes nothing
+			if err := c.AddFilePart(context.Background(), f.ID, n, part); err != nil {
+				c.w.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // testFiles checks that a client has a file once, that a begun file is not usable, and that the limits hold.
@@ -152,6 +168,9 @@ func testFiles(t *testing.T, w *World) {
 	if part, err := c.FilePart(ctx, first.ID, 1); err != nil || string(part) != "a.jpg" {
 		t.Errorf("part = %q, %v", part, err)
 	}
+	if small, err := c.SmallPicture(ctx, first.ID); err != nil || string(small) != "small a.jpg" {
+		t.Errorf("small picture = %q, %v", small, err)
+	}
 	if again := c.upload("a.jpg", Begin.Add(time.Hour)); again.ID != first.ID {
 		t.Errorf("the same bytes became %s and %s", first.ID, again.ID)
 	}
@@ -164,19 +183,47 @@ func testFiles(t *testing.T, w *World) {
 	}
 	WantCode(t, c.AddFilePart(ctx, first.ID, 0, []byte("other bytes")), puntuale.CodeNotFound)
 
-	begun := puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: "c", Type: "image/jpeg", Hash: make([]byte, 32), Size: puntuale.MaxClientFileBytes - 3<<20, Created: Begin}
-	if err := c.CreateFile(ctx, begun); err != nil {
+	// Two uploads of the same bytes at the same time become one file, with the latest name.
+	f, content := newFile("due.jpg", Begin)
+	slow := f
+	slow.ID, slow.Name = puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), "tre.jpg"
+	for _, one := range []puntuale.File{f, slow} {
+		if _, err := c.CreateFile(ctx, one); err != nil {
+			t.Fatal(err)
+		}
+		c.addParts(one, content)
+	}
+	for range 2 { // also if the answer of the first call is lost
+		for _, one := range []puntuale.File{f, slow} {
+			if got, err := c.FinishFile(ctx, one); err != nil || got.ID != f.ID {
+				t.Errorf("the same bytes at once: %+v, %v", got, err)
+			}
+		}
+	}
+	if got, err := c.Tenant.File(ctx, f.ID); err != nil || got.Name != "tre.jpg" {
+		t.Errorf("its name is %q, %v", got.Name, err)
+	}
+
+	big := puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: "c", Type: "image/jpeg", Hash: make([]byte, 32), Size: puntuale.MaxClientFileBytes - 4<<20, Created: Begin}
+	if _, err := c.CreateFile(ctx, big); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Tenant.File(ctx, begun.ID)
+	_, err := c.Tenant.File(ctx, big.ID)
 	WantCode(t, err, puntuale.CodeNotFound)
-	beyond := begun
+	beyond := big
 	beyond.ID, beyond.Size = puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), 1<<20
-	WantCode(t, c.CreateFile(ctx, beyond), puntuale.CodeQuotaReached) // files that still arrive count, too
+	create := func() error {
+		_, err := c.CreateFile(ctx, beyond)
+		return err
+	}
+	WantCode(t, create(), puntuale.CodeQuotaReached) // files that still arrive count, too
+	if again := c.upload("a.jpg", Begin); again.ID != first.ID {
+		t.Error("the same bytes were refused, because there is no room")
+	}
 	w.maintainFiles(Begin.Add(30*time.Minute), time.Time{})
-	WantCode(t, c.CreateFile(ctx, beyond), puntuale.CodeQuotaReached)
+	WantCode(t, create(), puntuale.CodeQuotaReached)
 	w.maintainFiles(Begin.Add(2*time.Hour), time.Time{})
-	if err := c.CreateFile(ctx, beyond); err != nil {
+	if err := create(); err != nil {
 		t.Errorf("a file that never arrived still counts: %v", err)
 	}
 	if err := c.DropFile(ctx, first.ID); err != nil { // does nothing to a finished file
@@ -189,77 +236,177 @@ func testFiles(t *testing.T, w *World) {
 
 func (w *World) maintainFiles(now, before time.Time) {
 	w.t.Helper()
-	if err := w.MaintainFiles(context.Background(), now, before); err != nil {
-		w.t.Fatal(err)
+	w.DB.Clock.Set(now)
+	for _, at := range []time.Time{now, now.Add(20 * time.Minute)} { // hidden files are deleted later
+		if err := w.MaintainFiles(context.Background(), at, before); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 }
 
-// testFilesEnd checks that a file lives as long as something names it, or the contents of a message with it are kept; and
-// that the file of an erased run goes at once.
+// there checks which files a client has.
+func (c *Client) there(want ...puntuale.File) {
+	c.w.t.Helper()
+	var got, names []string
+	all, err := c.Files(context.Background())
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	for _, f := range all {
+		got = append(got, f.Name)
+	}
+	for _, f := range want {
+		names = append(names, f.Name)
+	}
+	slices.Sort(got)
+	slices.Sort(names)
+	if !slices.Equal(got, names) {
+		c.w.t.Errorf("files %v, want %v", got, names)
+	}
+}
+
+// noParts checks that no part of a file is left.
+func (w *World) noParts() {
+	w.t.Helper()
+	var parts int
+	if err := w.DB.SQL.QueryRow("select count(*) from file_part").Scan(&parts); err != nil || parts != 0 {
+		w.t.Errorf("%d parts are left, %v", parts, err)
+	}
+}
+
+// withFile starts a run with a file.
+func (c *Client) withFile(phone string, due time.Time, f puntuale.File) puntuale.MessageID {
+	c.w.t.Helper()
+	r := c.Run(phone, due, 1)
+	r.Messages[0].Content.MediaURL = f.ID.Address()
+	r.Run.Steps = nil
+	started, err := c.Start(context.Background(), r)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return started.IDs[0]
+}
+
+const fileDay = 24 * time.Hour
+
+// testFilesEnd checks that a file lives as long as something names it, or the contents of a message with it are kept.
 func testFilesEnd(t *testing.T, w *World) {
-	ctx := context.Background()
+	ctx, day := context.Background(), fileDay
 	c := w.Client(puntuale.AccountFull)
-	day := 24 * time.Hour
-	unused, named, sent, own, shared := c.upload("u", Begin), c.upload("n", Begin), c.upload("s", Begin), c.upload("o", Begin), c.upload("m", Begin)
+	unused, named, sent := c.upload("u", Begin), c.upload("n", Begin), c.upload("s", Begin)
 	template := puntuale.Template{Name: "foto", Media: named.ID.Address(), Created: Begin, Updated: Begin}
 	var err error
 	if template.ID, err = c.CreateTemplate(ctx, template, nil); err != nil {
 		t.Fatal(err)
 	}
-	start := func(phone string, due time.Time, f puntuale.File) {
-		r := c.Run(phone, due, 1)
-		r.Messages[0].Content.MediaURL = f.ID.Address()
-		r.Run.Steps = nil
-		if _, err := c.Start(ctx, r); err != nil {
-			t.Fatal(err)
-		}
+	if users, err := c.FileUsers(ctx); err != nil || len(users) != 1 || !slices.Equal(users[named.ID], []puntuale.FileUser{{Kind: puntuale.FileUserTemplate, ID: int64(template.ID), Name: "foto"}}) {
+		t.Errorf("users = %+v, %v", users, err)
 	}
-	there := func(want ...puntuale.File) {
-		t.Helper()
-		var got, ids []string
-		all, err := c.Files(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range all {
-			got = append(got, f.Name)
-		}
-		for _, f := range want {
-			ids = append(ids, f.Name)
-		}
-		slices.Sort(got)
-		slices.Sort(ids)
-		if !slices.Equal(got, ids) {
-			t.Errorf("files %v, want %v", got, ids)
-		}
-	}
-	start(phone, Begin.Add(30*day), sent)
-	start("+393330000002", Begin.Add(30*day), own)
-	start(phone, Begin.Add(30*day), shared)
-	start("+393330000002", Begin.Add(30*day), shared)
+	message := c.withFile(phone, Begin.Add(30*day), sent)
 	w.maintainFiles(Begin.Add(10*day), time.Time{})
-	there(unused, named, sent, own, shared)
+	c.there(unused, named, sent)
 	WantCode(t, c.DeleteFile(ctx, sent.ID, Begin), puntuale.CodeConflict)
 	WantCode(t, c.DeleteFile(ctx, named.ID, Begin), puntuale.CodeConflict)
 	w.maintainFiles(Begin.Add(10*day), Begin.Add(day))
-	there(named, sent, own, shared)
-
-	c.mustErase("+393330000002", Begin.Add(10*day))
-	w.maintainFiles(Begin.Add(10*day), time.Time{})
-	there(named, sent, shared) // only this person got own; shared is not about one person
-
+	c.there(named, sent)
 	w.maintainFiles(Begin.Add(29*day), Begin.Add(29*day))
-	there(named, sent, shared)
+	c.there(named, sent)
+
+	again := puntuale.Resend{Day: Day, Now: Begin, Messages: []puntuale.ResendMessage{{ID: message, Desired: Begin, Due: Begin.Add(60 * day), ValidUntil: Begin.Add(61 * day)}}}
+	moved, err := c.Resend(ctx, again)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.maintainFiles(Begin.Add(60*day), Begin.Add(50*day))
-	there(named)
+	c.there(named, sent) // the message was moved, with its file
+	w.maintainFiles(Begin.Add(90*day), Begin.Add(80*day))
+	c.there(named)
+	again.Messages[0].ID = moved.IDs[0]
+	_, err = c.Resend(ctx, again)
+	WantCode(t, err, puntuale.CodeConflict) // its file is gone
+
 	if err := c.DeleteTemplate(ctx, template.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.maintainFiles(Begin.Add(61*day), Begin.Add(51*day)) // it was looked at when the template named it
-	w.maintainFiles(Begin.Add(90*day), Begin.Add(80*day))
-	there()
-	var parts int
-	if err := w.DB.SQL.QueryRow("select count(*) from file_part").Scan(&parts); err != nil || parts != 0 {
-		t.Errorf("%d parts are left, %v", parts, err)
+	w.maintainFiles(Begin.Add(91*day), Begin.Add(81*day)) // it was looked at when the template named it
+	w.maintainFiles(Begin.Add(120*day), Begin.Add(110*day))
+	c.there()
+	w.noParts()
+}
+
+// testFilesOfPeople checks that a file that only one person got goes with the person, and at once; and that files go with
+// their client.
+func testFilesOfPeople(t *testing.T, w *World) {
+	ctx, day := context.Background(), fileDay
+	c := w.Client(puntuale.AccountFull)
+	const erased = "+393330000002"
+	own, moved, shared, named := c.upload("o", Begin), c.upload("v", Begin), c.upload("m", Begin), c.upload("n", Begin)
+	c.withFile(erased, Begin.Add(30*day), own)
+	c.withFile(erased, Begin.Add(30*day), moved)
+	c.withFile(erased, Begin.Add(31*day), moved)
+	c.withFile(phone, Begin.Add(30*day), shared)
+	c.withFile(erased, Begin.Add(30*day), shared)
+	c.withFile(erased, Begin.Add(30*day), named)
+	if _, err := c.CreateTemplate(ctx, puntuale.Template{Name: "foto", Media: named.ID.Address(), Created: Begin, Updated: Begin}, nil); err != nil {
+		t.Fatal(err)
 	}
+	c.mustErase(erased, Begin.Add(10*day))
+	c.there(shared, named) // the others are about this person
+	_, err := c.Tenant.File(ctx, own.ID)
+	WantCode(t, err, puntuale.CodeNotFound)
+	w.maintainFiles(Begin.Add(11*day), time.Time{})
+	c.there(shared, named)
+
+	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, Begin.Add(12*day)); err != nil {
+		t.Fatal(err)
+	}
+	w.maintainFiles(Begin.Add(12*day), time.Time{})
+	w.noParts()
+}
+
+// testFilesComeBack checks that a file that is being removed comes back if something names it meanwhile.
+func testFilesComeBack(t *testing.T, w *World) {
+	ctx, day := context.Background(), fileDay
+	c := w.Client(puntuale.AccountFull)
+	started, named, uploaded, value, undone, gone := c.upload("s", Begin), c.upload("n", Begin), c.upload("u", Begin), c.upload("v", Begin), c.upload("r", Begin), c.upload("g", Begin)
+	all := []puntuale.File{started, named, uploaded, value, undone, gone}
+	c.there(all...)
+	for _, f := range all {
+		for range 2 { // also if the answer of the first call is lost
+			if err := c.DeleteFile(ctx, f.ID, Begin); err != nil {
+				t.Fatal(err)
+			}
+		}
+		WantCode(t, c.DeleteFile(ctx, f.ID, Begin.Add(time.Second)), puntuale.CodeNotFound)
+	}
+	c.there()
+	c.withFile(phone, Begin.Add(day), started)
+	if again := c.upload("u", Begin); again.ID != uploaded.ID {
+		t.Errorf("the same bytes became %s", again.ID)
+	}
+	c.there(started, uploaded)
+	if _, err := c.CreateTemplate(ctx, puntuale.Template{Name: "foto", Media: named.ID.Address(), Created: Begin, Updated: Begin}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.Exec(`update booking set fields = $1 where client_id = $2`, `{"foto":"`+value.ID.Address()+`"}`, int64(c.ID))
+	w.Exec(`insert into person (client_id, id, phone, fields, created_at, changed_at) values ($1, 1, '+39333', $2, 1, 1)`, int64(c.ID), `{"foto":"`+value.ID.Address()+`"}`)
+	sequence := puntuale.Sequence{Name: "x", Steps: []puntuale.Step{{Text: "x", Media: undone.ID.Address()}}, Created: Begin, Updated: Begin}
+	id, err := c.CreateSequence(ctx, sequence, nil)
+	if err == nil {
+		err = c.DeleteSequence(ctx, id, false, false, Begin)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.maintainFiles(Begin.Add(time.Hour), time.Time{})
+	c.there(started, named, uploaded, value, undone)
+	WantCode(t, c.DeleteFile(ctx, value.ID, Begin.Add(2*time.Hour)), puntuale.CodeConflict)
+	WantCode(t, c.DeleteFile(ctx, undone.ID, Begin.Add(2*time.Hour)), puntuale.CodeConflict)
+	if err := c.DeleteFile(ctx, undone.ID, Begin.Add(25*time.Hour)); err != nil { // the deletion of its sequence cannot be undone any more
+		t.Error(err)
+	}
+	r := c.Run(phone, Begin.Add(day), 1)
+	r.Messages[0].Content.MediaURL, r.Run.Steps = gone.ID.Address(), nil
+	_, err = c.Start(ctx, r)
+	WantCode(t, err, puntuale.CodeInvalid)
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -15,9 +16,22 @@ var ofBookings = map[string]foreign{
 		return tenant.AddFilePart(context.Background(), id, 0, []byte("x"))
 	}),
 	"FinishFile": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
-		_, err := tenant.FinishFile(context.Background(), id)
+		_, err := tenant.FinishFile(context.Background(), puntuale.File{ID: id, Hash: make([]byte, 32)})
 		return err
 	}),
+	"SmallPicture": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
+		_, err := tenant.SmallPicture(context.Background(), id)
+		return err
+	}),
+	"FileUsers": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		f := other.upload("loro", Begin)
+		id, err := other.CreateTemplate(context.Background(), puntuale.Template{Name: "loro", Media: f.ID.Address(), Created: Begin, Updated: Begin}, nil)
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		all, err := tenant.FileUsers(context.Background())
+		return slices.Collect(maps.Keys(all)), errors.Join(err, other.DeleteTemplate(context.Background(), id))
+	},
 	"DropFile": nil, // it does nothing to a file that is not there
 	"File": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
 		_, err := tenant.File(context.Background(), id)

@@ -62,13 +62,19 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 	text := "insert into " + t.Name + " (" + archive.ColumnNames(t) + ") select " + strings.Join(values, ", ") + " from batch($1)"
 	for more := true; more; {
 		columns := make([][]any, len(t.Columns))
-		for n := 0; n < insertRows; n++ {
+		for n, size := 0, 0; n < insertRows && size < insertBytes; n++ {
 			if more = from.Next(); !more {
 				break
 			}
 			for i, value := range from.row {
 				if b, ok := value.(bool); ok {
 					value = engine.Bit(b) // SQLite has no type for booleans
+				}
+				switch v := value.(type) {
+				case string:
+					size += len(v)
+				case []byte:
+					size += len(v)
 				}
 				columns[i] = append(columns[i], value)
 			}
@@ -83,8 +89,12 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 	return nil
 }
 
-// insertRows is how many rows one statement inserts. Each row may be as large as a request and its contents.
-const insertRows = 100
+// One statement inserts at most insertRows rows. After insertBytes of texts and bytes, it gets no further row: one row may be
+// as large as a request with its contents, or as a part of a file.
+const (
+	insertRows  = 100
+	insertBytes = 4 << 20
+)
 
 // copy inserts rows with COPY. COPY also writes columns that PostgreSQL numbers by itself.
 func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) error {

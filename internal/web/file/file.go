@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,14 +9,18 @@ import (
 	"strconv"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 var fileRoutes = []page.Route{
+	page.Get("/c/{client}/files", page.ClientSide, puntuale.Reader, files),
 	page.Post("/c/{client}/files", page.ClientSide, puntuale.Staff, "file.upload", upload),
 	page.Get("/c/{client}/files/{id}", page.ClientSide, puntuale.Reader, show),
+	page.Get("/c/{client}/files/{id}/small", page.ClientSide, puntuale.Reader, showSmall),
+	page.Get("/c/{client}/files/{id}/delete", page.ClientSide, puntuale.Staff, askDelete),
+	page.Post("/c/{client}/files/{id}/delete", page.ClientSide, puntuale.Staff, "file.delete", deleteFile),
 }
 
 // uploadAnswer is what the form's script needs.
@@ -27,18 +30,21 @@ type uploadAnswer struct {
 	Says  string `json:"says"` // what the person reads
 }
 
+// refusals are the codes of refusals that the form's script shows.
+var refusals = map[puntuale.Code]bool{
+	puntuale.CodeInvalid: true, puntuale.CodeUnreadable: true, puntuale.CodeTooLarge: true, puntuale.CodeQuotaReached: true, puntuale.CodeRateLimited: true,
+	puntuale.CodeOverloaded: true,
+}
+
 // upload stores a file, and tells the form's script. A refusal says why.
 func upload(v *page.Request) error {
-	var f puntuale.File
-	err := v.UploadList(&view.Form{Values: map[string][]string{}}, func(ctx context.Context, content io.Reader, _ string) (err error) {
-		f, err = v.Client.UploadFile(ctx, fileName(content), content)
-		return err
-	})
-	if e, status := page.Refusal(err); e != nil {
-		return answer(v, status, uploadAnswer{Says: v.Frame.Language.Fault(page.FirstFault(e))})
-	}
-	if e, ok := errors.AsType[*puntuale.Error](err); ok && (e.Code == puntuale.CodeTooLarge || e.Code == puntuale.CodeOverloaded) {
-		return answer(v, httpkit.Status(e.Code), uploadAnswer{Says: v.Frame.Language.Fault(e.Reason)})
+	f, err := receive(v)
+	if e, ok := errors.AsType[*puntuale.Error](err); ok && refusals[e.Code] {
+		says := v.Frame.Language.Fault(e.Reason)
+		if len(e.Faults) > 0 {
+			says = v.Frame.Language.Fault(page.FirstFault(e))
+		}
+		return answer(v, httpkit.Status(e.Code), uploadAnswer{Says: says})
 	}
 	if err != nil {
 		return err
@@ -47,12 +53,21 @@ func upload(v *page.Request) error {
 	return answer(v, http.StatusOK, uploadAnswer{f.ID.Address(), f.Name, v.T("file.uploaded", "Name", f.Name, "KB", (f.Size+1023)/1024)})
 }
 
-// fileName returns the name that the browser sent with a part of a form.
-func fileName(part io.Reader) string {
-	if named, ok := part.(interface{ FileName() string }); ok {
-		return named.FileName()
+// receive stores the file of a form.
+func receive(v *page.Request) (f puntuale.File, err error) {
+	kind, parameters, err := mime.ParseMediaType(v.HTTP.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/form-data" || parameters["boundary"] == "" {
+		return f, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
 	}
-	return ""
+	body, err := v.UploadBody(puntuale.MaxFileBytes + control.MaxFileForm)
+	if err != nil {
+		return f, err
+	}
+	f, err = v.Client.UploadFile(v.Unhurried(), control.FileUpload{Content: body, Boundary: parameters["boundary"]})
+	if _, returned := v.Pass.Return(v.Ctx()); returned != nil && err == nil {
+		err = returned
+	}
+	return f, err
 }
 
 func answer(v *page.Request, status int, body uploadAnswer) error {

@@ -275,7 +275,7 @@ func SendForm(p SendPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = view.Area(p.Form, view.Input{Name: "text", Label: view.T(ctx, "send.text"), Hint: view.T(ctx, "send.text_hint"), Need: true, Rows: 4, Auto: "off", Max: puntuale.MaxText}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.Area(p.Form, view.Input{Name: "text", Label: view.T(ctx, "send.text"), Hint: view.T(ctx, "send.text_hint"), Need: true, More: view.NotRequired, Rows: 4, Auto: "off", Max: puntuale.MaxText}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

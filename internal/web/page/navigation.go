@@ -41,6 +41,7 @@ var items = []item{
 	{title: "nav.contacts", icon: "user", path: "/c/{client}/contacts", also: "/c/{client}/person"},
 	{title: "nav.calendar", icon: "calendar", path: "/c/{client}/calendar"},
 	{group: "nav.group.content", title: "nav.templates", icon: "template", path: "/c/{client}/templates"},
+	{group: "nav.group.content", title: "nav.files", icon: "photo", path: "/c/{client}/files"},
 	{group: "nav.group.content", title: "nav.blacklist", icon: "ban", path: "/c/{client}/blacklist"},
 	{group: "nav.group.sending", title: "nav.sessions", icon: "device-mobile", path: "/c/{client}/sessions"},
 	{group: "nav.group.sending", title: "nav.phone", icon: "message-circle", path: "/c/{client}/phone", also: "/c/{client}/sessions/{id}/phone", has: (*Request).simulates},

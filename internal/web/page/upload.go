@@ -55,17 +55,31 @@ const (
 	maxListText = 64 << 10
 )
 
-// UploadList reads a form whose last part is a list in a file. It puts the parts before the file into the form, and calls
-// read with the file while the file arrives.
-func (v *Request) UploadList(f *view.Form, read func(ctx context.Context, file io.Reader, kind string) error) error {
-	if err := admission.CheckLength(v.HTTP, maxListFile); err != nil {
-		return err
+// UploadBody returns the body of an upload of at most this many bytes, while it arrives. The request has no seat any more.
+// Codes: too_large.
+func (v *Request) UploadBody(most int64) (io.Reader, error) {
+	if err := admission.CheckLength(v.HTTP, most); err != nil {
+		return nil, err
 	}
-	v.Pass.LeaveSeat() // each transaction of the import waits for its own seat
+	v.Pass.LeaveSeat() // each transaction of the upload waits for its own seat
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
-	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, maxListFile)
+	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, most)
+	return v.HTTP.Body, nil
+}
+
+// Unhurried returns a context in which the time that an upload takes does not count as waiting for the server.
+func (v *Request) Unhurried() context.Context {
+	return puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false))
+}
+
+// UploadList reads a form whose last part is a list in a file. It puts the parts before the file into the form, and calls
+// read with the file while the file arrives.
+func (v *Request) UploadList(f *view.Form, read func(ctx context.Context, file io.Reader, kind string) error) error {
+	if _, err := v.UploadBody(maxListFile); err != nil {
+		return err
+	}
 	none := puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
 	parts, err := v.HTTP.MultipartReader()
 	if err != nil {
@@ -90,8 +104,7 @@ func (v *Request) UploadList(f *view.Form, read func(ctx context.Context, file i
 		if part.FileName() == "" {
 			continue
 		}
-		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
-		err = read(ctx, part, part.Header.Get("Content-Type"))
+		err = read(v.Unhurried(), part, part.Header.Get("Content-Type"))
 		if _, returned := v.Pass.Return(v.Ctx()); returned != nil && err == nil {
 			err = returned
 		}

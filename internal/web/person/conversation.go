@@ -177,16 +177,18 @@ func answer(v *page.Request) error {
 	}
 	phone := f.Value("phone")
 	buttons, interactive := view.ButtonsIn(f), view.InteractiveIn(f, "")
-	body, err := json.Marshal(map[string]any{"phone": phone, "text": f.Value("text"), "id_sessione": f.Value("id_sessione"), "buttons": buttons, "interactive": interactive})
+	body, err := json.Marshal(map[string]any{"phone": phone, "text": f.Value("text"), "id_sessione": f.Value("id_sessione"), "buttons": buttons, "interactive": interactive, "media": f.Value("media"), "media_name": f.Value("media_name")})
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(f.Value("text"))
-	if err != nil {
-		return err
+	fields := map[string]json.RawMessage{}
+	for _, name := range []string{"text", "media", "media_name"} {
+		if fields[name], err = json.Marshal(f.Value(name)); err != nil {
+			return err
+		}
 	}
-	call := control.SingleCall{Phone: phone, Fields: map[string]json.RawMessage{"text": text}, Session: f.Value("id_sessione"), Buttons: buttons, Interactive: interactive, Body: body, Scope: http.MethodPost + " person/answer", Key: f.Value("key")}
-	if strings.TrimSpace(f.Value("text")) == "" {
+	call := control.SingleCall{Phone: phone, Fields: fields, Session: f.Value("id_sessione"), Buttons: buttons, Interactive: interactive, Body: body, Scope: http.MethodPost + " person/answer", Key: f.Value("key")}
+	if strings.TrimSpace(f.Value("text")) == "" && f.Value("media") == "" { // a file may have no words
 		call.Faults = append(call.Faults, puntuale.Fault{Location: "body.text", Code: puntuale.FaultRequired})
 	}
 	started, err := v.Client.Answer(v.Ctx(), call)
@@ -200,7 +202,7 @@ func answer(v *page.Request) error {
 			return missing
 		}
 		p.Answer.Form = f
-		return v.ShowRefused(err, f, AnswerForm(p.Answer), Person(p), append(view.ButtonNames(), "text", "id_sessione")...)
+		return v.ShowRefused(err, f, AnswerForm(p.Answer), Person(p), append(view.ButtonNames(), "text", "media", "media_name", "id_sessione")...)
 	}
 	v.SetAuditTarget(started.IDs[0].String())
 	return v.Redirect(personAddress(v, phone))

@@ -7,6 +7,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
 )
 
 // tryFile fetches the file at a step's address and describes it, while a person writes the step.
@@ -34,9 +35,9 @@ func tryFile(v *page.Request) error {
 	} else if err != nil {
 		return err
 	} else {
-		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.T("file.found", "Kind", facts.Kind, "Size", size(v, facts.Size))
+		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.T("file.found", "Kind", facts.Kind, "Size", view.Size(v.Frame.Language, facts.Size))
 		if maxBytes := control.MaxOfficialFile(facts.Kind); facts.Size > maxBytes {
-			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, maxBytes))
+			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", view.Size(v.Frame.Language, maxBytes))
 		}
 	}
 	return v.Show(FileFacts(note))
@@ -49,16 +50,4 @@ func fileRefusal(v *page.Request, e *puntuale.SendError) string {
 		reason += ". " + v.T("file.public")
 	}
 	return reason
-}
-
-// size formats a number of bytes for the reader.
-func size(v *page.Request, n int64) string {
-	switch {
-	case n >= 1<<20:
-		tenths := (n*10 + 1<<19) >> 20
-		return v.T("file.megabytes", "Whole", v.Frame.Language.Number(tenths/10), "Tenths", tenths%10)
-	case n >= 1<<10:
-		return v.T("file.kilobytes", "N", (n+512)>>10)
-	}
-	return v.T("file.bytes", "N", n)
 }

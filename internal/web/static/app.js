@@ -189,10 +189,14 @@
 
   globalThis.puntuale = { say, open, another };
 
-  // Uploads a file as soon as it is chosen or dropped, and writes its address and name into the form.
+  // Uploads a file as soon as it is chosen, dropped or pasted, and writes its address and name into the form.
   const upload = async (box, file) => {
-    const says = box.querySelector("[role=status]"), look = box.querySelector("img"), pick = box.querySelector("input");
-    const media = document.getElementById(box.dataset.media), name = document.getElementById(box.dataset.name);
+    const says = box.querySelector("[role=status]"), pick = box.querySelector("input[type=file]");
+    if (file.size > Number(box.dataset.most)) { // the server would stop reading, and the browser would not see why
+      says.textContent = box.dataset.large;
+      says.classList.add("fault");
+      return;
+    }
     const body = new FormData();
     body.set("file", file);
     says.textContent = box.dataset.busy;
@@ -201,18 +205,39 @@
     try {
       const answer = await fetch(box.dataset.upload, { method: "POST", body });
       told = await answer.json();
-    } catch { told = { says: box.dataset.lost }; } // no answer, or a page such as the sign-in
+    } catch { told = { says: box.dataset.failed }; } // no answer, or a page such as the sign-in
     pick.disabled = false;
     pick.value = "";
-    says.textContent = told.says ?? box.dataset.lost;
+    says.textContent = told.says ?? box.dataset.failed;
     says.classList.toggle("fault", !told.media);
-    if (!told.media || !media) return;
-    media.value = told.media;
-    if (name) name.value = told.name;
-    look.hidden = !file.type.startsWith("image/");
-    if (!look.hidden) look.src = `${box.dataset.upload}/${told.media.slice("file:".length)}`;
+    if (!told.media) return;
+    if (box.dataset.again) location.reload();
+    else attach(box, told.media, told.name, file.type.startsWith("image/"));
+  };
+  const attach = (box, address, called, picture) => {
+    const media = document.getElementById(box.dataset.media), name = document.getElementById(box.dataset.name);
+    const look = box.querySelector("img"), detach = box.querySelector("[data-detach]");
+    if (!media) return;
+    media.value = address;
+    if (name) name.value = called;
+    look.hidden = !picture;
+    if (picture) look.src = `${box.dataset.upload}/${address.slice("file:".length)}`;
+    if (detach) detach.hidden = !address;
     for (const event of ["input", "change"]) media.dispatchEvent(new Event(event, { bubbles: true }));
   };
+  document.addEventListener("click", (event) => {
+    const box = event.target instanceof Element && event.target.closest("[data-detach]")?.closest("[data-upload]");
+    if (!box) return;
+    attach(box, "", "", false);
+    box.querySelector("[role=status]").textContent = "";
+  });
+  document.addEventListener("paste", (event) => {
+    const box = event.target instanceof Element && event.target.closest("form")?.querySelector("[data-paste]");
+    const data = event.clipboardData;
+    if (!box || !data?.files.length || data.types.includes("text/plain")) return; // a text with a picture stays a text
+    event.preventDefault();
+    upload(box, data.files[0]);
+  });
   document.addEventListener("change", (event) => {
     const box = event.target instanceof HTMLInputElement && event.target.type === "file" && event.target.closest("[data-upload]");
     if (!box || !event.target.files.length) return;

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/web/language"
 )
 
 // reasons are the reasons for which pages have their own texts, with advice. The catalogue contains the texts of all
@@ -121,6 +122,25 @@ func Picture(ctx context.Context, media string) string {
 	return ""
 }
 
+// SmallPicture returns the address of the small picture of an image.
+func SmallPicture(ctx context.Context, id puntuale.FileID) string {
+	return Base(ctx) + "/files/" + string(id) + "/small"
+}
+
+// Size writes a number of bytes for the reader.
+func Size(l *language.Language, n int64) string {
+	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return l.T("file.gigabytes", "Whole", n>>30)
+	case n >= 1<<20:
+		tenths := (n*10 + 1<<19) >> 20
+		return l.T("file.megabytes", "Whole", l.Number(tenths/10), "Tenths", tenths%10)
+	case n >= 1<<10:
+		return l.T("file.kilobytes", "Whole", (n+512)>>10)
+	}
+	return l.T("file.bytes", "N", n)
+}
+
 // BroughtKind returns the kind of a message's content besides its text: image, video, audio, document or location. It
 // returns "" if there is only text.
 func BroughtKind(m puntuale.MessageDetail) string {
@@ -139,7 +159,7 @@ func BroughtIcon(kind string) string {
 	if kind == "location" {
 		return "map-pin"
 	}
-	return mediaIcon(kind)
+	return MediaIcon(kind)
 }
 
 // Dated formats a time with its day, even if the day is today, such as "gio 20 nov, 10:30".

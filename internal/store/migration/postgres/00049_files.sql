@@ -12,14 +12,18 @@ create table file (
     height integer not null default 0,
     created_at bigint not null,
     stored_at bigint not null default 0, -- 0: parts are still arriving
-    needed_at bigint not null, -- when the last message with it is over; 0: its only run was erased
-    run_id bigint not null default 0, -- the only run with it; 0: none; -1: there were several
+    needed_at bigint not null, -- when the last message with it is over
+    hidden_at bigint not null default 0, -- since when nobody finds it, because it is being removed; 0: it is not
+    run_id bigint not null default 0, -- the latest run with it, while all are of one person; 0: none; -1: of several
+    small bytea not null default '' check (length(small) <= 16384), -- a small picture of an image: JPEG
     primary key (client_id, id)
 );
 -- A client has a file once.
 create unique index file_hash on file (client_id, hash) where stored_at > 0;
-create index file_needed on file (needed_at) where stored_at > 0;
-create index file_begun on file (created_at) where stored_at = 0;
+create index file_needed on file (needed_at) where stored_at > 0 and hidden_at = 0;
+create index file_begun on file (created_at) where stored_at = 0 and hidden_at = 0;
+create index file_hidden on file (hidden_at) where hidden_at > 0;
+create index file_run on file (client_id, run_id) where run_id > 0;
 
 create table file_part (
     client_id bigint not null,

@@ -12,14 +12,18 @@ create table file (
     height integer not null default 0,
     created_at integer not null,
     stored_at integer not null default 0, -- 0: parts are still arriving
-    needed_at integer not null, -- when the last message with it is over; 0: its only run was erased
-    run_id integer not null default 0, -- the only run with it; 0: none; -1: there were several
+    needed_at integer not null, -- when the last message with it is over
+    hidden_at integer not null default 0, -- since when nobody finds it, because it is being removed; 0: it is not
+    run_id integer not null default 0, -- the latest run with it, while all are of one person; 0: none; -1: of several
+    small blob not null default x'' check (length(small) <= 16384), -- a small picture of an image: JPEG
     primary key (client_id, id)
-) without rowid, strict;
+) strict;
 -- A client has a file once.
 create unique index file_hash on file (client_id, hash) where stored_at > 0;
-create index file_needed on file (needed_at) where stored_at > 0;
-create index file_begun on file (created_at) where stored_at = 0;
+create index file_needed on file (needed_at) where stored_at > 0 and hidden_at = 0;
+create index file_begun on file (created_at) where stored_at = 0 and hidden_at = 0;
+create index file_hidden on file (hidden_at) where hidden_at > 0;
+create index file_run on file (client_id, run_id) where run_id > 0;
 
 create table file_part (
     client_id integer not null,
