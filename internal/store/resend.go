@@ -9,6 +9,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 	"puntuale/internal/store/retention"
 )
 
@@ -284,6 +285,9 @@ func (b *resend) store(ctx context.Context) error {
 		instant(func(m *M) time.Time { return m.ValidUntil }),
 	}); err != nil {
 		return fmt.Errorf("insert re-sent messages: %w", err)
+	}
+	if err := result.NoteAll(ctx, b.a, b.Now, b.refs()...); err != nil { // the new messages count together with those that they replace
+		return err
 	}
 	return b.tellBookings(ctx, ids)
 }
