@@ -151,7 +151,7 @@ func (h *resultHistory) record() {
 	}
 	r.Outcome = puntuale.Outcome{Verdict: puntuale.Verdict([]int{1, 1, 1, 2, 3, 4}[h.r.IntN(6)]), Next: h.now().Add(time.Minute)}
 	if r.Outcome.Verdict == puntuale.Refused {
-		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché"), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}}[h.r.IntN(4)]
+		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché"), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}, puntuale.Because(puntuale.ReasonUnsent, h.detail(r.MessageRef).Phone)}[h.r.IntN(5)]
 	}
 	_, err := h.Record(context.Background(), h.now(), []puntuale.Result{r})
 	h.ok(err)
@@ -182,6 +182,9 @@ func (h *resultHistory) receipts() {
 func (h *resultHistory) detail(m puntuale.MessageRef) puntuale.MessageDetail {
 	d, err := h.Tenant(m.Client).Details(context.Background(), []puntuale.MessageID{m.ID})
 	h.ok(err)
+	if len(d) == 0 { // it is in the archive
+		return puntuale.MessageDetail{}
+	}
 	return d[0]
 }
 
@@ -500,6 +503,9 @@ func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessag
 		case last.outcome == 2:
 			word := map[string]string{"perché": "network", "": "failed", `["expired"]`: "expired", `["uncertain"]`: "uncertain", `["connector.unreachable"]`: "connector.unreachable",
 				`["connector.not_accepted"]`: "connector.not_accepted", `["failed"]`: "failed"}[last.reason]
+			if strings.HasPrefix(last.reason, `["connector.unsent"`) {
+				word = "connector.unsent"
+			}
 			counted["failed"], counted["reason "+word] = true, true
 		}
 	}
