@@ -92,15 +92,32 @@ type ResultFilter struct {
 type ResultCounts struct {
 	Planned, Sent, Delivered, Read, Answered, OptedOut, Failed, Skipped, Cancelled int64
 
-	// How many of the messages that left went through a session whose network tells when messages are delivered or read.
-	// 0, although messages left: nobody can know whether they were.
-	TellDelivered, TellRead int64
+	// How many of the messages that left went through a session whose network tells when messages are delivered or read,
+	// and what people reply. 0, although messages left: nobody can know.
+	TellDelivered, TellRead, TellAnswered int64
 }
 
 // Pending returns how many messages have not ended.
 func (c ResultCounts) Pending() int64 {
 	return max(0, c.Planned-c.Sent-c.Failed-c.Skipped-c.Cancelled)
 }
+
+// Tells returns how many of the messages that left can have the mark: the others went through networks that do not tell.
+func (c ResultCounts) Tells(mark ResultMarks) int64 {
+	switch mark {
+	case ResultDelivered:
+		return c.TellDelivered
+	case ResultRead:
+		return c.TellRead
+	case ResultAnswered, ResultOptedOut:
+		return c.TellAnswered
+	default:
+		return c.Sent
+	}
+}
+
+// Told reports whether a count says something: nothing left, or a network tells about some of what left.
+func (c ResultCounts) Told(mark ResultMarks) bool { return c.Sent == 0 || c.Tells(mark) > 0 }
 
 // Of returns one of the counts. The marks must be a single bit.
 func (c ResultCounts) Of(mark ResultMarks) int64 {
@@ -137,7 +154,7 @@ type ResultMessage struct {
 	ID    MessageID
 	Day   Date // when it was due
 	Marks ResultMarks
-	Told  ResultMarks // which of delivered and read its network tells
+	Told  ResultMarks // which of delivered, read and answered its network tells
 }
 
 // ResultMessages chooses the messages behind a count.

@@ -86,7 +86,7 @@ func (h *resultHistory) phone() string             { return fmt.Sprintf("+393330
 
 func (h *resultHistory) play(steps int) {
 	verbs := slices.Concat(slices.Repeat([]func(){h.start, h.claim, h.record, h.receipts, h.reply, h.wait}, 6),
-		slices.Repeat([]func(){h.resend, h.count, h.settle}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel})
+		slices.Repeat([]func(){h.resend, h.count, h.settle, h.late}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel})
 	for range steps {
 		verbs[h.r.IntN(len(verbs))]()
 	}
@@ -125,9 +125,11 @@ func (h *resultHistory) some(n int, condition string) (all []puntuale.MessageRef
 	return all[:min(n, len(all))]
 }
 
-func (h *resultHistory) claim() {
+func (h *resultHistory) claim() { h.claimSome("") }
+
+func (h *resultHistory) claimSome(condition string) {
 	var items []puntuale.ClaimItem
-	for _, m := range h.some(1+h.r.IntN(5), "state = 0 and intent = 0 and phone <> ''") {
+	for _, m := range h.some(1+h.r.IntN(5), "state = 0 and intent = 0 and phone <> ''"+condition) {
 		items = append(items, puntuale.ClaimItem{MessageRef: m})
 	}
 	token := storetest.Token(h.node)
@@ -151,10 +153,18 @@ func (h *resultHistory) record() {
 	}
 	r.Outcome = puntuale.Outcome{Verdict: puntuale.Verdict([]int{1, 1, 1, 2, 3, 4}[h.r.IntN(6)]), Next: h.now().Add(time.Minute)}
 	if r.Outcome.Verdict == puntuale.Refused {
-		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché"), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}, puntuale.Because(puntuale.ReasonUnsent, h.detail(r.MessageRef).Phone)}[h.r.IntN(5)]
+		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché"), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}, puntuale.Because(puntuale.ReasonUnsent, h.detail(r.MessageRef).Phone)}[h.r.IntN(6)]
 	}
 	_, err := h.Record(context.Background(), h.now(), []puntuale.Result{r})
 	h.ok(err)
+}
+
+// late proves that an attempt that was given up did arrive, perhaps after the message was sent again.
+func (h *resultHistory) late() {
+	for _, m := range h.some(2, "outcome = 2 and reason like '%uncertain%'") {
+		_, err := h.Record(context.Background(), h.now(), []puntuale.Result{{MessageRef: m, Token: storetest.Token(h.node), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}})
+		h.ok(err)
+	}
 }
 
 func (h *resultHistory) settle() {
@@ -278,7 +288,7 @@ func (h *resultHistory) cancel() {
 func (h *resultHistory) blacklist() {
 	client, phone := h.client(), h.phone()
 	h.ok(h.Tenant(client).AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: phone, Added: h.now()}, storetest.Day, nil))
-	h.claim()
+	h.claimSome(fmt.Sprintf(" and client_id = %d and phone = '%s'", client, phone))
 	_, err := h.Tenant(client).RemoveBlacklisted(context.Background(), puntuale.Person{Names: []string{phone}}, storetest.Day, h.now())
 	h.ok(err)
 }

@@ -193,7 +193,7 @@ func decodeCell(days, hours, words []byte) (*cell, error) {
 }
 
 // addDay adds the counts of one day.
-func addDay(c *puntuale.ResultCounts, n []int64, delivered, read bool) {
+func addDay(c *puntuale.ResultCounts, n []int64, tells puntuale.ResultMarks) {
 	c.Planned += n[0]
 	c.Sent += n[1]
 	c.Delivered += n[2]
@@ -203,10 +203,13 @@ func addDay(c *puntuale.ResultCounts, n []int64, delivered, read bool) {
 	c.Failed += n[6]
 	c.Skipped += n[7]
 	c.Cancelled += n[8]
-	if delivered {
+	if tells&puntuale.ResultDelivered != 0 {
 		c.TellDelivered += n[1]
 	}
-	if read {
+	if tells&puntuale.ResultRead != 0 {
 		c.TellRead += n[1]
+	}
+	if tells&puntuale.ResultAnswered != 0 {
+		c.TellAnswered += n[1]
 	}
 }

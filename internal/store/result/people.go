@@ -65,14 +65,9 @@ func (s Reports) ResultMessages(ctx context.Context, f puntuale.ResultMessages, 
 			if k == nil || m.Marks&f.Is != f.Is || m.Marks&f.Not != 0 || !hasWords(words, &f) {
 				return nil
 			}
-			if k.delivered {
-				m.Told |= puntuale.ResultDelivered
-			}
-			if k.read {
-				m.Told |= puntuale.ResultRead
-			}
-			if f.Not&^m.Told&(puntuale.ResultDelivered|puntuale.ResultRead) != 0 && m.Marks&puntuale.ResultSent != 0 {
-				return nil // nobody knows whether it was delivered or read
+			m.Told = k.tells
+			if unknown := (puntuale.ResultDelivered | puntuale.ResultRead | puntuale.ResultAnswered) &^ k.tells; f.Not&unknown != 0 && m.Marks&puntuale.ResultSent != 0 {
+				return nil // nobody knows whether the person did this
 			}
 			m.ID, m.Day = puntuale.MessageID(id), puntuale.DateFromInt(day)
 			found = append(found, m)

@@ -48,9 +48,9 @@ func (s Reports) of(column string) (string, any) {
 // storedKey is a key with what its session's network tells.
 type storedKey struct {
 	Key
-	client          puntuale.ClientID
-	id              int64
-	delivered, read bool
+	client puntuale.ClientID
+	id     int64
+	tells  puntuale.ResultMarks // of delivered, read and answered
 }
 
 // keys reads all keys of the clients.
@@ -59,29 +59,38 @@ func (s Reports) keys(ctx context.Context, a engine.Querier) ([]storedKey, error
 		client puntuale.ClientID
 		id     puntuale.SessionID
 	}
-	told := map[sessionRef]int64{}
+	told := map[sessionRef]puntuale.ResultMarks{}
 	condition, of := s.of("k.client_id")
 	all, err := engine.QueryAll(ctx, a, `select k.id, k.told, `+keyColumns+`, coalesce(s.type, ''), coalesce(s.way, ''), coalesce(s.sandbox, 0)
  from result_key k left join session s on s.client_id = k.client_id and s.id = k.session_id where `+condition+` order by k.client_id, k.id`, []any{of}, func(r engine.Row, k *storedKey) error {
 		var bits int64
-		var kind puntuale.ConnectionType
-		var way puntuale.Way
-		var sandbox bool
-		err := r.Scan(&k.id, &bits, &k.client, &k.Sequence, &k.Step, &k.Campaign, &k.Rule, &k.Session, &k.Template, &kind, &way, engine.ScanBool(&sandbox))
-		if !sandbox && way != puntuale.WayDevice && (kind == puntuale.Official || kind == puntuale.Socket) {
-			bits = 3 // these networks tell both; of others, a receipt that came shows what they tell
-		}
-		told[sessionRef{k.client, k.Session}] |= bits
+		var x puntuale.Session
+		err := r.Scan(&k.id, &bits, &k.client, &k.Sequence, &k.Step, &k.Campaign, &k.Rule, &k.Session, &k.Template, &x.Type, &x.Way, engine.ScanBool(&x.Sandbox))
+		told[sessionRef{k.client, k.Session}] |= tells(x, bits)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
-		bits := told[sessionRef{all[i].client, all[i].Session}]
-		all[i].delivered, all[i].read = bits&1 != 0, bits&2 != 0
+		all[i].tells = told[sessionRef{all[i].client, all[i].Session}]
 	}
 	return all, nil
+}
+
+// tells returns what a session's network tells. Of a gateway and of the sandbox, a receipt that came shows it; bits are
+// those of the receipts.
+func tells(s puntuale.Session, bits int64) (marks puntuale.ResultMarks) {
+	if s.ByDevice() {
+		return 0
+	}
+	marks = puntuale.ResultAnswered
+	for mark, bit := range toldBits {
+		if bits&bit != 0 || !s.Sandbox && (s.Type == puntuale.Official || s.Type == puntuale.Socket) {
+			marks |= mark
+		}
+	}
+	return marks
 }
 
 // matches reports whether the filter chooses the key.
@@ -244,8 +253,8 @@ func (p *report) add(k *storedKey, month int, days, hours, words []byte) error {
 	}
 	if err := eachDay(days, func(day int, n []int64) {
 		if in(day) {
-			addDay(&of(day).ResultCounts, n, k.delivered, k.read)
-			addDay(&p.total.ResultCounts, n, k.delivered, k.read)
+			addDay(&of(day).ResultCounts, n, k.tells)
+			addDay(&p.total.ResultCounts, n, k.tells)
 		}
 	}); err != nil {
 		return err
