@@ -133,7 +133,9 @@ func (c *Client) Results(ctx context.Context, f puntuale.ResultFilter) (puntuale
 
 // ResultMessages lists the messages behind a count. Codes: invalid.
 func (c *Client) ResultMessages(ctx context.Context, f puntuale.ResultMessages, page request.Page) ([]puntuale.ResultMessage, string, error) {
-	found, next, err := request.List(page, func(p puntuale.Page) ([]puntuale.ResultMessage, string, error) { return c.tenant.ResultMessages(ctx, f, p) })
+	found, next, err := request.List(page, func(p puntuale.Page) ([]puntuale.ResultMessage, string, error) {
+		return c.tenant.ResultMessages(ctx, f, p)
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list the messages behind a count: %w", err)
 	}

@@ -96,7 +96,9 @@ func share(c puntuale.ResultCounts, mark puntuale.ResultMarks) int64 {
 	return min(100, (c.Of(mark)*200+all)/(2*all))
 }
 
-func percent(ctx context.Context, n int64) string { return view.T(ctx, "result.percent", "N", view.Number(ctx, n)) }
+func percent(ctx context.Context, n int64) string {
+	return view.T(ctx, "result.percent", "N", view.Number(ctx, n))
+}
 
 // change returns how a count compares with the period before; "": there is nothing to compare.
 func (p Page) change(ctx context.Context, mark puntuale.ResultMarks) string {
@@ -312,4 +314,15 @@ func marksOf(r result.Person) (all []puntuale.ResultMarks) {
 		}
 	}
 	return all
+}
+
+// personName returns a person's name, or else the number.
+func personName(ctx context.Context, r result.Person) string {
+	switch {
+	case r.Name != "":
+		return r.Name
+	case r.Phone == "":
+		return view.T(ctx, "result.erased")
+	}
+	return view.ShownPhone(ctx, r.Phone)
 }
