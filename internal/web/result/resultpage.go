@@ -198,8 +198,9 @@ func (p Page) bars(ctx context.Context) view.Bars {
 
 // hourBars and weekdayBars are the charts of when people read.
 func (p Page) hourBars(ctx context.Context) view.Bars {
-	b := view.Bars{Label: view.T(ctx, "result.hours"), Kinds: []view.Kind{{Name: view.T(ctx, "result.mark.read"), Tone: "ok"}}}
-	for hour, n := range p.hours() {
+	all := p.hours()
+	b := readBars(ctx, "result.hours", all[:])
+	for hour, n := range all {
 		bar := view.BarDay{Title: view.T(ctx, "result.at", "Hour", strconv.Itoa(hour)), Values: []int64{n}}
 		if hour%3 == 0 {
 			bar.Name = strconv.Itoa(hour)
@@ -210,12 +211,17 @@ func (p Page) hourBars(ctx context.Context) view.Bars {
 }
 
 func (p Page) weekdayBars(ctx context.Context) view.Bars {
-	b := view.Bars{Label: view.T(ctx, "result.weekdays"), Kinds: []view.Kind{{Name: view.T(ctx, "result.mark.read"), Tone: "ok"}}}
-	for day, n := range p.weekdays() {
+	all := p.weekdays()
+	b := readBars(ctx, "result.weekdays", all[:])
+	for day, n := range all {
 		name := view.T(ctx, "result.weekday."+strconv.Itoa(day+1))
 		b.Days = append(b.Days, view.BarDay{Name: name, Title: name, Values: []int64{n}})
 	}
 	return b
+}
+
+func readBars(ctx context.Context, label string, all []int64) view.Bars {
+	return view.Bars{Label: view.T(ctx, label), Most: view.T(ctx, "result.most", "Most", view.Number(ctx, slices.Max(all))), Kinds: []view.Kind{{Name: view.T(ctx, "result.mark.read"), Tone: "ok"}}}
 }
 
 func (p Page) hours() (all [24]int64) {
