@@ -116,3 +116,15 @@ func Backoff(id MessageID, n int) time.Duration {
 	spread := (uint64(id)*0x9E3779B97F4A7C15 + uint64(n)*0xBF58476D1CE4E5B9) >> 40 // 24 bits that look random
 	return wait + (wait/4)*time.Duration(spread)>>24
 }
+
+// NoMeter ignores all figures.
+type NoMeter struct{}
+
+func (NoMeter) Late(time.Duration)               {}
+func (NoMeter) Outcome(string, string, int)      {}
+func (NoMeter) Queue(int, int)                   {}
+func (NoMeter) CapRefused(int)                   {}
+func (NoMeter) Batch(string, int, time.Duration) {}
+func (NoMeter) Deadlock()                        {}
+func (NoMeter) Fenced(int)                       {}
+func (NoMeter) Quarantined(int)                  {}

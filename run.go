@@ -16,11 +16,12 @@ type Run struct {
 	Session   SessionID
 	Phone     string // "+…", or the id of a group
 	Origin    Origin
-	Depth     int        // how many automations triggered each other before this run started; 0: no automation started the run
-	Campaign  CampaignID // campaign that started the run; 0: none
-	Name      string     // name of a single or mass send; "" for a sequence
-	Reference string     // the caller's own name for the run's subject, at most [MaxReference] characters; "": none
-	Zone      string     // IANA name of the zone in which the run was planned
+	Rule      AutomationID // rule that started the run; 0: none
+	Depth     int          // how many automations triggered each other before this run started; 0: no automation started the run
+	Campaign  CampaignID   // campaign that started the run; 0: none
+	Name      string       // name of a single or mass send; "" for a sequence
+	Reference string       // the caller's own name for the run's subject, at most [MaxReference] characters; "": none
+	Zone      string       // IANA name of the zone in which the run was planned
 	Received  time.Time
 	Request   []byte // the call's body, unchanged
 

@@ -74,6 +74,10 @@ type Tenant interface {
 	Resend(ctx context.Context, r Resend) (ResendResult, error)
 	CancelMessages(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]CancelledMessage, error)
 
+	// Reports. ResultMessages lists the messages behind a count; codes: invalid (the cursor).
+	Results(ctx context.Context, f ResultFilter, now time.Time) (ResultReport, error)
+	ResultMessages(ctx context.Context, f ResultMessages, p Page) ([]ResultMessage, string, error)
+
 	// The agenda: messages that left, and messages that are to leave.
 	Ended(ctx context.Context, from, to time.Time, failedOf, limit int) ([]MessageDetail, error)
 	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
@@ -351,6 +355,7 @@ type PartnerTenant interface {
 	ClientNames(ctx context.Context, ids []ClientID) (map[ClientID]string, error)
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
 	Totals(ctx context.Context, client ClientID, from, to Date, now time.Time) ([]DayTotal, error)
+	Results(ctx context.Context, f ResultFilter, now time.Time) (ResultReport, error)
 }
 
 // Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller

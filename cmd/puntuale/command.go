@@ -32,6 +32,7 @@ type commands struct {
 	Restored restoredCommand `cmd:"" help:"Do the same with a database that was copied by other means, before the first server starts on it."`
 	Unknown  unknownGroup    `cmd:"" help:"Messages that may have left before a restore: see them, send them again or close them."`
 	Archive  archiveGroup    `cmd:"" help:"What was archived because it was old."`
+	Recount  recountCommand  `cmd:"" help:"Count the messages of reports from scratch, beside running servers."`
 	Reopen   reopenCommand   `cmd:"" help:"Let servers start again on an installation that was exported with --final and never served elsewhere."`
 	Config   configCommand   `cmd:"" help:"Print every setting with its effective value and where it came from."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"sync"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/automation"
@@ -12,7 +13,7 @@ import (
 )
 
 // feeding runs the feeder of campaigns, the runner of automations, the reader of calendars, and the runner that applies
-// edited sequences.
+// edited sequences. It also counts messages for reports.
 type feeding struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -41,6 +42,30 @@ func (s *server) startFeeding(cfg serverConfig) {
 		Bound: s.store.ChunkBound, Node: s.dispatch.Node, Clock: cfg.Clock, Logger: cfg.Logger,
 	})
 	s.feeding.done.Go(func() { edits.Run(ctx) })
+	s.feeding.done.Go(func() { s.countResults(ctx, cfg) })
+}
+
+// countEvery is how often this server looks for messages that reports must count.
+const countEvery = 2 * time.Second
+
+// countResults counts messages for reports, until ctx ends.
+func (s *server) countResults(ctx context.Context, cfg serverConfig) {
+	for ctx.Err() == nil {
+		for more := s.dispatch.Node() != 0; more; {
+			limit, calls := s.store.ResultsBound()
+			begun := cfg.Clock.Now()
+			var err error
+			if more, err = s.store.CountResults(ctx, limit); err != nil && ctx.Err() == nil {
+				cfg.Logger.Warn("counting results failed", "error", err)
+			}
+			if calls && cfg.Clock.Sleep(ctx, min(cfg.Clock.Now().Sub(begun), time.Second)) != nil {
+				return
+			}
+		}
+		if cfg.Clock.Sleep(ctx, countEvery) != nil {
+			return
+		}
+	}
 }
 
 // stop ends the feeder and the runner after their current transactions. The receiver may be nil.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -209,4 +210,25 @@ func (r *taskRunner) note(c *task, t *taskFailure, err error) {
 	}
 	t.level, t.reason, t.logged = level, err.Error(), now
 	r.logger.Log(context.Background(), level, "a background task fails; it is tried again", "task", c.name, "error", err, "since", t.since)
+}
+
+// recountCommand makes the servers count all messages of reports again.
+type recountCommand struct {
+	baseSettings `embed:""`
+
+	Client puntuale.ClientID `local:"" placeholder:"NUMBER" help:"Only this client's."`
+}
+
+func (c *recountCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so nothing to count", fresh)
+	}
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
+		n, err := opened.Recount(ctx, c.Client, p.clock.Now())
+		if err != nil {
+			return fmt.Errorf("count again: %w", forPeople(err))
+		}
+		_, err = fmt.Fprintf(p.stdout, "The servers count the messages of %d clients again. Until this has ended, reports show what was counted before.\n", n)
+		return err
+	})
 }

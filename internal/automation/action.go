@@ -85,6 +85,7 @@ func (w *clientWork) start(ctx context.Context, a *puntuale.Automation, x *puntu
 			return "", "", nil // an earlier action already starts this sequence: one action names the sequence, and the other action says "default"
 		}
 	}
+	run.Run.Rule = a.ID
 	act.Starts = append(act.Starts, run)
 	return "", "", nil
 }

@@ -122,6 +122,7 @@ func (w *clientWork) put(ctx context.Context, order BookingOrder, act *puntuale.
 		return err //nolint:wrapcheck // the caller reads its code
 	}
 	w.change = change
+	put.Run.Rule = act.Rule
 	act.Bookings = append(act.Bookings, put)
 	if order.Former == "" || slices.Contains(change.What, "reference") {
 		return nil
@@ -134,6 +135,7 @@ func (w *clientWork) put(ctx context.Context, order BookingOrder, act *puntuale.
 	case err != nil:
 		return err //nolint:wrapcheck // the caller reads its code
 	}
+	put.Run.Rule = act.Rule
 	act.Bookings = append(act.Bookings, put)
 	return nil
 }

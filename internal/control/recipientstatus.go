@@ -109,3 +109,35 @@ func (c *Client) Unwanted(ctx context.Context, messages ...[]puntuale.MessageDet
 	}
 	return reason, nil
 }
+
+// Day returns the client's current day. Codes: unavailable.
+func (c *Client) Day() (puntuale.Date, error) { return c.today(c.control.clock.Now()) }
+
+// OutlinesOf reads messages without their contents. Messages that do not exist are left out.
+func (c *Client) OutlinesOf(ctx context.Context, ids []puntuale.MessageID) ([]puntuale.MessageDetail, error) {
+	found, err := c.tenant.Outlines(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	return found, nil
+}
+
+// Results reads a report.
+func (c *Client) Results(ctx context.Context, f puntuale.ResultFilter) (puntuale.ResultReport, error) {
+	found, err := c.tenant.Results(ctx, f, c.control.clock.Now())
+	if err != nil {
+		return found, fmt.Errorf("read results: %w", err)
+	}
+	return found, nil
+}
+
+// ResultMessages lists the messages behind a count. Codes: invalid.
+func (c *Client) ResultMessages(ctx context.Context, f puntuale.ResultMessages, page request.Page) ([]puntuale.ResultMessage, string, error) {
+	found, next, err := request.List(page, func(p puntuale.Page) ([]puntuale.ResultMessage, string, error) {
+		return c.tenant.ResultMessages(ctx, f, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list the messages behind a count: %w", err)
+	}
+	return found, next, nil
+}

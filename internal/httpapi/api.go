@@ -89,6 +89,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerBlacklist(a)
 	registerSandbox(a)
 	registerOutcomes(a)
+	registerResults(a)
 	registerResend(a)
 	registerSingle(a)
 	registerTemplates(a)

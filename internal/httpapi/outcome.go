@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,6 +13,7 @@ import (
 	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/control/result"
 )
 
 func registerOutcomes(a *api) {
@@ -23,6 +25,209 @@ func registerOutcomes(a *api) {
 		Description: "When there are more: the address of the next ones, without the key",
 		Schema:      &huma.Schema{Type: "string"},
 	}}
+}
+
+func registerResults(a *api) {
+	const all, people = "/api/results", "/api/results/people"
+	register(a, eitherSide, operation{id: "getResults", method: http.MethodGet, path: all, strict: true,
+		summary: "Count what became of messages, by what they belong to or by day",
+		description: "A message counts on the day on which it was due. A moved or re-sent message counts once, together with the one that took its place. " +
+			"What the network cannot tell is null, never 0. A partner's key counts all its clients, by client or day, or one of them."}, results)
+	client(a, operation{id: "listResultPeople", method: http.MethodGet, path: people, strict: true,
+		summary:     "List the people behind a count",
+		description: "By the days on which the messages were due. A page may be shorter than asked. Messages in the archive are left out."}, resultPeople)
+	export := operation{id: "exportResultPeople", method: http.MethodGet, path: people + "/export", strict: true, summary: "Download the people behind a count as CSV"}
+	client(a, export, a.exportResultPeople)
+	documentCSV(a, export)
+}
+
+// resultsInput documents the query of a report.
+type resultsInput struct {
+	By     string `query:"by" enum:"sequence,step,campaign,rule,template,session,day,client" doc:"sequence without it, or client with a partner's key"`
+	Client string `query:"client" doc:"Only with a partner's key: one of its clients"`
+	ResultChoice
+}
+
+// ResultChoice documents which messages a report is about.
+type ResultChoice struct {
+	Start    string `query:"start" format:"date" doc:"First day on which messages were due; 30 days in all without it"`
+	End      string `query:"end" format:"date" doc:"Last such day; today without it. At most 366 days"`
+	Sequence string `query:"sequence" doc:"ID of a sequence; 0: messages without one"`
+	Step     string `query:"step" doc:"ID of a step of this sequence"`
+	Campaign string `query:"campaign" doc:"ID of a campaign"`
+	Rule     string `query:"rule" doc:"ID of the automation that started the messages"`
+	Template string `query:"template" doc:"Name of a template"`
+	Session  string `query:"session" doc:"ID of a session"`
+}
+
+func (c *ResultChoice) asked(faults []puntuale.Fault) result.Report {
+	return result.Report{Start: c.Start, End: c.End, Sequence: c.Sequence, Step: c.Step, Campaign: c.Campaign, Rule: c.Rule, Template: c.Template, Session: c.Session, Faults: faults}
+}
+
+// ResultsAnswer is a report.
+type ResultsAnswer struct {
+	Results  []resultRow `json:"results"`
+	Total    resultRow   `json:"total"`
+	Told     resultTold  `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
+	AsOf     string      `json:"as_of" format:"date-time" doc:"What changed before this moment is counted"`
+	Counting bool        `json:"counting" doc:"All messages are being counted again, for example after an update; until then counts may be missing or old"`
+}
+
+type resultRow struct {
+	Key  string `json:"key" doc:"An ID, a template's name, or a day; 0 or empty: what belongs to none"`
+	Name string `json:"name"`
+	resultCounts
+	Of       resultOf         `json:"of" doc:"How many sent messages the networks can tell about: what delivered, read and answered are parts of"`
+	Bookings *bookingResults  `json:"bookings" doc:"Bookings whose date is in the period; null if the report is not about bookings"`
+	Buttons  map[string]int64 `json:"buttons" doc:"How many people pressed a button, by its label; empty with a partner's key"`
+	Reasons  map[string]int64 `json:"reasons" doc:"Why messages failed or were skipped, by the code of the reason"`
+}
+
+// resultCounts are the counts of a row, or of one message the answers yes and no.
+type resultCounts struct {
+	Planned   int64  `json:"planned" doc:"What people were meant to get"`
+	Sent      int64  `json:"sent"`
+	Delivered *int64 `json:"delivered"`
+	Read      *int64 `json:"read"`
+	Answered  *int64 `json:"answered" doc:"A reply within 72 hours that no later message explains better"`
+	Clicked   *int64 `json:"clicked" doc:"null: no link is counted"`
+	OptedOut  *int64 `json:"opted_out" doc:"Within 72 hours"`
+	Failed    int64  `json:"failed"`
+	Skipped   int64  `json:"skipped" doc:"The blacklist, or a missing consent"`
+	Cancelled int64  `json:"cancelled"`
+}
+
+type resultOf struct {
+	Delivered int64 `json:"delivered"`
+	Read      int64 `json:"read"`
+	Answered  int64 `json:"answered"`
+}
+
+type resultTold struct {
+	Delivered bool `json:"delivered"`
+	Read      bool `json:"read"`
+	Answered  bool `json:"answered"`
+	Clicked   bool `json:"clicked"`
+}
+
+type bookingResults struct {
+	Open      int64 `json:"open"`
+	Confirmed int64 `json:"confirmed"`
+	Cancelled int64 `json:"cancelled"`
+	Arrived   int64 `json:"arrived"`
+	NoShow    int64 `json:"no_show"`
+}
+
+func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, error) {
+	asked := p.asked(in.unknown)
+	asked.By, asked.Client = p.By, p.Client
+	var found puntuale.ResultReport
+	var err error
+	if in.partner != nil {
+		found, _, err = result.ReadPartner(ctx, in.partner, asked)
+	} else {
+		found, _, err = result.Read(ctx, in.client, asked)
+	}
+	if err != nil {
+		return ResultsAnswer{}, err
+	}
+	told := found.Total.Told
+	return ResultsAnswer{
+		Results: each(found.All, resultRowOf), Total: resultRowOf(found.Total), AsOf: stamp(found.AsOf), Counting: found.Counting,
+		Told: resultTold{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered)},
+	}, nil
+}
+
+func resultRowOf(r puntuale.ResultRow) resultRow {
+	told := func(mark puntuale.ResultMarks) *int64 {
+		if !r.Told(mark) {
+			return nil
+		}
+		return new(r.Of(mark))
+	}
+	out := resultRow{Key: r.Key, Name: r.Name, Of: resultOf{r.TellDelivered, r.TellRead, r.TellAnswered}, Buttons: r.Buttons, Reasons: r.Reasons, resultCounts: resultCounts{
+		Planned: r.Planned, Sent: r.Sent, Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered),
+		OptedOut: told(puntuale.ResultOptedOut), Failed: r.Failed, Skipped: r.Skipped, Cancelled: r.Cancelled,
+	}}
+	if out.Buttons == nil {
+		out.Buttons = map[string]int64{}
+	}
+	if b := r.Bookings; b != nil {
+		out.Bookings = (*bookingResults)(b)
+	}
+	return out
+}
+
+type resultPeopleInput struct {
+	ListInput
+	resultPeopleChoice
+}
+
+type resultPeopleChoice struct {
+	ResultChoice
+	Is     string `query:"is" doc:"Counts in which the message is, with commas: planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled"`
+	Not    string `query:"not" doc:"Counts in which it is not. People whose network does not tell are left out"`
+	Reason string `query:"reason" doc:"Code of the reason why it failed or was skipped"`
+	Button string `query:"button" doc:"Label of a button that the person pressed"`
+}
+
+func (c *resultPeopleChoice) people(page request.Page) result.People {
+	return result.People{Report: c.asked(page.Unknown), Is: c.Is, Not: c.Not, Reason: c.Reason, Button: c.Button, Page: request.Page{Limit: page.Limit, Cursor: page.Cursor}}
+}
+
+// ResultPeopleAnswer is a page of the people behind a count.
+type ResultPeopleAnswer struct {
+	People []resultPerson `json:"people"`
+	Next   *string        `json:"next_cursor"`
+}
+
+type resultPerson struct {
+	Message   string  `json:"message_id" doc:"The first one, if it was moved or sent again"`
+	Phone     *string `json:"phone" doc:"null: the person was erased"`
+	Name      *string `json:"name"`
+	Day       string  `json:"day" format:"date" doc:"On which the message was due"`
+	Sent      bool    `json:"sent"`
+	Delivered *bool   `json:"delivered" doc:"null: the network does not tell. So with read, answered and opted_out"`
+	Read      *bool   `json:"read"`
+	Answered  *bool   `json:"answered"`
+	OptedOut  *bool   `json:"opted_out"`
+	Failed    bool    `json:"failed"`
+	Skipped   bool    `json:"skipped"`
+	Cancelled bool    `json:"cancelled"`
+}
+
+func resultPeople(ctx context.Context, c *control.Client, in *call, p *resultPeopleInput) (ResultPeopleAnswer, error) {
+	rows, next, err := result.List(ctx, c, p.people(p.page(in)))
+	if err != nil {
+		return ResultPeopleAnswer{}, err
+	}
+	return ResultPeopleAnswer{each(rows, resultPersonOf), textOrNull(next)}, nil
+}
+
+func resultPersonOf(p result.Person) resultPerson {
+	told := func(mark, tells puntuale.ResultMarks) *bool {
+		if p.Told&tells == 0 {
+			return nil
+		}
+		return new(p.Marks&mark != 0)
+	}
+	return resultPerson{
+		Message: p.ID.String(), Phone: textOrNull(p.Phone), Name: textOrNull(p.Name), Day: p.Day.String(), Sent: p.Marks&puntuale.ResultSent != 0,
+		Delivered: told(puntuale.ResultDelivered, puntuale.ResultDelivered), Read: told(puntuale.ResultRead, puntuale.ResultRead),
+		Answered: told(puntuale.ResultAnswered, puntuale.ResultAnswered), OptedOut: told(puntuale.ResultOptedOut, puntuale.ResultAnswered),
+		Failed: p.Marks&puntuale.ResultFailed != 0, Skipped: p.Marks&puntuale.ResultSkipped != 0, Cancelled: p.Marks&puntuale.ResultCancelled != 0,
+	}
+}
+
+func (a *api) exportResultPeople(ctx context.Context, c *control.Client, in *call, p *resultPeopleChoice) (writtenBytes, error) {
+	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
+	return a.sendCSV(ctx, in, "results", header, func(ctx context.Context, cursor string) ([][]string, string, error) {
+		rows, next, err := result.List(ctx, c, p.people(request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: in.unknown}))
+		return each(rows, func(r result.Person) []string {
+			cells := []string{inert(r.Phone), inert(r.Name), r.ID.String(), r.Day.String()}
+			return append(cells, result.Cells(r)...)
+		}), next, err
+	})
 }
 
 // periodNames are the accepted names of a period's start and end. In each list, the first name is the product's own.

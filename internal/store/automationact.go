@@ -54,6 +54,12 @@ func (s *Store) DatesBound() (dates, rest int) {
 	return dates, 2
 }
 
+// ResultsBound returns how many messages the next transaction may count for reports. While calls arrive, the counter rests
+// as long as a transaction took. ResultsBound is safe for concurrent use.
+func (s *Store) ResultsBound() (messages int, calls bool) {
+	return s.bound(sizes{sqlite: 500, sqliteBeside: 100, postgres: 2000, postgresBeside: 500})
+}
+
 // actBatch is one transaction in which rules act. For the order of its locks, see package store/automation.
 type actBatch struct {
 	automation.ActTransaction

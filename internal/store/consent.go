@@ -12,6 +12,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 )
 
 // A person has one consent state for each purpose, under one name. An earlier entry may have stored it under another
@@ -93,6 +94,11 @@ func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry
 	}
 	if r.Changed {
 		if err := outbox.Emit(ctx, a, e.Entered, []outbox.Fact{{Client: e.Client, Type: puntuale.EventConsentChanged, Subject: r.ID}}); err != nil {
+			return r, err
+		}
+	}
+	if r.Changed && r.Change == puntuale.ConsentWithdraw && !strings.HasPrefix(e.ReplyMark, puntuale.ImportMark) {
+		if err := result.KeepAnswers(ctx, a, e.Entered, []result.Answer{{Client: e.Client, Names: names, At: e.At, ID: r.ID, OptOut: true}}); err != nil {
 			return r, err
 		}
 	}

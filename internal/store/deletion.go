@@ -14,6 +14,7 @@ import (
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/notice"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 )
 
 // Codes of the faults that functions in this file return.
@@ -99,6 +100,9 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 		if _, err := a.Exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("delete what was a client's: %w", err)
 		}
+	}
+	if err := result.ClientDeleted(ctx, a, id); err != nil {
+		return err
 	}
 	return event.Deleted(ctx, a, id)
 }
@@ -399,7 +403,7 @@ func (d *sessionDeletion) settle(ctx context.Context, a engine.Querier, open []o
 	if _, err := a.Exec(ctx, moveMessages, d.moveTo, queue.RefColumns(free)); err != nil {
 		return fmt.Errorf("move messages: %w", err)
 	}
-	return nil
+	return result.NoteAll(ctx, a, d.now, free...)
 }
 
 func (d *sessionDeletion) giveUp(ctx context.Context, a engine.Querier, lost []openMessage) error {

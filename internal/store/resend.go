@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/file"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 	"puntuale/internal/store/retention"
 )
 
@@ -326,6 +327,9 @@ func (b *resend) store(ctx context.Context) error {
 		return fmt.Errorf("insert re-sent messages: %w", err)
 	}
 	if err := file.Needed(ctx, b.a, b.uses); err != nil {
+		return err
+	}
+	if err := result.NoteAll(ctx, b.a, b.Now, b.refs()...); err != nil { // the new messages count together with those that they replace
 		return err
 	}
 	return b.tellBookings(ctx, ids)

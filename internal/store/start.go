@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/file"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 )
 
 // start is one call to Start in a batch. The statements of a batch follow the order of locks: idempotency keys, usage,
@@ -331,10 +332,10 @@ func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost [
 
 const insertRuns = `
 insert into run (client_id, id, sequence_id, session_id, phone, origin, messages, name, zone, received_at, request,
- client_name, sequence_name, content, campaign_id, reference, depth)
-select u.c, u.i, u.q, u.s, u.p, u.o, u.m, u.n, u.z, u.r, u.b, u.cn, u.sn, u.t, u.g, u.e, u.y
+ client_name, sequence_name, content, campaign_id, reference, depth, steps, rule_id)
+select u.c, u.i, u.q, u.s, u.p, u.o, u.m, u.n, u.z, u.r, u.b, u.cn, u.sn, u.t, u.g, u.e, u.y, u.st, u.ru
 from $u(c bigint, i bigint, q bigint, s bigint, p text, o smallint, m smallint, n text, z text, r bigint, b bytea,
- cn text, sn text, t text, g bigint, e text, y smallint)`
+ cn text, sn text, t text, g bigint, e text, y smallint, st text, ru bigint)`
 
 const insertMessages = `
 insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, campaign_id, priority, purpose)
@@ -387,6 +388,8 @@ func (b *startBatch) insert(ctx context.Context) error {
 		engine.Column(runs, func(s *S) int64 { return int64((*s).Run.Campaign) }),
 		engine.Column(runs, func(s *S) string { return (*s).Run.Reference }),
 		engine.Column(runs, func(s *S) int64 { return int64((*s).Run.Depth) }),
+		engine.Column(runs, func(s *S) string { return result.StepsOf((*s).Run.Steps) }),
+		engine.Column(runs, func(s *S) int64 { return int64((*s).Run.Rule) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("insert runs: %w", err)
 	}
@@ -407,6 +410,15 @@ func (b *startBatch) insert(ctx context.Context) error {
 		engine.Column(rows, func(r *row) int64 { return int64(planned(r).Purpose) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("insert messages: %w", err)
+	}
+	if err := result.Note(ctx, b.a, runs[0].Now, func(yield func(puntuale.MessageRef) bool) {
+		for i := range rows {
+			if r := &rows[i]; !yield(puntuale.MessageRef{Client: r.client, ID: r.ref(r.i)}) {
+				return
+			}
+		}
+	}); err != nil {
+		return err
 	}
 	return b.needFiles(ctx, runs)
 }

@@ -24,6 +24,7 @@ import (
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/reply"
+	"puntuale/internal/store/result"
 	"puntuale/internal/store/retention"
 	"puntuale/internal/store/transfer"
 )
@@ -43,6 +44,7 @@ type Store struct {
 	*calendar.Feeds
 	*health.Health
 	*file.Files
+	*result.Counter
 
 	kinds   kinds
 	closing sync.Once
@@ -61,7 +63,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), Feeds: calendar.New(db), Files: file.New(db), kinds: newKinds()}
-	s.Replies, s.Health = reply.New(db, s.kinds.heard, s.cancelAll), health.New(db, s.kinds.heard)
+	s.Replies, s.Health, s.Counter = reply.New(db, s.kinds.heard, s.cancelAll), health.New(db, s.kinds.heard), result.New(db)
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -15,6 +15,7 @@
 //   - booking: appointments by day, one appointment, its changes.
 //   - person: contacts and conversations.
 //   - campaign: mass sends.
+//   - result: what became of messages, and the people behind each count.
 //   - automation: rules that act automatically, and their hooks.
 //   - webhook: webhooks and their deliveries.
 //   - confirm: the page on which a person confirms or cancels an appointment, without signing in.

@@ -115,3 +115,27 @@ func (p *Partner) Totals(ctx context.Context, client string, daysBack, ahead int
 	}
 	return control.Totals(ctx, p.tenant, id, today, now, daysBack, ahead)
 }
+
+// Day returns the current day in the default zone of new clients.
+func (p *Partner) Day() puntuale.Date { return p.accounts.control.Today(p.accounts.clock.Now()) }
+
+// Results reads a report about all clients of the partner, or about one of them. It has no contents of messages. Codes:
+// not_found (the client).
+func (p *Partner) Results(ctx context.Context, client puntuale.ClientID, f puntuale.ResultFilter) (puntuale.ResultReport, error) {
+	read := p.tenant.Results
+	if client != 0 {
+		if _, err := p.tenant.Client(ctx, client); err != nil {
+			return puntuale.ResultReport{}, fmt.Errorf("read client %d: %w", client, err)
+		}
+		read = p.accounts.tenants.Tenant(client).Results
+	}
+	found, err := read(ctx, f, p.accounts.clock.Now())
+	if err != nil {
+		return found, fmt.Errorf("read results: %w", err)
+	}
+	for i := range found.All {
+		found.All[i].Buttons = nil
+	}
+	found.Total.Buttons = nil
+	return found, nil
+}

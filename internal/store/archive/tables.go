@@ -44,7 +44,7 @@ var MovedTables = []movedTable{
 	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose booking last_step"},
 	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{Name: "run", Columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
-		" content blanked_at campaign_id reference depth"},
+		" content blanked_at campaign_id reference depth steps rule_id"},
 	{Name: "booking", Columns: "client_id id reference sequence_id session_id phone zone fields date_at status status_by revision as_of as_of_kind told_at moments" +
 		" created_at changed_at erased_at answer page_token"},
 	{Name: "booking_step", Columns: "client_id booking_id sequence_id step occurrence phone message_id previous_id timing digest fate question answered_at"},
@@ -64,6 +64,12 @@ var MovedTables = []movedTable{
 	{Name: "campaign_list", Columns: "client_id id campaign_id columns mapping size written_at"},
 	{Name: "charge", Columns: "client_id campaign_id country category billable messages"},
 	{Name: "recipient", Columns: "client_id list_id n line phone cells state reason value run_id moved_at"},
+	{Name: "result_change", Columns: "id client_id messages at", Serial: "id"},
+	{Name: "result_key", Columns: "client_id id sequence_id step campaign_id rule_id session_id template told"},
+	{Name: "result_message", Columns: "client_id message_id key_id day marks hour words generation"},
+	{Name: "result_answer", Columns: "client_id message_id id kind button"},
+	{Name: "result_month", Columns: "client_id month key_id generation counts hours words"},
+	{Name: "result_client", Columns: "client_id generation shown place state began_at"},
 	{Name: "unknown_message", Columns: "client_id message_id since at"},
 	{Name: "api_usage", Columns: "client_id day cap asked prev used told bytes"},
 	{Name: "idempotency", Columns: "client_id scope key hash at result"},
@@ -122,7 +128,7 @@ var MovedTables = []movedTable{
 }
 
 // LeftTables do not move, because they describe running servers or this single database.
-var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "backup_work", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
+var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "backup_work", "result_counter", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
 // BeginTables contain rows even in a new database. So rows in these tables do not mean that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}

@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 	"puntuale/internal/store/retention"
 )
 
@@ -158,6 +159,20 @@ func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 			same = append(same, r)
 		default:
 			x.changed = append(x.changed, r.RunRef)
+		}
+	}
+	if len(same) > 0 {
+		var leaving []puntuale.MessageID
+		for _, r := range same {
+			leaving = append(leaving, engine.Column(r.refs(), func(m *puntuale.MessageRef) puntuale.MessageID { return m.ID })...)
+		}
+		counted, err := result.Leave(ctx, a, x.client, leaving)
+		if err != nil {
+			return err
+		}
+		if !counted { // they stay until all messages of the client are counted
+			x.changed = append(x.changed, engine.Column(same, func(r **pastRun) puntuale.RunRef { return (*r).RunRef })...)
+			same = nil
 		}
 	}
 	if err := x.delete(ctx, a, same); err != nil || len(x.changed) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/notice"
+	"puntuale/internal/store/result"
 )
 
 // Fact is something that a transaction makes true, such as a message that was sent.
@@ -46,10 +48,13 @@ const wantedAtAll = `select case when exists (select 1 from event_stream) then 1
 
 // Emit writes facts in the transaction that makes them true. Its last statements may be sent together with the
 // transaction's next statement. Then the next statement may return their errors. Two transactions that emit facts do
-// not wait for each other.
+// not wait for each other. Emit also notes the messages that reports must count again.
 func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
 	if len(facts) == 0 {
 		return nil
+	}
+	if err := result.Note(ctx, a, at, counted(facts)); err != nil {
+		return err
 	}
 	// lockFacts takes the lock for which Announce waits, before the next statement reads subscriptions. So the
 	// transaction of a later subscription waits for this transaction, and an earlier subscription is already visible.
@@ -80,6 +85,22 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 		return fmt.Errorf("write facts: %w", err)
 	}
 	return nil
+}
+
+// countedFacts are the facts that say what became of a message. Receipts are noted where they are stored, because not every
+// receipt is a fact.
+var countedFacts = puntuale.EventsOf(puntuale.EventMessageSent, puntuale.EventMessageFailed, puntuale.EventMessageCancelled,
+	puntuale.EventMessageBlacklisted, puntuale.EventMessageRescheduled)
+
+// counted iterates over the messages whose results change.
+func counted(facts []Fact) iter.Seq[puntuale.MessageRef] {
+	return func(yield func(puntuale.MessageRef) bool) {
+		for i := range facts {
+			if f := &facts[i]; countedFacts.Has(f.Type) && !yield(puntuale.MessageRef{Client: f.Client, ID: puntuale.MessageID(f.Subject)}) {
+				return
+			}
+		}
+	}
 }
 
 // row is one row of facts that differ only in their subjects.

@@ -9,6 +9,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
+	"puntuale/internal/store/result"
 )
 
 // StoredMessage contains the stored columns of a message that gets a late outcome or a delivery receipt. An outcome is
@@ -86,6 +87,9 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	}
 	if len(sent) == 0 {
 		return nil
+	}
+	if err := result.NoteAll(ctx, b.A, b.Now, b.refs(sent)...); err != nil { // also those that were sent again, of which no fact tells
+		return err
 	}
 	return b.complete(ctx, sent, unpaid)
 }

@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
+	"puntuale/internal/store/result"
 )
 
 // KeepReceipts handles up to [engine.Chunk] receipts of one client in each transaction. Usually one transaction is
@@ -120,6 +121,9 @@ func (b *keptReceipts) Run(ctx context.Context) error {
 		return err
 	}
 	if err := writeEvents(ctx, b.a, b.now, events); err != nil {
+		return err
+	}
+	if err := result.NoteAll(ctx, b.a, b.now, engine.Column(kept, func(m **receiptTarget) puntuale.MessageRef { return (*m).MessageRef })...); err != nil {
 		return err
 	}
 	return outbox.Emit(ctx, b.a, b.now, facts)

@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/store/notice"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 )
 
 // inbound is one message that a batch processes. If the batch runs again, it sets id and all fields after id again.
@@ -254,7 +255,7 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 			return err
 		}
 	}
-	for _, step := range []func(context.Context) error{b.ask, b.relate, b.answer, b.stop, b.openWindows, b.classify, b.await, b.store, b.converse} {
+	for _, step := range []func(context.Context) error{b.ask, b.relate, b.answer, b.stop, b.openWindows, b.classify, b.await, b.store, b.count, b.converse} {
 		if err := step(ctx); err != nil || len(b.rows) == 0 {
 			return err
 		}
@@ -535,6 +536,18 @@ func (x *inbound) label() string {
 		return x.Text
 	}
 	return x.Button
+}
+
+// count decides which messages the people answered, for reports. It does not matter whether the reply itself is kept.
+func (b *inboundBatch) count(ctx context.Context) error {
+	var all []result.Answer
+	for _, x := range b.rows {
+		if x.Mark == "" || x.Own || x.Kind == puntuale.ReplyCall || x.run == 0 && x.answered == 0 {
+			continue
+		}
+		all = append(all, result.Answer{Client: x.Client, Names: x.Names, At: x.at, Message: x.answered, ID: x.id, Button: x.label()})
+	}
+	return result.KeepAnswers(ctx, b.a, b.tasks[0].Body.(*inboundCall).now, all)
 }
 
 func (b *inboundBatch) store(ctx context.Context) error {

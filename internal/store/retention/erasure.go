@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 )
 
 // erasureTransaction is the work of one call of Erase. It uses several small transactions, and each of them erases
@@ -333,6 +334,9 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(name, "+")+"%", queue.RefColumns(refs)); err != nil {
 			return fmt.Errorf("erase messages: %w", err)
 		}
+	}
+	if err := result.NoteAll(ctx, x.a, x.present(), refs...); err != nil { // their reasons may have changed
+		return err
 	}
 	if _, err := x.a.Exec(ctx, `update event set detail = '' from $u(c bigint, i bigint)
  where event.client_id = u.c and event.message_id = u.i and event.detail <> ''`, queue.RefColumns(refs)); err != nil {

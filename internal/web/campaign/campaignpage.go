@@ -392,3 +392,9 @@ func (p *CampaignPage) nextURL(ctx context.Context) string {
 	address, part, _ := strings.Cut(p.listURL(ctx, p.Filter, p.Reason), "#")
 	return view.WithQuery(address, "after", p.Next) + "#" + part
 }
+
+// resultsOf returns the address of the campaign's results, from the day of its start on.
+func resultsOf(ctx context.Context, p CampaignPage) string {
+	start := puntuale.DateOf(p.Started.In(view.FrameOf(ctx).Zone))
+	return view.Base(ctx) + "/results?" + url.Values{"by": {"day"}, "campaign": {p.ID.String()}, "start": {start.String()}, "end": {start.AddDays(30).String()}}.Encode()
+}

@@ -1,0 +1,122 @@
+package result
+
+import (
+	"context"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+// People is a request for the people behind a count.
+type People struct {
+	Report
+	Is, Not string // names of marks, separated by commas, such as "sent" and "read"; Is "": planned
+	Reason  string // code of a reason
+	Button  string // label of a button
+	Page    request.Page
+}
+
+// Person is one message behind a count, with the person who was to get it.
+type Person struct {
+	puntuale.ResultMessage
+	Phone string // "": the person was erased
+	Name  string // "": not known
+}
+
+// Marks that a caller may name.
+const markWords = "planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled"
+
+func (p People) filter(f *request.Faults, today puntuale.Date) puntuale.ResultMessages {
+	out := puntuale.ResultMessages{ResultFilter: p.Report.filter(f, today, false), Reason: p.Reason, Button: p.Button}
+	for _, x := range []struct {
+		name, text string
+		into       *puntuale.ResultMarks
+	}{{"is", p.Is, &out.Is}, {"not", p.Not, &out.Not}} {
+		marks, unknown := puntuale.ParseResultMarks(x.text)
+		if unknown != "" {
+			f.Add("query."+x.name, puntuale.FaultNotOneOf, unknown, markWords)
+		}
+		*x.into = marks
+	}
+	f.Text("query.reason", p.Reason, puntuale.MaxName)
+	f.Text("query.button", p.Button, puntuale.MaxName)
+	return out
+}
+
+// List lists the people behind a count, by the days on which the messages were due. A person with several messages is
+// listed once for each. A page may be shorter than asked although a next one exists. Messages in the archive are left
+// out. Codes: invalid.
+func List(ctx context.Context, client *control.Client, p People) ([]Person, string, error) {
+	f := request.Faults(p.Faults)
+	today, err := client.Day()
+	if err != nil {
+		return nil, "", err
+	}
+	filter := p.filter(&f, today)
+	if err := f.Err(); err != nil {
+		return nil, "", err
+	}
+	rows, next, err := client.ResultMessages(ctx, filter, p.Page)
+	if err != nil {
+		return nil, "", err
+	}
+	ids := make([]puntuale.MessageID, len(rows))
+	for i, m := range rows {
+		ids[i] = m.ID
+	}
+	found, err := client.OutlinesOf(ctx, ids)
+	if err != nil {
+		return nil, "", err
+	}
+	byID := make(map[puntuale.MessageID]*puntuale.MessageDetail, len(found))
+	phones := make([]string, 0, len(found))
+	for i := range found {
+		byID[found[i].ID] = &found[i]
+		if found[i].Phone != "" {
+			phones = append(phones, found[i].Phone)
+		}
+	}
+	names, err := client.NamesOf(ctx, phones...)
+	if err != nil {
+		return nil, "", err
+	}
+	all := make([]Person, 0, len(rows))
+	for _, m := range rows {
+		if d := byID[m.ID]; d != nil { // else it went to the archive meanwhile
+			all = append(all, Person{m, d.Phone, names[d.Phone]})
+		}
+	}
+	return all, next, nil
+}
+
+// cellMarks are the marks of the columns of [Cells].
+var cellMarks = []puntuale.ResultMarks{puntuale.ResultSent, puntuale.ResultDelivered, puntuale.ResultRead, puntuale.ResultAnswered,
+	puntuale.ResultOptedOut, puntuale.ResultFailed, puntuale.ResultSkipped, puntuale.ResultCancelled}
+
+// Cells returns the last columns of a table of people: for each mark from sent on "1" or "0", or "" where the network does
+// not tell.
+func Cells(p Person) []string {
+	cells := make([]string, len(cellMarks))
+	for i, mark := range cellMarks {
+		switch told := toldBy(mark); {
+		case told != 0 && p.Told&told == 0:
+		case p.Marks&mark != 0:
+			cells[i] = "1"
+		default:
+			cells[i] = "0"
+		}
+	}
+	return cells
+}
+
+// toldBy returns the mark that says whether a network tells about a mark; 0: it needs no network.
+func toldBy(mark puntuale.ResultMarks) puntuale.ResultMarks {
+	switch mark {
+	case puntuale.ResultDelivered, puntuale.ResultRead, puntuale.ResultAnswered:
+		return mark
+	case puntuale.ResultOptedOut:
+		return puntuale.ResultAnswered
+	}
+	return 0
+}

@@ -1,0 +1,193 @@
+package result
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/account"
+	"puntuale/internal/control/request"
+)
+
+// MaxDays is the longest period of a report.
+const MaxDays = 366
+
+// defaultDays is the period of a report whose caller names none: up to today.
+const defaultDays = 30
+
+// Report is a request for a report. Texts that are "" choose all.
+type Report struct {
+	By         string // see [puntuale.ResultGroup]; "": sequence, of a partner client
+	Start, End string // YYYY-MM-DD; "": the 30 days up to today
+	Client     string // only a partner's
+	Sequence   string
+	Step       string
+	Campaign   string
+	Rule       string
+	Template   string
+	Session    string
+	Hours      bool // also count when messages were read
+	Faults     []puntuale.Fault
+}
+
+// Codes of the faults of reports.
+const (
+	faultNotID        puntuale.ReasonCode = "fault.not_id"
+	faultNotDay       puntuale.ReasonCode = "fault.not_day"
+	faultAfterEnd     puntuale.ReasonCode = "fault.after_end"
+	faultPeriodLength puntuale.ReasonCode = "result.period_too_long"
+	faultNeedsClient  puntuale.ReasonCode = "result.needs_client"
+	faultPartnerOnly  puntuale.ReasonCode = "result.partner_only"
+)
+
+// filter checks the request. today is the default end of the period.
+func (r Report) filter(f *request.Faults, today puntuale.Date, partner bool) puntuale.ResultFilter {
+	out := puntuale.ResultFilter{Template: r.Template, Hours: r.Hours}
+	groups := slices.Clone(puntuale.ResultGroups)
+	standard := puntuale.ResultBySequence
+	if partner && r.Client == "" {
+		groups, standard = []puntuale.ResultGroup{puntuale.ResultByClient, puntuale.ResultByDay}, puntuale.ResultByClient
+	}
+	if out.By = puntuale.ResultGroup(cmp.Or(r.By, string(standard))); !slices.Contains(groups, out.By) {
+		switch {
+		case partner && slices.Contains(puntuale.ResultGroups, out.By):
+			f.Add("query.client", faultNeedsClient, nil, r.By)
+		default:
+			words := make([]string, len(groups))
+			for i, g := range groups {
+				words[i] = string(g)
+			}
+			f.Add("query.by", puntuale.FaultNotOneOf, r.By, strings.Join(words, ", "))
+		}
+	}
+	f.Text("query.template", r.Template, puntuale.MaxName)
+	id(f, "sequence", r.Sequence, &out.Sequence)
+	id(f, "campaign", r.Campaign, &out.Campaign)
+	id(f, "rule", r.Rule, &out.Rule)
+	id(f, "session", r.Session, &out.Session)
+	if r.Step != "" {
+		var step int64
+		if id(f, "step", r.Step, &step); step <= 1<<31-1 {
+			out.Step = new(int(step))
+		}
+	}
+	if (out.By == puntuale.ResultByStep || r.Step != "") && r.Sequence == "" {
+		f.Add("query.sequence", puntuale.FaultRequired, nil)
+	}
+	r.period(f, today, &out)
+	return out
+}
+
+// id reads an id; 0 stands for what belongs to none.
+func id[T ~int64](f *request.Faults, name, text string, into *T) {
+	if text == "" {
+		return
+	}
+	found, err := puntuale.ParseID[T](text)
+	if err != nil {
+		f.Add("query."+name, faultNotID, text)
+	}
+	*into = found
+}
+
+func (r Report) period(f *request.Faults, today puntuale.Date, out *puntuale.ResultFilter) {
+	read := func(name, text string, otherwise puntuale.Date) (puntuale.Date, bool) {
+		if text == "" {
+			return otherwise, true
+		}
+		day, err := puntuale.ParseDate(strings.TrimSpace(text))
+		if err != nil || day.Year < 1 {
+			f.Add("query."+name, faultNotDay, text)
+			return otherwise, false
+		}
+		return day, true
+	}
+	var ends, begins bool
+	out.End, ends = read("end", r.End, today)
+	out.Start, begins = read("start", r.Start, out.End.AddDays(1-defaultDays))
+	switch {
+	case !ends || !begins:
+	case out.End.Before(out.Start):
+		f.Add("query.start", faultAfterEnd, r.Start)
+	case out.Start.AddDays(MaxDays - 1).Before(out.End):
+		f.Add("query.start", faultPeriodLength, r.Start, strconv.Itoa(MaxDays))
+	}
+}
+
+// Read returns a client's report. Codes: invalid.
+func Read(ctx context.Context, client *control.Client, r Report) (puntuale.ResultReport, puntuale.ResultFilter, error) {
+	f := request.Faults(r.Faults)
+	if r.Client != "" {
+		f.Add("query.client", faultPartnerOnly, r.Client)
+	}
+	today, err := client.Day()
+	if err != nil {
+		return puntuale.ResultReport{}, puntuale.ResultFilter{}, err
+	}
+	filter := r.filter(&f, today, false)
+	if err := f.Err(); err != nil {
+		return puntuale.ResultReport{}, filter, err
+	}
+	out, err := client.Results(ctx, filter)
+	if err == nil && filter.By == puntuale.ResultByStep {
+		err = nameSteps(ctx, client, filter.Sequence, &out)
+	}
+	return out, filter, err
+}
+
+// ReadPartner returns a report about a partner's clients, or about one of them. Codes: invalid, not_found.
+func ReadPartner(ctx context.Context, p *account.Partner, r Report) (puntuale.ResultReport, puntuale.ResultFilter, error) {
+	f := request.Faults(r.Faults)
+	var client puntuale.ClientID
+	id(&f, "client", r.Client, &client)
+	filter := r.filter(&f, p.Day(), true)
+	if err := f.Err(); err != nil {
+		return puntuale.ResultReport{}, filter, err
+	}
+	out, err := p.Results(ctx, client, filter)
+	return out, filter, err
+}
+
+// longestStep is how much of a step's text is its name, in characters.
+const longestStep = 40
+
+// nameSteps names steps by their texts, and sorts them as they stand in the sequence. A step that was removed has no name.
+func nameSteps(ctx context.Context, client *control.Client, sequence puntuale.SequenceID, out *puntuale.ResultReport) error {
+	s, err := client.Sequence(ctx, sequence.String())
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	place := map[string]int{}
+	for i, step := range s.Steps {
+		place[cmp.Or(step.ID, strconv.Itoa(i))] = i + 1
+	}
+	for i := range out.All {
+		if n := place[out.All[i].Key]; n > 0 {
+			step := s.Steps[n-1]
+			out.All[i].Name = strconv.Itoa(n) + ". " + shortened(cmp.Or(step.Text, step.Template))
+		}
+	}
+	slices.SortStableFunc(out.All, func(x, y puntuale.ResultRow) int {
+		a, b := place[x.Key], place[y.Key]
+		if a == 0 || b == 0 {
+			return b - a // removed steps come last
+		}
+		return a - b
+	})
+	return nil
+}
+
+func shortened(text string) string {
+	all := []rune(strings.Join(strings.Fields(text), " "))
+	if len(all) > longestStep {
+		return string(all[:longestStep-1]) + "…"
+	}
+	return string(all)
+}

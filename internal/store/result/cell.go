@@ -1,0 +1,215 @@
+package result
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"puntuale"
+)
+
+// counts is how many counts a day of a cell has: one for each mark.
+const counts = 9
+
+// hoursOfWeek is the number of hours since Monday began.
+const hoursOfWeek = 7 * 24
+
+// dayHour and dayWord are what a cell counts besides the marks.
+type dayHour struct{ day, hour int }
+
+type dayWord struct {
+	day  int
+	word string
+}
+
+// cell contains the counts of one key in one month. One row for a month, and not for each day, because a year of a big
+// client is then read in milliseconds.
+type cell struct {
+	days  map[int]*[counts]int64 // by the day of the month
+	hours map[dayHour]int64
+	words map[dayWord]int64
+}
+
+func newCell() *cell {
+	return &cell{map[int]*[counts]int64{}, map[dayHour]int64{}, map[dayWord]int64{}}
+}
+
+// add counts a contribution n times; -1 takes it back.
+func (c *cell) add(x contribution, n int64) {
+	day := x.day % 100
+	d := c.days[day]
+	if d == nil {
+		d = new([counts]int64)
+		c.days[day] = d
+	}
+	for i := range d {
+		if x.marks&(1<<i) != 0 {
+			d[i] += n
+		}
+	}
+	if *d == [counts]int64{} {
+		delete(c.days, day)
+	}
+	if x.hour >= 0 {
+		change(c.hours, dayHour{day, x.hour}, n)
+	}
+	if x.words != "" {
+		for word := range strings.SplitSeq(x.words, "\n") {
+			change(c.words, dayWord{day, word}, n)
+		}
+	}
+}
+
+func change[K comparable](all map[K]int64, key K, n int64) {
+	if all[key] += n; all[key] == 0 {
+		delete(all, key)
+	}
+}
+
+func (c *cell) empty() bool { return len(c.days)+len(c.hours)+len(c.words) == 0 }
+
+// encode returns the columns of the cell: the numbers of days and counts, of hours, and of words. All are varints, in
+// ascending order. The first number of the counts is how many there are for each day, so that a later version may have
+// more.
+func (c *cell) encode() (days, hours, words []byte) {
+	days, hours, words = []byte{}, []byte{}, []byte{}
+	if len(c.days) > 0 {
+		days = binary.AppendVarint(days, counts)
+	}
+	for _, day := range slices.Sorted(maps.Keys(c.days)) {
+		days = binary.AppendVarint(days, int64(day))
+		for _, n := range c.days[day] {
+			days = binary.AppendVarint(days, n)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(c.hours), func(a, b dayHour) int { return (a.day-b.day)*hoursOfWeek + a.hour - b.hour }) {
+		for _, n := range []int64{int64(k.day), int64(k.hour), c.hours[k]} {
+			hours = binary.AppendVarint(hours, n)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(c.words), func(a, b dayWord) int {
+		if a.day != b.day {
+			return a.day - b.day
+		}
+		return strings.Compare(a.word, b.word)
+	}) {
+		words = binary.AppendVarint(words, int64(k.day))
+		words = binary.AppendVarint(words, int64(len(k.word)))
+		words = append(words, k.word...)
+		words = binary.AppendVarint(words, c.words[k])
+	}
+	return days, hours, words
+}
+
+var errCell = errors.New("the counts of a month cannot be read")
+
+// cellReader reads varints. After the first fault, ok is false.
+type cellReader struct {
+	rest []byte
+	ok   bool
+}
+
+func (r *cellReader) next() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.ok, r.rest = false, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+// eachDay calls take for each day, always with the same slice.
+func eachDay(days []byte, take func(day int, n []int64)) error {
+	r := cellReader{days, true}
+	if len(days) == 0 {
+		return nil
+	}
+	width := r.next()
+	if width < 1 || width > 64 {
+		return errCell
+	}
+	all := make([]int64, max(width, counts))
+	for len(r.rest) > 0 {
+		day := int(r.next())
+		for i := range width {
+			all[i] = r.next()
+		}
+		if !r.ok {
+			return errCell
+		}
+		take(day, all)
+	}
+	return nil
+}
+
+// eachHour calls take for each hour of each day.
+func eachHour(hours []byte, take func(day, hour int, n int64)) error {
+	r := cellReader{hours, true}
+	for len(r.rest) > 0 {
+		day, hour, n := int(r.next()), int(r.next()), r.next()
+		if !r.ok || hour < 0 || hour >= hoursOfWeek {
+			return errCell
+		}
+		take(day, hour, n)
+	}
+	return nil
+}
+
+// eachWord calls take for each word of each day.
+func eachWord(words []byte, take func(day int, word []byte, n int64)) error {
+	r := cellReader{words, true}
+	for len(r.rest) > 0 {
+		day, size := int(r.next()), r.next()
+		if !r.ok || size < 0 || size > int64(len(r.rest)) {
+			return errCell
+		}
+		word := r.rest[:size]
+		r.rest = r.rest[size:]
+		n := r.next()
+		if !r.ok {
+			return errCell
+		}
+		take(day, word, n)
+	}
+	return nil
+}
+
+// decodeCell reads the columns of a cell.
+func decodeCell(days, hours, words []byte) (*cell, error) {
+	c := newCell()
+	if err := eachDay(days, func(day int, n []int64) { c.days[day] = (*[counts]int64)(slices.Clone(n[:counts])) }); err != nil {
+		return nil, err
+	}
+	if err := eachHour(hours, func(day, hour int, n int64) { c.hours[dayHour{day, hour}] = n }); err != nil {
+		return nil, err
+	}
+	if err := eachWord(words, func(day int, word []byte, n int64) { c.words[dayWord{day, string(word)}] = n }); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// addDay adds the counts of one day.
+func addDay(c *puntuale.ResultCounts, n []int64, tells puntuale.ResultMarks) {
+	c.Planned += n[0]
+	c.Sent += n[1]
+	c.Delivered += n[2]
+	c.Read += n[3]
+	c.Answered += n[4]
+	c.OptedOut += n[5]
+	c.Failed += n[6]
+	c.Skipped += n[7]
+	c.Cancelled += n[8]
+	if tells&puntuale.ResultDelivered != 0 {
+		c.TellDelivered += n[1]
+	}
+	if tells&puntuale.ResultRead != 0 {
+		c.TellRead += n[1]
+	}
+	if tells&puntuale.ResultAnswered != 0 {
+		c.TellAnswered += n[1]
+	}
+}

@@ -1,0 +1,538 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/storetest"
+	"puntuale/internal/store/transfer"
+)
+
+// TestResultsAreExact makes random histories: starts, outcomes in any order and again, receipts, re-sends, moves, stops,
+// replies, opt-outs, erasures, archive, and a move to another database. Meanwhile the counter counts now and then, in
+// chunks of any size, and the server stops between chunks. Then reports must equal a count from scratch, which knows
+// nothing of the counter. The seed is in the test's name.
+func TestResultsAreExact(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
+				t.Parallel()
+				d := driver(t)
+				d.Clock.Set(longAgo)
+				h := newResultHistory(t, storetest.NewWorld(t, d), seed)
+				for round := range 4 {
+					h.play(120)
+					h.compare(fmt.Sprintf("after round %d", round))
+				}
+				h.archive()
+				h.compare("after the archive")
+				h.play(60)
+				h.compare("after more")
+				h.recount()
+				h.compare("after a count from scratch")
+				h.move(driver)
+				h.compare("after an import")
+			})
+		}
+	}
+}
+
+// resultHistory is a store with random calls. It remembers what the rows of the store do not say: which messages people
+// answered, and what was counted before it went to the archive.
+type resultHistory struct {
+	*storetest.World
+	t        *testing.T
+	r        *rand.Rand
+	clients  []puntuale.ClientID
+	sessions map[puntuale.ClientID][]puntuale.SessionID
+	template *storetest.Client
+	node     puntuale.NodeID
+	claimed  []puntuale.Result
+	answers  map[puntuale.MessageRef][]string // "": a reply, "!": an opt-out, else a button
+	archived map[string]int64
+	n        int
+}
+
+func newResultHistory(t *testing.T, w *storetest.World, seed uint64) *resultHistory {
+	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), answers: map[puntuale.MessageRef][]string{}, archived: map[string]int64{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}}
+	for range 2 {
+		c := w.Client(puntuale.AccountFull)
+		second, err := c.CreateSession(context.Background(), puntuale.Session{Name: "seconda", Type: puntuale.Official, Sandbox: true, Created: longAgo}, nil)
+		h.ok(err)
+		h.clients, h.template = append(h.clients, c.ID), c
+		h.sessions[c.ID] = []puntuale.SessionID{c.Session, second}
+	}
+	return h
+}
+
+func (h *resultHistory) ok(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *resultHistory) now() time.Time            { return h.DB.Clock.Now() }
+func (h *resultHistory) client() puntuale.ClientID { return h.clients[h.r.IntN(len(h.clients))] }
+func (h *resultHistory) phone() string             { return fmt.Sprintf("+3933300000%d", h.r.IntN(8)) }
+
+func (h *resultHistory) play(steps int) {
+	verbs := slices.Concat(slices.Repeat([]func(){h.start, h.claim, h.record, h.receipts, h.reply, h.wait}, 6),
+		slices.Repeat([]func(){h.resend, h.count, h.settle, h.late}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel})
+	for range steps {
+		verbs[h.r.IntN(len(verbs))]()
+	}
+}
+
+func (h *resultHistory) start() {
+	id := h.client()
+	c := *h.template
+	c.ID, c.Session = id, h.sessions[id][h.r.IntN(2)]
+	run := c.Run(h.phone(), h.now().Add(time.Duration(h.r.IntN(72*60))*time.Minute-12*time.Hour), 1+h.r.IntN(3))
+	run.Run.Zone = []string{"Europe/Rome", "America/New_York", "Pacific/Auckland"}[h.r.IntN(3)]
+	run.Run.Sequence, run.Run.Rule, run.Run.Received = 0, puntuale.AutomationID(h.r.IntN(2)*4), h.now()
+	for i := range run.Messages {
+		if h.r.IntN(2) == 0 {
+			run.Messages[i].Content.Template = "modello"
+		}
+		run.Messages[i].StepID = []string{"", "3", "8"}[h.r.IntN(3)]
+		run.Messages[i].ValidUntil = run.Messages[i].Due.Add(20 * 24 * time.Hour)
+	}
+	_, err := h.Tenant(id).Start(context.Background(), run)
+	h.ok(err)
+}
+
+// some returns up to n stored messages of a client that match a condition.
+func (h *resultHistory) some(n int, condition string) (all []puntuale.MessageRef) {
+	rows, err := h.DB.SQL.Query(`select client_id, id from message where ` + condition + ` order by id`)
+	h.ok(err)
+	defer rows.Close()
+	for rows.Next() {
+		var m puntuale.MessageRef
+		h.ok(rows.Scan(&m.Client, &m.ID))
+		all = append(all, m)
+	}
+	h.ok(rows.Err())
+	h.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(n, len(all))]
+}
+
+func (h *resultHistory) claim() { h.claimSome("") }
+
+func (h *resultHistory) claimSome(condition string) {
+	var items []puntuale.ClaimItem
+	for _, m := range h.some(1+h.r.IntN(5), "state = 0 and intent = 0 and phone <> ''"+condition) {
+		items = append(items, puntuale.ClaimItem{MessageRef: m})
+	}
+	token := storetest.Token(h.node)
+	granted, err := h.Claim(context.Background(), puntuale.Claim{Node: h.node, Token: token, Now: h.now(), Messages: items})
+	h.ok(err)
+	for i, g := range granted {
+		if g == puntuale.ClaimGranted {
+			h.claimed = append(h.claimed, puntuale.Result{MessageRef: items[i].MessageRef, Token: token})
+		}
+	}
+}
+
+func (h *resultHistory) record() {
+	if len(h.claimed) == 0 {
+		return
+	}
+	i := h.r.IntN(len(h.claimed))
+	r := h.claimed[i]
+	if h.r.IntN(3) > 0 { // else it is recorded again later, perhaps with another outcome
+		h.claimed = slices.Delete(h.claimed, i, i+1)
+	}
+	r.Outcome = puntuale.Outcome{Verdict: puntuale.Verdict([]int{1, 1, 1, 2, 3, 4}[h.r.IntN(6)]), Next: h.now().Add(time.Minute)}
+	if r.Outcome.Verdict == puntuale.Refused {
+		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché"), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}, puntuale.Because(puntuale.ReasonUnsent, h.detail(r.MessageRef).Phone)}[h.r.IntN(6)]
+	}
+	_, err := h.Record(context.Background(), h.now(), []puntuale.Result{r})
+	h.ok(err)
+}
+
+// late proves that an attempt that was given up did arrive, perhaps after the message was sent again.
+func (h *resultHistory) late() {
+	for _, m := range h.some(2, "outcome = 2 and reason like '%uncertain%'") {
+		_, err := h.Record(context.Background(), h.now(), []puntuale.Result{{MessageRef: m, Token: storetest.Token(h.node), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}})
+		h.ok(err)
+	}
+}
+
+func (h *resultHistory) settle() {
+	for _, m := range h.some(1, "state = 0 and intent = 0") {
+		h.ok(h.Settle(context.Background(), h.node, h.now(), []puntuale.Settlement{{MessageRef: m, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}}))
+	}
+}
+
+func (h *resultHistory) receipts() {
+	var all []puntuale.DeliveryReceipt
+	for _, m := range h.some(3, "intent_at > 0") {
+		d := h.detail(m)
+		kind := puntuale.ReceiptKind(1 + h.r.IntN(4))
+		at := h.now().Add(-time.Duration(h.r.IntN(600)) * time.Minute)
+		e := puntuale.DeliveryReceipt{MessageRef: m, Session: d.Session, Token: max(1, d.Intent), Kind: kind, At: at}
+		if kind == puntuale.ReceiptFailed {
+			e.Reason = puntuale.Because(puntuale.ReasonNotAccepted)
+		}
+		all = append(all, e)
+	}
+	_, err := h.KeepReceipts(context.Background(), h.now(), all)
+	h.ok(err)
+}
+
+func (h *resultHistory) detail(m puntuale.MessageRef) puntuale.MessageDetail {
+	d, err := h.Tenant(m.Client).Details(context.Background(), []puntuale.MessageID{m.ID})
+	h.ok(err)
+	if len(d) == 0 { // it is in the archive
+		return puntuale.MessageDetail{}
+	}
+	return d[0]
+}
+
+// lastBefore finds what a person would answer, by looking at every message: the last one that was tried in the 72 hours
+// before, unless it certainly did not leave.
+func (h *resultHistory) lastBefore(client puntuale.ClientID, phone string, at time.Time) (last puntuale.MessageID) {
+	rows, err := h.DB.SQL.Query(fmt.Sprintf(`select id, intent_at, outcome, intent from message where client_id = %d and phone = '%s' order by intent_at, id`, client, phone))
+	h.ok(err)
+	defer rows.Close()
+	for rows.Next() {
+		var id puntuale.MessageID
+		var tried, intent int64
+		var outcome int
+		h.ok(rows.Scan(&id, &tried, &outcome, &intent))
+		when := time.UnixMicro(tried)
+		if tried > 0 && !when.After(at) && at.Sub(when) <= 72*time.Hour && (outcome == 1 || intent > 0) {
+			last = id
+		}
+	}
+	h.ok(rows.Err())
+	return last
+}
+
+func (h *resultHistory) reply() {
+	client, phone := h.client(), h.phone()
+	h.n++
+	m := puntuale.TakenMessage{Names: []string{phone}, Mark: fmt.Sprintf("m%d", h.n), Keep: []puntuale.KeepReplies{puntuale.KeepAllReplies, puntuale.KeepNoReplies}[h.r.IntN(2)],
+		InboundMessage: puntuale.InboundMessage{Client: client, Session: h.sessions[client][0], Phone: phone, At: h.now().Add(-time.Duration(h.r.IntN(90)) * time.Minute), ID: fmt.Sprintf("n%d", h.n), Kind: puntuale.ReplyText, Text: "sì"}}
+	button := ""
+	if h.r.IntN(2) == 0 {
+		button = []string{"Confermo", "Annulla"}[h.r.IntN(2)]
+		m.Kind, m.Text = puntuale.ReplyButton, button
+	}
+	of := h.lastBefore(client, phone, m.At)
+	if quoted := h.some(1, fmt.Sprintf("client_id = %d and phone = '%s' and intent_at > 0", client, phone)); len(quoted) > 0 && h.r.IntN(3) == 0 {
+		m.InReplyTo, of = quoted[0].ID, quoted[0].ID
+		if m.At.Sub(h.detail(quoted[0]).IntentAt) > 72*time.Hour {
+			of = 0
+		}
+	}
+	_, err := h.KeepInbound(context.Background(), h.now(), []puntuale.TakenMessage{m})
+	h.ok(err)
+	h.answered(client, of, button)
+	_, err = h.KeepInbound(context.Background(), h.now(), []puntuale.TakenMessage{m}) // networks report again
+	h.ok(err)
+}
+
+func (h *resultHistory) answered(client puntuale.ClientID, of puntuale.MessageID, what string) {
+	if of != 0 {
+		ref := puntuale.MessageRef{Client: client, ID: of}
+		h.answers[ref] = append(h.answers[ref], what)
+	}
+}
+
+func (h *resultHistory) optOut() {
+	client, phone := h.client(), h.phone()
+	of := h.lastBefore(client, phone, h.now())
+	r, err := h.EnterConsent(context.Background(), puntuale.ConsentEntry{Client: client, Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing,
+		Change: puntuale.ConsentChange(1 + h.r.IntN(2)), At: h.now(), Entered: h.now()}})
+	h.ok(err)
+	if r.Changed && r.Change == puntuale.ConsentWithdraw {
+		h.answered(client, of, "!")
+	}
+}
+
+func (h *resultHistory) resend() {
+	some := h.some(1, "state in (1, 2, 3, 4) and phone <> '' or state = 0 and intent = 0")
+	if len(some) == 0 {
+		return
+	}
+	again := puntuale.Resend{Day: storetest.Day, Now: h.now(), Move: h.r.IntN(2) == 0}
+	due := h.now().Add(time.Duration(h.r.IntN(3000)) * time.Minute)
+	again.Messages = []puntuale.ResendMessage{{ID: some[0].ID, Desired: due, Due: due, ValidUntil: due.Add(20 * 24 * time.Hour)}}
+	if _, err := h.Tenant(some[0].Client).Resend(context.Background(), again); err != nil && puntuale.CodeOf(err) != puntuale.CodeConflict {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *resultHistory) stop() {
+	_, err := h.Tenant(h.client()).Stop(context.Background(), 0, []string{h.phone()}, "", storetest.Day, h.now())
+	if puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		h.ok(err)
+	}
+}
+
+func (h *resultHistory) cancel() {
+	_, err := storetest.CancelPending(context.Background(), h.Tenant(h.client()), []string{h.phone()}, false, storetest.Day, h.now())
+	h.ok(err)
+}
+
+func (h *resultHistory) blacklist() {
+	client, phone := h.client(), h.phone()
+	h.ok(h.Tenant(client).AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: phone, Added: h.now()}, storetest.Day, nil))
+	h.claimSome(fmt.Sprintf(" and client_id = %d and phone = '%s'", client, phone))
+	_, err := h.Tenant(client).RemoveBlacklisted(context.Background(), puntuale.Person{Names: []string{phone}}, storetest.Day, h.now())
+	h.ok(err)
+}
+
+func (h *resultHistory) erase() {
+	client := h.client()
+	_, err := h.Tenant(client).Erase(context.Background(), puntuale.Erasure{Person: puntuale.Person{Names: []string{h.phone()}, Mark: func(name string) string { return mark(client, name) }}, Day: storetest.Day, Now: h.now()})
+	if puntuale.CodeOf(err) != puntuale.CodeBusy { // a message to the person is being sent
+		h.ok(err)
+	}
+}
+
+func (h *resultHistory) wait() {
+	h.DB.Clock.Advance(time.Duration(h.r.IntN(240)) * time.Minute)
+}
+
+func (h *resultHistory) count() {
+	_, err := h.CountResults(context.Background(), 1+h.r.IntN(20))
+	h.ok(err)
+}
+
+// restart stops the server between two chunks of the counter, and starts another one.
+func (h *resultHistory) restart() {
+	h.count()
+	old := h.Store
+	h.Store = h.DB.Open(h.t)
+	h.ok(old.Close())
+	h.count()
+}
+
+func (h *resultHistory) countAll() {
+	for more := true; more; {
+		var err error
+		more, err = h.CountResults(context.Background(), 1+h.r.IntN(200))
+		h.ok(err)
+	}
+}
+
+func (h *resultHistory) recount() {
+	n, err := h.Recount(context.Background(), 0, h.now())
+	if err != nil || n != int64(len(h.clients)) {
+		h.t.Fatal(n, err)
+	}
+	h.play(10)
+}
+
+func (h *resultHistory) archive() {
+	before := h.scratch()
+	h.DB.Clock.Advance(10 * 24 * time.Hour)
+	h.receipts() // some messages are noted, and not counted, when they leave
+	before = h.scratch()
+	a := newArchiveWorld(h.t, h.World)
+	a.Exec(`update message set done_at = done_at - 2000000000000000 where state <> 0`)
+	done := a.run(h.now().AddDate(-40, 0, 0).AddDate(40, 0, -1))
+	if done.Runs == 0 {
+		h.t.Fatal("nothing was archived")
+	}
+	after := h.scratch()
+	for key, n := range before {
+		h.archived[key] += n - after[key]
+	}
+}
+
+func (h *resultHistory) move(driver storetest.Driver) {
+	h.play(5)
+	file := exported(h.t, h.DB, transfer.ExportConfig{})
+	to := driver(h.t)
+	imported(h.t, to, file)
+	to.Clock.Set(h.now())
+	h.DB, h.Store = to, to.Open(h.t)
+}
+
+// compare compares all reports with a count from scratch.
+func (h *resultHistory) compare(when string) {
+	h.t.Helper()
+	h.countAll()
+	want, got := h.scratch(), map[string]int64{}
+	for key, n := range h.archived {
+		want[key] += n
+	}
+	maps.DeleteFunc(want, func(_ string, n int64) bool { return n == 0 })
+	for _, client := range h.clients {
+		for by, dimension := range map[puntuale.ResultGroup]string{puntuale.ResultByDay: "day", puntuale.ResultByStep: "step", puntuale.ResultBySession: "session", puntuale.ResultByTemplate: "template", puntuale.ResultByRule: "rule"} {
+			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: by, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: puntuale.Date{Year: 2060, Month: 12, Day: 31}, Hours: true}, h.now())
+			h.ok(err)
+			if r.Counting || !r.AsOf.Equal(h.now()) {
+				h.t.Errorf("%s: counting %v, as of %v", when, r.Counting, r.AsOf)
+			}
+			for _, row := range r.All {
+				at := fmt.Sprintf("%d %s=%s ", client, dimension, row.Key)
+				for i, n := range []int64{row.Planned, row.Sent, row.Delivered, row.Read, row.Answered, row.OptedOut, row.Failed, row.Skipped, row.Cancelled} {
+					got[at+countNames[i]] += n
+				}
+				for word, n := range row.Reasons {
+					got[at+"reason "+word] += n
+				}
+				for word, n := range row.Buttons {
+					got[at+"button "+word] += n
+				}
+			}
+			if by == puntuale.ResultByDay {
+				for day, hours := range r.Hours {
+					for hour, n := range hours {
+						got[fmt.Sprintf("%d read %d %d", client, day, hour)] += n
+					}
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(got, func(_ string, n int64) bool { return n == 0 })
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if want[key] != got[key] {
+			h.t.Errorf("%s: %s is %d, counted from scratch %d", when, key, got[key], want[key])
+		}
+	}
+	for key, n := range got {
+		if want[key] == 0 {
+			h.t.Errorf("%s: %s is %d, counted from scratch 0", when, key, n)
+		}
+	}
+	if h.t.Failed() {
+		h.t.FailNow()
+	}
+}
+
+var countNames = []string{"planned", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
+
+// scratchMessage is a row of the table message with what belongs to it.
+type scratchMessage struct {
+	ref                                                       puntuale.MessageRef
+	from                                                      puntuale.MessageID
+	session, due, state, outcome, step, rule, delivered, read int64
+	template, reason, zone                                    string
+}
+
+// scratch counts all stored messages, without the counter's tables.
+func (h *resultHistory) scratch() map[string]int64 {
+	rows, err := h.DB.SQL.Query(`select m.client_id, m.id, m.resent_from, m.session_id, m.due_at, m.state, m.outcome, m.reason, r.zone, r.rule_id, r.steps, m.step,
+ coalesce(g.delivered_at, 0), coalesce(g.read_at, 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id
+ left join receipt g on g.client_id = m.client_id and g.message_id = m.id order by m.client_id, m.id`)
+	h.ok(err)
+	defer rows.Close()
+	chains := map[puntuale.MessageRef][]scratchMessage{}
+	first := map[puntuale.MessageRef]puntuale.MessageRef{}
+	for rows.Next() {
+		var m scratchMessage
+		var steps string
+		var position int
+		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.delivered, &m.read))
+		m.step, m.template = scratchStep(steps, position)
+		root := m.ref
+		if m.from != 0 {
+			root = first[puntuale.MessageRef{Client: m.ref.Client, ID: m.from}]
+		}
+		first[m.ref] = root
+		chains[root] = append(chains[root], m)
+	}
+	h.ok(rows.Err())
+	all := map[string]int64{}
+	for _, chain := range chains {
+		h.scratchChain(all, chain)
+	}
+	return all
+}
+
+// scratchStep reads {"steps":[3,8],"templates":["","modello"]} by hand.
+func scratchStep(steps string, position int) (id int64, template string) {
+	part := func(name string) string {
+		_, rest, found := strings.Cut(steps, `"`+name+`":[`)
+		if !found {
+			return ""
+		}
+		list, _, _ := strings.Cut(rest, "]")
+		if all := strings.Split(list, ","); position < len(all) {
+			return all[position]
+		}
+		return ""
+	}
+	fmt.Sscan(part("steps"), &id)
+	return id, strings.Trim(part("templates"), `"`)
+}
+
+func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessage) {
+	chain = slices.DeleteFunc(chain, func(m scratchMessage) bool { return m.state == 5 && m.outcome == 0 })
+	if len(chain) == 0 {
+		return
+	}
+	counted := map[string]bool{"planned": true}
+	last := chain[len(chain)-1]
+	zone, err := time.LoadLocation(last.zone)
+	h.ok(err)
+	read := int64(0)
+	for _, m := range chain {
+		if m.outcome == 1 {
+			counted["sent"] = true
+			counted["delivered"] = counted["delivered"] || m.delivered+m.read > 0
+			if m.read > 0 && (read == 0 || m.read < read) {
+				read = m.read
+			}
+		}
+	}
+	if counted["sent"] {
+		counted["read"] = read > 0
+		for _, m := range chain {
+			for _, what := range h.answers[m.ref] {
+				switch what {
+				case "!":
+					counted["opted_out"] = true
+				case "":
+					counted["answered"] = true
+				default:
+					counted["answered"], counted["button "+what] = true, true
+				}
+			}
+		}
+	} else {
+		switch {
+		case last.state == 3:
+			counted["cancelled"] = true
+		case last.state == 4 || last.state == 5 && last.reason == `["blacklisted"]`:
+			counted["skipped"], counted["reason blacklisted"] = true, true
+		case last.outcome == 2:
+			word := map[string]string{"perché": "network", "": "failed", `["expired"]`: "expired", `["uncertain"]`: "uncertain", `["connector.unreachable"]`: "connector.unreachable",
+				`["connector.not_accepted"]`: "connector.not_accepted", `["failed"]`: "failed"}[last.reason]
+			if strings.HasPrefix(last.reason, `["connector.unsent"`) {
+				word = "connector.unsent"
+			}
+			counted["failed"], counted["reason "+word] = true, true
+		}
+	}
+	client := last.ref.Client
+	for what, yes := range counted {
+		if !yes {
+			continue
+		}
+		for _, group := range []string{
+			"day=" + time.UnixMicro(chain[0].due).In(zone).Format(time.DateOnly), fmt.Sprintf("step=%d", last.step), fmt.Sprintf("session=%d", last.session),
+			"template=" + last.template, fmt.Sprintf("rule=%d", last.rule),
+		} {
+			all[fmt.Sprintf("%d %s %s", client, group, what)]++
+		}
+	}
+	if read > 0 {
+		at := time.UnixMicro(read).In(zone)
+		all[fmt.Sprintf("%d read %d %d", client, (int(at.Weekday())+6)%7, at.Hour())]++
+	}
+}

@@ -1,0 +1,178 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/store/storetest"
+)
+
+// resultTraffic gives a client messages of three weeks: of a sequence of two steps, with reads, answers, failures and a
+// person on the blacklist. Every second run goes through a session whose messages devices send. It returns the sequence.
+func (w *world) resultTraffic(client puntuale.ClientID) puntuale.SequenceID {
+	w.t.Helper()
+	ctx := context.Background()
+	t := w.store.Tenant(client)
+	node, err := w.store.Join(ctx, time.Hour)
+	w.must(err)
+	sequence, err := t.CreateSequence(ctx, puntuale.Sequence{Name: "Richiamo annuale", Created: w.clock.Now(), Updated: w.clock.Now(), Steps: []puntuale.Step{
+		{ID: "1", Text: "Ciao {{nome}}, è ora del controllo annuale. Vuoi un appuntamento?"}, {ID: "2", Text: "Ti aspettiamo, {{nome}}!"}}}, nil)
+	w.must(err)
+	whatsapp, err := t.CreateSession(ctx, puntuale.Session{Name: "Ambulatorio", Type: puntuale.Official, Created: w.clock.Now()}, nil)
+	w.must(err)
+	phone, err := t.CreateSession(ctx, puntuale.Session{Name: "Telefono della reception", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: w.clock.Now()}, nil)
+	w.must(err)
+	w.must(t.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393339000005", Added: w.clock.Now()}, storetest.Day, nil))
+	for i := range 40 {
+		due := w.clock.Now().Add(-time.Duration(i*12) * time.Hour).Truncate(time.Hour)
+		run := puntuale.Run{Client: client, Sequence: sequence, Session: whatsapp, Phone: fmt.Sprintf("+3933390000%02d", i), Origin: puntuale.OriginSequence, Zone: "Europe/Rome",
+			Received: due.Add(-time.Hour), Request: []byte(`{"nome":"Persona"}`), SequenceName: "Richiamo annuale"}
+		if i%4 == 3 {
+			run.Session = phone
+		}
+		start := puntuale.StartRun{Run: run, Day: storetest.Day, Now: due.Add(-time.Hour)}
+		for step, text := range []string{"uno", "due"} {
+			at := due.Add(time.Duration(step) * 24 * time.Hour)
+			start.Messages = append(start.Messages, puntuale.PlannedMessage{Step: step, StepID: fmt.Sprint(step + 1), Content: puntuale.Content{Text: text}, Due: at, Desired: at, ValidUntil: at.Add(300 * time.Hour)})
+		}
+		started, err := t.Start(ctx, start)
+		w.must(err)
+		for step, id := range started.IDs {
+			if at := start.Messages[step].Due; at.Before(w.clock.Now()) {
+				w.resultMessage(puntuale.MessageRef{Client: client, ID: id}, node, run, at, i+step)
+			}
+		}
+	}
+	w.countResults()
+	return sequence
+}
+
+// resultMessage ends a message: n decides how.
+func (w *world) resultMessage(ref puntuale.MessageRef, node puntuale.NodeID, run puntuale.Run, at time.Time, n int) {
+	w.t.Helper()
+	ctx := context.Background()
+	token := storetest.Token(node)
+	granted, err := w.store.Claim(ctx, puntuale.Claim{Node: node, Token: token, Now: at, Messages: []puntuale.ClaimItem{{MessageRef: ref, Phone: run.Phone}}})
+	w.must(err)
+	if granted[0] != puntuale.ClaimGranted {
+		return
+	}
+	outcome := puntuale.Outcome{Verdict: puntuale.Sent}
+	if n%9 == 8 {
+		outcome = puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because(puntuale.ReasonNotAccepted)}
+	}
+	_, err = w.store.Record(ctx, at, []puntuale.Result{{MessageRef: ref, Token: token, Outcome: outcome}})
+	w.must(err)
+	if outcome.Verdict != puntuale.Sent || n%4 == 3 {
+		return
+	}
+	kinds := []puntuale.ReceiptKind{puntuale.ReceiptDelivered}
+	if n%3 != 0 {
+		kinds = append(kinds, puntuale.ReceiptRead)
+	}
+	for _, kind := range kinds {
+		_, err = w.store.KeepReceipts(ctx, at, []puntuale.DeliveryReceipt{{MessageRef: ref, Session: run.Session, Token: token, Kind: kind, At: at.Add(time.Duration(n%5) * time.Hour)}})
+		w.must(err)
+	}
+	if n%5 == 1 {
+		_, err = w.store.KeepInbound(ctx, w.clock.Now(), []puntuale.TakenMessage{{Names: []string{run.Phone}, Mark: fmt.Sprint("m", ref.ID), Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{
+			Client: ref.Client, Session: run.Session, Phone: run.Phone, At: at.Add(2 * time.Hour), ID: fmt.Sprint("n", ref.ID), Kind: puntuale.ReplyButton, Text: []string{"Sì, volentieri", "No, grazie"}[n%2]}}})
+		w.must(err)
+	}
+}
+
+// countResults does what the counter does in the background.
+func (w *world) countResults() {
+	for more := true; more; {
+		var err error
+		more, err = w.store.CountResults(context.Background(), 1000)
+		w.must(err)
+	}
+}
+
+// TestResults reads the report of a client, of a sequence and of one number, opens the people who did not read, and makes
+// a campaign for them.
+func TestResults(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		sequence := w.resultTraffic(w.client)
+		visit, err := w.Client().CreateSequence(context.Background(), bookedVisit(), control.Once[control.Sequence]{})
+		w.must(err)
+		_, err = w.Client().PutBooking(context.Background(), bookingCall(visit.ID.String(), "v1", "+393339000001", "Anna", "21/11/2026 15:30"))
+		w.must(err)
+		w.countResults()
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/results")
+		b.reads("Richiamo annuale")
+		b.until(`document.querySelectorAll("svg[role=img] rect").length > 10`)
+		b.check("results")
+		b.open(w.pages + "/results?start=2026-11-30&end=2026-11-01")
+		b.until(`document.querySelector(".fault")`)
+		b.check("refused")
+
+		b.open(w.pages + "/results?by=step&sequence=" + sequence.String())
+		b.reads("1. Ciao {{nome}}, è ora del controllo")
+		b.check("steps")
+		b.open(w.pages + "/results?by=session&sequence=" + sequence.String())
+		b.reads("Telefono della reception")
+		b.check("sessions")
+		b.open(w.pages + "/results/people?is=sent&not=read&sequence=" + sequence.String())
+		b.reads("+39 333 900 0036")
+		b.check("people")
+		b.tap("main details summary")
+		b.fill("name", "Chi non ha letto", "step.text", "Ciao {{nome|}}, ti aspettiamo ancora!")
+		b.check("campaign")
+		b.leaves(func() { b.tap("main form .btn-primary") })
+		b.until(`location.pathname.endsWith("/people") && location.pathname.includes("/campaigns/")`)
+		b.until(`/\b19\b/.test(document.querySelector("main").innerText)`)
+	})
+}
+
+// TestPartnerResults reads the results of all clients of a partner. They have no contents, and nothing of others.
+func TestPartnerResults(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.resultTraffic(w.client)
+		w.resultTraffic(w.foreignClient)
+		b.signIn(w.partners[puntuale.Reader])
+		b.open("/partner/results")
+		b.until(`document.querySelectorAll("svg[role=img] rect").length > 10`)
+		b.check("partner")
+		if text := b.text("main"); strings.Contains(text, "volentieri") || strings.Contains(text, "Richiamo") {
+			t.Errorf("a partner's results show contents: %s", text)
+		}
+		if n := strings.Count(b.text("main table.list tbody"), "\n"); n > 60 {
+			t.Error("other partners' clients are shown")
+		}
+	})
+}
+
+// TestResultTable checks the numbers of the page without a browser, and that each opens the people behind it.
+func TestResultTable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sequence := w.resultTraffic(w.client)
+	v := w.visitor(w.clients[puntuale.Reader])
+	body := v.get(w.pages + "/results?by=session&sequence=" + sequence.String()).body
+	for _, want := range []string{"non comunicato", "Telefono della reception", `is=read`, "result-words", "Sì, volentieri"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	csv := v.get(w.pages + "/results/people.csv?is=sent&not=read&sequence=" + sequence.String())
+	if csv.status != http.StatusOK || strings.Count(csv.body, "\n") < 5 || strings.Contains(csv.body, "+393339000003") { // this one was sent by a phone, which does not tell
+		t.Errorf("%d %s", csv.status, csv.body)
+	}
+	if made := v.post(w.pages+"/results/campaign?is=sent", url.Values{"name": {"x"}, "step.text": {"y"}}); made.status != http.StatusForbidden {
+		t.Errorf("a reader made a campaign: %d", made.status)
+	}
+	w.resultTraffic(w.foreignClient)
+	if other := w.visitor(w.foreignOwner).get(w.pages + "/results"); other.status != http.StatusNotFound {
+		t.Errorf("another partner's user got %d", other.status)
+	}
+}
