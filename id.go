@@ -62,3 +62,18 @@ type RunRef struct {
 	Client ClientID
 	ID     RunID
 }
+
+// Noun is a kind of thing that people find by its name; see [Named].
+type Noun string
+
+const (
+	NounSequence Noun = "sequences"
+	NounCampaign Noun = "campaigns"
+	NounTemplate Noun = "templates"
+)
+
+// Named is a thing that was found by its name.
+type Named struct {
+	ID   int64
+	Name string
+}

@@ -108,6 +108,10 @@ type Tenant interface {
 	UpdateSession(ctx context.Context, id SessionID, p SessionPatch, known ...Version) error
 	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
 
+	// FindNamed returns the newest sequences, campaigns and templates whose names contain all words of a text, or that have
+	// the text as their id, at most limit of each.
+	FindNamed(ctx context.Context, text string, limit int) (map[Noun][]Named, error)
+
 	// Templates.
 	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error)
 	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
@@ -226,6 +230,7 @@ type Tenant interface {
 	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
 	Contact(ctx context.Context, id ContactID) (Contact, error)
 	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error)
+	FindContacts(ctx context.Context, text string, limit int) (found []Contact, more bool, err error)
 	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)
 	NamesOf(ctx context.Context, phones []string) (map[string]string, error)
 	CountContacts(ctx context.Context, f ContactFilter, limit int) (int, error)

@@ -108,6 +108,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerCampaigns(a)
 	registerAutomations(a)
 	registerCalendars(a)
+	registerSearch(a)
 	documentEvents(a.OpenAPI())
 	a.open()
 	if err := docs.Serve(mux, docs.Config{Document: a.OpenAPI(), Accounts: cfg.Accounts, Logger: cfg.Logger}); err != nil {

@@ -32,6 +32,7 @@ var Subjects = []Subject{
 	{"Contacts", "The people that you know, with fields and tags. Also all data about a person, and its erasure.", []string{"/api/contacts"}},
 	{"Consent", "What people agreed to, with the proof.", []string{"/api/contacts/consent"}},
 	{"Blacklist", "Numbers that get nothing.", []string{"/api/blacklist"}},
+	{"Search", "People, messages and everything else by one text.", []string{"/api/search"}},
 	{"Campaigns", "One content to many people, at a pace.", []string{"/api/campaigns"}},
 	{"Automations", "Rules: when something happens, they act.", []string{"/api/automations"}},
 	{"Chatwoot", "A session's conversations in an inbox of Chatwoot.", []string{"/api/sessions/{id}/chatwoot"}},

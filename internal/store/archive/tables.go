@@ -119,8 +119,9 @@ var MovedTables = []movedTable{
 	{Name: "archive_erasure", Columns: "client_id mark times"},
 }
 
-// LeftTables do not move, because they describe running servers or this single database.
-var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "backup_work", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
+// LeftTables do not move, because they describe running servers or this single database, or follow from tables that move
+// (person_word).
+var LeftTables = []string{"person_word", "node", "command", "cluster", "moved", "backup", "backup_work", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
 // BeginTables contain rows even in a new database. So rows in these tables do not mean that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}
