@@ -34,8 +34,12 @@ func (n searchWords) matches(text string) bool {
 // folded returns a text without case and accents. It keeps punctuation, unlike package keyword. The documentation of
 // that package explains the difference.
 func folded(text string) string {
+	const firstAccent = '\u0300'
 	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Mn, r) {
+		switch {
+		case r < firstAccent && (r < 'A' || 'Z' < r) && r <= unicode.MaxASCII:
+			return r
+		case r >= firstAccent && unicode.Is(unicode.Mn, r):
 			return -1
 		}
 		return unicode.ToLower(r)

@@ -21,8 +21,8 @@ const Rows = 8
 
 // Bounds of the searches by words, so that the whole takes less than 100 ms.
 const (
-	lookedCalls    = 1500 // the newest calls whose texts are compared
-	lookedBookings = 1500 // the coming bookings whose fields are compared
+	lookedCalls    = 1000 // the newest calls whose texts are compared
+	lookedBookings = 1000 // the coming bookings whose fields are compared
 	namedPeople    = 5    // of how many of the found people messages and bookings are shown
 )
 
@@ -193,7 +193,7 @@ func (s *searching) identified() error {
 	return nil
 }
 
-// shortestNumber is how many digits the beginning of a number must have.
+// shortestNumber is how many characters the beginning of a number must have.
 const shortestNumber = 3
 
 // numbers finds the person with a number, and people whose numbers begin with the text.
@@ -208,7 +208,7 @@ func (s *searching) numbers() error {
 			s.addPeople(person)
 		}
 	}
-	if !dialled.MatchString(s.text) || strings.Count(s.text, "")-1 < shortestNumber || len(s.out.People) > 0 {
+	if !dialled.MatchString(s.text) || len(s.text) < shortestNumber {
 		return nil
 	}
 	contacts, next, err := s.client.Contacts(s.ctx, control.ContactQuery{Phone: s.text + "*"}, request.Page{Limit: strconv.Itoa(Rows)})

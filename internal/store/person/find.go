@@ -14,7 +14,7 @@ import (
 // Limits of a search by name.
 const (
 	wholeBound = 20_000 // how many contacts with the rarest word are compared with the other words, if all words are whole
-	looseBound = 3000   // the same, if words are only begun or are similar
+	looseBound = 1500   // the same, if words are only begun or are similar
 )
 
 // FindContacts returns the contacts whose names fit a text best, at most limit. Each word of the text must be a word of
@@ -115,12 +115,12 @@ func (f *finder) loose(ctx context.Context, limit int) ([]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		spans[i] = []span{{word, prefixEnd(word), 2}}
-		for _, w := range near {
+		for _, w := range near { // before the words with this beginning, which may be many
 			if !strings.HasPrefix(w.text, word) {
 				spans[i] = append(spans[i], only(w.text, 1+w.distance))
 			}
 		}
+		spans[i] = append(spans[i], span{word, prefixEnd(word), 2})
 		n, err := f.count(ctx, spans[i], looseBound)
 		if err != nil || n == 0 {
 			return nil, err
@@ -132,6 +132,9 @@ func (f *finder) loose(ctx context.Context, limit int) ([]int64, error) {
 	ids, err := f.candidates(ctx, spans[rarest])
 	if err != nil {
 		return nil, err
+	}
+	if len(f.words) == 1 { // nothing else is to compare
+		return ids[:min(limit, len(ids))], nil
 	}
 	costs, err := f.costs(ctx, ids, spans)
 	if err != nil {
@@ -148,7 +151,8 @@ func (f *finder) loose(ctx context.Context, limit int) ([]int64, error) {
 	return ids[:min(limit, len(ids))], nil
 }
 
-// candidates returns the contacts with terms in the spans, the nearest spans first, at most looseBound.
+// candidates returns the contacts with terms in the spans, the nearest spans first, at most looseBound. Of one span, the
+// newest contacts come first.
 func (f *finder) candidates(ctx context.Context, spans []span) (ids []int64, err error) {
 	for _, s := range spans {
 		room := looseBound - len(ids)
@@ -162,10 +166,15 @@ func (f *finder) candidates(ctx context.Context, spans []span) (ids []int64, err
 			return nil, engine.PublicError(fmt.Errorf("find contacts: %w", err))
 		}
 		f.cut = f.cut || len(part) == room
+		slices.SortFunc(part, func(a, b int64) int { return cmp.Compare(b, a) })
 		ids = append(ids, part...)
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	seen := make(map[int64]bool, len(ids))
+	return slices.DeleteFunc(ids, func(id int64) bool {
+		twice := seen[id]
+		seen[id] = true
+		return twice
+	}), nil
 }
 
 // costs compares the words of contacts with the spans. It returns for each contact how far its nearest word is from each

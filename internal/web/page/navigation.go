@@ -55,13 +55,7 @@ var items = []item{
 // navigation returns the pages that the person can reach from the present page. On a person's own pages, it is the
 // navigation of the person's first page.
 func (s *Site) navigation(v *Request) []view.Group {
-	base, side := "", PartnerSide
-	switch {
-	case v.Client != nil:
-		base, side = "/c/"+v.Client.ID().String(), ClientSide
-	case v.Person.User().Client != 0:
-		base, side = "/c/"+v.Person.User().Client.String(), ClientSide
-	}
+	base, side := dashboard(v)
 	role := v.Person.User().Role
 	var groups []view.Group
 	best := -1 // the length of the longest path of an item with which the page's path begins
@@ -93,6 +87,24 @@ func (s *Site) navigation(v *Request) []view.Group {
 		active.Active = true
 	}
 	return groups
+}
+
+// dashboard returns the beginning of the addresses of the dashboard whose navigation a page shows, and its side. On a
+// person's own pages it is the person's own dashboard.
+func dashboard(v *Request) (base string, side Side) {
+	switch {
+	case v.Client != nil:
+		return "/c/" + v.Client.ID().String(), ClientSide
+	case v.Person.User().Client != 0:
+		return "/c/" + v.Person.User().Client.String(), ClientSide
+	}
+	return "/partner", PartnerSide
+}
+
+// search returns the address of the search in the present dashboard.
+func (s *Site) search(v *Request) string {
+	base, _ := dashboard(v)
+	return base + "/search"
 }
 
 func (s *Site) hasPage(path string, side Side, role puntuale.Role) bool {
