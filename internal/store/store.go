@@ -24,6 +24,7 @@ import (
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/reply"
 	"puntuale/internal/store/retention"
+	"puntuale/internal/store/statement"
 	"puntuale/internal/store/transfer"
 )
 
@@ -41,6 +42,7 @@ type Store struct {
 	*reply.Replies
 	*calendar.Feeds
 	*health.Health
+	*statement.Statements
 
 	kinds   kinds
 	closing sync.Once
@@ -58,7 +60,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), Feeds: calendar.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), Feeds: calendar.New(db), Statements: statement.New(db), kinds: newKinds()}
 	s.Replies, s.Health = reply.New(db, s.kinds.heard, s.cancelAll), health.New(db, s.kinds.heard)
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())

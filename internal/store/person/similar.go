@@ -141,7 +141,9 @@ func (s ContactStore) similar(ctx context.Context, typed string) ([]nearWord, er
 			near = append(near, nearWord{word, d})
 		}
 	}
-	slices.SortFunc(near, func(a, b nearWord) int { return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.text, b.text)) })
+	slices.SortFunc(near, func(a, b nearWord) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.text, b.text))
+	})
 	return near[:min(mostSimilar, len(near))], nil
 }
 

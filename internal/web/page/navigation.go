@@ -70,7 +70,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 		}
 		g := &groups[len(groups)-1]
 		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first, Counts: p.counts})
-		if v.route == nil { // for a page that does not exist, no entry is marked
+		if v.route == nil || v.Frame.Path == base+"/search" { // no entry is marked for a page that does not exist, and for the search
 			continue
 		}
 		length := len(address)
