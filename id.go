@@ -63,17 +63,17 @@ type RunRef struct {
 	ID     RunID
 }
 
-// Noun is a kind of thing that people find by its name; see [Named].
-type Noun string
+// NamedKind is a kind of thing that people find by its name; see [NamedItem].
+type NamedKind string
 
 const (
-	NounSequence Noun = "sequences"
-	NounCampaign Noun = "campaigns"
-	NounTemplate Noun = "templates"
+	NamedSequence NamedKind = "sequences"
+	NamedCampaign NamedKind = "campaigns"
+	NamedTemplate NamedKind = "templates"
 )
 
-// Named is a thing that was found by its name.
-type Named struct {
+// NamedItem is a thing that was found by its name.
+type NamedItem struct {
 	ID   int64
 	Name string
 }

@@ -110,7 +110,7 @@ type Tenant interface {
 
 	// FindNamed returns the newest sequences, campaigns and templates whose names contain all words of a text, or that have
 	// the text as their id, at most limit of each.
-	FindNamed(ctx context.Context, text string, limit int) (map[Noun][]Named, error)
+	FindNamed(ctx context.Context, text string, limit int) (map[NamedKind][]NamedItem, error)
 
 	// Templates.
 	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error)

@@ -40,7 +40,7 @@ func (c *Client) FindContacts(ctx context.Context, text string, limit int) (foun
 
 // FindNamed returns the newest sequences, campaigns and templates with the words of a text in their names, or with the text
 // as their id, at most limit of each.
-func (c *Client) FindNamed(ctx context.Context, text string, limit int) (map[puntuale.Noun][]puntuale.Named, error) {
+func (c *Client) FindNamed(ctx context.Context, text string, limit int) (map[puntuale.NamedKind][]puntuale.NamedItem, error) {
 	found, err := c.tenant.FindNamed(ctx, text, limit)
 	if err != nil {
 		return nil, fmt.Errorf("find by name: %w", err)

@@ -72,7 +72,7 @@ func find(ctx context.Context, in *call, p *searchInput) (searchAnswer, error) {
 	return searchAnswerOf(found), err
 }
 
-func searchAnswerOf(f search.Found) searchAnswer {
+func searchAnswerOf(f search.Result) searchAnswer {
 	more := []string{}
 	for _, g := range search.Groups {
 		if f.More[g] {
@@ -98,7 +98,9 @@ func searchAnswerOf(f search.Found) searchAnswer {
 	}
 }
 
-func foundNameOf(n puntuale.Named) foundName { return foundName{strconv.FormatInt(n.ID, 10), n.Name} }
+func foundNameOf(n puntuale.NamedItem) foundName {
+	return foundName{strconv.FormatInt(n.ID, 10), n.Name}
+}
 
 // beginning returns the first 200 characters of a text.
 func beginning(text string) string {

@@ -146,22 +146,22 @@ func (t tenant) match(ctx context.Context, words searchWords, all []candidate) (
 const namedBound = 20_000
 
 // namedThings selects the names of a client's things, the newest first.
-var namedThings = map[puntuale.Noun]string{
-	puntuale.NounSequence: `select q.id, q.name from sequence q where q.client_id = $1 and q.deleted_at = 0 order by q.id desc limit $2`,
-	puntuale.NounCampaign: `select c.id, c.name from campaign c where c.client_id = $1 order by c.id desc limit $2`,
-	puntuale.NounTemplate: `select t.id, t.name from template t where t.client_id = $1 order by t.id desc limit $2`,
+var namedThings = map[puntuale.NamedKind]string{
+	puntuale.NamedSequence: `select q.id, q.name from sequence q where q.client_id = $1 and q.deleted_at = 0 order by q.id desc limit $2`,
+	puntuale.NamedCampaign: `select c.id, c.name from campaign c where c.client_id = $1 order by c.id desc limit $2`,
+	puntuale.NamedTemplate: `select t.id, t.name from template t where t.client_id = $1 order by t.id desc limit $2`,
 }
 
 // FindNamed returns the newest things of each noun whose names contain all words of a text, or that have the text as
 // their id, at most limit of each noun.
-func (t tenant) FindNamed(ctx context.Context, text string, limit int) (map[puntuale.Noun][]puntuale.Named, error) {
-	found, needle := map[puntuale.Noun][]puntuale.Named{}, needleOf(text)
+func (t tenant) FindNamed(ctx context.Context, text string, limit int) (map[puntuale.NamedKind][]puntuale.NamedItem, error) {
+	found, needle := map[puntuale.NamedKind][]puntuale.NamedItem{}, needleOf(text)
 	if len(needle) == 0 {
 		return found, nil
 	}
 	for noun, query := range namedThings {
 		err := t.lists().Query(ctx, query, []any{t.id, namedBound}, func(r engine.Row) error {
-			var n puntuale.Named
+			var n puntuale.NamedItem
 			if err := r.Scan(&n.ID, &n.Name); err != nil {
 				return err
 			}

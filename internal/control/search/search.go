@@ -33,15 +33,15 @@ type Person struct {
 	Name    string // "": not known
 }
 
-// Found is the result of a search, at most [Rows] rows in each group, the best first.
-type Found struct {
+// Result is the result of a search, at most [Rows] rows in each group, the best first.
+type Result struct {
 	People    []Person
 	Messages  []puntuale.MessageDetail
 	Bookings  []puntuale.Booking
-	Sequences []puntuale.Named
-	Campaigns []puntuale.Named
-	Templates []puntuale.Named
-	Clients   []puntuale.Named
+	Sequences []puntuale.NamedItem
+	Campaigns []puntuale.NamedItem
+	Templates []puntuale.NamedItem
+	Clients   []puntuale.NamedItem
 
 	More map[Group]bool // groups of which there are, or may be, further rows
 	// Partial reports that the texts of older messages were not compared. They can be read on in the list of messages.
@@ -65,13 +65,13 @@ const (
 var Groups = []Group{Clients, People, Messages, Bookings, Sequences, Campaigns, Templates}
 
 // Count returns how many rows a group has.
-func (f *Found) Count(g Group) int {
+func (f *Result) Count(g Group) int {
 	return map[Group]int{People: len(f.People), Messages: len(f.Messages), Bookings: len(f.Bookings), Sequences: len(f.Sequences),
 		Campaigns: len(f.Campaigns), Templates: len(f.Templates), Clients: len(f.Clients)}[g]
 }
 
 // Empty reports whether nothing was found.
-func (f *Found) Empty() bool {
+func (f *Result) Empty() bool {
 	return !slices.ContainsFunc(Groups, func(g Group) bool { return f.Count(g) > 0 })
 }
 
@@ -83,23 +83,23 @@ func checked(text string, found []puntuale.Fault) (string, error) {
 }
 
 // OfPartner searches a partner's clients by name, e-mail, phone and id. Nothing inside of a client is found. Codes: invalid.
-func OfPartner(ctx context.Context, partner *account.Partner, text string, found ...puntuale.Fault) (Found, error) {
+func OfPartner(ctx context.Context, partner *account.Partner, text string, found ...puntuale.Fault) (Result, error) {
 	text, err := checked(text, found)
 	if err != nil {
-		return Found{}, err
+		return Result{}, err
 	}
-	out := Found{More: map[Group]bool{}}
+	out := Result{More: map[Group]bool{}}
 	if c, err := partner.Account(ctx, text); err == nil {
-		out.Clients = append(out.Clients, puntuale.Named{ID: int64(c.ID), Name: c.Name})
+		out.Clients = append(out.Clients, puntuale.NamedItem{ID: int64(c.ID), Name: c.Name})
 	} else if puntuale.CodeOf(err) != puntuale.CodeNotFound {
-		return Found{}, err
+		return Result{}, err
 	}
 	rows, next, err := partner.FindClients(ctx, account.ClientSearch{Text: text, Page: request.Page{Limit: strconv.Itoa(Rows)}})
 	if err != nil {
-		return Found{}, err
+		return Result{}, err
 	}
 	for _, c := range rows {
-		if n := (puntuale.Named{ID: int64(c.ID), Name: c.Name}); !slices.Contains(out.Clients, n) {
+		if n := (puntuale.NamedItem{ID: int64(c.ID), Name: c.Name}); !slices.Contains(out.Clients, n) {
 			out.Clients = append(out.Clients, n)
 		}
 	}
@@ -110,28 +110,28 @@ func OfPartner(ctx context.Context, partner *account.Partner, text string, found
 
 // OfClient searches what belongs to a client: by number in any way of writing it, by name, with typing errors forgiven, by
 // reference, by id, and by words of messages and bookings. Codes: invalid.
-func OfClient(ctx context.Context, client *control.Client, text string, found ...puntuale.Fault) (Found, error) {
+func OfClient(ctx context.Context, client *control.Client, text string, found ...puntuale.Fault) (Result, error) {
 	text, err := checked(text, found)
 	if err != nil {
-		return Found{}, err
+		return Result{}, err
 	}
-	s := &searching{ctx: ctx, client: client, text: text, out: Found{More: map[Group]bool{}}}
+	s := &clientSearch{ctx: ctx, client: client, text: text, out: Result{More: map[Group]bool{}}}
 	for _, step := range []func() error{s.names, s.identified, s.numbers, s.people, s.messages, s.bookings} {
 		if err := step(); err != nil {
-			return Found{}, err
+			return Result{}, err
 		}
 	}
 	s.cut()
 	return s.out, nil
 }
 
-// searching is one search in a client's data.
-type searching struct {
+// clientSearch is one search in a client's data.
+type clientSearch struct {
 	ctx    context.Context
 	client *control.Client
 	text   string
 	phone  string // the whole number that the text is; "": it is none
-	out    Found
+	out    Result
 }
 
 var (
@@ -142,9 +142,9 @@ var (
 func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
 
 // names finds sequences, campaigns and templates.
-func (s *searching) names() error {
+func (s *clientSearch) names() error {
 	named, err := s.client.FindNamed(s.ctx, s.text, Rows+1)
-	s.out.Sequences, s.out.Campaigns, s.out.Templates = named[puntuale.NounSequence], named[puntuale.NounCampaign], named[puntuale.NounTemplate]
+	s.out.Sequences, s.out.Campaigns, s.out.Templates = named[puntuale.NamedSequence], named[puntuale.NamedCampaign], named[puntuale.NamedTemplate]
 	return err
 }
 
@@ -155,7 +155,7 @@ func absent(err error) bool {
 }
 
 // identified finds what has the text as its id or reference.
-func (s *searching) identified() error {
+func (s *clientSearch) identified() error {
 	if digits.MatchString(s.text) {
 		messages, err := s.client.Details(s.ctx, []string{s.text})
 		if err != nil {
@@ -197,7 +197,7 @@ func (s *searching) identified() error {
 const shortestNumber = 3
 
 // numbers finds the person with a number, and people whose numbers begin with the text.
-func (s *searching) numbers() error {
+func (s *clientSearch) numbers() error {
 	if id, err := s.client.ParseRecipient(s.text); err == nil && (dialled.MatchString(s.text) || !strings.HasPrefix(id, "+")) {
 		s.phone = id
 		person, known, err := s.personWith(id)
@@ -221,7 +221,7 @@ func (s *searching) numbers() error {
 }
 
 // personWith returns the person with a whole number or id, if the client knows the person.
-func (s *searching) personWith(phone string) (p Person, known bool, err error) {
+func (s *clientSearch) personWith(phone string) (p Person, known bool, err error) {
 	contacts, err := s.client.ContactsOf(s.ctx, phone)
 	if err != nil {
 		return p, false, err
@@ -242,7 +242,7 @@ func (s *searching) personWith(phone string) (p Person, known bool, err error) {
 }
 
 // people finds people by name.
-func (s *searching) people() error {
+func (s *clientSearch) people() error {
 	if !hasLetter(s.text) {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (s *searching) people() error {
 }
 
 // phones returns the numbers of the people whose messages and bookings are shown.
-func (s *searching) phones() []string {
+func (s *clientSearch) phones() []string {
 	var all []string
 	for _, p := range s.out.People[:min(namedPeople, len(s.out.People))] {
 		all = append(all, p.Phone)
@@ -265,7 +265,7 @@ func (s *searching) phones() []string {
 }
 
 // messages finds the messages of the people, and then those that have the words.
-func (s *searching) messages() error {
+func (s *clientSearch) messages() error {
 	var theirs []puntuale.MessageDetail
 	for _, phone := range s.phones() {
 		part, next, err := s.client.Messages(s.ctx, control.MessageQuery{Phone: phone, WithoutRescheduled: true, Page: request.Page{Limit: strconv.Itoa(Rows)}})
@@ -291,7 +291,7 @@ func (s *searching) messages() error {
 }
 
 // bookings finds the bookings of the people, and then the coming ones that have the words.
-func (s *searching) bookings() error {
+func (s *clientSearch) bookings() error {
 	for _, phone := range s.phones() {
 		part, next, err := s.client.Bookings(s.ctx, control.BookingQuery{Phone: phone, Page: request.Page{Limit: strconv.Itoa(Rows)}})
 		if err != nil {
@@ -311,7 +311,7 @@ func (s *searching) bookings() error {
 	return err
 }
 
-func (s *searching) addPeople(all ...Person) {
+func (s *clientSearch) addPeople(all ...Person) {
 	for _, p := range all {
 		if !slices.ContainsFunc(s.out.People, func(q Person) bool { return q.Phone == p.Phone }) {
 			s.out.People = append(s.out.People, p)
@@ -319,13 +319,13 @@ func (s *searching) addPeople(all ...Person) {
 	}
 }
 
-func (s *searching) addContacts(all []puntuale.Contact) {
+func (s *clientSearch) addContacts(all []puntuale.Contact) {
 	for _, c := range all {
 		s.addPeople(Person{c.ID, c.Phone, c.Name})
 	}
 }
 
-func (s *searching) addMessages(all []puntuale.MessageDetail) {
+func (s *clientSearch) addMessages(all []puntuale.MessageDetail) {
 	for i := range all {
 		if !slices.ContainsFunc(s.out.Messages, func(m puntuale.MessageDetail) bool { return m.ID == all[i].ID }) {
 			s.out.Messages = append(s.out.Messages, all[i])
@@ -333,7 +333,7 @@ func (s *searching) addMessages(all []puntuale.MessageDetail) {
 	}
 }
 
-func (s *searching) addBookings(all []puntuale.Booking) {
+func (s *clientSearch) addBookings(all []puntuale.Booking) {
 	for i := range all {
 		if !slices.ContainsFunc(s.out.Bookings, func(b puntuale.Booking) bool { return b.ID == all[i].ID }) {
 			s.out.Bookings = append(s.out.Bookings, all[i])
@@ -342,7 +342,7 @@ func (s *searching) addBookings(all []puntuale.Booking) {
 }
 
 // cut shortens every group to the rows that are shown.
-func (s *searching) cut() {
+func (s *clientSearch) cut() {
 	for _, g := range Groups {
 		if s.out.Count(g) > Rows {
 			s.out.More[g] = true

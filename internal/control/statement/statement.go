@@ -113,7 +113,7 @@ func (s *Statements) of(ctx context.Context, client puntuale.Client, text string
 		return Of{}, fmt.Errorf("read a statement: %w", err)
 	}
 	if !found {
-		c := s.counting(client.ID, client.Partner, client.Zone, zone, month, bound)
+		c := s.counter(client.ID, client.Partner, client.Zone, zone, month, bound)
 		if stored, err = c.count(ctx); err != nil {
 			return Of{}, err
 		}
@@ -163,7 +163,7 @@ func (s *Statements) closeMonth(ctx context.Context, u puntuale.UnclosedMonth, m
 	if err != nil || !claimed {
 		return err
 	}
-	c := s.counting(u.Client, u.Partner, u.Zone, zone, month, nil)
+	c := s.counter(u.Client, u.Partner, u.Zone, zone, month, nil)
 	c.to = now.Add(-settle)
 	stored, err := c.count(ctx)
 	if err != nil {
@@ -174,8 +174,8 @@ func (s *Statements) closeMonth(ctx context.Context, u puntuale.UnclosedMonth, m
 	return err
 }
 
-// counting counts one month of one client.
-type counting struct {
+// monthCounter counts one month of one client.
+type monthCounter struct {
 	s       *Statements
 	tenant  puntuale.Tenant
 	partner puntuale.PartnerID
@@ -190,11 +190,11 @@ type counting struct {
 	all     bool // all messages were read
 }
 
-func (s *Statements) counting(client puntuale.ClientID, partner puntuale.PartnerID, name string, zone *time.Location, month puntuale.Month, bound *int) *counting {
-	return &counting{s: s, tenant: s.cfg.Tenants.Uncounted(client), client: client, partner: partner, name: name, zone: zone, month: month, bound: bound, lines: map[puntuale.StatementLine]int{}, all: true}
+func (s *Statements) counter(client puntuale.ClientID, partner puntuale.PartnerID, name string, zone *time.Location, month puntuale.Month, bound *int) *monthCounter {
+	return &monthCounter{s: s, tenant: s.cfg.Tenants.Uncounted(client), client: client, partner: partner, name: name, zone: zone, month: month, bound: bound, lines: map[puntuale.StatementLine]int{}, all: true}
 }
 
-func (c *counting) count(ctx context.Context) (puntuale.Statement, error) {
+func (c *monthCounter) count(ctx context.Context) (puntuale.Statement, error) {
 	begin, end := c.month.Begin(c.zone), c.month.Add(1).Begin(c.zone)
 	if err := c.read(ctx, puntuale.BilledPeriod{From: begin, To: end}, func(m puntuale.BilledMessage) {
 		if m.Credit {
@@ -227,7 +227,7 @@ func (c *counting) count(ctx context.Context) (puntuale.Statement, error) {
 }
 
 // read calls do for each message of a period.
-func (c *counting) read(ctx context.Context, p puntuale.BilledPeriod, do func(puntuale.BilledMessage)) error {
+func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do func(puntuale.BilledMessage)) error {
 	for p.Limit = chunk; ; {
 		if c.bound != nil && *c.bound <= 0 {
 			c.all = false
@@ -252,7 +252,7 @@ func (c *counting) read(ctx context.Context, p puntuale.BilledPeriod, do func(pu
 
 // days calls do for each message of a period, and reads a day at a time. So no statement reads a month of messages of
 // which only few are in the period.
-func (c *counting) days(ctx context.Context, p puntuale.BilledPeriod, do func(puntuale.BilledMessage)) error {
+func (c *monthCounter) days(ctx context.Context, p puntuale.BilledPeriod, do func(puntuale.BilledMessage)) error {
 	for end := p.To; p.From.Before(end); p.From = p.To {
 		if p.To = p.From.Add(24 * time.Hour); p.To.After(end) {
 			p.To = end
@@ -265,7 +265,7 @@ func (c *counting) days(ctx context.Context, p puntuale.BilledPeriod, do func(pu
 }
 
 // correct adds the corrections of the month before, if it is closed: what became known after it was counted.
-func (c *counting) correct(ctx context.Context) error {
+func (c *monthCounter) correct(ctx context.Context) error {
 	before := c.month.Add(-1)
 	stored, found, err := c.tenant.Statement(ctx, before)
 	if err != nil {
@@ -296,7 +296,7 @@ func (c *counting) correct(ctx context.Context) error {
 }
 
 // line returns the line in which a message counts, by what was known at a moment; zero: by all that is known.
-func (c *counting) line(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
+func (c *monthCounter) line(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
 	line := puntuale.StatementLine{Network: m.Network, Origin: m.Origin, Source: puntuale.PriceNone}
 	line.Country, line.Category = price.Country(m.Phone), puntuale.CategoryService
 	if m.Purpose == puntuale.PurposeMarketing {
@@ -318,7 +318,7 @@ func (c *counting) line(m puntuale.BilledMessage, known time.Time) puntuale.Stat
 const marketing = "marketing"
 
 // priced returns the lines with their prices, in a fixed order.
-func (c *counting) priced() []puntuale.StatementLine {
+func (c *monthCounter) priced() []puntuale.StatementLine {
 	lines := []puntuale.StatementLine{}
 	for line, n := range c.lines {
 		if line.Messages = n; n == 0 {

@@ -72,8 +72,8 @@ const (
  and exists (select 1 from event e where e.client_id = m.client_id and e.message_id = m.id and e.kind = 'late refused')`
 )
 
-// place is where the content of a message is.
-type place struct {
+// stepRef is where the content of a message is.
+type stepRef struct {
 	run  int64
 	step int
 }
@@ -91,18 +91,18 @@ func (c ClientStatements) BilledMessages(ctx context.Context, p puntuale.BilledP
 	case !p.ChargedFrom.IsZero():
 		condition, args = chargedLater, append(args, engine.Micros(p.ChargedFrom))
 	}
-	var places []place
+	var steps []stepRef
 	all, err := engine.QueryAll(ctx, c.db.MaintenanceReads, billed+condition+` order by m.done_at, m.id limit $5`, args, func(r engine.Row, m *puntuale.BilledMessage) error {
-		var at place
+		var at stepRef
 		var credit, outcome int
 		err := r.Scan(&m.ID, engine.ScanTime(&m.Done), &m.Network, engine.ScanBool(&m.Sandbox), queue.ScanOrigin(&m.Origin), &m.Purpose, &m.Phone, &credit, &outcome, &at.run, &at.step,
 			&m.Charge.Category, &m.Charge.Country, engine.ScanBool(&m.Charge.Billable), engine.ScanTime(&m.ChargedAt))
 		m.Credit, m.Late = credit == 1, outcome == 2
-		places = append(places, at)
+		steps = append(steps, at)
 		return err
 	})
 	if err == nil {
-		err = c.addTemplates(ctx, all, places)
+		err = c.addTemplates(ctx, all, steps)
 	}
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read the messages of a statement: %w", err))
@@ -111,14 +111,14 @@ func (c ClientStatements) BilledMessages(ctx context.Context, p puntuale.BilledP
 }
 
 // addTemplates adds the categories of approved templates to messages of Official sessions.
-func (c ClientStatements) addTemplates(ctx context.Context, all []puntuale.BilledMessage, places []place) error {
+func (c ClientStatements) addTemplates(ctx context.Context, all []puntuale.BilledMessage, steps []stepRef) error {
 	wanted := map[int64][]int{}
 	var runs []int64
 	for i := range all {
 		if all[i].Network != puntuale.Official || all[i].Sandbox {
 			continue
 		}
-		run := places[i].run
+		run := steps[i].run
 		if wanted[run] == nil {
 			runs = append(runs, run)
 		}
@@ -142,19 +142,19 @@ func (c ClientStatements) addTemplates(ctx context.Context, all []puntuale.Bille
 		if err := r.Scan(&run, &content); err != nil {
 			return err
 		}
-		var steps []struct {
+		var frozen []struct {
 			Content struct {
 				Official *struct {
 					Name string `json:"name"`
 				} `json:"official"`
 			} `json:"content"`
 		}
-		if err := json.Unmarshal([]byte(content), &steps); err != nil {
+		if err := json.Unmarshal([]byte(content), &frozen); err != nil {
 			return fmt.Errorf("read the templates of a run: %w", err)
 		}
 		for _, i := range wanted[run] {
-			if step := places[i].step; step >= 0 && step < len(steps) && steps[step].Content.Official != nil {
-				all[i].Template = categories[steps[step].Content.Official.Name]
+			if step := steps[i].step; step >= 0 && step < len(frozen) && frozen[step].Content.Official != nil {
+				all[i].Template = categories[frozen[step].Content.Official.Name]
 			}
 		}
 		return nil

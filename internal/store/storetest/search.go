@@ -326,17 +326,17 @@ func testFindNamed(t *testing.T, c, other *Client) {
 	for text, want := range map[string][]int64{"CAFFE": {int64(second), int64(first)}, "mattino caffe": {int64(first)}, first.String(): {int64(first)}, "altrui": nil, "": nil} {
 		found, err := c.FindNamed(ctx, text, 8)
 		var got []int64
-		for _, n := range found[puntuale.NounTemplate] {
+		for _, n := range found[puntuale.NamedTemplate] {
 			got = append(got, n.ID)
 		}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("templates %q: %v, %v; want %v", text, got, err, want)
 		}
 	}
-	if found, err := c.FindNamed(ctx, "caffe", 1); err != nil || len(found[puntuale.NounTemplate]) != 1 {
+	if found, err := c.FindNamed(ctx, "caffe", 1); err != nil || len(found[puntuale.NamedTemplate]) != 1 {
 		t.Errorf("one of two: %v, %v", found, err)
 	}
-	if found, err := c.FindNamed(ctx, c.Sequence.String(), 8); err != nil || len(found[puntuale.NounSequence]) != 1 {
+	if found, err := c.FindNamed(ctx, c.Sequence.String(), 8); err != nil || len(found[puntuale.NamedSequence]) != 1 {
 		t.Errorf("a sequence by its id: %v, %v", found, err)
 	}
 }

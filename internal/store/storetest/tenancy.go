@@ -338,7 +338,7 @@ var foreignCalls = map[string]foreign{
 	},
 	"FindNamed": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		found, err := tenant.FindNamed(context.Background(), other.Sequence.String(), 8)
-		return found[puntuale.NounSequence], err
+		return found[puntuale.NamedSequence], err
 	},
 	"CountContacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.contacted()

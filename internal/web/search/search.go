@@ -24,7 +24,7 @@ func ownSearch(v *page.Request) error {
 }
 
 func clientSearch(v *page.Request) error {
-	return show(v, func(text string) (search.Found, error) {
+	return show(v, func(text string) (search.Result, error) {
 		found, err := search.OfClient(v.Ctx(), v.Client, text)
 		if err != nil {
 			return found, err
@@ -44,11 +44,11 @@ func clientSearch(v *page.Request) error {
 }
 
 func partnerSearch(v *page.Request) error {
-	return show(v, func(text string) (search.Found, error) { return search.OfPartner(v.Ctx(), v.Partner, text) })
+	return show(v, func(text string) (search.Result, error) { return search.OfPartner(v.Ctx(), v.Partner, text) })
 }
 
 // show answers a search. While a person types, htmx sends the request again, and show sends only the result.
-func show(v *page.Request, find func(text string) (search.Found, error)) error {
+func show(v *page.Request, find func(text string) (search.Result, error)) error {
 	r := Result{Text: strings.TrimSpace(v.Query("text")), Address: v.HTTP.URL.Path, Form: view.NewForm("text", v.Query("text"))}
 	status := http.StatusOK
 	if r.Text != "" {

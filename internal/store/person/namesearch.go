@@ -13,8 +13,8 @@ import (
 
 // Limits of a search by name.
 const (
-	wholeBound = 20_000 // how many contacts with the rarest word are compared with the other words, if all words are whole
-	looseBound = 1500   // the same, if words are only begun or are similar
+	wholeBound = 6_000 // how many contacts with the rarest word are compared with the other words, if all words are whole
+	looseBound = 1500  // the same, if words are only begun or are similar
 )
 
 // FindContacts returns the contacts whose names fit a text best, at most limit. Each word of the text must be a word of

@@ -121,7 +121,7 @@ where u.i <= length(w.term)`, engine.Columns{places}); err != nil {
 }
 
 // similar returns stored words that differ from a typed word by a typing error, the most similar first.
-func (s ContactStore) similar(ctx context.Context, typed string) ([]nearWord, error) {
+func (s ContactStore) similar(ctx context.Context, typed string) ([]similarMatch, error) {
 	if len([]rune(typed)) < shortestCut {
 		return nil, nil
 	}
@@ -135,20 +135,20 @@ func (s ContactStore) similar(ctx context.Context, typed string) ([]nearWord, er
 	if len([]rune(typed)) >= longWord {
 		most = 2
 	}
-	var near []nearWord
+	var near []similarMatch
 	for _, word := range words {
 		if d := distance(typed, word); d > 0 && d <= most {
-			near = append(near, nearWord{word, d})
+			near = append(near, similarMatch{word, d})
 		}
 	}
-	slices.SortFunc(near, func(a, b nearWord) int {
+	slices.SortFunc(near, func(a, b similarMatch) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.text, b.text))
 	})
 	return near[:min(mostSimilar, len(near))], nil
 }
 
-// nearWord is a word that is similar to a typed one.
-type nearWord struct {
+// similarMatch is a word that is similar to a typed one.
+type similarMatch struct {
 	text     string
 	distance int
 }
