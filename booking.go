@@ -329,6 +329,7 @@ type BookingFilter struct {
 	Names    []string // names of a person
 	Sequence SequenceID
 	Text     string // words of the reference or of the fields
+	Look     int    // how many bookings a search by Text reads for one page; 0: 5,000
 	ID       BookingID
 	Message  MessageID   // a message of the booking
 	Made     BookingDoor // what made the booking

@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -112,4 +113,113 @@ type ChargeCount struct {
 	MessageKind
 	Billable bool
 	Messages int
+}
+
+// Month is a month in a client's zone, as a number such as 202611.
+type Month int
+
+// MonthOf returns the month of a moment in the moment's zone.
+func MonthOf(t time.Time) Month { return Month(t.Year()*100 + int(t.Month())) }
+
+// Add returns the month n months later.
+func (m Month) Add(n int) Month {
+	return MonthOf(time.Date(int(m)/100, time.Month(int(m)%100+n), 1, 0, 0, 0, 0, time.UTC))
+}
+
+// Begin returns the first moment of the month.
+func (m Month) Begin(zone *time.Location) time.Time {
+	return Date{Year: int(m) / 100, Month: time.Month(int(m) % 100), Day: 1}.At(0, zone)
+}
+
+func (m Month) String() string { return fmt.Sprintf("%04d-%02d", int(m)/100, int(m)%100) }
+
+// ParseMonth reads a month such as 2026-11, from the year 2000 on.
+func ParseMonth(text string) (Month, error) {
+	t, err := time.Parse("2006-01", text)
+	if err != nil || t.Year() < 2000 {
+		return 0, fmt.Errorf("%q is not a month", text)
+	}
+	return MonthOf(t), nil
+}
+
+// BilledMessage is a message that left, as a statement counts it.
+type BilledMessage struct {
+	ID        MessageID
+	Done      time.Time // when its outcome was recorded
+	Network   ConnectionType
+	Sandbox   bool
+	Origin    Origin
+	Purpose   Purpose
+	Phone     string // "": the person was erased
+	Credit    bool   // the client paid a credit
+	Charge    Charge // what the network said that it bills
+	ChargedAt time.Time
+	Template  string // the category of the approved template in its content, in small letters; "": unknown, or no template
+	Late      bool   // the message failed after it was sent
+}
+
+// BilledPeriod asks for messages of a client whose outcomes were recorded from From on, and before To. If ChargedFrom is set, only
+// messages whose charge became known from this moment on. If Late is set, only messages that left in that month, and failed
+// later.
+type BilledPeriod struct {
+	From, To    time.Time
+	ChargedFrom time.Time
+	Left        [2]time.Time // with Late: when the message left, from inclusive, to exclusive
+	Late        bool
+	After       BilledMessage // continue after this message: only its ID and Done count
+	Limit       int
+}
+
+// Statement says what a client used in a month.
+type Statement struct {
+	Client   ClientID        `json:"-"`
+	Month    Month           `json:"-"`
+	Zone     string          `json:"zone"`
+	Calls    int64           `json:"calls"`
+	Credits  int64           `json:"credits"`
+	Currency string          `json:"currency"`  // of the network's prices
+	PricesOf string          `json:"prices_of"` // the date of the list of prices
+	Own      Prices          `json:"own,omitzero"`
+	Lines    []StatementLine `json:"lines"`
+
+	Frozen    time.Time `json:"-"` // zero: the month is not closed
+	CountedTo time.Time `json:"-"` // what became known later is not in it
+	Complete  bool      `json:"-"` // all messages were counted
+}
+
+// StatementLine counts messages of one kind.
+type StatementLine struct {
+	MessageKind
+	Month    Month          `json:"month,omitempty"` // of a correction: the month that it corrects; 0: the statement's own
+	Network  ConnectionType `json:"network"`
+	Origin   Origin         `json:"origin"`
+	Source   PriceSource    `json:"source"`
+	Free     bool           `json:"free,omitempty"`  // the network said that it bills nothing
+	Messages int            `json:"messages"`        // negative in a correction that takes messages back
+	Price    string         `json:"price,omitempty"` // of all messages, an exact decimal number; "": unknown, or the network has no prices
+}
+
+// PriceSource says where the category of a line comes from.
+type PriceSource string
+
+const (
+	PriceReported  PriceSource = "reported"  // the network said what it bills
+	PriceEstimated PriceSource = "estimated" // the network did not say; the content and purpose decide
+	PriceNone      PriceSource = "none"      // the network bills nothing for single messages
+)
+
+// Prices are what a partner asks for a message of each category of [OwnCategories], as exact decimal numbers.
+type Prices struct {
+	Currency string            `json:"currency"`
+	Each     map[string]string `json:"each"`
+}
+
+// OwnCategories are the categories for which a partner can set a price.
+var OwnCategories = []string{"marketing", "utility", "authentication", "service"}
+
+// UnclosedMonth names a client whose statement of a month is not frozen.
+type UnclosedMonth struct {
+	Client  ClientID
+	Partner PartnerID
+	Zone    string
 }

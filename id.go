@@ -62,3 +62,18 @@ type RunRef struct {
 	Client ClientID
 	ID     RunID
 }
+
+// NamedKind is a kind of thing that people find by its name; see [NamedItem].
+type NamedKind string
+
+const (
+	NamedSequence NamedKind = "sequences"
+	NamedCampaign NamedKind = "campaigns"
+	NamedTemplate NamedKind = "templates"
+)
+
+// NamedItem is a thing that was found by its name.
+type NamedItem struct {
+	ID   int64
+	Name string
+}

@@ -112,6 +112,10 @@ type Tenant interface {
 	UpdateSession(ctx context.Context, id SessionID, p SessionPatch, known ...Version) error
 	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
 
+	// FindNamed returns the newest sequences, campaigns and templates whose names contain all words of a text, or that have
+	// the text as their id, at most limit of each.
+	FindNamed(ctx context.Context, text string, limit int) (map[NamedKind][]NamedItem, error)
+
 	// Templates.
 	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error)
 	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
@@ -246,6 +250,7 @@ type Tenant interface {
 	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
 	Contact(ctx context.Context, id ContactID) (Contact, error)
 	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error)
+	FindContacts(ctx context.Context, text string, limit int) (found []Contact, more bool, err error)
 	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)
 	NamesOf(ctx context.Context, phones []string) (map[string]string, error)
 	CountContacts(ctx context.Context, f ContactFilter, limit int) (int, error)
@@ -267,6 +272,15 @@ type Tenant interface {
 	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
 	MarketingRefused(ctx context.Context, phones []string, mark func(name string) string) (map[string]bool, error)
 	ConsentStatuses(ctx context.Context, of Person) (map[Purpose]ConsentStatus, error)
+
+	// Statements. Calls counts the calls of some days, the last one inclusive.
+	BilledMessages(ctx context.Context, p BilledPeriod) ([]BilledMessage, error)
+	Calls(ctx context.Context, from, to Date) (int64, error)
+	Statement(ctx context.Context, month Month) (s Statement, found bool, err error)
+	// ClaimStatement marks the month until a moment, so that no other node counts it meanwhile. FreezeStatement stores the
+	// statement if the mark is still there.
+	ClaimStatement(ctx context.Context, month Month, now, until time.Time) (bool, error)
+	FreezeStatement(ctx context.Context, s Statement, until time.Time) (bool, error)
 
 	// The client's settings.
 	Settings(ctx context.Context) (ClientSettings, error)
@@ -356,6 +370,10 @@ type PartnerTenant interface {
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
 	Totals(ctx context.Context, client ClientID, from, to Date, now time.Time) ([]DayTotal, error)
 	Results(ctx context.Context, f ResultFilter, now time.Time) (ResultReport, error)
+
+	// OwnPrices returns what the partner asks for messages.
+	OwnPrices(ctx context.Context) (Prices, error)
+	SetOwnPrices(ctx context.Context, p Prices) error
 }
 
 // Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller
@@ -412,6 +430,9 @@ type MaintenanceStore interface {
 	// the duration settle. The pure function read makes a contact from a run, or returns false if the run gives none.
 	// One call does a bounded amount of work. Any number of nodes may call it at the same time.
 	Remember(ctx context.Context, settle time.Duration, now time.Time, read func(CalledRun) (Contact, bool)) error
+	// UnclosedMonths returns clients whose statement of a month is neither frozen nor being counted, with larger ids than
+	// after, at most limit. They existed before end, and were not deleted before begin.
+	UnclosedMonths(ctx context.Context, month Month, begin, end, now time.Time, after ClientID, limit int) ([]UnclosedMonth, error)
 	// Check writes something to the disk, and returns an error if the store does not answer.
 	Check(ctx context.Context) error
 }

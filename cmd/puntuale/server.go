@@ -29,6 +29,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/control/calendar"
+	"puntuale/internal/control/statement"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/delivery"
 	"puntuale/internal/dispatch"
@@ -56,39 +57,40 @@ const refusalsPerProcessor = 500
 // sends due messages. [openServer] returns when the server is ready. Close stops the parts in this order: claiming, HTTP,
 // dispatcher, store.
 type server struct {
-	store    *store.Store
-	unlock   func() error
-	media    *media.Fetcher // nil: this server fetches no files
-	networks networks
-	dispatch *dispatch.Dispatcher // nil: the server does not have the server role dispatch
-	sessions *session.Manager     // nil: the server does not have the server role dispatch
-	feeding  *feeding             // nil: the server does not have the server role dispatch
-	events   *delivery.Sender     // nil: the server does not have the server role dispatch
-	caller   *delivery.Caller
-	chatwoot *chatwoot.Bridge
-	agents   *chatwoot.Webhook // handles messages that agents write in Chatwoot
-	desk     *webhook.Webhooks
-	rules    *automation.Automations
-	calendar *calendar.Calendars
-	control  *control.Control
-	accounts *account.Accounts
-	mailer   *mail.Mailer                // nil: no e-mail is sent
-	backups  *backup.Runner              // nil: this server makes no backups by schedule
-	due      atomic.Pointer[dueMessages] // nil: they were not counted yet
-	tasks    *taskRunner
-	health   *httpkit.Health
-	http     *http.Server
-	listener net.Listener
-	figures  *http.Server // a separate server for /metrics; nil: there is none
-	served   chan error   // receives the error that ended an HTTP server
-	open     *admission.ConnectionLimiter
-	memory   *admission.MemoryBudget // for all requests, and for what other servers answer
-	outage   *logging.Outage
-	clock    clock.Clock
-	logger   *slog.Logger
-	within   time.Duration           // how long a stop may take
-	stopping chan struct{}           // closed when a stop begins; all calls that only wait then end
-	cut      context.CancelCauseFunc // ends the contexts of all requests
+	store      *store.Store
+	unlock     func() error
+	media      *media.Fetcher // nil: this server fetches no files
+	networks   networks
+	dispatch   *dispatch.Dispatcher // nil: the server does not have the server role dispatch
+	sessions   *session.Manager     // nil: the server does not have the server role dispatch
+	feeding    *feeding             // nil: the server does not have the server role dispatch
+	events     *delivery.Sender     // nil: the server does not have the server role dispatch
+	caller     *delivery.Caller
+	chatwoot   *chatwoot.Bridge
+	agents     *chatwoot.Webhook // handles messages that agents write in Chatwoot
+	desk       *webhook.Webhooks
+	rules      *automation.Automations
+	calendar   *calendar.Calendars
+	statements *statement.Statements
+	control    *control.Control
+	accounts   *account.Accounts
+	mailer     *mail.Mailer                // nil: no e-mail is sent
+	backups    *backup.Runner              // nil: this server makes no backups by schedule
+	due        atomic.Pointer[dueMessages] // nil: they were not counted yet
+	tasks      *taskRunner
+	health     *httpkit.Health
+	http       *http.Server
+	listener   net.Listener
+	figures    *http.Server // a separate server for /metrics; nil: there is none
+	served     chan error   // receives the error that ended an HTTP server
+	open       *admission.ConnectionLimiter
+	memory     *admission.MemoryBudget // for all requests, and for what other servers answer
+	outage     *logging.Outage
+	clock      clock.Clock
+	logger     *slog.Logger
+	within     time.Duration           // how long a stop may take
+	stopping   chan struct{}           // closed when a stop begins; all calls that only wait then end
+	cut        context.CancelCauseFunc // ends the contexts of all requests
 }
 
 // networks contains a server's connectors, and the parts that handle the networks' reports.
@@ -201,6 +203,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 	if err != nil {
 		return err
 	}
+	s.statements = statement.New(statement.Config{Tenants: s.store, Maintenance: s.store, Clock: cfg.Clock, Prices: prices})
 	s.control = control.New(control.Config{
 		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Public: cfg.PublicURL,
@@ -343,7 +346,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Admit: admit, Refuse: admission.NewRefusalPacer(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Calendars: s.calendar, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
+		Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Calendars: s.calendar, Statements: s.statements, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.Answered(route, status)
@@ -360,7 +363,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Calendars: s.calendar, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Calendars: s.calendar, Statements: s.statements, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

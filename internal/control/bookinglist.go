@@ -40,13 +40,14 @@ type BookingQuery struct {
 	Phone    string
 	Sequence string
 	Text     string
+	Look     int // how many bookings a search by Text reads for one page; 0: 5,000
 	Page     request.Page
 }
 
 // Bookings lists bookings by their main date. Codes: invalid.
 func (c *Client) Bookings(ctx context.Context, q BookingQuery) ([]puntuale.Booking, string, error) {
 	f := request.Faults(q.Page.Unknown)
-	filter := puntuale.BookingFilter{Text: strings.TrimSpace(q.Text)}
+	filter := puntuale.BookingFilter{Text: strings.TrimSpace(q.Text), Look: q.Look}
 	f.Text("query.text", q.Text, puntuale.MaxName)
 	for _, word := range q.Statuses {
 		status, err := puntuale.ParseBookingStatus(word)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -55,6 +56,7 @@ type MessageQuery struct {
 	// Brief bounds how many rows the search for one page reads ([puntuale.MessageFilter].Look), so that the page is
 	// quick. Searches for a text, or for a rare state, always have a bound.
 	Brief bool
+	Look  int // how many calls the search for one page reads, if it is brief; 0: [BriefCalls]
 }
 
 // BriefCalls is how many calls the search for one page reads. This takes about 20 ms.
@@ -134,7 +136,7 @@ func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilt
 	}
 	filter.From, filter.To = q.Period.Loose(f, loc)
 	if q.Brief || filter.State != nil || filter.Text != "" {
-		filter.Look = BriefCalls
+		filter.Look = cmp.Or(q.Look, BriefCalls)
 	}
 	return filter, nil
 }

@@ -28,6 +28,26 @@ func (c *Client) Person(_ context.Context, phone string, found ...puntuale.Fault
 	return &Person{c.person(&f, "body.phone", phone), c}, f.Err()
 }
 
+// FindContacts returns the contacts whose names fit a text best, at most limit; typing errors are forgiven. more reports
+// whether there may be others.
+func (c *Client) FindContacts(ctx context.Context, text string, limit int) (found []puntuale.Contact, more bool, err error) {
+	found, more, err = c.tenant.FindContacts(ctx, text, limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("find contacts: %w", err)
+	}
+	return found, more, nil
+}
+
+// FindNamed returns the newest sequences, campaigns and templates with the words of a text in their names, or with the text
+// as their id, at most limit of each.
+func (c *Client) FindNamed(ctx context.Context, text string, limit int) (map[puntuale.NamedKind][]puntuale.NamedItem, error) {
+	found, err := c.tenant.FindNamed(ctx, text, limit)
+	if err != nil {
+		return nil, fmt.Errorf("find by name: %w", err)
+	}
+	return found, nil
+}
+
 // personMessage is a message to a person, as WriteTo encodes it.
 type personMessage struct {
 	ID       puntuale.MessageID `json:"id"`

@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/control/calendar"
+	"puntuale/internal/control/statement"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpapi/docs"
 	"puntuale/internal/httpkit"
@@ -29,6 +30,7 @@ type Config struct {
 	Webhooks    *webhook.Webhooks
 	Automations *automation.Automations
 	Calendars   *calendar.Calendars
+	Statements  *statement.Statements
 	Logger      *slog.Logger
 	Now         func() time.Time                                   // the clock for the access log and for the limit Rate
 	Rate        float64                                            // calls that one key may make in a second; 0: no limit
@@ -53,6 +55,7 @@ type api struct {
 	webhooks    *webhook.Webhooks
 	automations *automation.Automations
 	calendars   *calendar.Calendars
+	statements  *statement.Statements
 	logger      *slog.Logger
 	pace        *admission.RateLimiter[pacedKey]
 	admits      admission.Limits
@@ -74,7 +77,7 @@ func init() {
 // if a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, webhooks: cfg.Webhooks, automations: cfg.Automations, calendars: cfg.Calendars, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, webhooks: cfg.Webhooks, automations: cfg.Automations, calendars: cfg.Calendars, statements: cfg.Statements, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
 	for of, form := range jsonForms {
 		a.OpenAPI().Components.Schemas.RegisterTypeAlias(of, form)
 	}
@@ -110,6 +113,8 @@ func New(cfg Config) (http.Handler, error) {
 	registerCampaigns(a)
 	registerAutomations(a)
 	registerCalendars(a)
+	registerSearch(a)
+	registerStatements(a)
 	documentEvents(a.OpenAPI())
 	a.open()
 	if err := docs.Serve(mux, docs.Config{Document: a.OpenAPI(), Accounts: cfg.Accounts, Logger: cfg.Logger}); err != nil {

@@ -28,6 +28,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	calendars "puntuale/internal/control/calendar"
+	"puntuale/internal/control/statement"
 	"puntuale/internal/delivery"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/intake"
@@ -60,6 +61,8 @@ type service struct {
 	tenants  puntuale.TenantStore
 	store    *store.Store
 	vault    *auth.Vault
+
+	statements *statement.Statements
 
 	undescribed bool // answers are not compared with the API's document, which takes longer than the calls
 }
@@ -137,8 +140,9 @@ func newService(t *testing.T, o options) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.statements = statement.New(statement.Config{Tenants: operator, Maintenance: operator, Clock: s.clock})
 	s.handler, err = httpapi.New(httpapi.Config{
-		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, !o.internet), Automations: s.rules, Calendars: s.calendar, Now: s.clock.Now, Rate: o.rate,
+		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, !o.internet), Automations: s.rules, Calendars: s.calendar, Statements: s.statements, Now: s.clock.Now, Rate: o.rate,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

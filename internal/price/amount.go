@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"puntuale"
 )
 
 // amount is an amount of money in millionths of the currency.
@@ -25,9 +27,52 @@ func parseAmount(text string) (amount, error) {
 // String returns the exact decimal number, with at least two decimals.
 func (a amount) String() string {
 	const unit = 1_000_000
+	if a < 0 {
+		return "-" + (-a).String()
+	}
 	fraction := fmt.Sprintf("%06d", a%unit)
 	for len(fraction) > 2 && strings.HasSuffix(fraction, "0") {
 		fraction = fraction[:len(fraction)-1]
 	}
 	return fmt.Sprintf("%d.%s", a/unit, fraction)
+}
+
+// Of returns the price of n messages of a kind, as an exact decimal number. known is false if the table has no price for
+// the kind. n may be negative.
+func (t *Table) Of(kind puntuale.MessageKind, n int) (price string, known bool) {
+	each, known := t.prices[kind]
+	return (each * amount(n)).String(), known
+}
+
+// Check returns an error if a text is no price: a decimal number with a point, below 1,000, with at most six decimals.
+func Check(text string) error {
+	_, err := parseAmount(text)
+	return err
+}
+
+// Times returns the price of n messages, each at a price that [Check] accepts. n may be negative.
+func Times(each string, n int) string {
+	a, _ := parseAmount(each)
+	return (a * amount(n)).String()
+}
+
+// Sum adds prices. It ignores texts that are no prices, such as "".
+func Sum(prices ...string) string {
+	var total amount
+	for _, text := range prices {
+		digits, negative := strings.CutPrefix(text, "-")
+		whole, fraction, _ := strings.Cut(digits, ".")
+		if len(fraction) > decimals {
+			continue
+		}
+		n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
+		if err != nil {
+			continue
+		}
+		if negative {
+			n = -n
+		}
+		total += amount(n)
+	}
+	return total.String()
 }

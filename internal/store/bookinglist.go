@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -39,7 +40,7 @@ func (t tenant) Bookings(ctx context.Context, f puntuale.BookingFilter, p puntua
 	}
 	needle, reads := needleOf(f.Text), limit+1
 	if f.Text != "" {
-		reads = searchedBookings
+		reads = cmp.Or(f.Look, searchedBookings)
 	}
 	until := int64(math.MaxInt64)
 	if !f.To.IsZero() {

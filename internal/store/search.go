@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -33,8 +34,12 @@ func (n searchWords) matches(text string) bool {
 // folded returns a text without case and accents. It keeps punctuation, unlike package keyword. The documentation of
 // that package explains the difference.
 func folded(text string) string {
+	const firstAccent = '\u0300'
 	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Mn, r) {
+		switch {
+		case r < firstAccent && (r < 'A' || 'Z' < r) && r <= unicode.MaxASCII:
+			return r
+		case r >= firstAccent && unicode.Is(unicode.Mn, r):
 			return -1
 		}
 		return unicode.ToLower(r)
@@ -135,4 +140,39 @@ func (t tenant) match(ctx context.Context, words searchWords, all []candidate) (
 		}
 		return nil
 	})
+}
+
+// namedBound is how many things of one kind are compared with a text. Only campaigns have no quota.
+const namedBound = 20_000
+
+// namedThings selects the names of a client's things, the newest first.
+var namedThings = map[puntuale.NamedKind]string{
+	puntuale.NamedSequence: `select q.id, q.name from sequence q where q.client_id = $1 and q.deleted_at = 0 order by q.id desc limit $2`,
+	puntuale.NamedCampaign: `select c.id, c.name from campaign c where c.client_id = $1 order by c.id desc limit $2`,
+	puntuale.NamedTemplate: `select t.id, t.name from template t where t.client_id = $1 order by t.id desc limit $2`,
+}
+
+// FindNamed returns the newest things of each noun whose names contain all words of a text, or that have the text as
+// their id, at most limit of each noun.
+func (t tenant) FindNamed(ctx context.Context, text string, limit int) (map[puntuale.NamedKind][]puntuale.NamedItem, error) {
+	found, needle := map[puntuale.NamedKind][]puntuale.NamedItem{}, needleOf(text)
+	if len(needle) == 0 {
+		return found, nil
+	}
+	for noun, query := range namedThings {
+		err := t.lists().Query(ctx, query, []any{t.id, namedBound}, func(r engine.Row) error {
+			var n puntuale.NamedItem
+			if err := r.Scan(&n.ID, &n.Name); err != nil {
+				return err
+			}
+			if len(found[noun]) < limit && (needle.matches(n.Name) || strconv.FormatInt(n.ID, 10) == text) {
+				found[noun] = append(found[noun], n)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, engine.PublicError(fmt.Errorf("find %s by name: %w", noun, err))
+		}
+	}
+	return found, nil
 }

@@ -26,6 +26,7 @@ import (
 	"puntuale/internal/store/reply"
 	"puntuale/internal/store/result"
 	"puntuale/internal/store/retention"
+	"puntuale/internal/store/statement"
 	"puntuale/internal/store/transfer"
 )
 
@@ -45,6 +46,7 @@ type Store struct {
 	*health.Health
 	*file.Files
 	*result.Counter
+	*statement.Statements
 
 	kinds   kinds
 	closing sync.Once
@@ -62,7 +64,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), Feeds: calendar.New(db), Files: file.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), Feeds: calendar.New(db), Statements: statement.New(db), Files: file.New(db), kinds: newKinds()}
 	s.Replies, s.Health, s.Counter = reply.New(db, s.kinds.heard, s.cancelAll), health.New(db, s.kinds.heard), result.New(db)
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())

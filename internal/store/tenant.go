@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/reply"
 	"puntuale/internal/store/result"
+	"puntuale/internal/store/statement"
 )
 
 // tenant gives access to one client's data. Every statement of its methods contains the client's id.
@@ -26,6 +27,7 @@ type tenant struct {
 	calendar.ClientCalendars
 	file.ClientFiles
 	result.Reports
+	statement.ClientStatements
 	s    *Store
 	id   puntuale.ClientID
 	free bool // calls through this tenant are not counted in the client's usage
@@ -43,7 +45,7 @@ func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 }
 
 func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
-	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.OfClient(id), ClientReplies: s.Replies.ForClient(id), ClientCalendars: s.Feeds.OfClient(id), ClientFiles: s.Files.OfClient(id), Reports: s.Counter.OfClient(id)}
+	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.OfClient(id), ClientReplies: s.Replies.ForClient(id), ClientCalendars: s.Feeds.OfClient(id), ClientFiles: s.Files.OfClient(id), Reports: s.Counter.OfClient(id), ClientStatements: s.Statements.OfClient(id)}
 	t.ContactStore = s.Persons.ForClient(id, t.calls())
 	return t
 }
@@ -68,13 +70,14 @@ type partnerTenant struct {
 	account.Partner
 	event.Account
 	result.Reports
+	statement.PartnerStatements
 	s  *Store
 	id puntuale.PartnerID
 }
 
 // Partner gives access to the data of this partner and of its clients, and to no other data.
 func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant {
-	return partnerTenant{s.Accounts.Partner(id), s.Events.OfPartner(id), s.Counter.OfPartner(id), s, id}
+	return partnerTenant{s.Accounts.Partner(id), s.Events.OfPartner(id), s.Counter.OfPartner(id), s.Statements.PricesOf(id), s, id}
 }
 
 // write runs a transaction for the client.

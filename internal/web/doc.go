@@ -18,10 +18,12 @@
 //   - result: what became of messages, and the people behind each count.
 //   - automation: rules that act automatically, and their hooks.
 //   - webhook: webhooks and their deliveries.
+//   - search: everything by one text.
+//   - statement: what clients used in a month.
 //   - confirm: the page on which a person confirms or cancels an appointment, without signing in.
 //   - view: the components of pages. language: the texts. static: style and scripts.
 //
-// Packages signin to webhook in this list are features. A feature imports page and view, but no other feature. Code
+// Packages signin to statement in this list are features. A feature imports page and view, but no other feature. Code
 // that two features need belongs into page or view. Package web joins the routes of all features, and its tests drive
 // the whole site.
 //

@@ -15,9 +15,11 @@ import (
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/person"
 	"puntuale/internal/web/result"
+	"puntuale/internal/web/search"
 	"puntuale/internal/web/sequence"
 	"puntuale/internal/web/session"
 	"puntuale/internal/web/signin"
+	"puntuale/internal/web/statement"
 	"puntuale/internal/web/static"
 	"puntuale/internal/web/webhook"
 )
@@ -27,7 +29,7 @@ func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, al
 
 // allRoutes returns the table of all routes. Each feature adds its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, account.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, booking.Routes, calendar.Routes, person.Routes, webhook.Routes, result.Routes, confirm.Routes, file.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, account.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, booking.Routes, calendar.Routes, person.Routes, webhook.Routes, result.Routes, search.Routes, statement.Routes, confirm.Routes, file.Routes)
 }
 
 // Patterns returns the net/http patterns of all pages, and of the files that pages load.

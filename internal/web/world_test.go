@@ -35,6 +35,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	calendars "puntuale/internal/control/calendar"
+	"puntuale/internal/control/statement"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/delivery"
 	"puntuale/internal/httpkit"
@@ -49,18 +50,19 @@ import (
 // world is a test's installation: the pages on a real store. It has a partner with two clients, and another partner
 // with one client. Its clock begins at storetest.Begin (10:00 in Rome), and only tests advance it.
 type world struct {
-	t        testing.TB
-	base     string // the beginning of the server's addresses
-	store    *store.Store
-	control  *control.Control
-	accounts *account.Accounts
-	rules    *automation.Automations
-	calendar *calendars.Calendars
-	webhooks *webhook.Webhooks // receivers are on this machine
-	clock    *clock.Fake
-	vault    *auth.Vault
-	sql      *sql.DB // the store's database
-	postgres bool
+	t          testing.TB
+	base       string // the beginning of the server's addresses
+	store      *store.Store
+	control    *control.Control
+	accounts   *account.Accounts
+	rules      *automation.Automations
+	calendar   *calendars.Calendars
+	statements *statement.Statements
+	webhooks   *webhook.Webhooks // receivers are on this machine
+	clock      *clock.Fake
+	vault      *auth.Vault
+	sql        *sql.DB // the store's database
+	postgres   bool
 
 	dns   *dns   // the DNS that proves partners' host names
 	files string // the address of files for messages: http://127.0.0.1:…
@@ -180,6 +182,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w.rules = automation.New(automation.Config{Control: w.control, Tenants: w.store, Hooks: w.store, Vault: w.vault, Clock: w.clock})
 	w.calendar = calendars.New(calendars.Config{Control: w.control, Tenants: w.store, Vault: w.vault, Clock: w.clock,
 		Refuses: func(context.Context, string) puntuale.ReasonCode { return "" }})
+	w.statements = statement.New(statement.Config{Tenants: w.store, Maintenance: w.store, Clock: w.clock})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: w.store, Public: public, Resolver: w.dns})
 	receivers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -278,7 +281,7 @@ func (w *world) serveBehind(proxies httpkit.Proxies) {
 func (w *world) serveAs(cfg page.Config) {
 	w.t.Helper()
 	cfg.Control, cfg.Accounts, cfg.Webhooks, cfg.Now = w.control, w.accounts, w.webhooks, w.clock.Now
-	cfg.Automations, cfg.Calendars = w.rules, w.calendar
+	cfg.Automations, cfg.Calendars, cfg.Statements = w.rules, w.calendar, w.statements
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)

@@ -60,6 +60,8 @@ var MovedTables = []movedTable{
 		" step origin attempt repeats generation state outcome credit phone reason detail campaign_id priority purpose"},
 	{Name: "campaign", Columns: "client_id id session_id sequence_id state name draft frozen list_id checked checked_at reason created_at created_by" +
 		" started_at paused_at resumed_at ended_at final"},
+	{Name: "statement", Columns: "client_id month frozen_at counted_to body", left: "working_until"},
+	{Name: "statement_price", Columns: "partner_id currency prices"},
 	{Name: "campaign_feed", Columns: "client_id campaign_id place next_at waiting fed refused"},
 	{Name: "campaign_list", Columns: "client_id id campaign_id columns mapping size written_at"},
 	{Name: "charge", Columns: "client_id campaign_id country category billable messages"},
@@ -76,7 +78,7 @@ var MovedTables = []movedTable{
 	{Name: "credit_entry", Columns: "id client_id at kind amount", Serial: "id"},
 	{Name: "blacklist", Columns: "client_id phone id reason added_at origin"},
 	{Name: "event", Columns: "id client_id message_id at kind detail", Serial: "id"},
-	{Name: "receipt", Columns: "client_id message_id sent_at delivered_at read_at failed_at billed"},
+	{Name: "receipt", Columns: "client_id message_id sent_at delivered_at read_at failed_at billed category country billable charged_at"},
 	{Name: "contact", Columns: "client_id session_id phone window_until preference_at met_at"},
 	{Name: "client_setting", Columns: "client_id remember remembered_to keep_replies consent opt_out_words opt_out_answer takeover_hours automated_most confirm_words cancel_words button_line flatten_values pause_costlier"},
 	{Name: "person", Columns: "client_id id phone name language source fields tags created_at changed_at"},
@@ -127,8 +129,9 @@ var MovedTables = []movedTable{
 	{Name: "archive_erasure", Columns: "client_id mark times"},
 }
 
-// LeftTables do not move, because they describe running servers or this single database.
-var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "backup_work", "result_counter", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
+// LeftTables do not move, because they describe running servers or this single database, or follow from tables that move
+// (person_word).
+var LeftTables = []string{"person_word", "node", "command", "cluster", "moved", "backup", "backup_work", "result_counter", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
 // BeginTables contain rows even in a new database. So rows in these tables do not mean that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}

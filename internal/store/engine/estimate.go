@@ -12,7 +12,7 @@ import (
 // SQLite must read, so those tables are not here.
 var bigTables = []string{
 	"alias", "automation_date", "automation_firing", "automation_occurrence", "automation_timer", "blacklist", "booking", "booking_change", "booking_step", "calendar_entry",
-	"consent", "consent_state", "contact", "conversation", "delivery", "event", "former_name", "network_id", "outbox_event", "outbox_fact", "person", "person_term",
+	"consent", "consent_state", "contact", "conversation", "delivery", "event", "former_name", "network_id", "outbox_event", "outbox_fact", "person", "person_term", "person_word",
 	"receipt", "recipient", "reply", "sandbox_message",
 }
 

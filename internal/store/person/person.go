@@ -245,8 +245,16 @@ func (s ContactStore) change(ctx context.Context, id puntuale.ContactID, day pun
 // remove deletes contacts with their terms. The caller has locked the row with the number of the client's contacts.
 func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids []puntuale.ContactID) (int64, error) {
 	columns := engine.Columns{engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) })}
+	words, err := engine.QueryAll(ctx, a, `select distinct t.term from $u(i bigint) cross join person_term t where t.client_id = $1 and t.person_id = u.i and t.kind + 0 = 1`,
+		[]any{client, columns}, engine.ScanOne[string])
+	if err != nil {
+		return 0, fmt.Errorf("read the words of contacts: %w", err)
+	}
 	if _, err := a.Exec(ctx, `delete from person_term where client_id = $1 and person_id in (select u.i from $u(i bigint))`, client, columns); err != nil {
 		return 0, fmt.Errorf("delete terms of contacts: %w", err)
+	}
+	if err := forgetWords(ctx, a, client, words); err != nil {
+		return 0, err
 	}
 	n, err := a.Exec(ctx, `delete from person where client_id = $1 and id in (select u.i from $u(i bigint))`, client, columns)
 	if err != nil {
@@ -414,6 +422,12 @@ func (w *writtenContacts) write(ctx context.Context, a engine.Querier) error {
 		}); err != nil {
 			return fmt.Errorf("write terms of contacts: %w", err)
 		}
+	}
+	if err := forgetWords(ctx, a, w.client, wordsIn(w.removed)); err != nil {
+		return err
+	}
+	if err := keepWords(ctx, a, w.client, wordsIn(w.fresh)); err != nil {
+		return err
 	}
 	if len(w.dated) == 0 {
 		return nil

@@ -54,8 +54,10 @@ type receiptTarget struct {
 	session  puntuale.SessionID
 	phone    string
 	campaign puntuale.CampaignID
-	billed   bool             // the message's charge has been counted
-	charge   *puntuale.Charge // charge to count in this transaction; nil: none
+	billed   bool             // the message's charge has been stored
+	charged  puntuale.Charge  // the stored charge, and later also the new one
+	told     time.Time        // when the network first told of the charge
+	charge   *puntuale.Charge // charge to store in this transaction; nil: none
 	before   puntuale.DeliveryStatus
 	receipts puntuale.DeliveryStatus // the stored receipts, and later also the new ones
 	failed   bool                    // the message's outcome is FAILED; a later resend does not change this field
@@ -79,7 +81,7 @@ func (b *keptReceipts) Run(ctx context.Context) error {
 			b.unknown++
 			continue
 		}
-		m.add(e)
+		m.add(e, b.now)
 	}
 	for _, ref := range refs {
 		m := found[ref]
@@ -133,12 +135,13 @@ func (b *keptReceipts) Run(ctx context.Context) error {
 func (b *keptReceipts) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*receiptTarget, error) {
 	rows, err := engine.QueryAll(ctx, b.a, `
 select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
- message.campaign_id, coalesce(r.billed, 0), coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
+ message.campaign_id, coalesce(r.billed, 0), coalesce(r.category, ''), coalesce(r.country, ''), coalesce(r.billable, 0), coalesce(r.charged_at, 0), coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
  left join receipt r on r.client_id = message.client_id and r.message_id = message.id
 order by message.client_id, message.id for update of message`, []any{RefColumns(refs)}, func(rows engine.Row, m *receiptTarget) error {
 		r := &m.receipts
 		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, engine.ScanReason(&m.reason), &m.credit, &m.phone, &m.campaign, engine.ScanBool(&m.billed),
+			&m.charged.Category, &m.charged.Country, engine.ScanBool(&m.charged.Billable), engine.ScanTime(&m.told),
 			engine.ScanTime(&r.Sent), engine.ScanTime(&r.Delivered), engine.ScanTime(&r.Read), engine.ScanTime(&r.Failed))
 	})
 	if err != nil {
@@ -154,9 +157,9 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 }
 
 // add adds a receipt to the stored receipts. It ignores a failure of an earlier attempt.
-func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
-	if arrived := e.Kind == puntuale.ReceiptDelivered || e.Kind == puntuale.ReceiptRead; arrived && e.Charge.Category != "" && m.campaign != 0 && !m.billed {
-		m.billed, m.charge = true, &e.Charge
+func (m *receiptTarget) add(e *puntuale.DeliveryReceipt, now time.Time) {
+	if arrived := e.Kind == puntuale.ReceiptDelivered || e.Kind == puntuale.ReceiptRead; arrived && e.Charge.Category != "" && !m.billed {
+		m.billed, m.charge, m.charged, m.told = true, &e.Charge, e.Charge, now
 	}
 	if e.Kind == puntuale.ReceiptFailed && m.state == puntuale.Pending && m.intent != e.Token {
 		return
@@ -214,13 +217,17 @@ func (b *keptReceipts) keepReceipts(ctx context.Context, all []*receiptTarget) e
 	at := func(f func(r *puntuale.DeliveryStatus) time.Time) []int64 {
 		return engine.Column(all, func(m **receiptTarget) int64 { return engine.Micros(f(&(*m).receipts)) })
 	}
-	if _, err := b.a.Exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at, billed)
- select u.c, u.i, u.s, u.d, u.r, u.f, u.b from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint, b smallint) where true
+	if _, err := b.a.Exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at, billed, category, country, billable, charged_at)
+ select u.c, u.i, u.s, u.d, u.r, u.f, u.b, u.k, u.o, u.p, u.t
+ from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint, b smallint, k text, o text, p smallint, t bigint) where true
  on conflict (client_id, message_id) do update set sent_at = excluded.sent_at, delivered_at = excluded.delivered_at,
- read_at = excluded.read_at, failed_at = excluded.failed_at, billed = excluded.billed`, append(toldColumns(all),
+ read_at = excluded.read_at, failed_at = excluded.failed_at, billed = excluded.billed, category = excluded.category, country = excluded.country, billable = excluded.billable,
+ charged_at = excluded.charged_at`, append(toldColumns(all),
 		at(func(r *puntuale.DeliveryStatus) time.Time { return r.Sent }), at(func(r *puntuale.DeliveryStatus) time.Time { return r.Delivered }),
 		at(func(r *puntuale.DeliveryStatus) time.Time { return r.Read }), at(func(r *puntuale.DeliveryStatus) time.Time { return r.Failed }),
-		engine.Column(all, func(m **receiptTarget) int64 { return engine.Bit((*m).billed) }))); err != nil {
+		engine.Column(all, func(m **receiptTarget) int64 { return engine.Bit((*m).billed) }),
+		engine.Column(all, func(m **receiptTarget) string { return (*m).charged.Category }), engine.Column(all, func(m **receiptTarget) string { return (*m).charged.Country }),
+		engine.Column(all, func(m **receiptTarget) int64 { return engine.Bit((*m).charged.Billable) }), engine.Column(all, func(m **receiptTarget) int64 { return engine.Micros((*m).told) }))); err != nil {
 		return fmt.Errorf("keep receipts: %w", err)
 	}
 	return nil
@@ -231,7 +238,7 @@ func (b *keptReceipts) keepReceipts(ctx context.Context, all []*receiptTarget) e
 func (b *keptReceipts) countCharges(ctx context.Context, all []*receiptTarget) error {
 	counts := map[chargeKey]int64{}
 	for _, m := range all {
-		if c := m.charge; c != nil {
+		if c := m.charge; c != nil && m.campaign != 0 {
 			counts[chargeKey{int64(m.Client), int64(m.campaign), c.Country, c.Category, engine.Bit(c.Billable)}]++
 		}
 	}

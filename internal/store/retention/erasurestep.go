@@ -83,6 +83,7 @@ var personal = []erasureStep{
 		{"person", "contacts", "id phone name language source fields:json tags:json created_at:time changed_at:time", "id", `select p.id, p.phone, p.name, p.language, p.source,
  p.fields, p.tags, p.created_at, p.changed_at from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`},
 		{table: "person_term", member: "contacts"}, // the words by which people search for contacts
+		{table: "person_word", member: "contacts"}, // the same, with typing errors
 		{"automation_firing", "automations", "automation at:time phone occurrence acted:flag reason detail messages:json", "id", `select f.id, f.rule_id as automation, f.at,
  f.phone, f.occurrence, f.acted, f.reason, f.detail, f.messages from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p`},
 		{"automation", "hooks", "automation at:time payload:text", "automation", `select a.id as automation, a.payload_at as at, a.payload

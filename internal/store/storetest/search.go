@@ -239,3 +239,104 @@ func testAmongBlacklisted(t *testing.T, w *World) {
 		t.Errorf("of none: %v, %v", got, err)
 	}
 }
+
+// found returns the names of the contacts that a search by name finds, in order.
+func (c *Client) found(text string, limit int) (names []string, more bool) {
+	c.w.t.Helper()
+	all, more, err := c.FindContacts(context.Background(), text, limit)
+	if err != nil {
+		c.w.t.Fatalf("find %q: %v", text, err)
+	}
+	for _, one := range all {
+		names = append(names, one.Name)
+	}
+	return names, more
+}
+
+// testFindByName checks that a search for a person forgives typing errors, prefers names with the whole words, and never
+// finds a name that no contact has any more.
+func testFindByName(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	for i, name := range []string{"Mario Rossi", "Maria Rossini", "Rosina Mariotti", "Niccolò D'Angelo", "Giuseppe Buonarroti", "Ugo Bo", "Ян Новак"} {
+		c.mustMerge(Begin, puntuale.Contact{Phone: fmt.Sprintf("+3933300000%02d", i), Name: name})
+	}
+	other.mustMerge(Begin, puntuale.Contact{Phone: phone, Name: "Mario Rossi Altrui"})
+	for text, want := range map[string][]string{
+		"mario rossi":          {"Mario Rossi", "Maria Rossini"}, // maria differs in one letter, and rossini begins with rossi
+		"rosi mario":           {"Mario Rossi", "Rosina Mariotti"},
+		"Rsosi":                {"Mario Rossi"},
+		"rossii":               {"Maria Rossini", "Mario Rossi"},
+		"nicolo dangelo":       {"Niccolò D'Angelo"}, // D'Angelo is two words
+		"nicolo angelo":        {"Niccolò D'Angelo"},
+		"giusepe buonarotti":   {"Giuseppe Buonarroti"},
+		"ugo":                  {"Ugo Bo"},
+		"bo":                   {"Ugo Bo"},
+		"новок":                {"Ян Новак"},
+		"mario verdi":          nil,
+		"altrui":               nil,
+		"":                     nil,
+		"%":                    nil,
+		"rossi rossi rossi":    {"Mario Rossi", "Maria Rossini"},
+		"angelo niccolo mario": nil,
+	} {
+		if got, more := c.found(text, 8); !slices.Equal(got, want) || more {
+			t.Errorf("%q: %q (more: %v), want %q", text, got, more, want)
+		}
+	}
+	if got, more := c.found("ros", 1); len(got) != 1 || !more {
+		t.Errorf("one of several: %q, %v", got, more)
+	}
+	erased := c.mustMerge(Begin, puntuale.Contact{Phone: "+393331111111", Name: "Zaccaria Quaglia"}).All[0]
+	if got, _ := c.found("zacaria quglia", 8); len(got) != 1 {
+		t.Errorf("before: %q", got)
+	}
+	if _, err := c.UpdateContact(ctx, erased.ID, puntuale.ContactPatch{Name: new("Zaccaria Tordo")}, Day, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := c.found("zacaria quglia", 8); len(got) != 0 {
+		t.Errorf("by the name before: %q", got)
+	}
+	if got, _ := c.found("torod", 8); len(got) != 1 {
+		t.Errorf("by the new name: %q", got)
+	}
+	c.mustErase("+393331111111", Begin)
+	if n := w.Int("select count(*) from person_word where word in ('quaglia', 'zaccaria', 'tordo')"); n != 0 {
+		t.Errorf("%d rows are left of an erased name", n)
+	}
+	if n := w.Int("select count(*) from person_word where word = 'rossi'"); n != 10 { // each client has rossi, ossi, rssi, rosi and ross
+		t.Errorf("a word that others have has %d forms", n)
+	}
+	testFindNamed(t, c, other)
+}
+
+// testFindNamed checks the search for sequences, campaigns and templates.
+func testFindNamed(t *testing.T, c, other *Client) {
+	t.Helper()
+	ctx := context.Background()
+	named := func(client *Client, name string) puntuale.TemplateID {
+		id, err := client.CreateTemplate(ctx, puntuale.Template{Name: name, Text: "x", Created: Begin, Updated: Begin}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first, second := named(c, "Caffè del mattino"), named(c, "Caffè della sera")
+	named(other, "Caffè altrui")
+	for text, want := range map[string][]int64{"CAFFE": {int64(second), int64(first)}, "mattino caffe": {int64(first)}, first.String(): {int64(first)}, "altrui": nil, "": nil} {
+		found, err := c.FindNamed(ctx, text, 8)
+		var got []int64
+		for _, n := range found[puntuale.NamedTemplate] {
+			got = append(got, n.ID)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("templates %q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	if found, err := c.FindNamed(ctx, "caffe", 1); err != nil || len(found[puntuale.NamedTemplate]) != 1 {
+		t.Errorf("one of two: %v, %v", found, err)
+	}
+	if found, err := c.FindNamed(ctx, c.Sequence.String(), 8); err != nil || len(found[puntuale.NamedSequence]) != 1 {
+		t.Errorf("a sequence by its id: %v, %v", found, err)
+	}
+}

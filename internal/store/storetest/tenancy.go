@@ -324,6 +324,22 @@ var foreignCalls = map[string]foreign{
 		}
 		return found, nil
 	},
+	"FindContacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.contacted()
+		var found []puntuale.Contact
+		for _, text := range []string{"anna rossi", "ana rosi", "a"} {
+			all, _, err := tenant.FindContacts(context.Background(), text, 8)
+			if err != nil {
+				return found, err
+			}
+			found = append(found, all...)
+		}
+		return found, nil
+	},
+	"FindNamed": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		found, err := tenant.FindNamed(context.Background(), other.Sequence.String(), 8)
+		return found[puntuale.NamedSequence], err
+	},
 	"CountContacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.contacted()
 		found := []int{}

@@ -12,6 +12,7 @@ import (
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
+	"puntuale/internal/store/person"
 )
 
 // ImportConfig is the configuration of an import.
@@ -88,7 +89,7 @@ func (m *importer) Run(ctx context.Context) (err error) {
 	if err := m.link.Begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.restored} {
+	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.rebuild, m.restored} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -295,6 +296,9 @@ func (m *importer) resetLinks(ctx context.Context) error {
 	}
 	return nil
 }
+
+// rebuild fills the tables that follow from others, and therefore do not move.
+func (m *importer) rebuild(ctx context.Context) error { return person.RebuildWords(ctx, m.link) }
 
 // restored makes messages unknown whose outcomes may be missing in a backup.
 func (m *importer) restored(ctx context.Context) error {

@@ -26,6 +26,7 @@ var items = []item{
 	{title: "nav.expiries", icon: "calendar-due", path: "/partner/expiries", first: true},
 	{title: "nav.totals", icon: "chart-bar", path: "/partner/totals", first: true},
 	{title: "nav.results", icon: "chart-bar", path: "/partner/results"},
+	{title: "nav.statements", icon: "receipt", path: "/partner/statements"},
 	{group: "nav.group.partner", title: "nav.users", icon: "user", path: "/partner/users"},
 	{group: "nav.group.partner", title: "nav.keys", icon: "key", path: "/partner/keys"},
 	{group: "nav.group.partner", title: "nav.webhooks", icon: "plug-connected", path: "/partner/webhooks"},
@@ -48,6 +49,7 @@ var items = []item{
 	{group: "nav.group.sending", title: "nav.sessions", icon: "device-mobile", path: "/c/{client}/sessions"},
 	{group: "nav.group.sending", title: "nav.phone", icon: "message-circle", path: "/c/{client}/phone", also: "/c/{client}/sessions/{id}/phone", has: (*Request).simulates},
 	{group: "nav.group.sending", title: "nav.usage", icon: "chart-bar", path: "/c/{client}/usage"},
+	{group: "nav.group.sending", title: "nav.statements", icon: "receipt", path: "/c/{client}/statements"},
 	{group: "nav.group.account", title: "nav.settings", icon: "settings", path: "/c/{client}/settings"},
 	{group: "nav.group.account", title: "nav.keys", icon: "key", path: "/c/{client}/keys"},
 	{group: "nav.group.account", title: "nav.webhooks", icon: "plug-connected", path: "/c/{client}/webhooks"},
@@ -58,13 +60,7 @@ var items = []item{
 // navigation returns the pages that the person can reach from the present page. On a person's own pages, it is the
 // navigation of the person's first page.
 func (s *Site) navigation(v *Request) []view.Group {
-	base, side := "", PartnerSide
-	switch {
-	case v.Client != nil:
-		base, side = "/c/"+v.Client.ID().String(), ClientSide
-	case v.Person.User().Client != 0:
-		base, side = "/c/"+v.Person.User().Client.String(), ClientSide
-	}
+	base, side := dashboard(v)
 	role := v.Person.User().Role
 	var groups []view.Group
 	best := -1 // the length of the longest path of an item with which the page's path begins
@@ -79,7 +75,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 		}
 		g := &groups[len(groups)-1]
 		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first, Counts: p.counts})
-		if v.route == nil { // for a page that does not exist, no entry is marked
+		if v.route == nil || v.Frame.Path == base+"/search" { // no entry is marked for a page that does not exist, and for the search
 			continue
 		}
 		length := len(address)
@@ -96,6 +92,24 @@ func (s *Site) navigation(v *Request) []view.Group {
 		active.Active = true
 	}
 	return groups
+}
+
+// dashboard returns the beginning of the addresses of the dashboard whose navigation a page shows, and its side. On a
+// person's own pages it is the person's own dashboard.
+func dashboard(v *Request) (base string, side Side) {
+	switch {
+	case v.Client != nil:
+		return "/c/" + v.Client.ID().String(), ClientSide
+	case v.Person.User().Client != 0:
+		return "/c/" + v.Person.User().Client.String(), ClientSide
+	}
+	return "/partner", PartnerSide
+}
+
+// search returns the address of the search in the present dashboard.
+func (s *Site) search(v *Request) string {
+	base, _ := dashboard(v)
+	return base + "/search"
 }
 
 func (s *Site) hasPage(path string, side Side, role puntuale.Role) bool {

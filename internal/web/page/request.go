@@ -411,5 +411,5 @@ func (v *Request) settle() {
 	if v.Person != nil && !v.Partial() {
 		f.Notices, _ = v.Person.UnreadNotices(v.Ctx(), view.MaxUnread) // if the number cannot be read, the bell shows no number
 	}
-	f.Nav = v.Site.navigation(v)
+	f.Nav, f.Find = v.Site.navigation(v), v.Site.search(v)
 }

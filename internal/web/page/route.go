@@ -144,6 +144,6 @@ func (r *Route) Path() string   { _, p, _ := strings.Cut(r.Pattern, " "); return
 func (s *Site) askToEnter(v *Request) error {
 	account := v.Client.Account()
 	v.Client = nil
-	v.Frame.Nav = s.navigation(v)
+	v.Frame.Nav, v.Frame.Find = s.navigation(v), s.search(v)
 	return v.Show(view.Enter(account, v.HTTP.URL.RequestURI()))
 }

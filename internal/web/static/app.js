@@ -75,7 +75,7 @@
   document.addEventListener("click", async (event) => {
     const at = event.target instanceof Element ? event.target : null;
     if (!at) return;
-    const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-more], [data-theme-toggle]");
+    const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-more], [data-print], [data-theme-toggle]");
     if (!button) {
       if (at instanceof HTMLDialogElement) at.close(); // the click was on the dialog's backdrop
       else openRow(at, event);
@@ -85,6 +85,7 @@
     else if ("close" in button.dataset) button.closest("dialog")?.close();
     else if ("dismiss" in button.dataset) button.closest("[data-toast]")?.remove();
     else if ("more" in button.dataset) another(button);
+    else if ("print" in button.dataset) print();
     else if ("themeToggle" in button.dataset) globalThis.puntualeTheme.toggle();
     else if ("copy" in button.dataset) await copy(button);
   });

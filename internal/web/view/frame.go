@@ -21,6 +21,7 @@ type Frame struct {
 	Who      *Who       // nil: nobody is signed in
 	Place    *Dashboard // the client's dashboard that the reader sees; nil: no client's dashboard
 	Nav      []Group
+	Find     string   // the address of the search in the present dashboard; "": the page has no search
 	Path     string   // the path of the page
 	Back     []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
 	Toasts   []Toast

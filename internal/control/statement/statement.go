@@ -1,0 +1,425 @@
+// Package statement says what a client used in a month: calls, messages by origin and category, credits, what the network
+// bills for them, and what the partner asks for them. A month is counted when somebody asks, until it is closed; then it
+// never changes, and what becomes known later is a correction in the next month.
+package statement
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/control/account"
+	"puntuale/internal/control/request"
+	"puntuale/internal/price"
+)
+
+// Config contains the parts of [Statements]. Prices may be nil; then the embedded table is used.
+type Config struct {
+	Tenants     puntuale.TenantStore
+	Maintenance puntuale.MaintenanceStore
+	Clock       clock.Clock
+	Prices      *price.Table
+}
+
+// Statements counts and closes months. It is safe for concurrent use.
+type Statements struct {
+	cfg   Config
+	zones request.Zones
+}
+
+// New returns Statements.
+func New(cfg Config) *Statements {
+	if cfg.Prices == nil {
+		cfg.Prices = price.Embedded()
+	}
+	return &Statements{cfg: cfg}
+}
+
+const (
+	// Grace is how long after its end a month is closed. By then most networks have said what they bill.
+	Grace = 72 * time.Hour
+
+	chunk     = 2000
+	openBound = 50_000           // how many messages are counted for one answer about months that are not closed
+	together  = 50               // how many clients one look for months finds
+	held      = 30 * time.Minute // how long a node may count one month
+	settle    = time.Minute      // evidence is stored at most this long after its time
+)
+
+// Of is one client's statement with the client's name.
+type Of struct {
+	puntuale.Statement
+	Name string
+}
+
+const faultMonth puntuale.ReasonCode = "statement.month"
+
+// month reads a month that has begun in a zone.
+func (s *Statements) month(text string, zone *time.Location) (puntuale.Month, error) {
+	month, err := puntuale.ParseMonth(text)
+	if err != nil || month > puntuale.MonthOf(s.cfg.Clock.Now().In(zone)) {
+		return 0, puntuale.Invalid(puntuale.Fault{Location: "path.month", Code: faultMonth, Value: text})
+	}
+	return month, nil
+}
+
+// OfClient returns a client's statement of a month, such as 2026-11. Codes: invalid.
+func (s *Statements) OfClient(ctx context.Context, client *control.Client, month string) (Of, error) {
+	bound := openBound
+	return s.of(ctx, client.Account(), month, &bound)
+}
+
+// OfPartner returns the statements of all the partner's clients that are not deleted, by name. Codes: invalid.
+func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, month string) ([]Of, error) {
+	all, bound := []Of{}, openBound
+	for cursor := ""; ; {
+		clients, next, err := partner.Clients(ctx, request.Page{Limit: "1000", Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range clients {
+			one, err := s.of(ctx, c, month, &bound)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+		if cursor = next; next == "" {
+			slices.SortStableFunc(all, func(a, b Of) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+			return all, nil
+		}
+	}
+}
+
+func (s *Statements) of(ctx context.Context, client puntuale.Client, text string, bound *int) (Of, error) {
+	zone, err := s.zones.Load(client.Zone)
+	if err != nil {
+		return Of{}, fmt.Errorf("load a client's zone: %w", err)
+	}
+	month, err := s.month(text, zone)
+	if err != nil {
+		return Of{}, err
+	}
+	stored, found, err := s.cfg.Tenants.Uncounted(client.ID).Statement(ctx, month)
+	if err != nil {
+		return Of{}, fmt.Errorf("read a statement: %w", err)
+	}
+	if !found {
+		c := s.counter(client.ID, client.Partner, client.Zone, zone, month, bound)
+		if stored, err = c.count(ctx); err != nil {
+			return Of{}, err
+		}
+	}
+	return Of{stored, client.Name}, nil
+}
+
+// Close closes the month before the present one, for all clients, as soon as [Grace] has passed in their zones. Any number
+// of nodes may call it.
+func (s *Statements) Close(ctx context.Context) error {
+	now := s.cfg.Clock.Now()
+	var problems []error
+	// The month that ended last may be another one in other zones, at most half a day before or after.
+	for _, at := range []time.Time{now.Add(-Grace - 14*time.Hour), now.Add(-Grace + 14*time.Hour)} {
+		month := puntuale.MonthOf(at.UTC()).Add(-1)
+		for after := puntuale.ClientID(0); ; {
+			found, err := s.cfg.Maintenance.UnclosedMonths(ctx, month, month.Begin(time.UTC).Add(-14*time.Hour), month.Add(1).Begin(time.UTC).Add(14*time.Hour), now, after, together)
+			if err != nil {
+				return fmt.Errorf("close months: %w", err)
+			}
+			for _, u := range found {
+				after = u.Client
+				if err := s.closeMonth(ctx, u, month); err != nil {
+					problems = append(problems, fmt.Errorf("close %v of client %d: %w", month, u.Client, err))
+				}
+			}
+			if len(found) < together || ctx.Err() != nil {
+				break
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// closeMonth freezes a statement. The mark in its row has a deadline, so that another node counts it if this one stops.
+func (s *Statements) closeMonth(ctx context.Context, u puntuale.UnclosedMonth, month puntuale.Month) error {
+	zone, err := s.zones.Load(u.Zone)
+	if err != nil {
+		return fmt.Errorf("load a zone: %w", err)
+	}
+	now := s.cfg.Clock.Now()
+	if now.Before(month.Add(1).Begin(zone).Add(Grace)) {
+		return nil
+	}
+	tenant, until := s.cfg.Tenants.Uncounted(u.Client), now.Add(held).Truncate(time.Microsecond)
+	claimed, err := tenant.ClaimStatement(ctx, month, now, until)
+	if err != nil || !claimed {
+		return err
+	}
+	c := s.counter(u.Client, u.Partner, u.Zone, zone, month, nil)
+	c.to = now.Add(-settle)
+	stored, err := c.count(ctx)
+	if err != nil {
+		return err
+	}
+	stored.Frozen, stored.CountedTo = now, c.to
+	_, err = tenant.FreezeStatement(ctx, stored, until)
+	return err
+}
+
+// monthCounter counts one month of one client.
+type monthCounter struct {
+	s       *Statements
+	tenant  puntuale.Tenant
+	partner puntuale.PartnerID
+	month   puntuale.Month
+	zone    *time.Location
+	name    string // of the zone
+	client  puntuale.ClientID
+	to      time.Time // evidence from then on is not counted; zero: all is
+	bound   *int      // how many more messages may be read; nil: all
+	lines   map[puntuale.StatementLine]int
+	credits int64
+	all     bool // all messages were read
+}
+
+func (s *Statements) counter(client puntuale.ClientID, partner puntuale.PartnerID, name string, zone *time.Location, month puntuale.Month, bound *int) *monthCounter {
+	return &monthCounter{s: s, tenant: s.cfg.Tenants.Uncounted(client), client: client, partner: partner, name: name, zone: zone, month: month, bound: bound, lines: map[puntuale.StatementLine]int{}, all: true}
+}
+
+func (c *monthCounter) count(ctx context.Context) (puntuale.Statement, error) {
+	begin, end := c.month.Begin(c.zone), c.month.Add(1).Begin(c.zone)
+	if err := c.read(ctx, puntuale.BilledPeriod{From: begin, To: end}, func(m puntuale.BilledMessage) {
+		if m.Credit {
+			c.credits++
+		}
+		if !m.Sandbox {
+			c.lines[c.line(m, c.to)]++
+		}
+	}); err != nil {
+		return puntuale.Statement{}, err
+	}
+	if !c.to.IsZero() { // before, corrections would cost a read of the whole month before for each look
+		if err := c.correct(ctx); err != nil {
+			return puntuale.Statement{}, err
+		}
+	}
+	calls, err := c.tenant.Calls(ctx, puntuale.DateOf(begin), puntuale.DateOf(end).AddDays(-1))
+	if err != nil {
+		return puntuale.Statement{}, fmt.Errorf("count calls: %w", err)
+	}
+	own, err := c.s.cfg.Tenants.Partner(c.partner).OwnPrices(ctx)
+	if err != nil {
+		return puntuale.Statement{}, fmt.Errorf("read own prices: %w", err)
+	}
+	prices := c.s.cfg.Prices
+	return puntuale.Statement{
+		Client: c.client, Month: c.month, Zone: c.name, Calls: calls, Credits: c.credits, Currency: prices.Currency, PricesOf: prices.Date.String(), Own: own,
+		Lines: c.priced(), Complete: c.all,
+	}, nil
+}
+
+// read calls do for each message of a period.
+func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do func(puntuale.BilledMessage)) error {
+	for p.Limit = chunk; ; {
+		if c.bound != nil && *c.bound <= 0 {
+			c.all = false
+			return nil
+		}
+		found, err := c.tenant.BilledMessages(ctx, p)
+		if err != nil {
+			return fmt.Errorf("count messages: %w", err)
+		}
+		for _, m := range found {
+			do(m)
+		}
+		if c.bound != nil {
+			*c.bound -= len(found)
+		}
+		if len(found) < p.Limit {
+			return nil
+		}
+		p.After = found[len(found)-1]
+	}
+}
+
+// days calls do for each message of a period, and reads a day at a time. So no statement reads a month of messages of
+// which only few are in the period.
+func (c *monthCounter) days(ctx context.Context, p puntuale.BilledPeriod, do func(puntuale.BilledMessage)) error {
+	for end := p.To; p.From.Before(end); p.From = p.To {
+		if p.To = p.From.Add(24 * time.Hour); p.To.After(end) {
+			p.To = end
+		}
+		if err := c.read(ctx, p, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// correct adds the corrections of the month before, if it is closed: what became known after it was counted.
+func (c *monthCounter) correct(ctx context.Context) error {
+	before := c.month.Add(-1)
+	stored, found, err := c.tenant.Statement(ctx, before)
+	if err != nil {
+		return fmt.Errorf("read the month before: %w", err)
+	}
+	if !found {
+		return nil
+	}
+	begin := c.month.Begin(c.zone)
+	add := func(line puntuale.StatementLine, n int) {
+		line.Month = before
+		c.lines[line] += n
+	}
+	if err := c.days(ctx, puntuale.BilledPeriod{From: before.Begin(c.zone), To: begin, ChargedFrom: stored.CountedTo}, func(m puntuale.BilledMessage) {
+		if !m.Sandbox && m.ChargedAt.Before(c.to) {
+			add(c.line(m, stored.CountedTo), -1)
+			add(c.line(m, c.to), 1)
+		}
+	}); err != nil {
+		return err
+	}
+	late := puntuale.BilledPeriod{From: stored.CountedTo, To: c.to, Late: true, Left: [2]time.Time{before.Begin(c.zone), begin}}
+	return c.days(ctx, late, func(m puntuale.BilledMessage) {
+		if !m.Sandbox {
+			add(c.line(m, stored.CountedTo), -1)
+		}
+	})
+}
+
+// line returns the line in which a message counts, by what was known at a moment; zero: by all that is known.
+func (c *monthCounter) line(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
+	line := puntuale.StatementLine{Network: m.Network, Origin: m.Origin, Source: puntuale.PriceNone}
+	line.Country, line.Category = price.Country(m.Phone), puntuale.CategoryService
+	if m.Purpose == puntuale.PurposeMarketing {
+		line.Category = marketing
+	}
+	if m.Network != puntuale.Official {
+		return line
+	}
+	line.Source = puntuale.PriceEstimated
+	if m.Template != "" {
+		line.Category = m.Template
+	}
+	if !m.ChargedAt.IsZero() && (known.IsZero() || m.ChargedAt.Before(known)) {
+		line.Source, line.Category, line.Country, line.Free = puntuale.PriceReported, m.Charge.Category, cmp.Or(m.Charge.Country, line.Country), !m.Charge.Billable
+	}
+	return line
+}
+
+const marketing = "marketing"
+
+// priced returns the lines with their prices, in a fixed order.
+func (c *monthCounter) priced() []puntuale.StatementLine {
+	lines := []puntuale.StatementLine{}
+	for line, n := range c.lines {
+		if line.Messages = n; n == 0 {
+			continue
+		}
+		switch {
+		case line.Free:
+			line.Price = price.Sum()
+		case line.Source != puntuale.PriceNone:
+			if text, known := c.s.cfg.Prices.Of(line.MessageKind, n); known {
+				line.Price = text
+			}
+		}
+		lines = append(lines, line)
+	}
+	slices.SortFunc(lines, func(a, b puntuale.StatementLine) int {
+		return cmp.Or(cmp.Compare(a.Month, b.Month), cmp.Compare(a.Category, b.Category), cmp.Compare(a.Country, b.Country), cmp.Compare(a.Network, b.Network),
+			cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Messages, b.Messages))
+	})
+	return lines
+}
+
+// OwnCategory returns the category of [puntuale.OwnCategories] by which a partner's price of a message is found.
+func OwnCategory(category string) string {
+	for _, own := range puntuale.OwnCategories {
+		if strings.Contains(category, own) {
+			return own
+		}
+	}
+	return puntuale.CategoryService
+}
+
+// OwnPrice returns what the partner asks for the messages of a line; "" if it set no price.
+func OwnPrice(own puntuale.Prices, line puntuale.StatementLine) string {
+	each, set := own.Each[OwnCategory(line.Category)]
+	if !set {
+		return ""
+	}
+	return price.Times(each, line.Messages)
+}
+
+// Total is the sum of a statement.
+type Total struct {
+	Messages   int
+	Price, Own string
+}
+
+// TotalOf adds the lines of a statement.
+func TotalOf(s puntuale.Statement) (t Total) {
+	for _, line := range s.Lines {
+		t.Messages += line.Messages
+		t.Price, t.Own = price.Sum(t.Price, line.Price), price.Sum(t.Own, OwnPrice(s.Own, line))
+	}
+	t.Price, t.Own = price.Sum(t.Price), price.Sum(t.Own)
+	return t
+}
+
+// Sum adds prices.
+func Sum(prices ...string) string { return price.Sum(prices...) }
+
+// Codes of faults in a partner's prices.
+const (
+	faultPrice    puntuale.ReasonCode = "statement.price"
+	faultCurrency puntuale.ReasonCode = "statement.currency"
+)
+
+// OwnPrices returns what the partner asks for messages.
+func (s *Statements) OwnPrices(ctx context.Context, partner *account.Partner) (puntuale.Prices, error) {
+	own, err := s.cfg.Tenants.Partner(partner.ID()).OwnPrices(ctx)
+	if err != nil {
+		return own, fmt.Errorf("read own prices: %w", err)
+	}
+	return own, nil
+}
+
+// SetOwnPrices replaces what the partner asks for messages. A price of "" means none. Months that are closed keep the
+// prices that they have. Codes: invalid.
+func (s *Statements) SetOwnPrices(ctx context.Context, partner *account.Partner, own puntuale.Prices) error {
+	var f request.Faults
+	if own.Currency = strings.ToUpper(strings.TrimSpace(own.Currency)); len(own.Currency) != 3 || strings.Trim(own.Currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		f.Add("body.currency", faultCurrency, own.Currency)
+	}
+	kept := map[string]string{}
+	for _, category := range slices.Sorted(maps.Keys(own.Each)) {
+		text := strings.ReplaceAll(strings.TrimSpace(own.Each[category]), ",", ".")
+		switch {
+		case text == "":
+		case !slices.Contains(puntuale.OwnCategories, category):
+			f.Add("body."+category, puntuale.FaultNotOneOf, category, strings.Join(puntuale.OwnCategories, ", "))
+		case price.Check(text) != nil:
+			f.Add("body."+category, faultPrice, own.Each[category])
+		default:
+			kept[category] = text
+		}
+	}
+	if err := f.Err(); err != nil {
+		return err
+	}
+	own.Each = kept
+	if err := s.cfg.Tenants.Partner(partner.ID()).SetOwnPrices(ctx, own); err != nil {
+		return fmt.Errorf("keep own prices: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// foundBy is a result of GET /api/search, as far as tests compare it.
+type foundBy struct {
+	People    []struct{ Phone, Name, Contact string }
+	Messages  []struct{ ID, Phone, Text, Stato string }
+	Bookings  []struct{ Reference, Status string }
+	Sequences []struct{ ID, Name string }
+	Campaigns []struct{ ID, Name string }
+	Templates []struct{ ID, Name string }
+	Clients   []struct{ ID, Name string }
+	More      []string
+	Complete  bool
+}
+
+func (s *service) find(key, text string) (found foundBy) {
+	s.t.Helper()
+	s.must(&found, "GET", "/api/search?"+url.Values{"text": {text}}.Encode(), key, "")
+	return found
+}
+
+// TestSearch: one text finds people by name with typing errors, and by number in any way of writing it, their messages and
+// bookings, and everything else by name, reference and id.
+func TestSearch(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
+		var sequence, visits, template struct{ ID string }
+		s.must(&sequence, "POST", "/api/sequences", a.Key, `{"name":"Promemoria igiene","steps":[{"text":"Ciao {{nome}}, ti aspettiamo al banco","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+		s.must(&visits, "POST", "/api/sequences", a.Key, visit)
+		s.must(&template, "POST", "/api/templates", a.Key, `{"name":"Benvenuto","text":"Ciao"}`)
+		s.must(nil, "POST", "/api/contacts", a.Key, `{"phone":"3331234567","name":"Mario Rossi"}`)
+		s.must(nil, "POST", "/api/contacts", a.Key, `{"phone":"3337654321","name":"Anna Bianchi"}`)
+		var run struct{ ID []string }
+		s.must(&run, "POST", "/api/start/"+sequence.ID, a.Key, `{"phone":"3331234567","nome":"Mario","reference":"ORD-77"}`)
+		var other struct{ ID []string }
+		s.must(&other, "POST", "/api/start/"+sequence.ID, a.Key, `{"phone":"3339998887","nome":"Carla Zucchi"}`)
+		day := s.clock.Now().AddDate(0, 0, 9).Format("02/01/2006")
+		s.must(nil, "PUT", "/api/bookings/VIS-12", a.Key, `{"sequence":"`+visits.ID+`","phone":"3331234567","nome":"Mario Rossi","appuntamento":"`+day+` 15:30"}`)
+		s.must(nil, "POST", "/api/contacts", b.Key, `{"phone":"3331234567","name":"Mario Rossi Altrui"}`)
+
+		for _, text := range []string{"mario rossi", "Rosi Mario", "mrio rsosi", "+39 333 12 34 567", "333/1234567", "0039 333 1234567", "+393331234567"} {
+			f := s.find(a.Key, text)
+			if len(f.People) == 0 || f.People[0].Phone != "+393331234567" || f.People[0].Name != "Mario Rossi" || f.People[0].Contact == "" {
+				t.Errorf("%q finds %+v", text, f.People)
+			}
+			if len(f.Messages) != 3 || len(f.Bookings) != 1 || f.Bookings[0].Reference != "VIS-12" || !f.Complete {
+				t.Errorf("%q finds the messages %+v and the bookings %+v", text, f.Messages, f.Bookings)
+			}
+		}
+		if f := s.find(a.Key, "333123"); len(f.People) != 1 || f.People[0].Name != "Mario Rossi" {
+			t.Errorf("the beginning of a number: %+v", f.People)
+		}
+		if f := s.find(a.Key, "3339998887"); len(f.People) != 1 || f.People[0].Name != "Carla Zucchi" || f.People[0].Contact != "" || len(f.Messages) != 1 {
+			t.Errorf("somebody who is no contact: %+v", f)
+		}
+		for text, id := range map[string]string{"ORD-77": run.ID[0], run.ID[0]: run.ID[0], "zucchi": other.ID[0], "aspettiamo carla": other.ID[0]} {
+			if f := s.find(a.Key, text); len(f.Messages) != 1 || f.Messages[0].ID != id || f.Messages[0].Stato != "PENDING" {
+				t.Errorf("%q finds the messages %+v, want %s", text, f.Messages, id)
+			}
+		}
+		if f := s.find(a.Key, "VIS-12"); len(f.Bookings) != 1 || f.Bookings[0].Status != "open" {
+			t.Errorf("a booking by its reference: %+v", f.Bookings)
+		}
+		if f := s.find(a.Key, "igiene"); len(f.Sequences) != 1 || f.Sequences[0].ID != sequence.ID {
+			t.Errorf("a sequence: %+v", f)
+		}
+		if f := s.find(a.Key, "BENVENUTO"); len(f.Templates) != 1 || f.Templates[0].ID != template.ID {
+			t.Errorf("a template: %+v", f)
+		}
+		for i := range 9 {
+			s.must(nil, "POST", "/api/contacts", a.Key, fmt.Sprintf(`{"phone":"34012345%02d","name":"Luigi Tanti"}`, i))
+		}
+		if f := s.find(a.Key, "luigi"); len(f.People) != 8 || !slices.Contains(f.More, "people") {
+			t.Errorf("9 of a name: %d, more: %v", len(f.People), f.More)
+		}
+		for _, text := range []string{"altrui", "nessuno", "9007199254740991", "%", "_", "'", `"`, "+", "()"} {
+			if f := s.find(a.Key, text); len(f.People)+len(f.Messages)+len(f.Bookings)+len(f.Sequences)+len(f.Campaigns)+len(f.Templates)+len(f.Clients) > 0 {
+				t.Errorf("%q finds %+v", text, f)
+			}
+		}
+		for _, query := range []string{"", "?text=", "?text=%20", "?text=x&other=1", "?text=" + strings.Repeat("x", 201), "?text=%00"} {
+			if r := s.call("GET", "/api/search"+query, a.Key, ""); r.status != 422 && r.status != 400 {
+				t.Errorf("%.40s: %d %s", query, r.status, r.body)
+			}
+		}
+		if f := s.find(s.partner, "a@x"); len(f.Clients) != 1 || f.Clients[0].Name != "Studio Bianchi" {
+			t.Errorf("a partner finds the clients %+v", f.Clients)
+		}
+		if f := s.find(s.partner, "mario rossi"); len(f.People)+len(f.Messages)+len(f.Clients) > 0 {
+			t.Errorf("a partner finds inside of its clients: %+v", f)
+		}
+		s.must(nil, "POST", "/api/contacts/erase", a.Key, `{"phone":"3331234567"}`)
+		for _, text := range []string{"mario rossi", "mrio rsosi", "3331234567", "VIS-12", "ORD-77"} {
+			if f := s.find(a.Key, text); len(f.People)+len(f.Messages)+len(f.Bookings) > 0 {
+				t.Errorf("after the erasure %q finds %+v", text, f)
+			}
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"puntuale"
+	"puntuale/internal/control/statement"
+)
+
+func registerStatements(a *api) {
+	register(a, eitherSide, operation{id: "getStatement", method: http.MethodGet, path: "/api/statements/{month}", strict: true,
+		summary: "Get what was used in a month: messages by category and country, with what the network bills",
+		description: "The client's own with its key, those of all clients with a partner's key. A month is closed three days after its end, in the client's zone. Then it never changes: " +
+			"what becomes known later is a correction in the next month. Messages of the simulated network are left out."}, a.statement)
+}
+
+type statementInput struct {
+	Month string `path:"month" pattern:"^[0-9]{4}-(0[1-9]|1[0-2])$" doc:"Year and month, such as 2026-11"`
+}
+
+// statementAnswer is what was used in a month.
+type statementAnswer struct {
+	Month   string            `json:"month"`
+	Lines   []statementLine   `json:"lines"`
+	Clients []statementClient `json:"clients"`
+	Totals  statementTotals   `json:"totals" doc:"Of all lines"`
+	Frozen  bool              `json:"frozen" doc:"true: the month is closed for all clients of the answer"`
+}
+
+type statementLine struct {
+	Client   string  `json:"client" doc:"ID of the client"`
+	Category string  `json:"category" doc:"The network's word, such as marketing, utility, authentication, service"`
+	Country  *string `json:"country" doc:"Of the recipient, two letters; null: unknown, also after an erasure"`
+	Network  string  `json:"network" doc:"The connection type of the session: Official, Socket, and so on"`
+	Origin   string  `json:"origin" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION"`
+	Messages int     `json:"messages" doc:"Negative in a correction that takes messages back"`
+	Price    *string `json:"price" doc:"Of all messages, an exact decimal number; null: no price is known, or the network bills nothing"`
+	Currency string  `json:"currency" doc:"Of price"`
+	Source   string  `json:"source" enum:"reported,estimated,none" doc:"reported: the network told the category, and whether it bills. estimated: it did not yet. none: the network bills nothing for messages"`
+	Free     bool    `json:"free" doc:"true: the network told that it bills nothing"`
+	Corrects *string `json:"corrects" doc:"The month that this line corrects; null: the line is of this month"`
+	OwnPrice *string `json:"own_price" doc:"What the partner asks for these messages; null: it set no price"`
+}
+
+type statementClient struct {
+	Client   string  `json:"client"`
+	Name     string  `json:"name"`
+	Timezone string  `json:"timezone"`
+	Calls    int64   `json:"calls" doc:"Calls of the API"`
+	Credits  int64   `json:"credits" doc:"Credits that sent messages took, those of the simulated network too"`
+	PricesOf string  `json:"prices_of" format:"date" doc:"The date of Meta's list of prices"`
+	Frozen   *string `json:"frozen_at" format:"date-time" doc:"null: the month is not closed"`
+	Complete bool    `json:"complete" doc:"false: there are more messages than are counted before the month is closed"`
+}
+
+type statementTotals struct {
+	Messages    int     `json:"messages"`
+	Price       string  `json:"price" doc:"Of the lines that have a price"`
+	Currency    string  `json:"currency"`
+	OwnPrice    string  `json:"own_price"`
+	OwnCurrency *string `json:"own_currency" doc:"null: the partner set no prices"`
+}
+
+func (a *api) statement(ctx context.Context, in *call, p *statementInput) (statementAnswer, error) {
+	if len(in.unknown) > 0 {
+		return statementAnswer{}, puntuale.Invalid(in.unknown...)
+	}
+	ctx = in.unhurried(ctx)
+	if in.partner != nil {
+		all, err := a.statements.OfPartner(ctx, in.partner, p.Month)
+		return statementAnswerOf(p.Month, all), err
+	}
+	one, err := a.statements.OfClient(ctx, in.client, p.Month)
+	return statementAnswerOf(p.Month, []statement.Of{one}), err
+}
+
+func statementAnswerOf(month string, all []statement.Of) statementAnswer {
+	answer := statementAnswer{Month: month, Lines: []statementLine{}, Clients: []statementClient{}, Frozen: len(all) > 0, Totals: statementTotals{Price: "0.00", OwnPrice: "0.00"}}
+	var sum puntuale.Statement
+	for _, s := range all {
+		client := s.Client.String()
+		answer.Clients = append(answer.Clients, statementClient{client, s.Name, s.Zone, s.Calls, s.Credits, s.PricesOf, stampOrNull(s.Frozen), s.Complete})
+		answer.Frozen = answer.Frozen && !s.Frozen.IsZero()
+		answer.Totals.Currency, answer.Totals.OwnCurrency = s.Currency, textOrNull(s.Own.Currency)
+		for _, line := range s.Lines {
+			corrects := ""
+			if line.Month != 0 {
+				corrects = line.Month.String()
+			}
+			answer.Lines = append(answer.Lines, statementLine{
+				Client: client, Category: line.Category, Country: textOrNull(line.Country), Network: string(line.Network), Origin: string(line.Origin), Messages: line.Messages,
+				Price: textOrNull(line.Price), Currency: s.Currency, Source: string(line.Source), Free: line.Free, Corrects: textOrNull(corrects), OwnPrice: textOrNull(statement.OwnPrice(s.Own, line)),
+			})
+		}
+		sum.Own = s.Own
+		sum.Lines = s.Lines
+		total := statement.TotalOf(sum)
+		answer.Totals.Messages += total.Messages
+		answer.Totals.Price, answer.Totals.OwnPrice = statement.Sum(answer.Totals.Price, total.Price), statement.Sum(answer.Totals.OwnPrice, total.Own)
+	}
+	return answer
+}

@@ -1,0 +1,194 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/control/account"
+	"puntuale/internal/price"
+)
+
+// statementOf is the answer of GET /api/statements, as far as tests compare it.
+type statementOf struct {
+	Lines []struct {
+		Client, Category, Country, Network, Origin, Source, Price, Corrects string
+		OwnPrice                                                            string `json:"own_price"`
+		Messages                                                            int
+		Free                                                                bool
+	}
+	Clients []struct {
+		Client, Name     string
+		Calls, Credits   int64
+		Frozen           *string `json:"frozen_at"`
+		Complete         bool
+		Timezone, Unused string
+	}
+	Totals struct {
+		Messages        int
+		Price, Currency string
+		OwnPrice        string `json:"own_price"`
+	}
+	Frozen bool
+}
+
+// texts returns the lines, each as one text.
+func (s statementOf) texts() (all []string) {
+	for _, l := range s.Lines {
+		all = append(all, strings.Trim(fmt.Sprintf("%d %s %s %s %s %s %v %s", l.Messages, l.Category, l.Country, l.Network, l.Source, l.Price, l.Free, l.Corrects), " "))
+	}
+	return all
+}
+
+func (s *service) statementOf(key, month string) (x statementOf) {
+	s.t.Helper()
+	s.must(&x, "GET", "/api/statements/"+month, key, "")
+	return x
+}
+
+func (s *service) wantStatement(key, month string, frozen bool, want ...string) statementOf {
+	s.t.Helper()
+	got := s.statementOf(key, month)
+	if texts := got.texts(); !slices.Equal(texts, want) || got.Frozen != frozen {
+		s.t.Errorf("%s, frozen %v: %q, want %q", month, got.Frozen, texts, want)
+	}
+	return got
+}
+
+// partnerAccount returns the partner that has the service's partner key.
+func (s *service) partnerAccount() *account.Partner {
+	s.t.Helper()
+	caller, err := s.control.Authenticate(s.t.Context(), s.partner)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p, err := s.accounts.Partner(caller)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+// TestStatement: a month has what the network told, what it did not tell as an estimate, and the partner's prices. It is
+// closed three days after its end and never changes. What comes later is a correction in the next month.
+func TestStatement(t *testing.T) {
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"consent":"free"}`)
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"credits":100}`)
+		promo, notice := graphtest.NewTemplate("promo", "Ciao"), graphtest.NewTemplate("avviso", "Pronto")
+		promo.Category, notice.Category = "MARKETING", "UTILITY"
+		s.owner.peer.SetTemplates("55101", promo, notice)
+		session := s.officialSession(a.Key)
+		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"Promo","text":"Ciao","official":{"name":"promo","language":"it"}}`)
+		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"Avviso","text":"Pronto","official":{"name":"avviso","language":"it"}}`)
+		send := func(phone, what string) puntuale.MessageRef {
+			t.Helper()
+			var made started
+			s.must(&made, "POST", "/api/messages", a.Key, `{"phone":"`+phone+`",`+what+`}`)
+			s.end(a, made.ID[0], phone, sent)
+			return s.item(a, made.ID[0])
+		}
+		onOfficial := `"id_sessione":"` + session + `"`
+		first, second, third := send("+393330000001", `"template":"Promo",`+onOfficial), send("+393330000002", `"template":"Promo",`+onOfficial), send("+393330000003", `"template":"Promo",`+onOfficial)
+		french := send("+33612345678", `"template":"Avviso",`+onOfficial)
+		send("+393330000009", `"text":"simulato"`)
+		_, sessionID := idsOf(t, a, session)
+		tell := func(m puntuale.MessageRef, k puntuale.ReceiptKind, charge puntuale.Charge) {
+			t.Helper()
+			if _, err := s.owner.store.KeepReceipts(t.Context(), s.clock.Now(), []puntuale.DeliveryReceipt{{MessageRef: m, Session: sessionID, Kind: k, At: s.clock.Now(), Charge: charge}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bills := func(country, category string, billable bool) puntuale.Charge {
+			return puntuale.Charge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable}
+		}
+		tell(first, puntuale.ReceiptDelivered, bills("IT", "marketing", true))
+		tell(second, puntuale.ReceiptDelivered, bills("IT", "service", false))
+		tell(first, puntuale.ReceiptRead, bills("IT", "utility", true)) // the first one counts
+		november := []string{"1 marketing IT Official estimated 0.0658 false", "1 marketing IT Official reported 0.0658 false", "1 service IT Official reported 0.00 true", "1 utility FR Official estimated 0.0300 false"}
+		november[3] = strings.Replace(november[3], "0.0300", priceOf(t, "FR"), 1)
+		open := s.wantStatement(a.Key, "2026-11", false, november...)
+		if c := open.Clients[0]; c.Credits != 5 || c.Calls == 0 || c.Frozen != nil || !c.Complete || open.Totals.Messages != 4 {
+			t.Errorf("the open month has %+v, %+v", c, open.Totals)
+		}
+		s.wantStatement(b.Key, "2026-11", false)
+		if all := s.statementOf(s.partner, "2026-11"); len(all.Clients) != 2 || len(all.Lines) != 4 {
+			t.Errorf("the partner sees %+v", all)
+		}
+		_, rival, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Rivale", Email: "r@x", Password: "una frase lunga 42"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.wantStatement(rival, "2026-11", false)
+		own := func(each map[string]string) error {
+			return s.statements.SetOwnPrices(t.Context(), s.partnerAccount(), puntuale.Prices{Currency: "eur", Each: each})
+		}
+		for _, bad := range []map[string]string{{"marketing": "-1"}, {"marketing": "mille"}, {"marketing": "1000"}, {"altro": "1"}} {
+			if err := own(bad); puntuale.CodeOf(err) != puntuale.CodeInvalid {
+				t.Errorf("own prices %v: %v", bad, err)
+			}
+		}
+		if err := own(map[string]string{"marketing": "0,10", "service": "0.02"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.statementOf(a.Key, "2026-11").Totals; got.OwnPrice != "0.22" || got.Currency != "EUR" {
+			t.Errorf("with own prices: %+v", got)
+		}
+		closing := func(at time.Time) {
+			t.Helper()
+			s.clock.Set(at)
+			for range 2 {
+				if err := s.statements.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		closing(time.Date(2026, 12, 3, 22, 59, 0, 0, time.UTC)) // a minute before the end of the grace in Rome
+		s.wantStatement(a.Key, "2026-11", false, november...)
+		closing(time.Date(2026, 12, 3, 23, 1, 0, 0, time.UTC))
+		s.wantStatement(a.Key, "2026-11", true, november...)
+
+		s.clock.Set(time.Date(2026, 12, 10, 12, 0, 0, 0, time.UTC))
+		tell(third, puntuale.ReceiptDelivered, bills("IT", "utility", true))
+		tell(french, puntuale.ReceiptFailed, puntuale.Charge{})
+		if err := own(map[string]string{"marketing": "9"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.wantStatement(a.Key, "2026-11", true, november...).Totals; got.OwnPrice != "0.22" {
+			t.Errorf("a closed month has the own prices %s", got.OwnPrice)
+		}
+		if all := s.statementOf(s.partner, "2026-11"); !all.Frozen || len(all.Lines) != 4 {
+			t.Errorf("the partner sees %+v", all)
+		}
+		s.wantStatement(a.Key, "2026-12", false)
+		closing(time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC))
+		s.wantStatement(a.Key, "2026-12", true,
+			"-1 marketing IT Official estimated -0.0658 false 2026-11", "-1 utility FR Official estimated -"+priceOf(t, "FR")+" false 2026-11", "1 utility IT Official reported "+priceOf(t, "IT")+" false 2026-11")
+		closing(time.Date(2027, 2, 4, 12, 0, 0, 0, time.UTC))
+		s.wantStatement(a.Key, "2027-01", true)
+		s.must(nil, "POST", "/api/contacts/erase", a.Key, `{"phone":"+393330000001"}`)
+		s.wantStatement(a.Key, "2026-11", true, november...)
+		for _, month := range []string{"2027-03", "2026-13", "1999-12", "2026", "novembre"} {
+			if r := s.call("GET", "/api/statements/"+month, a.Key, ""); r.status != 422 {
+				t.Errorf("%s: %d %s", month, r.status, r.body)
+			}
+		}
+	})
+}
+
+var embeddedPrices = price.Embedded()
+
+// priceOf returns Meta's price of a utility message to a country, in the embedded table.
+func priceOf(t *testing.T, country string) string {
+	t.Helper()
+	text, known := embeddedPrices.Of(puntuale.MessageKind{Country: country, Category: "utility"}, 1)
+	if !known {
+		t.Fatalf("no price to %s", country)
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+package statement
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"puntuale"
+	"puntuale/internal/control/statement"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// month returns the month in the address; without one, the present month.
+func month(v *page.Request) puntuale.Month {
+	now := puntuale.MonthOf(v.Now().In(v.Frame.Zone))
+	m, err := puntuale.ParseMonth(v.Query("month"))
+	if err != nil || m > now {
+		return now
+	}
+	return m
+}
+
+// clientOf reads the page of one client.
+func clientOf(v *page.Request) (Page, error) {
+	m := month(v)
+	s, err := v.Site.Statements.OfClient(v.Ctx(), v.Client, m.String())
+	return Page{Address: v.Frame.Place.Base + "/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), All: []statement.Of{s}}, err
+}
+
+func clientStatement(v *page.Request) error {
+	p, err := clientOf(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(Client(p))
+}
+
+// partnerOf reads the page of all clients of a partner.
+func partnerOf(v *page.Request) (Page, error) {
+	m := month(v)
+	all, err := v.Site.Statements.OfPartner(v.Ctx(), v.Partner, m.String())
+	if err != nil {
+		return Page{}, err
+	}
+	own, err := v.Site.Statements.OwnPrices(v.Ctx(), v.Partner)
+	return Page{Address: "/partner/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), All: all, Form: priceForm(own)}, err
+}
+
+func partnerStatements(v *page.Request) error {
+	p, err := partnerOf(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(Partner(p))
+}
+
+func priceForm(own puntuale.Prices) *view.Form {
+	f := view.NewForm("currency", cmp.Or(own.Currency, "EUR"))
+	for category, each := range own.Each {
+		f.Values.Set(category, each)
+	}
+	return f
+}
+
+func setPrices(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	own := puntuale.Prices{Currency: f.Value("currency"), Each: map[string]string{}}
+	for _, category := range puntuale.OwnCategories {
+		own.Each[category] = f.Value(category)
+	}
+	if err := v.Site.Statements.SetOwnPrices(v.Ctx(), v.Partner, own); err != nil {
+		p, readErr := partnerOf(v)
+		if readErr != nil {
+			return readErr
+		}
+		p.Form = f
+		return v.ShowRefused(err, f, PriceForm(f), Partner(p), append(slices.Clone(puntuale.OwnCategories), "currency")...)
+	}
+	v.Say("statement.prices_saved", "")
+	return v.Redirect("/partner/statements")
+}
+
+func exportClient(v *page.Request) error {
+	p, err := clientOf(v)
+	if err != nil {
+		return err
+	}
+	return export(v, p)
+}
+
+func exportPartner(v *page.Request) error {
+	p, err := partnerOf(v)
+	if err != nil {
+		return err
+	}
+	return export(v, p)
+}
+
+// export sends the lines of statements as CSV. Numbers are written as in the API.
+func export(v *page.Request, p Page) error {
+	header := []string{}
+	for _, key := range []string{"client", "month", "corrects", "category", "country", "network", "origin", "source", "messages", "network_price", "currency", "own_price", "own_currency"} {
+		header = append(header, v.T("statement.column."+key))
+	}
+	return v.SendCSV(v.T("statement.file")+"-"+p.Month.String(), header, func(string) (rows [][]string, next string, err error) {
+		for _, s := range p.All {
+			for _, l := range s.Lines {
+				corrects := ""
+				if l.Month != 0 {
+					corrects = l.Month.String()
+				}
+				rows = append(rows, []string{httpkit.InertCell(s.Name), p.Month.String(), corrects, l.Category, l.Country, string(l.Network), string(l.Origin), string(l.Source),
+					strconv.Itoa(l.Messages), l.Price, s.Currency, statement.OwnPrice(s.Own, l), s.Own.Currency})
+			}
+		}
+		return rows, "", nil
+	})
+}

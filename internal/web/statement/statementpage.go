@@ -1,0 +1,113 @@
+package statement
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control/statement"
+	"puntuale/internal/web/view"
+)
+
+// Of is one client's statement. The templates use this name, because templates must not import control.
+type Of = statement.Of
+
+func totalOf(s Of) statement.Total { return statement.TotalOf(s.Statement) }
+
+// Page is what the pages of statements show.
+type Page struct {
+	Address    string // of the page without its query
+	Month, Now puntuale.Month
+	All        []statement.Of
+	Form       *view.Form // the partner's prices; nil on a client's page
+}
+
+// at returns the address of the page, or of its file, of another month.
+func (p Page) at(path string, m puntuale.Month) string {
+	return p.Address + path + "?month=" + m.String()
+}
+
+// title returns the name of a month, such as "novembre 2026".
+func title(ctx context.Context, m puntuale.Month) string {
+	return view.FrameOf(ctx).Language.Month(m.Begin(time.UTC))
+}
+
+// lines returns the lines of the month itself, or those that correct another month.
+func lines(s statement.Of, corrections bool) (all []puntuale.StatementLine) {
+	for _, l := range s.Lines {
+		if (l.Month != 0) == corrections {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// money formats an exact amount with its currency for the reader; "": there is none.
+func money(ctx context.Context, amount, currency string) string {
+	if amount == "" || currency == "" {
+		return "–"
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(amount, "-", "−"), ".", view.T(ctx, "campaign.point")) + "\u00a0" + currency
+}
+
+func category(ctx context.Context, l puntuale.StatementLine) string {
+	return view.Or(view.KnownWord(view.T(ctx, "campaign.category."+l.Category), l.Category), "?")
+}
+
+func origin(ctx context.Context, l puntuale.StatementLine) string {
+	return view.T(ctx, "origin."+strings.ToLower(string(l.Origin)))
+}
+
+// networkKey is the text key of a connection type.
+func networkKey(t puntuale.ConnectionType) string {
+	return "statement.network." + strings.ToLower(string(t))
+}
+
+// own returns what the partner asks for the messages of a line.
+func own(ctx context.Context, s statement.Of, l puntuale.StatementLine) string {
+	return money(ctx, statement.OwnPrice(s.Own, l), s.Own.Currency)
+}
+
+// estimated reports whether the network has not told yet what it bills for some of the lines.
+func (p Page) estimated() bool {
+	for _, s := range p.All {
+		for _, l := range s.Lines {
+			if l.Source == puntuale.PriceEstimated {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// frozen reports whether the month is closed for all clients.
+func (p Page) frozen() bool {
+	for _, s := range p.All {
+		if s.Frozen.IsZero() {
+			return false
+		}
+	}
+	return len(p.All) > 0
+}
+
+// complete reports whether all messages were counted.
+func (p Page) complete() bool {
+	for _, s := range p.All {
+		if !s.Complete {
+			return false
+		}
+	}
+	return true
+}
+
+// sums returns the sum of all statements, and the currencies.
+func (p Page) sums() (t statement.Total, currency, ownCurrency string) {
+	for _, s := range p.All {
+		one := statement.TotalOf(s.Statement)
+		t.Messages += one.Messages
+		t.Price, t.Own = statement.Sum(t.Price, one.Price), statement.Sum(t.Own, one.Own)
+		currency, ownCurrency = s.Currency, s.Own.Currency
+	}
+	return t, currency, ownCurrency
+}
