@@ -120,8 +120,10 @@ func (c *Client) receive(ctx context.Context, r FileUpload, spool io.Writer) (na
 	switch {
 	case size > puntuale.MaxFileBytes:
 		return name, size, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
-	case err != nil:
+	case r.Boundary != "" && errors.Is(err, io.ErrUnexpectedEOF):
 		return name, size, formFault(err)
+	case err != nil:
+		return name, size, fmt.Errorf("receive a file: %w", err)
 	case size == 0:
 		return name, size, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultFileEmpty})
 	}
