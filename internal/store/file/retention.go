@@ -147,8 +147,9 @@ func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error 
 	}
 	turns := maxTurns
 	for _, x := range append(hidden, begun...) {
-		value, err := false, error(nil)
+		value := false
 		if x.stored {
+			var err error
 			if value, err = s.Sent(x.client).isValue(ctx, s.db.MaintenanceReads, x.id); err != nil {
 				return err
 			}
@@ -157,6 +158,7 @@ func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error 
 			if turns == 0 {
 				return nil
 			}
+			var err error
 			if more, err = s.Sent(x.client).dropSome(ctx, x.id, now, value); err != nil {
 				return err
 			}
