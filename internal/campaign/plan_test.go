@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/plan"
 	"puntuale/internal/catalogue"
+	"puntuale/internal/plan"
 )
 
 var monday = time.Date(2026, 11, 23, 8, 59, 30, 0, time.UTC)

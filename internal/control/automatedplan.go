@@ -46,7 +46,7 @@ func (c automatedPlanner) Sequence(ctx context.Context, id puntuale.SequenceID) 
 	if err != nil {
 		return nil, err
 	}
-	files, err := c.planFiles(ctx, info.sequence, info.session, nil)
+	files, err := c.planFiles(ctx, info.sequence, info.session)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (c automatedPlanner) Send(ctx context.Context, session puntuale.SessionID, 
 	if p.purposes, err = c.purposesOf(ctx, p.session, p.sequence); err != nil {
 		return nil, err
 	}
-	if p.files, err = c.planFiles(ctx, p.sequence, p.session, nil); err != nil {
+	if p.files, err = c.planFiles(ctx, p.sequence, p.session); err != nil {
 		return nil, err
 	}
 	p.zone, err = c.zone()

@@ -386,7 +386,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		return err
 	}
 	p.valued = slices.ContainsFunc(p.info.sequence.Steps, func(step puntuale.Step) bool { return strings.Contains(step.Media, "{{") })
-	p.files, err = p.client.planFiles(ctx, p.info.sequence, p.info.session, texts(p.stored.Fields, p.call.Fields))
+	p.files, err = p.client.planFiles(ctx, p.info.sequence, p.info.session, p.stored.Fields, p.call.Fields)
 	return err
 }
 

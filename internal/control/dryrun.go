@@ -112,7 +112,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 			r.Faults, site = append(r.Faults, puntuale.Fault{Location: "body.booking", Code: faultBookingNoAddress}), PagePath
 		}
 	}
-	files, err := c.planFiles(ctx, expanded[0], puntuale.Session{}, nil)
+	files, err := c.planFiles(ctx, expanded[0], puntuale.Session{})
 	if err != nil {
 		return DryRun{}, err
 	}

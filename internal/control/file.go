@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -120,8 +121,10 @@ func (c *Client) receive(ctx context.Context, r FileUpload, spool io.Writer) (na
 	switch {
 	case size > puntuale.MaxFileBytes:
 		return name, size, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
-	case err != nil:
+	case r.Boundary != "" && errors.Is(err, io.ErrUnexpectedEOF):
 		return name, size, formFault(err)
+	case err != nil:
+		return name, size, fmt.Errorf("receive a file: %w", err)
 	case size == 0:
 		return name, size, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultFileEmpty})
 	}
@@ -295,32 +298,35 @@ func (c *Client) CheckFile(ctx context.Context, f *request.Faults, at string, ad
 	return nil
 }
 
-// planFiles returns the uploaded files that a plan of the sequence may name, for [plan.Input]; nil if no step has media. If
-// values is nil, the values of fields are not known yet, so all of the client's files are returned.
-func (c *Client) planFiles(ctx context.Context, s puntuale.Sequence, session puntuale.Session, values []string) (map[puntuale.FileID]plan.UploadedFile, error) {
-	media, filled, composed := false, false, false
+// planFiles returns the uploaded files that a plan of the sequence may name, for [plan.Input]; nil if no step has media. values
+// are the fields of the call; if there are none, the values are not known yet, so all of the client's files are returned.
+func (c *Client) planFiles(ctx context.Context, s puntuale.Sequence, session puntuale.Session, values ...map[string]json.RawMessage) (map[puntuale.FileID]plan.UploadedFile, error) {
+	if !slices.ContainsFunc(s.Steps, func(step puntuale.Step) bool { return step.Media != "" }) {
+		return nil, nil
+	}
+	filled, composed := false, false
 	ids := map[puntuale.FileID]bool{}
-	for i := range s.Steps {
-		text := s.Steps[i].Media
-		field := strings.Contains(text, "{{")
-		media, filled, composed = media || text != "", filled || field, composed || field && strings.Contains(text, "file:")
+	note := func(text string) {
 		for id := range puntuale.FilesIn(text) {
 			ids[id] = true
 		}
 	}
-	if !media {
-		return nil, nil
+	for i := range s.Steps {
+		text := s.Steps[i].Media
+		field := strings.Contains(text, "{{")
+		filled, composed = filled || field, composed || field && strings.Contains(text, "file:")
+		note(text)
 	}
-	if filled {
-		for _, value := range values {
-			for id := range puntuale.FilesIn(value) {
-				ids[id] = true
+	for _, fields := range values {
+		for _, raw := range fields {
+			if filled {
+				note(string(raw))
 			}
 		}
 	}
 	var found []puntuale.File
 	var err error
-	if composed || filled && values == nil || len(ids) > maxSingleFiles {
+	if composed || filled && len(values) == 0 || len(ids) > maxSingleFiles {
 		found, err = c.tenant.Files(ctx)
 	} else {
 		for id := range ids {
@@ -345,20 +351,9 @@ func (c *Client) planFiles(ctx context.Context, s puntuale.Sequence, session pun
 // maxSingleFiles is how many files are read one by one; for more, all files of the client are read.
 const maxSingleFiles = 20
 
-// texts returns the values of fields as they were written.
-func texts(all ...map[string]json.RawMessage) []string {
-	values := []string{}
-	for _, fields := range all {
-		for _, raw := range fields {
-			values = append(values, string(raw))
-		}
-	}
-	return values
-}
-
 // planOf returns the plan of a campaign, which refuses uploaded files that are not there.
 func (c *Client) planOf(ctx context.Context, stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session puntuale.Session) (*campaign.Plan, error) {
-	files, err := c.planFiles(ctx, frozen.Sequence, session, nil)
+	files, err := c.planFiles(ctx, frozen.Sequence, session)
 	if err != nil {
 		return nil, err
 	}
@@ -375,7 +370,7 @@ func (c *Control) CampaignFiles(ctx context.Context, g *puntuale.FedCampaign) (m
 	if err != nil {
 		return nil, err
 	}
-	return client.planFiles(ctx, g.Frozen.Sequence, puntuale.Session{}, nil) // the check asked whether the session can send them
+	return client.planFiles(ctx, g.Frozen.Sequence, puntuale.Session{}) // the check asked whether the session can send them
 }
 
 // checkStepFiles does the same as CheckFile for steps without placeholders.

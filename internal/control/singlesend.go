@@ -94,7 +94,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	if p.purposes, err = c.purposesOf(ctx, p.session, sequence); err != nil {
 		return planned{}, err
 	}
-	files, err := c.planFiles(ctx, sequence, p.session, texts(call.Fields))
+	files, err := c.planFiles(ctx, sequence, p.session, call.Fields)
 	if err != nil {
 		return planned{}, err
 	}

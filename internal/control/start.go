@@ -209,7 +209,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 	}
 	p.reference = call.Reference.text(&f, sequence)
-	files, err := c.planFiles(ctx, sequence, p.session, texts(call.Fields))
+	files, err := c.planFiles(ctx, sequence, p.session, call.Fields)
 	if err != nil {
 		return planned{}, err
 	}

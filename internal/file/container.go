@@ -29,7 +29,7 @@ func inspectMP4(r io.ReaderAt, size int64, head []byte) (Facts, error) {
 	for at := int64(0); at < size; {
 		var box [16]byte
 		n, err := r.ReadAt(box[:], at)
-		if n < 8 || err != nil && err != io.EOF { //nolint:errorlint // io.ReaderAt returns io.EOF itself
+		if n < 8 || err != nil && err != io.EOF {
 			return Facts{}, damaged
 		}
 		length := int64(binary.BigEndian.Uint32(box[:]))
@@ -37,7 +37,7 @@ func inspectMP4(r io.ReaderAt, size int64, head []byte) (Facts, error) {
 		case length == 0: // to the end of the file
 			length = size - at
 		case length == 1 && n == 16:
-			length = int64(min(binary.BigEndian.Uint64(box[8:]), 1<<62)) //nolint:gosec // it was limited just now
+			length = int64(min(binary.BigEndian.Uint64(box[8:]), 1<<62))
 		}
 		moov = moov || string(box[4:8]) == "moov"
 		if length < 8 || length > size-at {
@@ -88,7 +88,7 @@ func inspectOffice(r io.ReaderAt, size int64) (Facts, error) {
 func archiveNames(r io.ReaderAt, size int64) ([]string, error) {
 	damaged := refuse(faultDamaged, "Office")
 	tail := make([]byte, min(size, 22+1<<16))
-	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF { //nolint:errorlint // io.ReaderAt returns io.EOF itself
+	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read a file: %w", err)
 	}
 	end := bytes.LastIndex(tail, []byte("PK\x05\x06"))
@@ -100,7 +100,7 @@ func archiveNames(r io.ReaderAt, size int64) ([]string, error) {
 		return nil, damaged
 	}
 	directory := make([]byte, length)
-	if _, err := r.ReadAt(directory, from); err != nil && err != io.EOF { //nolint:errorlint // io.ReaderAt returns io.EOF itself
+	if _, err := r.ReadAt(directory, from); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read a file: %w", err)
 	}
 	names := make([]string, 0, entries)

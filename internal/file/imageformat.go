@@ -133,14 +133,14 @@ func (j *jpegReader) take(marker int, from int64, body []byte) {
 		j.f.Height, j.f.Width = max(j.f.Height, int(binary.BigEndian.Uint16(body[1:]))), max(j.f.Width, int(binary.BigEndian.Uint16(body[3:])))
 	}
 	keeps := marker >= 0xc0 && marker <= 0xcf || marker >= 0xda && marker <= 0xdf
-	switch {
-	case marker == markAPP0:
+	switch marker {
+	case markAPP0:
 		keeps = bytes.HasPrefix(body, []byte("JFIF\x00"))
-	case marker == 0xe2:
+	case 0xe2:
 		keeps = bytes.HasPrefix(body, []byte("ICC_PROFILE\x00"))
-	case marker == 0xee:
+	case 0xee:
 		keeps = bytes.HasPrefix(body, []byte("Adobe")) // without it, pictures with inverted colours look wrong
-	case marker == markAPP1:
+	case markAPP1:
 		if side := orientation(body); side > 1 {
 			instead := exifOf(side)
 			j.f.kept = append(j.f.kept, part{size: int64(len(instead)), instead: instead})
@@ -232,8 +232,8 @@ func inspectPNG(r io.ReaderAt, size int64) (Facts, error) {
 			return Facts{}, damaged
 		}
 		most, keeps := pngChunks[kind]
-		switch {
-		case kind == "IHDR":
+		switch kind {
+		case "IHDR":
 			var sides [8]byte
 			if _, err := r.ReadAt(sides[:], at+8); err != nil || length != 13 {
 				return Facts{}, damaged
@@ -242,7 +242,7 @@ func inspectPNG(r io.ReaderAt, size int64) (Facts, error) {
 			if f.Width <= 0 || f.Height <= 0 {
 				return Facts{}, damaged
 			}
-		case kind == "IDAT":
+		case "IDAT":
 			data = data || length > 0
 		}
 		if keeps && (most == 0 || length <= most) {

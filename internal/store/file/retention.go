@@ -88,7 +88,7 @@ func Missing(ctx context.Context, a engine.Querier, uses []Use) (missing []int, 
 	}
 	there := map[key]bool{}
 	err = a.Query(ctx, `select f.client_id, f.id from $u(c bigint, f text) join file f on f.client_id = u.c and f.id = u.f
-where f.stored_at > 0 order by f.client_id, f.id for no key update of f`, []any{engine.Columns{
+where f.stored_at > 0 order by f.client_id, f.id for key share of f`, []any{engine.Columns{
 		engine.Column(all, func(u *Use) int64 { return int64(u.Client) }), engine.Column(all, func(u *Use) string { return string(u.File) }),
 	}}, func(r engine.Row) error {
 		var k key
@@ -147,8 +147,9 @@ func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error 
 	}
 	turns := maxTurns
 	for _, x := range append(hidden, begun...) {
-		value, err := false, error(nil)
+		value := false
 		if x.stored {
+			var err error
 			if value, err = s.Sent(x.client).isValue(ctx, s.db.MaintenanceReads, x.id); err != nil {
 				return err
 			}
@@ -157,6 +158,7 @@ func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error 
 			if turns == 0 {
 				return nil
 			}
+			var err error
 			if more, err = s.Sent(x.client).dropSome(ctx, x.id, now, value); err != nil {
 				return err
 			}
