@@ -112,6 +112,11 @@ type cellReader struct {
 }
 
 func (r *cellReader) next() int64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most numbers are small
+		v := int64(r.rest[0]>>1) ^ -int64(r.rest[0]&1)
+		r.rest = r.rest[1:]
+		return v
+	}
 	v, n := binary.Varint(r.rest)
 	if n <= 0 {
 		r.ok, r.rest = false, nil

@@ -93,9 +93,13 @@ func year(t *testing.T, w *storetest.World, c *storetest.Client) {
 		insert(0, 0, campaign, c.Session, []int{1 + campaign%12}, 3000)
 	}
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	series := "with recursive n(i) as (select 1 union all select i + 1 from n where i < 200000)"
+	if w.DB.Postgres {
+		series = "with n(i) as (select generate_series(1, 200000)::bigint)"
+	}
 	w.Exec(`insert into booking (client_id, id, reference, sequence_id, phone, fields, date_at, status, revision, created_at, changed_at)
- with recursive n(i) as (select 1 union all select i + 1 from n where i < 200000)
- select $1 + 0, i, cast(i as text), 1 + i % 20, '', '{}', $2 + i * 157000000, i % 5, 1, 0, 0 from n`, int64(c.ID), first)
+ ` + series + `
+ select ` + fmt.Sprint(int64(c.ID)) + `, i, cast(i as text), 1 + i % 20, '', '{}', ` + fmt.Sprint(first) + ` + i * 157000000, i % 5, 1, 0, 0 from n`)
 }
 
 // TestNotingFigures measures how much slower outcomes are recorded because they are noted, and how fast the counter is.

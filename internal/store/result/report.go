@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -125,22 +126,53 @@ func group(by puntuale.ResultGroup, k *storedKey) string {
 type report struct {
 	puntuale.ResultFilter
 	rows  map[string]*puntuale.ResultRow
-	total puntuale.ResultRow
-	hours [7][24]int64
+	days  map[int]*puntuale.ResultRow // the rows of days, by the day as YYYYMMDD
+	hours [hoursOfWeek]int64
+}
+
+func newRow(key string) *puntuale.ResultRow {
+	return &puntuale.ResultRow{Key: key, Buttons: map[string]int64{}, Reasons: map[string]int64{}}
 }
 
 func (p *report) row(key string) *puntuale.ResultRow {
 	r := p.rows[key]
 	if r == nil {
-		r = &puntuale.ResultRow{Key: key, Buttons: map[string]int64{}, Reasons: map[string]int64{}}
+		r = newRow(key)
 		p.rows[key] = r
 	}
 	return r
 }
 
+// day returns the row of a day.
+func (p *report) day(day int) *puntuale.ResultRow {
+	r := p.days[day]
+	if r == nil {
+		r = p.row(puntuale.DateFromInt(day).String())
+		p.days[day] = r
+	}
+	return r
+}
+
+// total adds the rows up.
+func (p *report) total() puntuale.ResultRow {
+	t := newRow("")
+	for _, r := range p.rows {
+		t.Planned, t.Sent, t.Delivered, t.Read = t.Planned+r.Planned, t.Sent+r.Sent, t.Delivered+r.Delivered, t.Read+r.Read
+		t.Answered, t.OptedOut, t.Failed, t.Skipped, t.Cancelled = t.Answered+r.Answered, t.OptedOut+r.OptedOut, t.Failed+r.Failed, t.Skipped+r.Skipped, t.Cancelled+r.Cancelled
+		t.TellDelivered, t.TellRead, t.TellAnswered = t.TellDelivered+r.TellDelivered, t.TellRead+r.TellRead, t.TellAnswered+r.TellAnswered
+		for word, n := range r.Buttons {
+			t.Buttons[word] += n
+		}
+		for word, n := range r.Reasons {
+			t.Reasons[word] += n
+		}
+	}
+	return *t
+}
+
 // Results reads a report. Days without messages have no row.
 func (s Reports) Results(ctx context.Context, f puntuale.ResultFilter, now time.Time) (puntuale.ResultReport, error) {
-	p := &report{ResultFilter: f, rows: map[string]*puntuale.ResultRow{}, total: puntuale.ResultRow{Buttons: map[string]int64{}, Reasons: map[string]int64{}}}
+	p := &report{ResultFilter: f, rows: map[string]*puntuale.ResultRow{}, days: map[int]*puntuale.ResultRow{}}
 	out := puntuale.ResultReport{AsOf: now}
 	a := s.lists()
 	if err := s.freshness(ctx, a, &out); err != nil { // first, so that the counts are never older than it says
@@ -153,7 +185,8 @@ func (s Reports) Results(ctx context.Context, f puntuale.ResultFilter, now time.
 	if err := s.readCells(ctx, a, p, all); err != nil {
 		return out, engine.PublicError(fmt.Errorf("read results: %w", err))
 	}
-	if err := s.readBookings(ctx, a, p); err != nil {
+	out.Total = p.total()
+	if err := s.readBookings(ctx, a, p, &out.Total); err != nil {
 		return out, engine.PublicError(fmt.Errorf("count bookings: %w", err))
 	}
 	for _, r := range p.rows {
@@ -168,7 +201,9 @@ func (s Reports) Results(ctx context.Context, f puntuale.ResultFilter, now time.
 		}
 		return cmp.Or(cmp.Compare(len(x.Key), len(y.Key)), cmp.Compare(x.Key, y.Key))
 	})
-	out.Total, out.Hours = p.total, p.hours
+	for hour, n := range p.hours {
+		out.Hours[hour/24][hour%24] = n
+	}
 	return out, nil
 }
 
@@ -239,12 +274,11 @@ type keyID struct {
 
 // add adds a cell.
 func (p *report) add(k *storedKey, month int, days, hours, words []byte) error {
-	from, to := p.Start.Int(), p.End.Int()
-	in := func(day int) bool { at := month*100 + day; return at >= from && at <= to }
-	row := (*puntuale.ResultRow)(nil)
+	from, to := p.Start.Int()-month*100, p.End.Int()-month*100
+	var row *puntuale.ResultRow
 	of := func(day int) *puntuale.ResultRow {
 		if p.By == puntuale.ResultByDay {
-			return p.row(dayKey(month*100 + day))
+			return p.day(month*100 + day)
 		}
 		if row == nil {
 			row = p.row(group(p.By, k))
@@ -252,39 +286,64 @@ func (p *report) add(k *storedKey, month int, days, hours, words []byte) error {
 		return row
 	}
 	if err := eachDay(days, func(day int, n []int64) {
-		if in(day) {
+		if day >= from && day <= to {
 			addDay(&of(day).ResultCounts, n, k.tells)
-			addDay(&p.total.ResultCounts, n, k.tells)
 		}
 	}); err != nil {
 		return err
 	}
+	var sums wordSums // a cell has few words, and each on many days
 	if err := eachWord(words, func(day int, word []byte, n int64) {
-		if !in(day) || len(word) == 0 {
-			return
-		}
-		for _, r := range []*puntuale.ResultRow{of(day), &p.total} {
-			if string(word[:1]) == wordReason {
-				r.Reasons[string(word[1:])] += n
-			} else {
-				r.Buttons[string(word[1:])] += n
-			}
+		switch {
+		case day < from || day > to || len(word) == 0:
+		case p.By == puntuale.ResultByDay:
+			addWord(of(day), string(word), n)
+		default:
+			sums.add(word, n)
 		}
 	}); err != nil {
 		return err
+	}
+	for _, x := range sums {
+		addWord(of(0), string(x.word), x.n)
 	}
 	return eachHour(hours, func(day, hour int, n int64) {
-		if in(day) {
-			p.hours[hour/24][hour%24] += n
+		if day >= from && day <= to {
+			p.hours[hour] += n
 		}
 	})
 }
 
-func dayKey(day int) string { return puntuale.DateFromInt(day).String() }
+func addWord(r *puntuale.ResultRow, word string, n int64) {
+	if word[:1] == wordReason {
+		r.Reasons[word[1:]] += n
+	} else {
+		r.Buttons[word[1:]] += n
+	}
+}
+
+// wordSums adds up words without making texts of them.
+type wordSums []struct {
+	word []byte
+	n    int64
+}
+
+func (s *wordSums) add(word []byte, n int64) {
+	for i := range *s {
+		if bytes.Equal((*s)[i].word, word) {
+			(*s)[i].n += n
+			return
+		}
+	}
+	*s = append(*s, struct {
+		word []byte
+		n    int64
+	}{word, n})
+}
 
 // readBookings adds the bookings whose date is in the period, if the report is about sequences or about everything. Days
 // are those of the client's zone.
-func (s Reports) readBookings(ctx context.Context, a engine.Querier, p *report) error {
+func (s Reports) readBookings(ctx context.Context, a engine.Querier, p *report, total *puntuale.ResultRow) error {
 	about := p.By == puntuale.ResultBySequence || p.By == puntuale.ResultByDay || p.By == puntuale.ResultByStep || p.By == puntuale.ResultByClient
 	if !about || p.Campaign != 0 || p.Rule != 0 || p.Template != "" || p.Session != 0 || p.Step != nil {
 		return nil
@@ -319,7 +378,7 @@ func (s Reports) readBookings(ctx context.Context, a engine.Querier, p *report) 
 		if err := r.Scan(&client, &sequence, &at, &status, &n); err != nil {
 			return err
 		}
-		rows := []*puntuale.ResultRow{&p.total}
+		rows := []*puntuale.ResultRow{total}
 		switch p.By {
 		case puntuale.ResultByDay:
 			rows = append(rows, p.row(puntuale.DateOf(engine.Instant(at*quarter).In(zones[client])).String()))
