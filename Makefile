@@ -4,7 +4,7 @@
 # Without paths in what it compiles, Go compiles nothing again for a copy of the tree. Some tests build such copies.
 export GOFLAGS := -trimpath $(GOFLAGS)
 
-.PHONY: help run serve release release-test build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-bookings figures-automations bench fuzz generate assets s3 alerts
+.PHONY: help run serve release release-test build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-search figures-bookings figures-automations bench fuzz generate assets s3 alerts
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ figures-pages: ## measure the time of every dashboard page with 100,000 and 1,00
 
 figures-people: ## measure the time of lists and searches with 1,000,000 contacts and with 1,000,000 replies, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run 'TestContactFigures|TestReplyFigures' ./internal/store
+
+figures-search: ## measure searches with 1,000,000 contacts and messages of one client, on both databases
+	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run TestSearchFigures ./internal/httpapi
 
 figures-bookings: ## measure calls for bookings, lists, comparisons and replans, on both databases: make figures-bookings PUNTUALE_REPLAN=100000
 	PUNTUALE_REPLAN=$(PUNTUALE_REPLAN) PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags figures -count=1 -timeout 90m -run 'TestBookingFigures|TestReplanFigures' ./internal/httpapi

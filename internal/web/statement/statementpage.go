@@ -111,3 +111,12 @@ func (p Page) sums() (t statement.Total, currency, ownCurrency string) {
 	}
 	return t, currency, ownCurrency
 }
+
+// dayOf formats the date of a list of prices for the reader.
+func dayOf(ctx context.Context, day string) string {
+	d, err := puntuale.ParseDate(day)
+	if err != nil {
+		return day
+	}
+	return view.FrameOf(ctx).Language.Day(d)
+}

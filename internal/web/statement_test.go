@@ -1,0 +1,107 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// billed creates messages of an Official session, some of which the network billed.
+func (w *world) billed() {
+	w.t.Helper()
+	ctx := context.Background()
+	f := w.traffic()
+	tenant := w.store.Tenant(w.client)
+	session, err := tenant.CreateOfficial(ctx, puntuale.Session{Name: "Ufficiale", Type: puntuale.Official, Created: w.clock.Now()}, func(puntuale.SessionID) []byte { return []byte("x") }, nil)
+	w.must(err)
+	f.session = session
+	now := w.clock.Now()
+	phones := []string{"+393331234501", "+393331234502", "+393331234503", "+33612345678", "+4915112345678"}
+	for i, phone := range phones {
+		id := f.ended(phone, "Ciao", now.Add(-time.Duration(i)*time.Minute), puntuale.Outcome{Verdict: puntuale.Sent})
+		if i < 3 {
+			_, err := w.store.KeepReceipts(ctx, now, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: w.client, ID: id}, Session: session, Kind: puntuale.ReceiptDelivered, At: now,
+				Charge: puntuale.Charge{MessageKind: puntuale.MessageKind{Country: "IT", Category: "marketing"}, Billable: i > 0}}})
+			w.must(err)
+		}
+	}
+}
+
+// TestStatements: a client sees its month, and a partner the months of all its clients. Only an owner sets the prices. The
+// file has the same lines.
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.billed()
+	v, owner := w.visitor(w.clients[puntuale.Reader]), w.visitor(w.partners[puntuale.Owner])
+	text := words(inMain(v.get(w.pages + "/statements").body))
+	for _, want := range []string{"Rendiconto · novembre 2026", "IT · Marketing", "0,1316 EUR", "Gratuiti", "FR · Testo libero", "Stima", "Comunicato da Meta", "Aperto"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "Nostro prezzo") {
+		t.Error("the page has prices that the partner did not set")
+	}
+	page := owner.get("/partner/statements")
+	if got := words(inMain(page.body)); !strings.Contains(got, "Studio Bianchi") || !strings.Contains(got, "Officina Verdi") || strings.Contains(got, "Estraneo") {
+		t.Errorf("the partner's page: %s", got)
+	}
+	set := func(marketing string) answer {
+		form := formTo(page.body, "/partner/statements/prices")
+		form.Set("marketing", marketing)
+		return owner.post("/partner/statements/prices", form)
+	}
+	if got := set("mille"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "f-marketing-fault") {
+		t.Errorf("a wrong price: %d", got.status)
+	}
+	if got := set("0,10"); got.status != http.StatusSeeOther {
+		t.Errorf("a price: %d %s", got.status, words(got.body))
+	}
+	if got := w.visitor(w.partners[puntuale.Staff]).post("/partner/statements/prices", url.Values{"currency": {"EUR"}, "marketing": {"5"}}); got.status != http.StatusForbidden {
+		t.Errorf("a price by staff: %d", got.status)
+	}
+	if text := words(inMain(v.get(w.pages + "/statements").body)); !strings.Contains(text, "0,20 EUR") {
+		t.Errorf("with the partner's price: %s", text)
+	}
+	file := v.get(w.pages + "/statements/export?month=2026-11").body
+	if !strings.Contains(file, "marketing") || !strings.Contains(file, "0.1316") || strings.Count(strings.TrimSpace(file), "\n") != 4 {
+		t.Errorf("the file: %s", file)
+	}
+	if got := owner.get("/partner/statements/export?month=2026-11").body; !strings.Contains(got, "Studio Bianchi") {
+		t.Errorf("the partner's file: %s", got)
+	}
+	w.clock.Set(time.Date(2026, 12, 4, 12, 0, 0, 0, time.UTC))
+	w.must(w.statements.Close(context.Background()))
+	v = w.visitor(w.clients[puntuale.Reader]) // the visit before has ended
+	if text := words(inMain(v.get(w.pages + "/statements?month=2026-11").body)); !strings.Contains(text, "Chiuso") {
+		t.Errorf("the closed month: %s", text)
+	}
+	if text := words(inMain(v.get(w.pages + "/statements").body)); !strings.Contains(text, "dicembre 2026") || !strings.Contains(text, "Nessun messaggio") {
+		t.Errorf("the month after: %s", text)
+	}
+}
+
+// TestStatementsInBrowser looks at the pages, also as they are printed.
+func TestStatementsInBrowser(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.billed()
+		w.must(w.statements.SetOwnPrices(context.Background(), w.newPartnerHandle(), puntuale.Prices{Currency: "EUR", Each: map[string]string{"marketing": "0.10", "service": "0.04"}}))
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/statements")
+		b.check("statement")
+		if first := b.printed("1"); first < 20 {
+			t.Errorf("the printed page has only %d pieces of text", first)
+		}
+		b.open(w.pages + "/statements?month=2026-10")
+		b.check("statement-empty")
+		b.signIn(w.partners[puntuale.Owner])
+		b.open("/partner/statements")
+		b.check("statements")
+	})
+}
