@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,8 @@ func registerResults(a *api) {
 	register(a, eitherSide, operation{id: "getResults", method: http.MethodGet, path: all, strict: true,
 		summary: "Count what became of messages, by what they belong to or by day",
 		description: "A message counts on the day on which it was due. A moved or re-sent message counts once, together with the one that took its place. " +
-			"What the network cannot tell is null, never 0. A partner's key counts all its clients, by client or day, or one of them."}, results)
+			"What the network cannot tell is null, never 0. A partner's key counts all its clients, by client or day, or one of them.",
+		refusals: []int{http.StatusNotFound}}, results)
 	client(a, operation{id: "listResultPeople", method: http.MethodGet, path: people, strict: true,
 		summary:     "List the people behind a count",
 		description: "By the days on which the messages were due. A page may be shorter than asked. Messages in the archive are left out."}, resultPeople)
@@ -76,15 +78,15 @@ type ResultsAnswer struct {
 type resultRow struct {
 	Key  string `json:"key" doc:"An ID, a template's name, or a day; 0 or empty: what belongs to none"`
 	Name string `json:"name"`
-	resultCounts
+	ResultCounts
 	Of       resultOf         `json:"of" doc:"How many sent messages the networks can tell about: what delivered, read and answered are parts of"`
 	Bookings *bookingResults  `json:"bookings" doc:"Bookings whose date is in the period; null if the report is not about bookings"`
 	Buttons  map[string]int64 `json:"buttons" doc:"How many people pressed a button, by its label; empty with a partner's key"`
 	Reasons  map[string]int64 `json:"reasons" doc:"Why messages failed or were skipped, by the code of the reason"`
 }
 
-// resultCounts are the counts of a row, or of one message the answers yes and no.
-type resultCounts struct {
+// ResultCounts are the counts of a row, or of one message the answers yes and no.
+type ResultCounts struct {
 	Planned   int64  `json:"planned" doc:"What people were meant to get"`
 	Sent      int64  `json:"sent"`
 	Delivered *int64 `json:"delivered"`
@@ -118,6 +120,14 @@ type bookingResults struct {
 	NoShow    int64 `json:"no_show"`
 }
 
+// Schema describes the member to huma, which itself can only describe an object that is never null.
+func (bookingResults) Schema(r huma.Registry) *huma.Schema {
+	type countedBookings bookingResults
+	s := *r.Schema(reflect.TypeFor[countedBookings](), false, "")
+	s.Nullable, s.AdditionalProperties = true, nil
+	return &s
+}
+
 func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, error) {
 	asked := p.asked(in.unknown)
 	asked.By, asked.Client = p.By, p.Client
@@ -145,7 +155,7 @@ func resultRowOf(r puntuale.ResultRow) resultRow {
 		}
 		return new(r.Of(mark))
 	}
-	out := resultRow{Key: r.Key, Name: r.Name, Of: resultOf{r.TellDelivered, r.TellRead, r.TellAnswered}, Buttons: r.Buttons, Reasons: r.Reasons, resultCounts: resultCounts{
+	out := resultRow{Key: r.Key, Name: r.Name, Of: resultOf{r.TellDelivered, r.TellRead, r.TellAnswered}, Buttons: r.Buttons, Reasons: r.Reasons, ResultCounts: ResultCounts{
 		Planned: r.Planned, Sent: r.Sent, Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered),
 		OptedOut: told(puntuale.ResultOptedOut), Failed: r.Failed, Skipped: r.Skipped, Cancelled: r.Cancelled,
 	}}
@@ -160,10 +170,11 @@ func resultRowOf(r puntuale.ResultRow) resultRow {
 
 type resultPeopleInput struct {
 	ListInput
-	resultPeopleChoice
+	ResultPeopleChoice
 }
 
-type resultPeopleChoice struct {
+// ResultPeopleChoice documents which people a list is about.
+type ResultPeopleChoice struct {
 	ResultChoice
 	Is     string `query:"is" doc:"Counts in which the message is, with commas: planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled"`
 	Not    string `query:"not" doc:"Counts in which it is not. People whose network does not tell are left out"`
@@ -171,7 +182,7 @@ type resultPeopleChoice struct {
 	Button string `query:"button" doc:"Label of a button that the person pressed"`
 }
 
-func (c *resultPeopleChoice) people(page request.Page) result.People {
+func (c *ResultPeopleChoice) people(page request.Page) result.People {
 	return result.People{Report: c.asked(page.Unknown), Is: c.Is, Not: c.Not, Reason: c.Reason, Button: c.Button, Page: request.Page{Limit: page.Limit, Cursor: page.Cursor}}
 }
 
@@ -219,7 +230,7 @@ func resultPersonOf(p result.Person) resultPerson {
 	}
 }
 
-func (a *api) exportResultPeople(ctx context.Context, c *control.Client, in *call, p *resultPeopleChoice) (writtenBytes, error) {
+func (a *api) exportResultPeople(ctx context.Context, c *control.Client, in *call, p *ResultPeopleChoice) (writtenBytes, error) {
 	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
 	return a.sendCSV(ctx, in, "results", header, func(ctx context.Context, cursor string) ([][]string, string, error) {
 		rows, next, err := result.List(ctx, c, p.people(request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: in.unknown}))
