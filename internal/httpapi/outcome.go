@@ -70,7 +70,7 @@ func (c *ResultChoice) asked(faults []puntuale.Fault) result.Report {
 type ResultsAnswer struct {
 	Results  []resultRow `json:"results"`
 	Total    resultRow   `json:"total"`
-	Told     resultTold  `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
+	Told     knownResult `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
 	AsOf     string      `json:"as_of" format:"date-time" doc:"What changed before this moment is counted"`
 	Counting bool        `json:"counting" doc:"All messages are being counted again, for example after an update; until then counts may be missing or old"`
 }
@@ -105,7 +105,7 @@ type resultOf struct {
 	Answered  int64 `json:"answered"`
 }
 
-type resultTold struct {
+type knownResult struct {
 	Delivered bool `json:"delivered"`
 	Read      bool `json:"read"`
 	Answered  bool `json:"answered"`
@@ -144,7 +144,7 @@ func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, err
 	told := found.Total.Told
 	return ResultsAnswer{
 		Results: each(found.All, resultRowOf), Total: resultRowOf(found.Total), AsOf: stamp(found.AsOf), Counting: found.Counting,
-		Told: resultTold{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered)},
+		Told: knownResult{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered)},
 	}, nil
 }
 
@@ -182,8 +182,8 @@ type ResultPeopleChoice struct {
 	Button string `query:"button" doc:"Label of a button that the person pressed"`
 }
 
-func (c *ResultPeopleChoice) people(page request.Page) result.People {
-	return result.People{Report: c.asked(page.Unknown), Is: c.Is, Not: c.Not, Reason: c.Reason, Button: c.Button, Page: request.Page{Limit: page.Limit, Cursor: page.Cursor}}
+func (c *ResultPeopleChoice) people(page request.Page) result.PersonQuery {
+	return result.PersonQuery{Report: c.asked(page.Unknown), Is: c.Is, Not: c.Not, Reason: c.Reason, Button: c.Button, Page: request.Page{Limit: page.Limit, Cursor: page.Cursor}}
 }
 
 // ResultPeopleAnswer is a page of the people behind a count.

@@ -12,6 +12,7 @@ import (
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
+	"puntuale/internal/store/result"
 )
 
 // ImportConfig is the configuration of an import.
@@ -88,7 +89,7 @@ func (m *importer) Run(ctx context.Context) (err error) {
 	if err := m.link.Begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.restored} {
+	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.countResults, m.restored} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -292,6 +293,20 @@ func (m *importer) resetLinks(ctx context.Context) error {
 	if _, err := m.link.Exec(ctx, resetLinkStates, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
 		engine.Micros(m.s.Config.Clock.Now()), int64(puntuale.LinkPairing)); err != nil {
 		return fmt.Errorf("reset the links: %w", err)
+	}
+	return nil
+}
+
+// withResults is the number of the first schema whose files have results.
+const withResults = 50
+
+// countResults lets the servers count the messages of a file that has no results.
+func (m *importer) countResults(ctx context.Context) error {
+	if m.file.Header.Schema >= withResults {
+		return nil
+	}
+	if _, err := m.link.Exec(ctx, result.CountAll); err != nil {
+		return fmt.Errorf("have results counted: %w", err)
 	}
 	return nil
 }
