@@ -46,7 +46,7 @@ const (
 	faultDeviceNotBase64   puntuale.ReasonCode = "device.not_base64"
 	faultDeviceNotHTTPS    puntuale.ReasonCode = "device.not_https"
 	faultDeviceReports     puntuale.ReasonCode = "device.reports"
-	faultNotID             puntuale.ReasonCode = "fault.not_id"
+	FaultNotID             puntuale.ReasonCode = "fault.not_id"
 )
 
 // ofDevices returns a session that sends through devices. Codes: not_found, conflict (the session sends through a
@@ -268,7 +268,7 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]HandedMessage, error) 
 	if r.Message != "" {
 		id, err := puntuale.ParseID[puntuale.MessageID](r.Message)
 		if err != nil {
-			f.Add("body.message_id", faultNotID, r.Message)
+			f.Add("body.message_id", FaultNotID, r.Message)
 		}
 		take.Message = id
 	}

@@ -164,7 +164,7 @@ func (c *Client) MarkReadAsked(ctx context.Context, phone, last string, found ..
 	if last != "" {
 		var err error
 		if id, err = puntuale.ParseID[puntuale.ReplyID](last); err != nil {
-			f.Add("body.last", faultNotID, last)
+			f.Add("body.last", FaultNotID, last)
 		}
 	}
 	if err := f.Err(); err != nil {

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"reflect"
 	"strconv"
 
 	"puntuale"
@@ -16,7 +18,8 @@ func registerResults(a *api) {
 	register(a, eitherSide, operation{id: "getResults", method: http.MethodGet, path: all, strict: true,
 		summary: "Count what became of messages, by what they belong to or by day",
 		description: "A message counts on the day on which it was due. A moved or re-sent message counts once, together with the one that took its place. " +
-			"What the network cannot tell is null, never 0. A partner's key counts all its clients, by client or day, or one of them."}, results)
+			"What the network cannot tell is null, never 0. A partner's key counts all its clients, by client or day, or one of them.",
+		refusals: []int{http.StatusNotFound}}, results)
 	client(a, operation{id: "listResultPeople", method: http.MethodGet, path: people, strict: true,
 		summary:     "List the people behind a count",
 		description: "By the days on which the messages were due. A page may be shorter than asked. Messages in the archive are left out."}, resultPeople)
@@ -52,7 +55,7 @@ func (c *ResultChoice) asked(faults []puntuale.Fault) result.Report {
 type ResultsAnswer struct {
 	Results  []resultRow `json:"results"`
 	Total    resultRow   `json:"total"`
-	Told     resultTold  `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
+	Told     knownResult `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
 	AsOf     string      `json:"as_of" format:"date-time" doc:"What changed before this moment is counted"`
 	Counting bool        `json:"counting" doc:"All messages are being counted again, for example after an update; until then counts may be missing or old"`
 }
@@ -60,15 +63,15 @@ type ResultsAnswer struct {
 type resultRow struct {
 	Key  string `json:"key" doc:"An ID, a template's name, or a day; 0 or empty: what belongs to none"`
 	Name string `json:"name"`
-	resultCounts
+	ResultCounts
 	Of       resultOf         `json:"of" doc:"How many sent messages the networks can tell about: what delivered, read and answered are parts of"`
 	Bookings *bookingResults  `json:"bookings" doc:"Bookings whose date is in the period; null if the report is not about bookings"`
 	Buttons  map[string]int64 `json:"buttons" doc:"How many people pressed a button, by its label; empty with a partner's key"`
 	Reasons  map[string]int64 `json:"reasons" doc:"Why messages failed or were skipped, by the code of the reason"`
 }
 
-// resultCounts are the counts of a row, or of one message the answers yes and no.
-type resultCounts struct {
+// ResultCounts are the counts of a row, or of one message the answers yes and no.
+type ResultCounts struct {
 	Planned   int64  `json:"planned" doc:"What people were meant to get"`
 	Sent      int64  `json:"sent"`
 	Delivered *int64 `json:"delivered"`
@@ -87,7 +90,7 @@ type resultOf struct {
 	Answered  int64 `json:"answered"`
 }
 
-type resultTold struct {
+type knownResult struct {
 	Delivered bool `json:"delivered"`
 	Read      bool `json:"read"`
 	Answered  bool `json:"answered"`
@@ -100,6 +103,14 @@ type bookingResults struct {
 	Cancelled int64 `json:"cancelled"`
 	Arrived   int64 `json:"arrived"`
 	NoShow    int64 `json:"no_show"`
+}
+
+// Schema describes the member to huma, which itself can only describe an object that is never null.
+func (bookingResults) Schema(r huma.Registry) *huma.Schema {
+	type countedBookings bookingResults
+	s := *r.Schema(reflect.TypeFor[countedBookings](), false, "")
+	s.Nullable, s.AdditionalProperties = true, nil
+	return &s
 }
 
 func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, error) {
@@ -118,7 +129,7 @@ func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, err
 	told := found.Total.Told
 	return ResultsAnswer{
 		Results: each(found.All, resultRowOf), Total: resultRowOf(found.Total), AsOf: stamp(found.AsOf), Counting: found.Counting,
-		Told: resultTold{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered)},
+		Told: knownResult{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered)},
 	}, nil
 }
 
@@ -129,7 +140,7 @@ func resultRowOf(r puntuale.ResultRow) resultRow {
 		}
 		return new(r.Of(mark))
 	}
-	out := resultRow{Key: r.Key, Name: r.Name, Of: resultOf{r.TellDelivered, r.TellRead, r.TellAnswered}, Buttons: r.Buttons, Reasons: r.Reasons, resultCounts: resultCounts{
+	out := resultRow{Key: r.Key, Name: r.Name, Of: resultOf{r.TellDelivered, r.TellRead, r.TellAnswered}, Buttons: r.Buttons, Reasons: r.Reasons, ResultCounts: ResultCounts{
 		Planned: r.Planned, Sent: r.Sent, Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered),
 		OptedOut: told(puntuale.ResultOptedOut), Failed: r.Failed, Skipped: r.Skipped, Cancelled: r.Cancelled,
 	}}
@@ -144,10 +155,11 @@ func resultRowOf(r puntuale.ResultRow) resultRow {
 
 type resultPeopleInput struct {
 	ListInput
-	resultPeopleChoice
+	ResultPeopleChoice
 }
 
-type resultPeopleChoice struct {
+// ResultPeopleChoice documents which people a list is about.
+type ResultPeopleChoice struct {
 	ResultChoice
 	Is     string `query:"is" doc:"Counts in which the message is, with commas: planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled"`
 	Not    string `query:"not" doc:"Counts in which it is not. People whose network does not tell are left out"`
@@ -155,8 +167,8 @@ type resultPeopleChoice struct {
 	Button string `query:"button" doc:"Label of a button that the person pressed"`
 }
 
-func (c *resultPeopleChoice) people(page request.Page) result.People {
-	return result.People{Report: c.asked(page.Unknown), Is: c.Is, Not: c.Not, Reason: c.Reason, Button: c.Button, Page: request.Page{Limit: page.Limit, Cursor: page.Cursor}}
+func (c *ResultPeopleChoice) people(page request.Page) result.PersonQuery {
+	return result.PersonQuery{Report: c.asked(page.Unknown), Is: c.Is, Not: c.Not, Reason: c.Reason, Button: c.Button, Page: request.Page{Limit: page.Limit, Cursor: page.Cursor}}
 }
 
 // ResultPeopleAnswer is a page of the people behind a count.
@@ -203,7 +215,7 @@ func resultPersonOf(p result.Person) resultPerson {
 	}
 }
 
-func (a *api) exportResultPeople(ctx context.Context, c *control.Client, in *call, p *resultPeopleChoice) (writtenBytes, error) {
+func (a *api) exportResultPeople(ctx context.Context, c *control.Client, in *call, p *ResultPeopleChoice) (writtenBytes, error) {
 	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
 	return a.sendCSV(ctx, in, "results", header, func(ctx context.Context, cursor string) ([][]string, string, error) {
 		rows, next, err := result.List(ctx, c, p.people(request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: in.unknown}))

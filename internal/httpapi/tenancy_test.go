@@ -192,6 +192,9 @@ var operations = map[string]struct {
 	"stopSequence":           {"POST", "/api/stop/{sequence}", `{"phone":"+393331234567"}`, false, "404", false},
 	"getMessageDetails":      {"GET", "/api/messages/details?message_ids[]={message}", "", false, "200", false},
 	"getMessageOutcomes":     {"GET", "/api/messages/statusByPeriod?start=20/11/2026%2010:00&end=20/11/2026%2011:00", "", false, "", false},
+	"getResults":             {"GET", "/api/results?by=day", "", false, "", false},
+	"listResultPeople":       {"GET", "/api/results/people?is=planned&sequence={sequence}", "", false, "", false},
+	"exportResultPeople":     {"GET", "/api/results/people/export?is=planned&sequence={sequence}", "", false, "", false},
 	"listMessages":           {"GET", "/api/messages?state=PENDING&origin=SEQUENCE", "", false, "", false},
 	"sendMessage":            {"POST", "/api/messages", `{"phone":"+393331234567","text":"x","id_sessione":"{session}"}`, false, "422", false},
 	"rescheduleMessages":     {"POST", "/api/messages/reschedule/all", `{"id":["{message}"],"date":"2026-11-21"}`, false, "404", false},
@@ -454,7 +457,7 @@ func TestKeysAndTenants(t *testing.T) {
 				key    string
 				status int
 			}{"the other side's key": {wrong, 403}, "no key": {"", 401}, "a revoked key": {revoked, 401}} {
-				if c.status == 403 && (strings.HasPrefix(op.path, "/api/webhooks") || id == "search" || id == "getStatement") { // a client's key and a partner's key are both accepted
+				if c.status == 403 && (strings.HasPrefix(op.path, "/api/webhooks") || id == "search" || id == "getStatement" || id == "getResults") { // a client's key and a partner's key are both accepted
 					continue
 				}
 				if a := s.call(op.method, own.fill(op.path), c.key, own.fill(op.body)); a.status != c.status {

@@ -52,8 +52,17 @@ func TestOldFile(t *testing.T) {
 			if n := count(t, d, "select count(*) from counter where noun = 'command'"); n != 1 {
 				t.Error("a counter that the file does not have is gone")
 			}
-			if err := d.Open(t).Check(context.Background()); err != nil {
+			s := d.Open(t)
+			if err := s.Check(context.Background()); err != nil {
 				t.Error(err)
+			}
+			for more := true; more; { // the file has no results, so all messages are counted
+				if more, err = s.CountResults(context.Background(), 100); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := count(t, d, "select count(*) from result_message"); n == 0 {
+				t.Error("the messages of the file are not counted")
 			}
 		})
 	}

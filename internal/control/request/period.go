@@ -23,7 +23,7 @@ const outcomeLayout = "02/01/2006 15:04"
 // Codes of the faults that this file reports.
 const (
 	faultCallNotSameAs puntuale.ReasonCode = "call.not_same_as"
-	faultAfterEnd      puntuale.ReasonCode = "fault.after_end"
+	FaultAfterEnd      puntuale.ReasonCode = "fault.after_end"
 	faultNotDate       puntuale.ReasonCode = "fault.not_date"
 	faultNotMinute     puntuale.ReasonCode = "fault.not_minute"
 )
@@ -49,7 +49,7 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	}
 	from, to = firstMoment(start, loc), lastMoment(end, loc)
 	if backwards(start, end, from, to) {
-		f.Add("query."+bound.Name, faultAfterEnd, bound.Text)
+		f.Add("query."+bound.Name, FaultAfterEnd, bound.Text)
 	}
 	return from, to
 }
@@ -76,7 +76,7 @@ func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 		to = lastMoment(end, loc)
 	}
 	if begins && ends && backwards(start, end, from, to) {
-		f.Add("query."+bound.Name, faultAfterEnd, bound.Text)
+		f.Add("query."+bound.Name, FaultAfterEnd, bound.Text)
 	}
 	return from, to
 }

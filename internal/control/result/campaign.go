@@ -21,9 +21,9 @@ const (
 	faultTooManyPeople puntuale.ReasonCode = "result.too_many_people"
 )
 
-// Campaign makes a draft of a campaign for the people behind a count, each once. People who were erased are left out.
+// Campaign makes a draft of a campaign for the people behind a count, each once. PersonQuery who were erased are left out.
 // Codes: invalid (also if there is nobody, or are too many), and those of [control.Client.CreateCampaign].
-func Campaign(ctx context.Context, client *control.Client, p People, made control.NewCampaign) (control.Campaign, error) {
+func Campaign(ctx context.Context, client *control.Client, p PersonQuery, made control.NewCampaign) (control.Campaign, error) {
 	list, err := listed(ctx, client, p)
 	if err != nil {
 		return control.Campaign{}, err
@@ -40,7 +40,7 @@ func Campaign(ctx context.Context, client *control.Client, p People, made contro
 }
 
 // listed returns the people behind a count as CSV with the columns phone and nome.
-func listed(ctx context.Context, client *control.Client, p People) ([]byte, error) {
+func listed(ctx context.Context, client *control.Client, p PersonQuery) ([]byte, error) {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	rows := [][]string{{"phone", "nome"}}

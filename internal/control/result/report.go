@@ -36,9 +36,6 @@ type Report struct {
 
 // Codes of the faults of reports.
 const (
-	faultNotID        puntuale.ReasonCode = "fault.not_id"
-	faultNotDay       puntuale.ReasonCode = "fault.not_day"
-	faultAfterEnd     puntuale.ReasonCode = "fault.after_end"
 	faultPeriodLength puntuale.ReasonCode = "result.period_too_long"
 	faultNeedsClient  puntuale.ReasonCode = "result.needs_client"
 	faultPartnerOnly  puntuale.ReasonCode = "result.partner_only"
@@ -89,7 +86,7 @@ func id[T ~int64](f *request.Faults, name, text string, into *T) {
 	}
 	found, err := puntuale.ParseID[T](text)
 	if err != nil {
-		f.Add("query."+name, faultNotID, text)
+		f.Add("query."+name, control.FaultNotID, text)
 	}
 	*into = found
 }
@@ -101,7 +98,7 @@ func (r Report) period(f *request.Faults, today puntuale.Date, out *puntuale.Res
 		}
 		day, err := puntuale.ParseDate(strings.TrimSpace(text))
 		if err != nil || day.Year < 1 {
-			f.Add("query."+name, faultNotDay, text)
+			f.Add("query."+name, puntuale.FaultNotDay, text)
 			return otherwise, false
 		}
 		return day, true
@@ -112,7 +109,7 @@ func (r Report) period(f *request.Faults, today puntuale.Date, out *puntuale.Res
 	switch {
 	case !ends || !begins:
 	case out.End.Before(out.Start):
-		f.Add("query.start", faultAfterEnd, r.Start)
+		f.Add("query.start", request.FaultAfterEnd, r.Start)
 	case out.Start.AddDays(MaxDays - 1).Before(out.End):
 		f.Add("query.start", faultPeriodLength, r.Start, strconv.Itoa(MaxDays))
 	}

@@ -22,6 +22,7 @@ var Subjects = []Subject{
 	{"Bookings", "Appointments, whose messages follow them.", []string{"/api/bookings"}},
 	{"Calendars", "Feeds of appointments, whose entries become bookings.", []string{"/api/calendars"}},
 	{"Messages", "Send one message, and see, cancel or repeat messages.", []string{"/api/messages"}},
+	{"Results", "What became of messages, in numbers, and the people behind them.", []string{"/api/results"}},
 	{"Sequences", "What is sent, and when.", []string{"/api/sequences", "/api/session/"}},
 	{"Templates", "Contents that sequences and messages name.", []string{"/api/templates"}},
 	{"Files", "Pictures, films and documents to send.", []string{"/api/files"}},

@@ -16,10 +16,10 @@ const counts = 9
 // hoursOfWeek is the number of hours since Monday began.
 const hoursOfWeek = 7 * 24
 
-// dayHour and dayWord are what a cell counts besides the marks.
-type dayHour struct{ day, hour int }
+// hourOfDay and wordOfDay are what a cell counts besides the marks.
+type hourOfDay struct{ day, hour int }
 
-type dayWord struct {
+type wordOfDay struct {
 	day  int
 	word string
 }
@@ -28,16 +28,16 @@ type dayWord struct {
 // client is then read in milliseconds.
 type cell struct {
 	days  map[int]*[counts]int64 // by the day of the month
-	hours map[dayHour]int64
-	words map[dayWord]int64
+	hours map[hourOfDay]int64
+	words map[wordOfDay]int64
 }
 
 func newCell() *cell {
-	return &cell{map[int]*[counts]int64{}, map[dayHour]int64{}, map[dayWord]int64{}}
+	return &cell{map[int]*[counts]int64{}, map[hourOfDay]int64{}, map[wordOfDay]int64{}}
 }
 
-// add counts a contribution n times; -1 takes it back.
-func (c *cell) add(x contribution, n int64) {
+// add counts a unitCount n times; -1 takes it back.
+func (c *cell) add(x unitCount, n int64) {
 	day := x.day % 100
 	d := c.days[day]
 	if d == nil {
@@ -53,11 +53,11 @@ func (c *cell) add(x contribution, n int64) {
 		delete(c.days, day)
 	}
 	if x.hour >= 0 {
-		change(c.hours, dayHour{day, x.hour}, n)
+		change(c.hours, hourOfDay{day, x.hour}, n)
 	}
 	if x.words != "" {
 		for word := range strings.SplitSeq(x.words, "\n") {
-			change(c.words, dayWord{day, word}, n)
+			change(c.words, wordOfDay{day, word}, n)
 		}
 	}
 }
@@ -84,12 +84,12 @@ func (c *cell) encode() (days, hours, words []byte) {
 			days = binary.AppendVarint(days, n)
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(c.hours), func(a, b dayHour) int { return (a.day-b.day)*hoursOfWeek + a.hour - b.hour }) {
+	for _, k := range slices.SortedFunc(maps.Keys(c.hours), func(a, b hourOfDay) int { return (a.day-b.day)*hoursOfWeek + a.hour - b.hour }) {
 		for _, n := range []int64{int64(k.day), int64(k.hour), c.hours[k]} {
 			hours = binary.AppendVarint(hours, n)
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(c.words), func(a, b dayWord) int {
+	for _, k := range slices.SortedFunc(maps.Keys(c.words), func(a, b wordOfDay) int {
 		if a.day != b.day {
 			return a.day - b.day
 		}
@@ -188,10 +188,10 @@ func decodeCell(days, hours, words []byte) (*cell, error) {
 	if err := eachDay(days, func(day int, n []int64) { c.days[day] = (*[counts]int64)(slices.Clone(n[:counts])) }); err != nil {
 		return nil, err
 	}
-	if err := eachHour(hours, func(day, hour int, n int64) { c.hours[dayHour{day, hour}] = n }); err != nil {
+	if err := eachHour(hours, func(day, hour int, n int64) { c.hours[hourOfDay{day, hour}] = n }); err != nil {
 		return nil, err
 	}
-	if err := eachWord(words, func(day int, word []byte, n int64) { c.words[dayWord{day, string(word)}] = n }); err != nil {
+	if err := eachWord(words, func(day int, word []byte, n int64) { c.words[wordOfDay{day, string(word)}] = n }); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -99,8 +99,8 @@ func countChanges(ctx context.Context, a engine.Querier, limit int) (more bool, 
 // unitRef is the identity of a unit: its first message.
 type unitRef = puntuale.MessageRef
 
-// counting is the count of some messages, in the transaction of who counts.
-type counting struct {
+// countBatch is the count of some messages, in the transaction of who counts.
+type countBatch struct {
 	a     engine.Querier
 	units map[unitRef]*unit
 	order []unitRef
@@ -109,12 +109,12 @@ type counting struct {
 
 // unit is one unit, as it was counted and as it is.
 type unit struct {
-	chain
-	key      int64 // of the contribution that was counted
-	was      contribution
+	unitRow
+	key      int64 // of the unitCount that was counted
+	was      unitCount
 	counted  bool // was is part of the counts of the client's generation
 	stored   bool // the unit has a row
-	is       contribution
+	is       unitCount
 	isKey    int64
 	kept     int // generation of the client
 	deleted  bool
@@ -135,7 +135,7 @@ func (k cellKey) compare(o cellKey) int {
 
 // count counts the units of the messages as they are now. Messages that are gone are ignored.
 func count(ctx context.Context, a engine.Querier, messages []puntuale.MessageRef) error {
-	c := &counting{a: a, units: map[unitRef]*unit{}, cells: map[cellKey]*cell{}}
+	c := &countBatch{a: a, units: map[unitRef]*unit{}, cells: map[cellKey]*cell{}}
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return c.find(ctx, messages) },
 		c.readClients, c.readMembers, c.readAnswers, c.readCounted, c.decide, c.write, c.writeCells,
@@ -151,7 +151,7 @@ func count(ctx context.Context, a engine.Querier, messages []puntuale.MessageRef
 }
 
 // find finds the units of the messages.
-func (c *counting) find(ctx context.Context, messages []puntuale.MessageRef) error {
+func (c *countBatch) find(ctx context.Context, messages []puntuale.MessageRef) error {
 	slices.SortFunc(messages, compareRefs)
 	messages = slices.Compact(messages)
 	if len(messages) == 0 {
@@ -186,7 +186,7 @@ func refColumns(refs []puntuale.MessageRef) engine.Columns {
 }
 
 // readClients reads how far the clients are counted. The messages of deleted clients are not counted.
-func (c *counting) readClients(ctx context.Context) error {
+func (c *countBatch) readClients(ctx context.Context) error {
 	clients := slices.Compact(engine.Column(c.order, func(r *unitRef) puntuale.ClientID { return r.Client }))
 	generation := map[puntuale.ClientID]int{}
 	if err := c.a.Query(ctx, `select k.id, coalesce(g.generation, 1) from $u(c bigint) cross join client k left join result_client g on g.client_id = k.id where k.id = u.c and k.deleted_at = 0`,
@@ -214,7 +214,7 @@ const memberColumns = `m.client_id, m.run_id, m.step, m.id, m.session_id, m.due_
 from $u(c bigint, r bigint, s integer) cross join message m left join receipt g on g.client_id = m.client_id and g.message_id = m.id cross join run r`
 
 // readMembers reads the messages of the units, with their runs and receipts.
-func (c *counting) readMembers(ctx context.Context) error {
+func (c *countBatch) readMembers(ctx context.Context) error {
 	zones := map[string]*time.Location{}
 	frozen := frozenSteps{}
 	if err := c.a.Query(ctx, `select `+memberColumns+` where m.client_id = u.c and m.id = u.r + u.s and r.client_id = m.client_id and r.id = m.run_id
@@ -266,7 +266,7 @@ func location(name string) *time.Location {
 }
 
 // readAnswers reads what people did after the messages.
-func (c *counting) readAnswers(ctx context.Context) error {
+func (c *countBatch) readAnswers(ctx context.Context) error {
 	var members []puntuale.MessageRef
 	of := map[puntuale.MessageRef]*unit{}
 	for _, ref := range c.order {
@@ -288,11 +288,11 @@ func (c *counting) readAnswers(ctx context.Context) error {
 }
 
 // readCounted reads how the units were counted.
-func (c *counting) readCounted(ctx context.Context) error {
+func (c *countBatch) readCounted(ctx context.Context) error {
 	return c.a.Query(ctx, `select x.client_id, x.message_id, x.key_id, x.day, x.marks, x.hour, x.words, x.generation
  from $u(c bigint, i bigint) cross join result_message x where x.client_id = u.c and x.message_id = u.i`, []any{refColumns(c.order)}, func(r engine.Row) error {
 		var ref unitRef
-		var x contribution
+		var x unitCount
 		var key int64
 		var generation int
 		if err := r.Scan(&ref.Client, &ref.ID, &key, &x.day, &x.marks, &x.hour, &x.words, &generation); err != nil {
@@ -305,11 +305,11 @@ func (c *counting) readCounted(ctx context.Context) error {
 }
 
 // decide decides how each unit is counted now, and finds the keys.
-func (c *counting) decide(ctx context.Context) error {
+func (c *countBatch) decide(ctx context.Context) error {
 	wanted := map[keyRef]int64{}
 	for _, ref := range c.order {
 		u := c.units[ref]
-		if u.is = contributionOf(u.chain); u.is.day != 0 {
+		if u.is = countOf(u.unitRow); u.is.day != 0 {
 			wanted[keyRef{ref.Client, u.is.key}] = 0
 		}
 	}
@@ -339,7 +339,7 @@ func (u *unit) same() bool {
 }
 
 // write stores how the units are counted now, and collects the differences.
-func (c *counting) write(ctx context.Context) error {
+func (c *countBatch) write(ctx context.Context) error {
 	c.order = slices.DeleteFunc(c.order, func(r unitRef) bool { return c.units[r].same() })
 	var gone, kept []unitRef
 	for _, ref := range c.order {
@@ -375,10 +375,10 @@ func (c *counting) write(ctx context.Context) error {
 }
 
 // collect reads the cells of the units, and changes them.
-func (c *counting) collect(ctx context.Context) error {
+func (c *countBatch) collect(ctx context.Context) error {
 	type change struct {
 		cellKey
-		contribution
+		unitCount
 		n int64
 	}
 	var changes []change
@@ -398,7 +398,7 @@ func (c *counting) collect(ctx context.Context) error {
 		return err
 	}
 	for _, x := range changes {
-		c.cells[x.cellKey].add(x.contribution, x.n)
+		c.cells[x.cellKey].add(x.unitCount, x.n)
 	}
 	return nil
 }
@@ -410,7 +410,7 @@ func cellColumns(keys []cellKey) engine.Columns {
 	}
 }
 
-func (c *counting) readCells(ctx context.Context) error {
+func (c *countBatch) readCells(ctx context.Context) error {
 	if len(c.cells) == 0 {
 		return nil
 	}
@@ -427,7 +427,7 @@ func (c *counting) readCells(ctx context.Context) error {
 	})
 }
 
-func (c *counting) writeCells(ctx context.Context) error {
+func (c *countBatch) writeCells(ctx context.Context) error {
 	var kept, empty []cellKey
 	var days, hours, words [][]byte
 	for _, k := range slices.SortedFunc(maps.Keys(c.cells), cellKey.compare) {

@@ -17,6 +17,10 @@ const (
 	stateDeleted  = 2
 )
 
+// CountAll lets the counter count all messages of an installation that has no counts, as the migration does.
+const CountAll = `insert into result_client (client_id, generation, shown)
+ select k.id, 1, 1 from client k where k.deleted_at = 0 and exists (select 1 from message m where m.client_id = k.id) on conflict do nothing`
+
 // Recount makes the counter count all messages of a client again; 0: of all clients. Reports show what was counted
 // before, until this has ended. Messages in the archive keep their counts. It returns how many clients are concerned.
 func (s *Counter) Recount(ctx context.Context, client puntuale.ClientID, now time.Time) (clients int64, err error) {
@@ -132,7 +136,7 @@ func Leave(ctx context.Context, a engine.Querier, client puntuale.ClientID, mess
 	}
 	refs := engine.Column(messages, func(id *puntuale.MessageID) puntuale.MessageRef { return puntuale.MessageRef{Client: client, ID: *id} })
 	slices.SortFunc(refs, compareRefs)
-	c := &counting{a: a, cells: map[cellKey]*cell{}}
+	c := &countBatch{a: a, cells: map[cellKey]*cell{}}
 	if err := c.moveTo(ctx, refs, generation, 0); err != nil {
 		return false, fmt.Errorf("count messages of the archive: %w", err)
 	}
@@ -172,9 +176,9 @@ func countNoted(ctx context.Context, a engine.Querier, client puntuale.ClientID,
 }
 
 // moveTo moves the counts of units from one generation to another.
-func (c *counting) moveTo(ctx context.Context, units []unitRef, from, to int) error {
+func (c *countBatch) moveTo(ctx context.Context, units []unitRef, from, to int) error {
 	type row struct {
-		contribution
+		unitCount
 		client puntuale.ClientID
 		key    int64
 	}
@@ -197,8 +201,8 @@ func (c *counting) moveTo(ctx context.Context, units []unitRef, from, to int) er
 	}
 	for _, x := range rows {
 		before, after := cells(x)
-		c.cells[before].add(x.contribution, -1)
-		c.cells[after].add(x.contribution, 1)
+		c.cells[before].add(x.unitCount, -1)
+		c.cells[after].add(x.unitCount, 1)
 	}
 	return c.writeCells(ctx)
 }

@@ -292,7 +292,7 @@ func (p *report) add(k *storedKey, month int, days, hours, words []byte) error {
 	}); err != nil {
 		return err
 	}
-	var sums wordSums // a cell has few words, and each on many days
+	var sums wordCounts // a cell has few words, and each on many days
 	if err := eachWord(words, func(day int, word []byte, n int64) {
 		switch {
 		case day < from || day > to || len(word) == 0:
@@ -322,13 +322,13 @@ func addWord(r *puntuale.ResultRow, word string, n int64) {
 	}
 }
 
-// wordSums adds up words without making texts of them.
-type wordSums []struct {
+// wordCounts adds up words without making texts of them.
+type wordCounts []struct {
 	word []byte
 	n    int64
 }
 
-func (s *wordSums) add(word []byte, n int64) {
+func (s *wordCounts) add(word []byte, n int64) {
 	for i := range *s {
 		if bytes.Equal((*s)[i].word, word) {
 			(*s)[i].n += n

@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
 	"puntuale/internal/store/person"
+	"puntuale/internal/store/result"
 )
 
 // ImportConfig is the configuration of an import.
@@ -89,7 +90,7 @@ func (m *importer) Run(ctx context.Context) (err error) {
 	if err := m.link.Begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.rebuild, m.restored} {
+	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.rebuild, m.countResults, m.restored} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -299,6 +300,20 @@ func (m *importer) resetLinks(ctx context.Context) error {
 
 // rebuild fills the tables that follow from others, and therefore do not move.
 func (m *importer) rebuild(ctx context.Context) error { return person.RebuildWords(ctx, m.link) }
+
+// withResults is the number of the first schema whose files have results.
+const withResults = 50
+
+// countResults lets the servers count the messages of a file that has no results.
+func (m *importer) countResults(ctx context.Context) error {
+	if m.file.Header.Schema >= withResults {
+		return nil
+	}
+	if _, err := m.link.Exec(ctx, result.CountAll); err != nil {
+		return fmt.Errorf("have results counted: %w", err)
+	}
+	return nil
+}
 
 // restored makes messages unknown whose outcomes may be missing in a backup.
 func (m *importer) restored(ctx context.Context) error {

@@ -126,8 +126,8 @@ func subject(v *page.Request, f puntuale.ResultFilter) (string, error) {
 }
 
 // askedPeople returns the people that parameters ask for.
-func askedPeople(q url.Values) result.People {
-	p := result.People{Report: asked(q), Is: q.Get("is"), Not: q.Get("not"), Reason: q.Get("reason"), Button: q.Get("button")}
+func askedPeople(q url.Values) result.PersonQuery {
+	p := result.PersonQuery{Report: asked(q), Is: q.Get("is"), Not: q.Get("not"), Reason: q.Get("reason"), Button: q.Get("button")}
 	p.By = string(puntuale.ResultByDay) // people are not grouped
 	return p
 }

@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// People is a request for the people behind a count.
-type People struct {
+// PersonQuery is a request for the people behind a count.
+type PersonQuery struct {
 	Report
 	Is, Not string // names of marks, separated by commas, such as "sent" and "read"; Is "": planned
 	Reason  string // code of a reason
@@ -27,7 +27,7 @@ type Person struct {
 // Marks that a caller may name.
 const markWords = "planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled"
 
-func (p People) filter(f *request.Faults, today puntuale.Date) puntuale.ResultMessages {
+func (p PersonQuery) filter(f *request.Faults, today puntuale.Date) puntuale.ResultMessages {
 	out := puntuale.ResultMessages{ResultFilter: p.Report.filter(f, today, false), Reason: p.Reason, Button: p.Button}
 	for _, x := range []struct {
 		name, text string
@@ -47,7 +47,7 @@ func (p People) filter(f *request.Faults, today puntuale.Date) puntuale.ResultMe
 // List lists the people behind a count, by the days on which the messages were due. A person with several messages is
 // listed once for each. A page may be shorter than asked although a next one exists. Messages in the archive are left
 // out. Codes: invalid.
-func List(ctx context.Context, client *control.Client, p People) ([]Person, string, error) {
+func List(ctx context.Context, client *control.Client, p PersonQuery) ([]Person, string, error) {
 	f := request.Faults(p.Faults)
 	today, err := client.Day()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// chain is what is stored about one unit: the messages of one step of a run.
-type chain struct {
+// unitRow is what is stored about one unit: the messages of one step of a run.
+type unitRow struct {
 	run     runRow
 	members []member // sorted by id
 	answers []answer
@@ -52,8 +52,8 @@ type Key struct {
 	Template string
 }
 
-// contribution is how a unit is counted. The zero value is not counted.
-type contribution struct {
+// unitCount is how a unit is counted. The zero value is not counted.
+type unitCount struct {
 	key   Key
 	day   int // YYYYMMDD; 0: it does not count
 	marks puntuale.ResultMarks
@@ -67,15 +67,15 @@ const (
 	wordButton = "b"
 )
 
-// contributionOf decides how a unit is counted. A unit whose messages all only waited until another one replaced them
+// countOf decides how a unit is counted. A unit whose messages all only waited until another one replaced them
 // does not count: the booking's change that replaced the last one made a unit of its own.
-func contributionOf(c chain) contribution {
+func countOf(c unitRow) unitCount {
 	live := slices.DeleteFunc(slices.Clone(c.members), func(m member) bool { return m.state == puntuale.Rescheduled && m.outcome == 0 })
 	if len(live) == 0 {
-		return contribution{}
+		return unitCount{}
 	}
 	first, last := live[0], live[len(live)-1]
-	x := contribution{
+	x := unitCount{
 		key:   Key{c.run.sequence, c.run.step, c.run.campaign, c.run.rule, last.session, c.run.template},
 		day:   puntuale.DateOf(first.due.In(c.run.zone)).Int(),
 		marks: puntuale.ResultPlanned, hour: -1,
@@ -111,7 +111,7 @@ func contributionOf(c chain) contribution {
 }
 
 // answered adds what people did. Each button counts once, however often it was pressed.
-func (x *contribution) answered(all []answer) {
+func (x *unitCount) answered(all []answer) {
 	var buttons []string
 	for _, a := range all {
 		if a.optOut {

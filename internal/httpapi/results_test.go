@@ -1,0 +1,110 @@
+package httpapi_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"puntuale"
+)
+
+// resultRow is a row of a report, as callers see it.
+type resultRow struct {
+	Key, Name                                    string
+	Planned, Sent, Failed                        int
+	Delivered, Read, Answered, OptedOut, Clicked *int
+	Buttons, Reasons                             map[string]int
+	Bookings                                     *struct{ Open int }
+}
+
+type resultAnswer struct {
+	Results  []resultRow
+	Total    resultRow
+	Told     struct{ Delivered, Read, Answered, Clicked bool }
+	AsOf     string `json:"as_of"`
+	Counting bool
+}
+
+func (s *service) results(key, query string) (r resultAnswer) {
+	s.t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = s.store.CountResults(context.Background(), 100); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.must(&r, "GET", "/api/results?"+query, key, "")
+	return r
+}
+
+// TestResults counts messages of two clients of one partner, and of a client of another. Each key sees its own counts.
+// What the network does not tell is null.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	a, b := s.newAccount("results-a@x", "full"), s.newAccount("results-b@x", "full")
+	sequence := s.newSequence(a.Key, stepNow+","+stepNow)
+	started := s.started(a.Key, sequence)
+	s.end(a, started[0], "+393331234567", puntuale.Outcome{Verdict: puntuale.Sent})
+	s.end(a, started[1], "+393331234567", puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because(puntuale.ReasonNotAccepted)})
+	r := s.results(a.Key, "by=step&sequence="+sequence+"&start=2026-11-01&end=2026-12-31")
+	if len(r.Results) != 2 || r.Total.Planned != 2 || r.Total.Sent != 1 || r.Total.Failed != 1 || r.Total.Reasons["connector.not_accepted"] != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r.Total.Delivered != nil || r.Total.Read != nil || r.Total.Clicked != nil || r.Told.Delivered || r.Told.Clicked || !r.Told.Answered {
+		t.Errorf("what the network does not tell is not null: %+v", r)
+	}
+	if r.Counting || r.AsOf == "" || !strings.HasPrefix(r.Results[0].Name, "1. ") {
+		t.Errorf("%+v", r)
+	}
+	if other := s.results(b.Key, "by=sequence&sequence="+sequence); other.Total.Planned != 0 || len(other.Results) != 0 {
+		t.Errorf("another client sees %+v", other)
+	}
+	if p := s.results(s.partner, "start=2026-11-01&end=2026-12-31"); p.Total.Planned != 2 || len(p.Results) != 1 || p.Results[0].Key != a.ID {
+		t.Errorf("the partner sees %+v", p)
+	}
+	if p := s.results(s.partner, "by=sequence&client="+a.ID+"&start=2026-11-01&end=2026-12-31"); p.Total.Planned != 2 || len(p.Results) != 1 || p.Results[0].Key != sequence {
+		t.Errorf("the partner sees of its client %+v", p)
+	}
+	var list struct {
+		People []struct {
+			Message string `json:"message_id"`
+			Phone   string
+			Failed  bool
+			Read    *bool
+		}
+		Next *string `json:"next_cursor"`
+	}
+	s.must(&list, "GET", "/api/results/people?is=failed&start=2026-11-01&end=2026-12-31&sequence="+sequence, a.Key, "")
+	if len(list.People) != 1 || list.People[0].Message != started[1] || list.People[0].Phone != "+393331234567" || !list.People[0].Failed || list.People[0].Read != nil {
+		t.Errorf("%+v", list)
+	}
+	s.must(&list, "GET", "/api/results/people?is=sent&not=read&start=2026-11-01&end=2026-12-31", a.Key, "")
+	if len(list.People) != 0 { // nobody knows whether they read
+		t.Errorf("%+v", list)
+	}
+	csv := s.call("GET", "/api/results/people/export?start=2026-11-01&end=2026-12-31", a.Key, "")
+	if csv.status != 200 || strings.Count(csv.body, "+393331234567") != 2 {
+		t.Errorf("%d %s", csv.status, csv.body)
+	}
+	if foreign := s.call("GET", "/api/results/people/export", b.Key, ""); strings.Contains(foreign.body, "+39") {
+		t.Errorf("another client gets %s", foreign.body)
+	}
+	s.refusedAt(422, "GET", "/api/results?by=shoes&start=x&end=2026-13-01&sequence=y&campaign=z&client=1", a.Key, "", "query.client", "query.by", "query.sequence", "query.campaign", "query.end", "query.start")
+	s.refusedAt(422, "GET", "/api/results?by=step", a.Key, "", "query.sequence")
+	s.refusedAt(422, "GET", "/api/results?start=2024-01-01&end=2026-01-01", a.Key, "", "query.start")
+	s.refusedAt(422, "GET", "/api/results?start=2026-02-01&end=2026-01-01", a.Key, "", "query.start")
+	s.refusedAt(422, "GET", "/api/results?by=sequence", s.partner, "", "query.client")
+	s.refusedAt(422, "GET", "/api/results/people?is=read,seen&not=x", a.Key, "", "query.is", "query.not")
+	if got := s.call("GET", "/api/results?client=999999", s.partner, ""); got.status != 404 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// started starts a sequence for a person, and returns the messages.
+func (s *service) started(key, sequence string) []string {
+	s.t.Helper()
+	var run struct{ ID []string }
+	s.must(&run, "POST", "/api/start/"+sequence, key, `{"phone":"3331234567","testo":"t"}`)
+	return run.ID
+}
