@@ -266,7 +266,7 @@ func testFindByName(t *testing.T, w *World) {
 		"mario rossi":          {"Mario Rossi", "Maria Rossini"}, // maria differs in one letter, and rossini begins with rossi
 		"rosi mario":           {"Mario Rossi", "Rosina Mariotti"},
 		"Rsosi":                {"Mario Rossi"},
-		"rossii":               {"Maria Rossini", "Mario Rossi"},
+		"rossii":               {"Mario Rossi", "Maria Rossini"},
 		"nicolo dangelo":       {"Niccolò D'Angelo"}, // D'Angelo is two words
 		"nicolo angelo":        {"Niccolò D'Angelo"},
 		"giusepe buonarotti":   {"Giuseppe Buonarroti"},
