@@ -3,9 +3,10 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"reflect"
 	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
 	"puntuale/internal/control"

@@ -91,6 +91,9 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 		Kind: puntuale.ReceiptRead, At: storetest.Begin}}))
 	limited.MustKnow(patient)
 	must(nil, in.Store.Partner(in.Partner).AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, User: 1, Who: "a@b", Action: "client.enter", At: storetest.Begin}))
+	must(nil, in.Store.Partner(in.Partner).SetOwnPrices(ctx, puntuale.Prices{Currency: "EUR", Each: map[string]string{"marketing": "0.10"}}))
+	must(in.Tenant(c.ID).ClaimStatement(ctx, 202610, storetest.Begin, storetest.Begin.Add(time.Hour)))
+	must(in.Tenant(c.ID).FreezeStatement(ctx, puntuale.Statement{Month: 202610, Calls: 7, Frozen: storetest.Begin}, storetest.Begin.Add(time.Hour)))
 	must(nil, in.Store.Partner(in.Partner).SetBrand(ctx, puntuale.Brand{Name: "Marca", Colour: "#123456", Logo: []byte{0, 255, 'x'}, LogoKind: "image/png"}))
 	c.MustCampaign(2)
 	in.Exec("insert into event_stream (client_id, wanted, feed_until, last_seq) values ($1, 2, 3, 4)", c.ID)
@@ -274,6 +277,12 @@ func checkMoved(t *testing.T, in *installation, d *storetest.Database) {
 	again, err := storetest.Start(ctx, s.Tenant(in.client.ID), in.replay)
 	if err != nil || !again.Replayed || !slices.Equal(again.IDs, in.ids) {
 		t.Errorf("the old call again: %+v, %v, want %v", again, err, in.ids)
+	}
+	if found, _, err := s.Tenant(in.client.ID).FindContacts(ctx, "Ana", 8); err != nil || len(found) != 0 { // a word of three letters has no typing errors
+		t.Errorf("a short name: %v, %v", found, err)
+	}
+	if found, _, err := s.Tenant(in.client.ID).FindContacts(ctx, "Annna", 8); err != nil || len(found) != 1 {
+		t.Errorf("a name with a typing error: %v, %v", found, err)
 	}
 	newest := count(t, d, "select max(id) from message")
 	later := in.client.Run("+393339999999", storetest.Begin, 1)

@@ -52,6 +52,8 @@ const (
 	together  = 50               // how many clients one look for months finds
 	held      = 30 * time.Minute // how long a node may count one month
 	settle    = time.Minute      // evidence is stored at most this long after its time
+
+	memoryOfLine = 512 // bytes that a line of an answer needs
 )
 
 // Of is one client's statement with the client's name.
@@ -118,7 +120,7 @@ func (s *Statements) of(ctx context.Context, client puntuale.Client, text string
 			return Of{}, err
 		}
 	}
-	return Of{stored, client.Name}, nil
+	return Of{stored, client.Name}, puntuale.TakeMemory(ctx, memoryOfLine*int64(1+len(stored.Lines)))
 }
 
 // Close closes the month before the present one, for all clients, as soon as [Grace] has passed in their zones. Any number

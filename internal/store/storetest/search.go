@@ -266,7 +266,7 @@ func testFindByName(t *testing.T, w *World) {
 		"mario rossi":          {"Mario Rossi", "Maria Rossini"}, // maria differs in one letter, and rossini begins with rossi
 		"rosi mario":           {"Mario Rossi", "Rosina Mariotti"},
 		"Rsosi":                {"Mario Rossi"},
-		"rossii":               {"Maria Rossini", "Mario Rossi"},
+		"rossii":               {"Mario Rossi", "Maria Rossini"},
 		"nicolo dangelo":       {"Niccolò D'Angelo"}, // D'Angelo is two words
 		"nicolo angelo":        {"Niccolò D'Angelo"},
 		"giusepe buonarotti":   {"Giuseppe Buonarroti"},
@@ -338,5 +338,55 @@ func testFindNamed(t *testing.T, c, other *Client) {
 	}
 	if found, err := c.FindNamed(ctx, c.Sequence.String(), 8); err != nil || len(found[puntuale.NamedSequence]) != 1 {
 		t.Errorf("a sequence by its id: %v, %v", found, err)
+	}
+}
+
+// frozen closes an empty month of the client.
+func (c *Client) frozen(month puntuale.Month) error {
+	ctx, until := context.Background(), Begin.Add(time.Hour)
+	claimed, err := c.ClaimStatement(ctx, month, Begin, until)
+	if err != nil || !claimed {
+		return fmt.Errorf("claimed %v: %w", claimed, err)
+	}
+	frozen, err := c.FreezeStatement(ctx, puntuale.Statement{Month: month, Zone: "Europe/Rome", Frozen: Begin, CountedTo: Begin}, until)
+	if err != nil || !frozen {
+		return fmt.Errorf("frozen %v: %w", frozen, err)
+	}
+	return nil
+}
+
+// testStatementOnce checks that one node at a time counts a month, that another one goes on after its deadline, and that a
+// closed month never changes.
+func testStatementOnce(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	first, second := Begin.Add(time.Minute), Begin.Add(time.Hour)
+	claim := func(now, until time.Time, want bool) {
+		t.Helper()
+		if got, err := c.ClaimStatement(ctx, 202610, now, until); err != nil || got != want {
+			t.Errorf("claim at %v: %v, %v", now, got, err)
+		}
+	}
+	freeze := func(calls int64, until time.Time, want bool) {
+		t.Helper()
+		if got, err := c.FreezeStatement(ctx, puntuale.Statement{Month: 202610, Calls: calls, Frozen: Begin, CountedTo: Begin}, until); err != nil || got != want {
+			t.Errorf("freeze %d: %v, %v", calls, got, err)
+		}
+	}
+	claim(Begin, first, true)
+	claim(Begin, second, false)
+	if all, err := w.Store.UnclosedMonths(ctx, 202610, Begin.AddDate(0, -2, 0), Begin.AddDate(1, 0, 0), Begin, 0, 10); err != nil || len(all) != 0 {
+		t.Errorf("while it is counted: %v, %v", all, err)
+	}
+	claim(first, second, true)
+	freeze(1, first, false) // too late
+	freeze(2, second, true)
+	freeze(3, second, false)
+	claim(second.Add(time.Hour), second.Add(2*time.Hour), false)
+	if s, found, err := c.Statement(ctx, 202610); err != nil || !found || s.Calls != 2 || !s.Frozen.Equal(Begin) {
+		t.Errorf("the statement: %+v, %v, %v", s, found, err)
+	}
+	if all, err := w.Store.UnclosedMonths(ctx, 202609, Begin.AddDate(0, -2, 0), Begin.AddDate(1, 0, 0), Begin, 0, 10); err != nil || len(all) != 1 || all[0].Client != c.ID {
+		t.Errorf("another month: %v, %v", all, err)
 	}
 }

@@ -336,6 +336,50 @@ var foreignCalls = map[string]foreign{
 		}
 		return found, nil
 	},
+	"BilledMessages": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		var found []puntuale.BilledMessage
+		for _, p := range []puntuale.BilledPeriod{{}, {ChargedFrom: Begin.AddDate(-1, 0, 0)}, {Late: true, Left: [2]time.Time{Begin.AddDate(-1, 0, 0), Begin.AddDate(1, 0, 0)}}} {
+			p.From, p.To, p.Limit = Begin.AddDate(-1, 0, 0), Begin.AddDate(1, 0, 0), 10
+			all, err := tenant.BilledMessages(context.Background(), p)
+			if err != nil {
+				return found, err
+			}
+			found = append(found, all...)
+		}
+		return found, nil
+	},
+	"Calls": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if n, err := other.Calls(context.Background(), Day, Day); err != nil || n == 0 {
+			return []int64{-1}, err
+		}
+		n, err := tenant.Calls(context.Background(), Day, Day)
+		if n > 0 {
+			return []int64{n}, err
+		}
+		return []int64{}, err
+	},
+	"Statement": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		if err := other.frozen(202610); err != nil {
+			return nil, err
+		}
+		_, found, err := tenant.Statement(context.Background(), 202610)
+		if found {
+			return []bool{true}, err
+		}
+		return []bool{}, err
+	},
+	"ClaimStatement": nil, // this method and the next write only rows of their own client
+	"FreezeStatement": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		until := Begin.Add(time.Hour)
+		if claimed, err := other.ClaimStatement(context.Background(), 202609, Begin, until); err != nil || !claimed {
+			return []bool{true}, err
+		}
+		frozen, err := tenant.FreezeStatement(context.Background(), puntuale.Statement{Month: 202609, Frozen: Begin}, until)
+		if frozen {
+			return []bool{true}, err
+		}
+		return []bool{}, err
+	},
 	"FindNamed": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		found, err := tenant.FindNamed(context.Background(), other.Sequence.String(), 8)
 		return found[puntuale.NamedSequence], err

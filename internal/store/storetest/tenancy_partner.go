@@ -97,6 +97,8 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
+	"OwnPrices":    nil, // this method and the next concern only the caller's own prices
+	"SetOwnPrices": nil,
 	"Host":         nil, // this method and the next two concern only the caller's own host
 	"ConfirmHost":  nil,
 	"WithdrawHost": nil,
