@@ -26,6 +26,7 @@ var noPages = map[string]string{
 	"/c/{client}/campaigns/{id}/export":    "a file",
 	"/c/{client}/messages/export":          "a file",
 	"/c/{client}/contacts/export":          "a file",
+	"/c/{client}/results/people/export":    "a file",
 	"/c/{client}/messages/live":            "a stream",
 	"/c/{client}/bookings/live":            "a stream",
 	"/c/{client}/messages/{id}/live":       "a stream",

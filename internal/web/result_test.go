@@ -164,7 +164,7 @@ func TestResultTable(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	csv := v.get(w.pages + "/results/people.csv?is=sent&not=read&sequence=" + sequence.String())
+	csv := v.get(w.pages + "/results/people/export?is=sent&not=read&sequence=" + sequence.String())
 	if csv.status != http.StatusOK || strings.Count(csv.body, "\n") < 5 || strings.Contains(csv.body, "+393339000003") { // this one was sent by a phone, which does not tell
 		t.Errorf("%d %s", csv.status, csv.body)
 	}

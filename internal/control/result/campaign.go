@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// maxListed is the largest list of people that becomes a campaign's list, in bytes of CSV: about 500,000 people.
-const maxListed = 16 << 20
+// maxListed is the largest list of people that becomes a campaign's list, in bytes of CSV: more than 100,000 people.
+const maxListed = 4 << 20
 
 // Codes of refusals of campaigns for people behind a count.
 const (

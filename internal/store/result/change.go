@@ -16,14 +16,18 @@ import (
 // maxNoted is the largest number of messages in one row of changes. The counter reads only whole rows.
 const maxNoted = 1000
 
-const insertChanges = `insert into result_change (client_id, messages, at) select u.c, u.m, $1::bigint from $u(c bigint, m bytea)`
+// A transaction usually changes messages of one client. Then a statement without a batch costs less.
+const (
+	insertChange  = `insert into result_change (client_id, messages, at) values ($1, $2, $3)`
+	insertChanges = `insert into result_change (client_id, messages, at) select u.c, u.m, $1::bigint from $u(c bigint, m bytea)`
+)
 
 // noting is false only while a test measures what noting costs.
 var noting = true
 
 // Note stores that the count of messages may have changed, in the transaction that changes them. Its statement may be
 // sent together with the transaction's next statement. To note too much is harmless. Neighbours of one client share a row.
-func Note(ctx context.Context, a engine.Querier, at time.Time, messages iter.Seq[puntuale.MessageRef]) error {
+func Note(ctx context.Context, a engine.Querier, at time.Time, messages iter.Seq[puntuale.MessageRef]) (err error) {
 	var clients []int64
 	var rows [][]byte
 	var ids []byte
@@ -41,18 +45,29 @@ func Note(ctx context.Context, a engine.Querier, at time.Time, messages iter.Seq
 		if n > 0 {
 			before = int64(last.ID)
 		}
+		if ids == nil {
+			ids = make([]byte, 0, bytesOfRow)
+		}
 		ids = binary.AppendVarint(ids, int64(m.ID)-before)
 		last = m
 		n++
 	}
-	if n == 0 || !noting {
+	switch {
+	case n == 0 || !noting:
 		return nil
+	case len(rows) == 0:
+		err = a.Queue(ctx, insertChange, []any{int64(last.Client), ids, engine.Micros(at)}, nil)
+	default:
+		err = a.Queue(ctx, insertChanges, []any{engine.Micros(at), engine.Columns{append(clients, int64(last.Client)), append(rows, ids)}}, nil)
 	}
-	if err := a.Queue(ctx, insertChanges, []any{engine.Micros(at), engine.Columns{append(clients, int64(last.Client)), append(rows, ids)}}, nil); err != nil {
+	if err != nil {
 		return fmt.Errorf("note messages to count: %w", err)
 	}
 	return nil
 }
+
+// bytesOfRow is how long most rows of changes are at most.
+const bytesOfRow = 64
 
 // NoteAll does the same as Note.
 func NoteAll(ctx context.Context, a engine.Querier, at time.Time, messages ...puntuale.MessageRef) error {

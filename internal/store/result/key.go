@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
@@ -110,37 +111,41 @@ type countedSteps struct {
 }
 
 // StepsOf returns what a run stores about its steps, so that its messages can be counted after its content was removed.
+// It is written by hand, because every start does this.
 func StepsOf(steps []puntuale.FrozenStep) string {
-	var c countedSteps
-	for i, s := range steps {
-		if id := stepID(s); id != 0 {
-			c.Steps = append(c.Steps, make([]int, i+1-len(c.Steps))...)
-			c.Steps[i] = id
-		}
-		if name := templateOf(s.Content); name != "" {
-			c.Templates = append(c.Templates, make([]string, i+1-len(c.Templates))...)
-			c.Templates[i] = name
-		}
+	named, numbered := false, false
+	for i := range steps {
+		named, numbered = named || templateOf(&steps[i].Content) != "", numbered || stepID(&steps[i]) != 0
 	}
-	if c.Steps == nil && c.Templates == nil {
+	if !named && !numbered {
 		return "{}"
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return "{}" // texts and numbers always marshal
+	text := append(make([]byte, 0, 32+4*len(steps)), `{"steps":[`...)
+	for i := range steps {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(stepID(&steps[i])), 10)
 	}
-	return string(text)
+	text = append(text, ']')
+	if named {
+		names, err := json.Marshal(engine.Column(steps, func(s *puntuale.FrozenStep) string { return templateOf(&s.Content) }))
+		if err == nil { // texts always marshal
+			text = append(append(text, `,"templates":`...), names...)
+		}
+	}
+	return string(append(text, '}'))
 }
 
 // stepID returns the id of a step; a step of an earlier version has its position instead.
-func stepID(s puntuale.FrozenStep) int {
+func stepID(s *puntuale.FrozenStep) int {
 	if s.ID > 0 {
 		return int(s.ID) - 1
 	}
 	return s.Step
 }
 
-func templateOf(c puntuale.Content) string {
+func templateOf(c *puntuale.Content) string {
 	if c.Template == "" && c.Official != nil {
 		return c.Official.Name
 	}

@@ -182,6 +182,9 @@ func (s Reports) Results(ctx context.Context, f puntuale.ResultFilter, now time.
 	if err != nil {
 		return out, engine.PublicError(fmt.Errorf("read what results belong to: %w", err))
 	}
+	if err := engine.TakeMemory(ctx, 0, bytesOfKey*len(all)); err != nil { // the keys, and at most a row of the report for each
+		return out, err
+	}
 	if err := s.readCells(ctx, a, p, all); err != nil {
 		return out, engine.PublicError(fmt.Errorf("read results: %w", err))
 	}
@@ -225,6 +228,9 @@ func (s Reports) freshness(ctx context.Context, a engine.Querier, out *puntuale.
 	}
 	return nil
 }
+
+// bytesOfKey is about what a key takes in memory, with a part of the report.
+const bytesOfKey = 150
 
 func month(d puntuale.Date) int { return d.Int() / 100 }
 

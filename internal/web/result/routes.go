@@ -19,7 +19,7 @@ import (
 var Routes = []page.Route{
 	page.Get("/c/{client}/results", page.ClientSide, puntuale.Reader, results),
 	page.Get("/c/{client}/results/people", page.ClientSide, puntuale.Reader, people),
-	page.Get("/c/{client}/results/people.csv", page.ClientSide, puntuale.Reader, exportPeople),
+	page.Get("/c/{client}/results/people/export", page.ClientSide, puntuale.Reader, exportPeople),
 	page.Post("/c/{client}/results/campaign", page.ClientSide, puntuale.Staff, "campaign.create", makeCampaign),
 	page.Get("/partner/results", page.PartnerSide, puntuale.Reader, partnerResults),
 }
