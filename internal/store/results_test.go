@@ -336,10 +336,9 @@ func (h *resultHistory) recount() {
 }
 
 func (h *resultHistory) archive() {
-	before := h.scratch()
 	h.DB.Clock.Advance(10 * 24 * time.Hour)
 	h.receipts() // some messages are noted, and not counted, when they leave
-	before = h.scratch()
+	before := h.scratch()
 	a := newArchiveWorld(h.t, h.World)
 	a.Exec(`update message set done_at = done_at - 2000000000000000 where state <> 0`)
 	done := a.run(h.now().AddDate(-40, 0, 0).AddDate(40, 0, -1))

@@ -117,7 +117,6 @@ type unit struct {
 	is       unitCount
 	isKey    int64
 	kept     int // generation of the client
-	deleted  bool
 	runID    puntuale.RunID
 	position int
 }
