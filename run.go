@@ -172,3 +172,16 @@ type ResendResult struct {
 	IDs   []MessageID
 	Usage Usage
 }
+
+// StepRef names a step of a run by its index in the run's Steps.
+type StepRef struct {
+	RunRef
+	Step int
+}
+
+// StepContent is what Contents returns for a step.
+type StepContent struct {
+	Zone    string // zone of the run
+	Content Content
+	Window  *Window // when the message may leave; nil: at any time
+}

@@ -486,19 +486,6 @@ type QueueCursor struct {
 	ID       MessageID
 }
 
-// StepRef names a step of a run by its index in the run's Steps.
-type StepRef struct {
-	RunRef
-	Step int
-}
-
-// StepContent is what Contents returns for a step.
-type StepContent struct {
-	Zone    string // zone of the run
-	Content Content
-	Window  *Window // when the message may leave; nil: at any time
-}
-
 // Claim is a request to begin attempts.
 type Claim struct {
 	Node     NodeID

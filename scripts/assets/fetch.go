@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"puntuale/internal/httpkit"
 )
 
 // maxFile is the largest unpacked size of one file in an archive, in bytes.
@@ -129,7 +127,7 @@ func (p pkg) store(folder string, files map[string][]byte) error {
 		err := os.MkdirAll(filepath.Dir(file), 0o755) //nolint:gosec // part of the source
 		content := files[name]
 		if len(content) > packedFrom {
-			file, content = file+httpkit.PackedEnding, pack(content)
+			file, content = file+packedEnding, pack(content)
 		}
 		if err == nil {
 			err = os.WriteFile(file, content, 0o644) //nolint:gosec // part of the source

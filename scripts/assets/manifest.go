@@ -2,18 +2,19 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"puntuale/internal/httpkit"
 )
 
 // manifestName is the name of the manifest's file. It is in the folder that contains the packages' folders.
@@ -104,7 +105,7 @@ func verifyFolder(folder string) (faults []string, err error) {
 		}
 		committed := os.DirFS(p.home(folder))
 		for _, name := range sorted(p.Files) {
-			content, err := httpkit.ReadPacked(committed, name)
+			content, err := read(committed, name)
 			if err != nil {
 				report("%s/%s is missing", p.Name, name)
 			} else if integrity(content) != p.Files[name] {
@@ -112,7 +113,7 @@ func verifyFolder(folder string) (faults []string, err error) {
 			}
 		}
 		err := fs.WalkDir(committed, ".", func(name string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() && p.Files[strings.TrimSuffix(name, httpkit.PackedEnding)] == "" {
+			if err == nil && !entry.IsDir() && p.Files[strings.TrimSuffix(name, packedEnding)] == "" {
 				report("%s is not in the manifest", path.Join(p.Name, name))
 			}
 			return nil // if the folder is missing, its files were reported already
@@ -122,6 +123,27 @@ func verifyFolder(folder string) (faults []string, err error) {
 		}
 	}
 	return faults, nil
+}
+
+// packedEnding ends the names of files that are stored compressed.
+const packedEnding = ".gz"
+
+// read returns the content of a file, which may be stored compressed.
+func read(folder fs.FS, name string) ([]byte, error) {
+	content, err := fs.ReadFile(folder, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return content, err
+	}
+	packed, missing := folder.Open(name + packedEnding)
+	if missing != nil {
+		return nil, err
+	}
+	defer packed.Close() //nolint:errcheck // it is only read
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, fmt.Errorf("unpack a file: %w", err)
+	}
+	return io.ReadAll(io.LimitReader(z, maxFile))
 }
 
 func sorted(files map[string]string) []string {

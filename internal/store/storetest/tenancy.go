@@ -675,6 +675,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	other.mustEnter(optOut(wrote, "t", puntuale.ConsentWithdraw, 0))
 	delivery := other.mustTell(other.Tenant)
 	before := other.Detail(started.IDs[0])
+	w.countResults()
 	handle := reflect.TypeFor[puntuale.Tenant]()
 	for i := range handle.NumMethod() {
 		name := handle.Method(i).Name

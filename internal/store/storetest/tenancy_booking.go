@@ -9,8 +9,30 @@ import (
 	"puntuale"
 )
 
+// everyResult chooses the messages of all days.
+var everyResult = puntuale.ResultFilter{By: puntuale.ResultBySequence, Start: puntuale.DateOf(Begin.AddDate(-1, 0, 0)), End: puntuale.DateOf(Begin.AddDate(1, 0, 0))}
+
+// countResults counts all noted messages.
+func (w *World) countResults() {
+	w.t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = w.Store.CountResults(context.Background(), 1000); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 // ofBookings contains the methods of a tenant about bookings.
 var ofBookings = map[string]foreign{
+	"Results": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		r, err := tenant.Results(context.Background(), everyResult, Begin)
+		return r.All, err
+	},
+	"ResultMessages": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.ResultMessages(context.Background(), puntuale.ResultMessages{ResultFilter: everyResult}, puntuale.Page{Limit: 100})
+		return all, err
+	},
 	"CreateFile": nil,
 	"AddFilePart": onFile(func(tenant puntuale.Tenant, id puntuale.FileID) error {
 		return tenant.AddFilePart(context.Background(), id, 0, []byte("x"))

@@ -97,6 +97,12 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
+	"Results": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		of := everyResult
+		of.By = puntuale.ResultByClient
+		r, err := theirs.Results(context.Background(), of, Begin)
+		return r.All, err
+	},
 	"OwnPrices":    nil, // this method and the next concern only the caller's own prices
 	"SetOwnPrices": nil,
 	"Host":         nil, // this method and the next two concern only the caller's own host
@@ -217,6 +223,8 @@ func testPartnersApart(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.MustStart(phone, Begin, 1)
+	w.countResults()
 	handle := reflect.TypeFor[puntuale.PartnerTenant]()
 	for i := range handle.NumMethod() {
 		name := handle.Method(i).Name
