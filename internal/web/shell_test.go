@@ -63,7 +63,7 @@ func TestClickAtOnce(t *testing.T) {
 		box := evaluate[[]float64](b, fmt.Sprintf(`(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector(".side-link[href='%s']").getBoundingClientRect())`, w.pages+path))
 		return box[0], box[1]
 	}
-	places := []string{"/messages", "/calendar", "/templates", "/blacklist", "/sessions", "/usage"}
+	places := []string{"/messages", "/calendar", "/templates", "/blacklist", "/sessions", "/contacts"}
 	spots := map[string][2]float64{}
 	for _, p := range places {
 		x, y := at(p)
