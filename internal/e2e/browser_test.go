@@ -45,7 +45,7 @@ func newBrowser(t *testing.T) *browser {
 		// Pages cannot load anything from other servers.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
-	within, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	within, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the page of the API has a hundred and fifty calls, and CI is slow
 	t.Cleanup(cancel)
 	allocated, stop := chromedp.NewExecAllocator(within, options...)
 	t.Cleanup(stop)
