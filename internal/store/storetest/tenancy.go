@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
-	"testing"
 	"time"
 
 	"puntuale"
@@ -598,117 +596,5 @@ var foreignCalls = map[string]foreign{
 		}
 		return tenant.CloseUnknown(context.Background(), []puntuale.MessageID{theirs[0].ID}, Day, Begin)
 	},
-	"Restored": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		r, err := tenant.Restored(context.Background())
-		if r == (puntuale.RestoreResult{}) {
-			return []puntuale.RestoreResult(nil), err
-		}
-		return r, err
-	},
 	"Release": nil, // no argument belongs to another client
-	"SandboxMessages": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := tenant.SandboxMessages(context.Background(), puntuale.Page{})
-		return all, err
-	},
-}
-
-// empty reports whether an answer contains no data. If a call returns only an error, its answer is nil, and empty
-// returns false. Then the error must show the refusal.
-func empty(answer any) bool {
-	v := reflect.ValueOf(answer)
-	switch v.Kind() {
-	case reflect.Slice:
-		return v.Len() == 0
-	case reflect.Pointer:
-		return v.IsNil()
-	case reflect.Int64:
-		return v.IsZero()
-	}
-	return false
-}
-
-// foreignCall returns the call of a tenant's method, from the table of its subject. delivery belongs to the other client.
-// The call is nil if the method has nothing to reach.
-func foreignCall(name string, delivery toldDelivery) (call foreign, known bool) {
-	for _, calls := range []map[string]foreign{foreignCalls, ofReplies, ofRules, ofBookings} {
-		if call, known = calls[name]; known {
-			return call, true
-		}
-	}
-	about, known := ofWebhooks[name]
-	if about == nil {
-		return nil, known
-	}
-	return func(theirs puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		return about(theirs, delivery)
-	}, true
-}
-
-func testTenantsApart(t *testing.T, w *World) {
-	ctx := context.Background()
-	other, mine := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	if err := mine.DeleteSequence(ctx, mine.Sequence, false, false, Begin); err != nil { // now this client's lists are empty
-		t.Fatal(err)
-	}
-	run := other.Run(phone, Begin, 1)
-	run.Idempotency = Keyed("s", "k", "h")
-	started, err := other.Start(ctx, run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000009", Added: Begin}, Day, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Receive(ctx, puntuale.SandboxMessage{Client: other.ID, Message: started.IDs[0], ConnectorID: "x.0", Phone: phone, Received: Begin}); err != nil {
-		t.Fatal(err)
-	}
-	sent := other.MustStart("+393330000008", Begin, 1)
-	other.MustSend(w.MustJoin(), Begin, sent...)
-	lost := other.MustStart("+393330000007", Begin, 1)
-	w.MustClaim(w.MustJoin(), Begin, other.Items("+393330000007", 0, lost...)...)
-	w.Exec("insert into unknown_message (client_id, message_id, since, at) values ($1, $2, 1, 2)", other.ID, lost[0])
-	if _, err := other.CreateTemplate(ctx, puntuale.Template{Name: "benvenuto", Text: "Ciao"},
-		&puntuale.Idempotency{Scope: "POST /api/templates", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("theirs"), nil }}); err != nil {
-		t.Fatal(err)
-	}
-	other.mustTake(Begin, other.reply("t", Begin, puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Phone: wrote, Text: "STOP"}}))
-	other.mustEnter(optOut(wrote, "t", puntuale.ConsentWithdraw, 0))
-	delivery := other.mustTell(other.Tenant)
-	before := other.Detail(started.IDs[0])
-	w.countResults()
-	handle := reflect.TypeFor[puntuale.Tenant]()
-	for i := range handle.NumMethod() {
-		name := handle.Method(i).Name
-		call, known := foreignCall(name, delivery)
-		if !known {
-			t.Errorf("%s is not tried with what belongs to another", name)
-			continue
-		}
-		if call == nil {
-			continue
-		}
-		switch got, err := call(mine.Tenant, other, started.IDs[0]); {
-		case err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound:
-			t.Errorf("%s: %v", name, err)
-		case err == nil && !empty(got):
-			t.Errorf("%s: reached %+v", name, got)
-		}
-	}
-	if after := other.Detail(started.IDs[0]); !reflect.DeepEqual(after.Message, before.Message) {
-		t.Errorf("the other's message became %+v", after.Message)
-	}
-	if q, err := other.Tenant.Sequence(ctx, other.Sequence); err != nil || q.Name != "promemoria" {
-		t.Errorf("the other's sequence became %+v, %v", q, err)
-	}
-	if m, err := other.Tenant.Template(ctx, other.template()); err != nil || m.Name != "benvenuto" {
-		t.Errorf("the other's template became %+v, %v", m, err)
-	}
-	answers := map[string]bool{} // data that do not exist and another client's data must get the same answer, byte for byte
-	for _, id := range []puntuale.SequenceID{other.Sequence, 987654} {
-		_, err := mine.Tenant.Sequence(ctx, id)
-		answers[err.Error()] = true
-	}
-	if len(answers) != 1 {
-		t.Errorf("answers = %v", answers)
-	}
 }

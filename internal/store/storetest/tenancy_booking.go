@@ -23,8 +23,19 @@ func (w *World) countResults() {
 	}
 }
 
-// ofBookings contains the methods of a tenant about bookings.
+// ofBookings contains the methods of a tenant about bookings, files, results, restores and the simulated network.
 var ofBookings = map[string]foreign{
+	"Restored": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		r, err := tenant.Restored(context.Background())
+		if r == (puntuale.RestoreResult{}) {
+			return []puntuale.RestoreResult(nil), err
+		}
+		return r, err
+	},
+	"SandboxMessages": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.SandboxMessages(context.Background(), puntuale.Page{})
+		return all, err
+	},
 	"Results": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		r, err := tenant.Results(context.Background(), everyResult, Begin)
 		return r.All, err
