@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/reply"
+	"puntuale/internal/store/result"
 )
 
 // newBookingKind returns the kind of transactions that change bookings. If the answer to a COMMIT is lost, a put with a
@@ -337,7 +338,8 @@ on conflict (client_id, reference) do update set sequence_id = excluded.sequence
 	return noteBooking(ctx, p.a, p.id, c.ID, puntuale.BookingEntry{Revision: c.Revision, At: p.Now, By: c.By, What: c.What})
 }
 
-// noteBooking writes an entry of a booking's history.
+// noteBooking writes an entry of a booking's history. Every change of a booking's date, sequence or status has one, so the
+// booking is counted anew.
 func noteBooking(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.BookingID, e puntuale.BookingEntry) error {
 	what, err := engine.ToJSON(e.What)
 	if err != nil {
@@ -347,7 +349,7 @@ func noteBooking(ctx context.Context, a engine.Querier, client puntuale.ClientID
 		client, id, e.Revision, engine.Micros(e.At), e.By, what); err != nil {
 		return fmt.Errorf("write a booking's history: %w", err)
 	}
-	return nil
+	return result.NoteBookings(ctx, a, e.At, client, id)
 }
 
 // writeSteps stores in the ledger what the change did.

@@ -54,6 +54,7 @@ type resultHistory struct {
 	clients  []puntuale.ClientID
 	sessions map[puntuale.ClientID][]puntuale.SessionID
 	template *storetest.Client
+	own      map[puntuale.ClientID]*storetest.Client
 	node     puntuale.NodeID
 	joined   time.Time
 	claimed  []puntuale.Result
@@ -63,12 +64,12 @@ type resultHistory struct {
 }
 
 func newResultHistory(t *testing.T, w *storetest.World, seed uint64) *resultHistory {
-	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), joined: time.Now(), answers: map[puntuale.MessageRef][]string{}, archived: map[string]int64{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}}
+	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), joined: time.Now(), answers: map[puntuale.MessageRef][]string{}, archived: map[string]int64{}, own: map[puntuale.ClientID]*storetest.Client{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}}
 	for range 2 {
 		c := w.Client(puntuale.AccountFull)
 		second, err := c.CreateSession(context.Background(), puntuale.Session{Name: "seconda", Type: puntuale.Official, Sandbox: true, Created: longAgo}, nil)
 		h.ok(err)
-		h.clients, h.template = append(h.clients, c.ID), c
+		h.clients, h.template, h.own[c.ID] = append(h.clients, c.ID), c, c
 		h.sessions[c.ID] = []puntuale.SessionID{c.Session, second}
 	}
 	return h
@@ -87,7 +88,7 @@ func (h *resultHistory) phone() string             { return fmt.Sprintf("+393330
 
 func (h *resultHistory) play(steps int) {
 	verbs := slices.Concat(slices.Repeat([]func(){h.start, h.claim, h.record, h.receipts, h.reply, h.wait}, 6),
-		slices.Repeat([]func(){h.resend, h.count, h.settle, h.late}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel})
+		slices.Repeat([]func(){h.resend, h.count, h.settle, h.late, h.book, h.book}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel})
 	for range steps {
 		verbs[h.r.IntN(len(verbs))]()
 	}
@@ -305,6 +306,22 @@ func (h *resultHistory) erase() {
 	}
 }
 
+// book makes or changes a booking: its date, its status, its sequence.
+func (h *resultHistory) book() {
+	id := h.client()
+	c := h.own[id]
+	put := c.Booking(fmt.Sprintf("b%d", h.r.IntN(6)))
+	decide := put.Decide
+	put.Decide = func(s puntuale.BookingState) (puntuale.BookingChange, error) {
+		change, err := decide(s)
+		change.Sequence, change.Status = c.Sequence+puntuale.SequenceID(h.r.IntN(2)), puntuale.BookingStatus(h.r.IntN(5))
+		change.Date = h.now().Add(time.Duration(h.r.IntN(40*24)-20*24) * time.Hour)
+		return change, err
+	}
+	_, err := h.Tenant(id).PutBooking(context.Background(), put)
+	h.ok(err)
+}
+
 func (h *resultHistory) wait() {
 	h.DB.Clock.Advance(time.Duration(h.r.IntN(240)) * time.Minute)
 }
@@ -391,6 +408,7 @@ func (h *resultHistory) compare(when string) {
 				for word, n := range row.Buttons {
 					got[at+"button "+word] += n
 				}
+				addBookings(got, at, row.Bookings)
 			}
 			if by == puntuale.ResultByDay {
 				for day, hours := range r.Hours {
@@ -399,6 +417,16 @@ func (h *resultHistory) compare(when string) {
 					}
 				}
 			}
+		}
+	}
+	for _, client := range h.clients { // one month, so that both days and totals are read
+		for key, part := range map[string]puntuale.Date{"year": {Year: 2060, Month: 12, Day: 31}, "part": puntuale.DateOf(h.now())} {
+			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: puntuale.ResultBySequence, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: part}, h.now())
+			h.ok(err)
+			for _, row := range r.All {
+				addBookings(got, fmt.Sprintf("%d %s sequence=%s ", client, key, row.Key), row.Bookings)
+			}
+			addBookings(got, fmt.Sprintf("%d %s ", client, key), r.Total.Bookings)
 		}
 	}
 	maps.DeleteFunc(got, func(_ string, n int64) bool { return n == 0 })
@@ -415,6 +443,40 @@ func (h *resultHistory) compare(when string) {
 	if h.t.Failed() {
 		h.t.FailNow()
 	}
+}
+
+func addBookings(all map[string]int64, at string, b *puntuale.BookingResults) {
+	if b == nil {
+		return
+	}
+	for status, n := range []int64{b.Open, b.Confirmed, b.Cancelled, b.Arrived, b.NoShow} {
+		all[at+fmt.Sprint("booked ", status)] += n
+	}
+}
+
+// scratchBookings counts all stored bookings. Those of a client are in its zone.
+func (h *resultHistory) scratchBookings(all map[string]int64) {
+	rows, err := h.DB.SQL.Query(`select b.client_id, b.sequence_id, b.date_at, b.status, c.zone from booking b join client c on c.id = b.client_id`)
+	h.ok(err)
+	defer rows.Close()
+	for rows.Next() {
+		var client puntuale.ClientID
+		var sequence, date int64
+		var status int
+		var name string
+		h.ok(rows.Scan(&client, &sequence, &date, &status, &name))
+		zone, err := time.LoadLocation(name)
+		h.ok(err)
+		day := time.UnixMicro(date).In(zone).Format(time.DateOnly)
+		keys := []string{"day=" + day + " ", fmt.Sprintf("year sequence=%d ", sequence), "year "}
+		if day <= puntuale.DateOf(h.now()).String() {
+			keys = append(keys, fmt.Sprintf("part sequence=%d ", sequence), "part ")
+		}
+		for _, key := range keys {
+			all[fmt.Sprintf("%d %sbooked %d", client, key, status)]++
+		}
+	}
+	h.ok(rows.Err())
 }
 
 var countNames = []string{"planned", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
@@ -454,6 +516,7 @@ func (h *resultHistory) scratch() map[string]int64 {
 	for _, chain := range chains {
 		h.scratchChain(all, chain)
 	}
+	h.scratchBookings(all)
 	return all
 }
 

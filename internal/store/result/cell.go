@@ -16,6 +16,9 @@ const counts = 9
 // hoursOfWeek is the number of hours since Monday began.
 const hoursOfWeek = 7 * 24
 
+// totals is the day of a month's totals. Cells that an earlier version wrote have none.
+const totals = 0
+
 // hourOfDay and wordOfDay are what a cell counts besides the marks.
 type hourOfDay struct{ day, hour int }
 
@@ -25,7 +28,7 @@ type wordOfDay struct {
 }
 
 // cell contains the counts of one key in one month. One row for a month, and not for each day, because a year of a big
-// client is then read in milliseconds.
+// client is then read in milliseconds. Day 0 has the totals of the month, so that most reports need not read the days.
 type cell struct {
 	days  map[int]*[counts]int64 // by the day of the month
 	hours map[hourOfDay]int64
@@ -38,7 +41,12 @@ func newCell() *cell {
 
 // add counts a unitCount n times; -1 takes it back.
 func (c *cell) add(x unitCount, n int64) {
-	day := x.day % 100
+	for _, day := range []int{totals, x.day % 100} {
+		c.addDay(day, x, n)
+	}
+}
+
+func (c *cell) addDay(day int, x unitCount, n int64) {
 	d := c.days[day]
 	if d == nil {
 		d = new([counts]int64)
@@ -117,6 +125,11 @@ func (r *cellReader) next() int64 {
 		r.rest = r.rest[1:]
 		return v
 	}
+	if len(r.rest) > 1 && r.rest[1] < 0x80 {
+		u := uint64(r.rest[0]&0x7f) | uint64(r.rest[1])<<7
+		r.rest = r.rest[2:]
+		return int64(u>>1) ^ -int64(u&1)
+	}
 	v, n := binary.Varint(r.rest)
 	if n <= 0 {
 		r.ok, r.rest = false, nil
@@ -126,8 +139,29 @@ func (r *cellReader) next() int64 {
 	return v
 }
 
+// part is what a reader wants of a cell.
+type part int
+
+const (
+	partAll    part = iota
+	partDays        // the days, without the totals
+	partTotals      // the totals; the days, if there are no totals
+)
+
+// wants reports whether the reader wants a day, and done whether it needs nothing of this day and those after it. first is the first day of the column.
+func (p part) wants(day, first int) (wanted, done bool) {
+	switch p {
+	case partDays:
+		return day != totals, false
+	case partTotals:
+		done = first == totals && day != totals
+		return !done, done
+	}
+	return true, false
+}
+
 // eachDay calls take for each day, always with the same slice.
-func eachDay(days []byte, take func(day int, n []int64)) error {
+func eachDay(days []byte, p part, take func(day int, n []int64)) error {
 	r := cellReader{days, true}
 	if len(days) == 0 {
 		return nil
@@ -137,37 +171,64 @@ func eachDay(days []byte, take func(day int, n []int64)) error {
 		return errCell
 	}
 	all := make([]int64, max(width, counts))
-	for len(r.rest) > 0 {
+	for first := -1; len(r.rest) > 0; {
 		day := int(r.next())
+		if first < 0 {
+			first = day
+		}
+		wanted, done := p.wants(day, first)
+		if done {
+			return nil
+		}
 		for i := range width {
 			all[i] = r.next()
 		}
 		if !r.ok {
 			return errCell
 		}
-		take(day, all)
+		if wanted {
+			take(day, all)
+		}
 	}
 	return nil
 }
 
 // eachHour calls take for each hour of each day.
-func eachHour(hours []byte, take func(day, hour int, n int64)) error {
+func eachHour(hours []byte, p part, take func(day, hour int, n int64)) error {
 	r := cellReader{hours, true}
-	for len(r.rest) > 0 {
-		day, hour, n := int(r.next()), int(r.next()), r.next()
+	for first := -1; len(r.rest) > 0; {
+		day := int(r.next())
+		if first < 0 {
+			first = day
+		}
+		wanted, done := p.wants(day, first)
+		if done {
+			return nil
+		}
+		hour, n := int(r.next()), r.next()
 		if !r.ok || hour < 0 || hour >= hoursOfWeek {
 			return errCell
 		}
-		take(day, hour, n)
+		if wanted {
+			take(day, hour, n)
+		}
 	}
 	return nil
 }
 
 // eachWord calls take for each word of each day.
-func eachWord(words []byte, take func(day int, word []byte, n int64)) error {
+func eachWord(words []byte, p part, take func(day int, word []byte, n int64)) error {
 	r := cellReader{words, true}
-	for len(r.rest) > 0 {
-		day, size := int(r.next()), r.next()
+	for first := -1; len(r.rest) > 0; {
+		day := int(r.next())
+		if first < 0 {
+			first = day
+		}
+		wanted, done := p.wants(day, first)
+		if done {
+			return nil
+		}
+		size := r.next()
 		if !r.ok || size < 0 || size > int64(len(r.rest)) {
 			return errCell
 		}
@@ -177,24 +238,46 @@ func eachWord(words []byte, take func(day int, word []byte, n int64)) error {
 		if !r.ok {
 			return errCell
 		}
-		take(day, word, n)
+		if wanted {
+			take(day, word, n)
+		}
 	}
 	return nil
 }
 
-// decodeCell reads the columns of a cell.
+// decodeCell reads the columns of a cell, and makes totals if there are none.
 func decodeCell(days, hours, words []byte) (*cell, error) {
 	c := newCell()
-	if err := eachDay(days, func(day int, n []int64) { c.days[day] = (*[counts]int64)(slices.Clone(n[:counts])) }); err != nil {
+	if err := eachDay(days, partAll, func(day int, n []int64) { c.days[day] = (*[counts]int64)(slices.Clone(n[:counts])) }); err != nil {
 		return nil, err
 	}
-	if err := eachHour(hours, func(day, hour int, n int64) { c.hours[hourOfDay{day, hour}] = n }); err != nil {
+	if err := eachHour(hours, partAll, func(day, hour int, n int64) { c.hours[hourOfDay{day, hour}] = n }); err != nil {
 		return nil, err
 	}
-	if err := eachWord(words, func(day int, word []byte, n int64) { c.words[wordOfDay{day, string(word)}] = n }); err != nil {
+	if err := eachWord(words, partAll, func(day int, word []byte, n int64) { c.words[wordOfDay{day, string(word)}] = n }); err != nil {
 		return nil, err
+	}
+	if c.days[totals] == nil && len(c.days) > 0 {
+		c.sum()
 	}
 	return c, nil
+}
+
+// sum makes the totals.
+func (c *cell) sum() {
+	sum := new([counts]int64)
+	for _, d := range c.days {
+		for i, n := range d {
+			sum[i] += n
+		}
+	}
+	c.days[totals] = sum
+	for k, n := range maps.Clone(c.hours) {
+		c.hours[hourOfDay{totals, k.hour}] += n
+	}
+	for k, n := range maps.Clone(c.words) {
+		c.words[wordOfDay{totals, k.word}] += n
+	}
 }
 
 // addDay adds the counts of one day.

@@ -74,6 +74,17 @@ func NoteAll(ctx context.Context, a engine.Querier, at time.Time, messages ...pu
 	return Note(ctx, a, at, slices.Values(messages))
 }
 
+// NoteBookings stores that the count of bookings of a client may have changed, in the transaction that changes them.
+func NoteBookings(ctx context.Context, a engine.Querier, at time.Time, client puntuale.ClientID, bookings ...puntuale.BookingID) error {
+	return Note(ctx, a, at, func(yield func(puntuale.MessageRef) bool) {
+		for _, id := range bookings {
+			if !yield(unitOfBooking(client, id)) {
+				return
+			}
+		}
+	})
+}
+
 // noted reads the ids of a row of changes.
 func noted(row []byte) (ids []puntuale.MessageID, err error) {
 	last := int64(0)

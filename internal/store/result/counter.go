@@ -96,8 +96,14 @@ func countChanges(ctx context.Context, a engine.Querier, limit int) (more bool, 
 	return more || len(rows) == limit, nil
 }
 
-// unitRef is the identity of a unit: its first message.
+// unitRef is the identity of a unit: its first message, or a booking with its id below 0.
 type unitRef = puntuale.MessageRef
+
+func unitOfBooking(client puntuale.ClientID, id puntuale.BookingID) unitRef {
+	return unitRef{Client: client, ID: -puntuale.MessageID(id)}
+}
+
+func isBooking(r unitRef) bool { return r.ID < 0 }
 
 // countBatch is the count of some messages, in the transaction of who counts.
 type countBatch struct {
@@ -117,6 +123,7 @@ type unit struct {
 	is       unitCount
 	isKey    int64
 	kept     int // generation of the client
+	zone     *time.Location
 	runID    puntuale.RunID
 	position int
 }
@@ -137,7 +144,7 @@ func count(ctx context.Context, a engine.Querier, messages []puntuale.MessageRef
 	c := &countBatch{a: a, units: map[unitRef]*unit{}, cells: map[cellKey]*cell{}}
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return c.find(ctx, messages) },
-		c.readClients, c.readMembers, c.readAnswers, c.readCounted, c.decide, c.write, c.writeCells,
+		c.readClients, c.readBookings, c.readMembers, c.readAnswers, c.readCounted, c.decide, c.write, c.writeCells,
 	} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("count results: %w", err)
@@ -153,21 +160,26 @@ func count(ctx context.Context, a engine.Querier, messages []puntuale.MessageRef
 func (c *countBatch) find(ctx context.Context, messages []puntuale.MessageRef) error {
 	slices.SortFunc(messages, compareRefs)
 	messages = slices.Compact(messages)
-	if len(messages) == 0 {
-		return nil
-	}
-	if err := c.a.Query(ctx, `select m.client_id, m.run_id, m.step from $u(c bigint, i bigint) cross join message m where m.client_id = u.c and m.id = u.i`,
-		[]any{refColumns(messages)}, func(r engine.Row) error {
-			var ref unitRef
-			u := &unit{}
-			if err := r.Scan(&ref.Client, &u.runID, &u.position); err != nil {
-				return err
-			}
-			ref.ID = puntuale.MessageID(u.runID) + puntuale.MessageID(u.position)
-			c.units[ref] = u
-			return nil
-		}); err != nil {
-		return err
+	messages = slices.DeleteFunc(messages, func(r puntuale.MessageRef) bool {
+		if isBooking(r) {
+			c.units[r] = &unit{}
+		}
+		return isBooking(r)
+	})
+	if len(messages) > 0 {
+		if err := c.a.Query(ctx, `select m.client_id, m.run_id, m.step from $u(c bigint, i bigint) cross join message m where m.client_id = u.c and m.id = u.i`,
+			[]any{refColumns(messages)}, func(r engine.Row) error {
+				var ref unitRef
+				u := &unit{}
+				if err := r.Scan(&ref.Client, &u.runID, &u.position); err != nil {
+					return err
+				}
+				ref.ID = puntuale.MessageID(u.runID) + puntuale.MessageID(u.position)
+				c.units[ref] = u
+				return nil
+			}); err != nil {
+			return err
+		}
 	}
 	c.order = slices.SortedFunc(maps.Keys(c.units), compareRefs)
 	return nil
@@ -187,25 +199,43 @@ func refColumns(refs []puntuale.MessageRef) engine.Columns {
 // readClients reads how far the clients are counted. The messages of deleted clients are not counted.
 func (c *countBatch) readClients(ctx context.Context) error {
 	clients := slices.Compact(engine.Column(c.order, func(r *unitRef) puntuale.ClientID { return r.Client }))
-	generation := map[puntuale.ClientID]int{}
-	if err := c.a.Query(ctx, `select k.id, coalesce(g.generation, 1) from $u(c bigint) cross join client k left join result_client g on g.client_id = k.id where k.id = u.c and k.deleted_at = 0`,
+	generation, zones := map[puntuale.ClientID]int{}, map[puntuale.ClientID]*time.Location{}
+	if err := c.a.Query(ctx, `select k.id, k.zone, coalesce(g.generation, 1) from $u(c bigint) cross join client k left join result_client g on g.client_id = k.id where k.id = u.c and k.deleted_at = 0`,
 		[]any{engine.Columns{engine.Column(clients, func(id *puntuale.ClientID) int64 { return int64(*id) })}}, func(r engine.Row) error {
 			var id puntuale.ClientID
+			var zone string
 			var n int
-			err := r.Scan(&id, &n)
-			generation[id] = n
+			err := r.Scan(&id, &zone, &n)
+			generation[id], zones[id] = n, location(zone)
 			return err
 		}); err != nil {
 		return err
 	}
 	c.order = slices.DeleteFunc(c.order, func(r unitRef) bool {
 		n, ok := generation[r.Client]
-		if c.units[r].kept = n; !ok {
+		if c.units[r].kept, c.units[r].zone = n, zones[r.Client]; !ok {
 			delete(c.units, r)
 		}
 		return !ok
 	})
 	return nil
+}
+
+// readBookings reads the bookings among the units.
+func (c *countBatch) readBookings(ctx context.Context) error {
+	of := slices.DeleteFunc(slices.Clone(c.order), func(r unitRef) bool { return !isBooking(r) })
+	if len(of) == 0 {
+		return nil
+	}
+	return c.a.Query(ctx, `select b.client_id, b.id, b.sequence_id, b.date_at, b.status from $u(c bigint, i bigint) cross join booking b where b.client_id = u.c and b.id = -u.i`,
+		[]any{refColumns(of)}, func(r engine.Row) error {
+			var client puntuale.ClientID
+			var id puntuale.BookingID
+			b := &bookingRow{}
+			err := r.Scan(&client, &id, &b.sequence, engine.ScanTime(&b.date), &b.status)
+			c.units[unitOfBooking(client, id)].booking = b
+			return err
+		})
 }
 
 const memberColumns = `m.client_id, m.run_id, m.step, m.id, m.session_id, m.due_at, m.state, m.outcome, m.reason, m.campaign_id, coalesce(g.delivered_at, 0), coalesce(g.read_at, 0),
@@ -214,14 +244,18 @@ from $u(c bigint, r bigint, s integer) cross join message m left join receipt g 
 
 // readMembers reads the messages of the units, with their runs and receipts.
 func (c *countBatch) readMembers(ctx context.Context) error {
+	of := slices.DeleteFunc(slices.Clone(c.order), isBooking)
+	if len(of) == 0 {
+		return nil
+	}
 	zones := map[string]*time.Location{}
 	frozen := frozenSteps{}
 	if err := c.a.Query(ctx, `select `+memberColumns+` where m.client_id = u.c and m.id = u.r + u.s and r.client_id = m.client_id and r.id = m.run_id
  union all select `+memberColumns+` where m.client_id = u.c and m.run_id = u.r and m.resent_from <> 0 and m.step = u.s and r.client_id = m.client_id and r.id = m.run_id`,
 		[]any{engine.Columns{
-			engine.Column(c.order, func(r *unitRef) int64 { return int64(r.Client) }),
-			engine.Column(c.order, func(r *unitRef) int64 { return int64(c.units[*r].runID) }),
-			engine.Column(c.order, func(r *unitRef) int64 { return int64(c.units[*r].position) }),
+			engine.Column(of, func(r *unitRef) int64 { return int64(r.Client) }),
+			engine.Column(of, func(r *unitRef) int64 { return int64(c.units[*r].runID) }),
+			engine.Column(of, func(r *unitRef) int64 { return int64(c.units[*r].position) }),
 		}}, func(r engine.Row) error {
 			var m member
 			var x runRow
@@ -308,7 +342,12 @@ func (c *countBatch) decide(ctx context.Context) error {
 	wanted := map[keyRef]int64{}
 	for _, ref := range c.order {
 		u := c.units[ref]
-		if u.is = countOf(u.unitRow); u.is.day != 0 {
+		if u.booking != nil {
+			u.is = countOfBooking(*u.booking, u.zone)
+		} else {
+			u.is = countOf(u.unitRow)
+		}
+		if u.is.day != 0 {
 			wanted[keyRef{ref.Client, u.is.key}] = 0
 		}
 	}
@@ -323,6 +362,9 @@ func (c *countBatch) decide(ctx context.Context) error {
 		}
 		u.isKey = wanted[keyRef{ref.Client, u.is.key}]
 		u.is.key = Key{} // from here on the id stands for it, as in the stored row
+		if u.booking != nil {
+			continue
+		}
 		for mark, bit := range toldBits {
 			if u.is.marks&mark != 0 {
 				told[toldKey{ref.Client, u.isKey, bit}] = true

@@ -61,21 +61,28 @@ func year(t *testing.T, w *storetest.World, c *storetest.Client) {
 		key++
 		w.Exec("insert into result_key (client_id, id, sequence_id, step, campaign_id, rule_id, session_id, template, told) values ($1, $2, $3, $4, $5, 0, $6, $7, 3)", c.ID, key, sequence, step, campaign, session, fmt.Sprint("modello ", step))
 		for _, month := range months {
+			last := 31
+			if campaign > 0 {
+				last = 2
+			}
 			days, hours, words := binary.AppendVarint(nil, 9), []byte{}, []byte{}
-			for day := 1; day <= 31; day++ {
-				if campaign > 0 && day > 2 {
-					break
+			for day := 0; day <= last; day++ { // the totals, and then the days
+				times, weekdays := int64(1), []int{day % 7}
+				if day == 0 {
+					times, weekdays = int64(last), []int{0, 1, 2, 3, 4, 5, 6}[:min(7, last)]
 				}
 				days = binary.AppendVarint(days, int64(day))
 				for _, part := range []int64{100, 95, 92, 70, 20, 1, 3, 1, 1} {
-					days = binary.AppendVarint(days, perDay*part/100)
+					days = binary.AppendVarint(days, perDay*part/100*times)
 				}
-				for hour := 7; hour < 23; hour++ {
-					hours = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(hours, int64(day)), int64(day%7*24+hour)), perDay/25)
+				for _, weekday := range weekdays {
+					for hour := 7; hour < 23; hour++ {
+						hours = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(hours, int64(day)), int64(weekday*24+hour)), perDay/25*times/int64(len(weekdays)))
+					}
 				}
-				for _, word := range []string{"bConfermo", "bAnnulla", "rexpired"} {
+				for _, word := range []string{"bAnnulla", "bConfermo", "rexpired"} {
 					words = binary.AppendVarint(binary.AppendVarint(words, int64(day)), int64(len(word)))
-					words = binary.AppendVarint(append(words, word...), perDay/50)
+					words = binary.AppendVarint(append(words, word...), perDay/50*times)
 				}
 			}
 			w.Exec("insert into result_month (client_id, month, key_id, generation, counts, hours, words) values ($1, $2, $3, 1, $4, $5, $6)", c.ID, 202600+month, key, days, hours, words)
@@ -100,6 +107,14 @@ func year(t *testing.T, w *storetest.World, c *storetest.Client) {
 	w.Exec(`insert into booking (client_id, id, reference, sequence_id, phone, fields, date_at, status, revision, created_at, changed_at)
  ` + series + `
  select ` + fmt.Sprint(int64(c.ID)) + `, i, cast(i as text), 1 + i % 20, '', '{}', ` + fmt.Sprint(first) + ` + i * 157000000, i % 5, 1, 0, 0 from n`)
+	w.Exec("update counter set next = 1000 where noun = 'result'")
+	w.Exec(result.CountBookings)
+	for more := true; more; {
+		var err error
+		if more, err = w.CountResults(context.Background(), 5000); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestNotingFigures measures how much slower outcomes are recorded because they are noted, and how fast the counter is.

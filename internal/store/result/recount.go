@@ -17,9 +17,19 @@ const (
 	stateDeleted  = 2
 )
 
+// afterMessages is the place when all messages of a client are counted, and its bookings are not. Below it, the place is
+// -1 less the id of the booking that was counted last.
+const afterMessages = -1
+
 // CountAll lets the counter count all messages of an installation that has no counts, as the migration does.
 const CountAll = `insert into result_client (client_id, generation, shown)
- select k.id, 1, 1 from client k where k.deleted_at = 0 and exists (select 1 from message m where m.client_id = k.id) on conflict do nothing`
+ select k.id, 1, 1 from client k where k.deleted_at = 0 and (exists (select 1 from message m where m.client_id = k.id) or exists (select 1 from booking b where b.client_id = k.id)) on conflict do nothing`
+
+// CountBookings lets the counter count the bookings of an installation that has counts of messages only, as the migration
+// does.
+const CountBookings = `insert into result_client (client_id, generation, shown, place)
+ select k.id, 1, 1, -1 from client k where k.deleted_at = 0 and exists (select 1 from booking b where b.client_id = k.id)
+ on conflict (client_id) do update set place = case when result_client.state = 1 then -1 else result_client.place end, state = case when result_client.state = 2 then 2 else 0 end`
 
 // Recount makes the counter count all messages of a client again; 0: of all clients. Reports show what was counted
 // before, until this has ended. Messages in the archive keep their counts. It returns how many clients are concerned.
@@ -57,22 +67,27 @@ func recount(ctx context.Context, a engine.Querier, limit int) (more bool, err e
 	if state == stateDeleted {
 		return true, forget(ctx, a, client, limit)
 	}
-	messages, err := engine.QueryAll(ctx, a, `select $1::bigint, id from message where client_id = $1 and id > $2 order by id limit $3`, []any{client, place, limit},
-		func(r engine.Row, m *puntuale.MessageRef) error { return r.Scan(&m.Client, &m.ID) })
+	text, next := `select $1::bigint, id from message where client_id = $1 and id > $2 order by id limit $3`, int64(afterMessages)
+	if place < 0 {
+		text, next = `select $1::bigint, -id from booking where client_id = $1 and id > $2 order by id limit $3`, 0
+	}
+	units, err := engine.QueryAll(ctx, a, text, []any{client, max(place, afterMessages-place), limit}, func(r engine.Row, m *unitRef) error { return r.Scan(&m.Client, &m.ID) })
 	if err != nil {
 		return false, fmt.Errorf("read messages to count again: %w", err)
 	}
-	if len(messages) > 0 {
-		place = int64(messages[len(messages)-1].ID)
-		if err := count(ctx, a, messages); err != nil {
-			return false, err
+	if len(units) == limit {
+		if next = int64(units[limit-1].ID); next < 0 {
+			next += afterMessages
 		}
 	}
-	if len(messages) == limit {
-		_, err = a.Exec(ctx, `update result_client set place = $2 where client_id = $1`, client, place)
+	if err := count(ctx, a, units); err != nil {
+		return false, err
+	}
+	if next != 0 {
+		_, err = a.Exec(ctx, `update result_client set place = $2 where client_id = $1`, client, next)
 		return true, err
 	}
-	if _, err := a.Exec(ctx, `update result_client set place = $2, state = 1, shown = generation where client_id = $1`, client, place); err != nil {
+	if _, err := a.Exec(ctx, `update result_client set place = 0, state = 1, shown = generation where client_id = $1`, client); err != nil {
 		return false, err
 	}
 	_, err = a.Exec(ctx, `delete from result_month where client_id = $1 and generation <> 0 and generation <> (select g.generation from result_client g where g.client_id = $1)`, client)

@@ -126,8 +126,16 @@ func group(by puntuale.ResultGroup, k *storedKey) string {
 type report struct {
 	puntuale.ResultFilter
 	rows  map[string]*puntuale.ResultRow
-	days  map[int]*puntuale.ResultRow // the rows of days, by the day as YYYYMMDD
+	days  map[int]*[32]*puntuale.ResultRow // the rows of days, by month and day
+	words map[string]string                // one text for each word, because a word stands on many days
 	hours [hoursOfWeek]int64
+	// booked are the bookings of the whole report, if it is about bookings.
+	booked *puntuale.BookingResults
+}
+
+// aboutBookings reports whether the report has bookings: if it is about sequences or about everything.
+func (p *report) aboutBookings() bool {
+	return slices.Contains([]puntuale.ResultGroup{puntuale.ResultBySequence, puntuale.ResultByDay, puntuale.ResultByStep, puntuale.ResultByClient}, p.By)
 }
 
 func newRow(key string) *puntuale.ResultRow {
@@ -143,14 +151,24 @@ func (p *report) row(key string) *puntuale.ResultRow {
 	return r
 }
 
-// day returns the row of a day.
-func (p *report) day(day int) *puntuale.ResultRow {
-	r := p.days[day]
-	if r == nil {
-		r = p.row(puntuale.DateFromInt(day).String())
-		p.days[day] = r
+// month returns the rows of a month's days.
+func (p *report) month(month int) *[32]*puntuale.ResultRow {
+	m := p.days[month]
+	if m == nil {
+		m = new([32]*puntuale.ResultRow)
+		p.days[month] = m
 	}
-	return r
+	return m
+}
+
+// word returns the text of a word.
+func (p *report) word(w []byte) string {
+	text, ok := p.words[string(w)]
+	if !ok {
+		text = string(w)
+		p.words[text] = text
+	}
+	return text
 }
 
 // total adds the rows up.
@@ -172,7 +190,7 @@ func (p *report) total() puntuale.ResultRow {
 
 // Results reads a report. Days without messages have no row.
 func (s Reports) Results(ctx context.Context, f puntuale.ResultFilter, now time.Time) (puntuale.ResultReport, error) {
-	p := &report{ResultFilter: f, rows: map[string]*puntuale.ResultRow{}, days: map[int]*puntuale.ResultRow{}}
+	p := &report{ResultFilter: f, rows: map[string]*puntuale.ResultRow{}, days: map[int]*[32]*puntuale.ResultRow{}, words: map[string]string{}}
 	out := puntuale.ResultReport{AsOf: now}
 	a := s.lists()
 	if err := s.freshness(ctx, a, &out); err != nil { // first, so that the counts are never older than it says
@@ -189,9 +207,7 @@ func (s Reports) Results(ctx context.Context, f puntuale.ResultFilter, now time.
 		return out, engine.PublicError(fmt.Errorf("read results: %w", err))
 	}
 	out.Total = p.total()
-	if err := s.readBookings(ctx, a, p, &out.Total); err != nil {
-		return out, engine.PublicError(fmt.Errorf("count bookings: %w", err))
-	}
+	out.Total.Bookings = p.booked
 	for _, r := range p.rows {
 		out.All = append(out.All, *r)
 	}
@@ -239,7 +255,7 @@ func (s Reports) readCells(ctx context.Context, a engine.Querier, p *report, all
 	chosen := make(map[keyID]*storedKey, len(all))
 	var ids []int64
 	for i := range all {
-		if matches(&p.ResultFilter, &all[i].Key) {
+		if matches(&p.ResultFilter, &all[i].Key) && (all[i].Step != stepOfBookings || p.aboutBookings()) {
 			chosen[keyID{all[i].client, all[i].id}] = &all[i]
 			ids = append(ids, all[i].id)
 		}
@@ -282,28 +298,42 @@ type keyID struct {
 func (p *report) add(k *storedKey, month int, days, hours, words []byte) error {
 	from, to := p.Start.Int()-month*100, p.End.Int()-month*100
 	var row *puntuale.ResultRow
+	rows := p.month(month)
 	of := func(day int) *puntuale.ResultRow {
 		if p.By == puntuale.ResultByDay {
-			return p.day(month*100 + day)
+			if rows[day] == nil {
+				rows[day] = p.row(puntuale.DateFromInt(month*100 + day).String())
+			}
+			return rows[day]
 		}
 		if row == nil {
 			row = p.row(group(p.By, k))
 		}
 		return row
 	}
-	if err := eachDay(days, func(day int, n []int64) {
-		if day >= from && day <= to {
+	kept, ofHours := partDays, partDays
+	if from <= 1 && to >= 31 {
+		if ofHours = partTotals; p.By != puntuale.ResultByDay {
+			kept = partTotals
+		}
+	}
+	if err := eachDay(days, kept, func(day int, n []int64) {
+		switch {
+		case kept == partDays && (day < from || day > to):
+		case k.Step == stepOfBookings:
+			p.book(k, of, day, n)
+		default:
 			addDay(&of(day).ResultCounts, n, k.tells)
 		}
 	}); err != nil {
 		return err
 	}
 	var sums wordCounts // a cell has few words, and each on many days
-	if err := eachWord(words, func(day int, word []byte, n int64) {
+	if err := eachWord(words, kept, func(day int, word []byte, n int64) {
 		switch {
-		case day < from || day > to || len(word) == 0:
+		case kept == partDays && (day < from || day > to) || len(word) == 0:
 		case p.By == puntuale.ResultByDay:
-			addWord(of(day), string(word), n)
+			addWord(of(day), p.word(word), n)
 		default:
 			sums.add(word, n)
 		}
@@ -311,13 +341,29 @@ func (p *report) add(k *storedKey, month int, days, hours, words []byte) error {
 		return err
 	}
 	for _, x := range sums {
-		addWord(of(0), string(x.word), x.n)
+		addWord(of(0), p.word(x.word), x.n)
 	}
-	return eachHour(hours, func(day, hour int, n int64) {
-		if day >= from && day <= to {
+	return eachHour(hours, ofHours, func(day, hour int, n int64) {
+		if ofHours == partTotals || day >= from && day <= to {
 			p.hours[hour] += n
 		}
 	})
+}
+
+// book adds the bookings of a day to the report, and to the row of which they are. The counts are by status.
+func (p *report) book(k *storedKey, of func(day int) *puntuale.ResultRow, day int, n []int64) {
+	rows := []**puntuale.BookingResults{&p.booked}
+	if p.By != puntuale.ResultByStep {
+		rows = append(rows, &of(day).Bookings)
+	}
+	for _, b := range rows {
+		if *b == nil {
+			*b = &puntuale.BookingResults{}
+		}
+		for status, count := range []*int64{&(*b).Open, &(*b).Confirmed, &(*b).Cancelled, &(*b).Arrived, &(*b).NoShow} {
+			*count += n[status]
+		}
+	}
 }
 
 func addWord(r *puntuale.ResultRow, word string, n int64) {
@@ -345,80 +391,6 @@ func (s *wordCounts) add(word []byte, n int64) {
 		word []byte
 		n    int64
 	}{word, n})
-}
-
-// readBookings adds the bookings whose date is in the period, if the report is about sequences or about everything. Days
-// are those of the client's zone.
-func (s Reports) readBookings(ctx context.Context, a engine.Querier, p *report, total *puntuale.ResultRow) error {
-	about := p.By == puntuale.ResultBySequence || p.By == puntuale.ResultByDay || p.By == puntuale.ResultByStep || p.By == puntuale.ResultByClient
-	if !about || p.Campaign != 0 || p.Rule != 0 || p.Template != "" || p.Session != 0 || p.Step != nil {
-		return nil
-	}
-	condition, of := s.of("c.id")
-	type clientZone struct {
-		id   puntuale.ClientID
-		zone string
-	}
-	clients, err := engine.QueryAll(ctx, a, `select c.id, c.zone from client c where `+condition, []any{of}, func(r engine.Row, c *clientZone) error { return r.Scan(&c.id, &c.zone) })
-	if err != nil {
-		return err
-	}
-	zones := map[puntuale.ClientID]*time.Location{}
-	for _, c := range clients {
-		zones[c.id] = location(c.zone)
-	}
-	span := `0`
-	if p.By == puntuale.ResultByDay {
-		span = `b.date_at / ` + strconv.FormatInt(quarter, 10)
-	}
-	return a.Query(ctx, `select b.client_id, b.sequence_id, `+span+`, b.status, count(*) from $u(c bigint, f bigint, t bigint) cross join booking b
- where b.client_id = u.c and b.date_at >= u.f and b.date_at < u.t and ($1 = 0 or b.sequence_id = $1) group by 1, 2, 3, 4`, []any{p.Sequence, engine.Columns{
-		engine.Column(clients, func(c *clientZone) int64 { return int64(c.id) }),
-		engine.Column(clients, func(c *clientZone) int64 { return engine.Micros(p.Start.At(0, zones[c.id])) }),
-		engine.Column(clients, func(c *clientZone) int64 { return engine.Micros(p.End.AddDays(1).At(0, zones[c.id])) }),
-	}}, func(r engine.Row) error {
-		var client puntuale.ClientID
-		var sequence puntuale.SequenceID
-		var at, n int64
-		var status puntuale.BookingStatus
-		if err := r.Scan(&client, &sequence, &at, &status, &n); err != nil {
-			return err
-		}
-		rows := []*puntuale.ResultRow{total}
-		switch p.By {
-		case puntuale.ResultByDay:
-			rows = append(rows, p.row(puntuale.DateOf(engine.Instant(at*quarter).In(zones[client])).String()))
-		case puntuale.ResultBySequence:
-			rows = append(rows, p.row(sequence.String()))
-		case puntuale.ResultByClient:
-			rows = append(rows, p.row(client.String()))
-		}
-		for _, row := range rows {
-			addBookings(row, status, n)
-		}
-		return nil
-	})
-}
-
-// quarter is a quarter of an hour, in microseconds. Every day of every zone begins with one.
-const quarter = int64(15 * time.Minute / time.Microsecond)
-
-func addBookings(r *puntuale.ResultRow, status puntuale.BookingStatus, n int64) {
-	if r.Bookings == nil {
-		r.Bookings = &puntuale.BookingResults{}
-	}
-	switch status {
-	case puntuale.BookingOpen:
-		r.Bookings.Open += n
-	case puntuale.BookingConfirmed:
-		r.Bookings.Confirmed += n
-	case puntuale.BookingCancelled:
-		r.Bookings.Cancelled += n
-	case puntuale.BookingArrived:
-		r.Bookings.Arrived += n
-	case puntuale.BookingNoShow:
-		r.Bookings.NoShow += n
-	}
 }
 
 // named says in which table the names of a group are.

@@ -43,7 +43,7 @@ func (s Reports) ResultMessages(ctx context.Context, f puntuale.ResultMessages, 
 	}
 	chosen := map[int64]*storedKey{}
 	for i := range keys {
-		if matches(&f.ResultFilter, &keys[i].Key) {
+		if keys[i].Step != stepOfBookings && matches(&f.ResultFilter, &keys[i].Key) {
 			chosen[keys[i].id] = &keys[i]
 		}
 	}

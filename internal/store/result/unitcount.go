@@ -13,6 +13,23 @@ type unitRow struct {
 	run     runRow
 	members []member // sorted by id
 	answers []answer
+	booking *bookingRow // the unit is a booking
+}
+
+// bookingRow is the part of a booking that counts.
+type bookingRow struct {
+	sequence puntuale.SequenceID
+	date     time.Time
+	status   puntuale.BookingStatus
+}
+
+// stepOfBookings is the step in the keys of bookings.
+const stepOfBookings = -1
+
+// countOfBooking decides how a booking is counted: with its status, on the day of its date. A booking's first five marks
+// are the statuses.
+func countOfBooking(b bookingRow, zone *time.Location) unitCount {
+	return unitCount{key: Key{Sequence: b.sequence, Step: stepOfBookings}, day: puntuale.DateOf(b.date.In(zone)).Int(), marks: 1 << b.status, hour: -1}
 }
 
 // runRow is the part of a run that counts.

@@ -9,6 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 )
 
 // bookings cancels and empties the person's bookings, and removes the entries of calendars from which they came. It runs before the cancellation, and locks the client's usage like
@@ -55,6 +56,9 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 			if _, err := a.Exec(ctx, statement, x.id, engine.Micros(x.Now), puntuale.DoorErasure, columns); err != nil {
 				return fmt.Errorf("erase bookings: %w", err)
 			}
+		}
+		if err := result.NoteBookings(ctx, a, x.Now, x.id, engine.Column(all, func(b *booking) puntuale.BookingID { return b.id })...); err != nil {
+			return err
 		}
 		if _, err := a.Exec(ctx, `delete from booking_step where client_id = $1 and exists (select 1 from $u(p text, e text) cross join booking_step o
  where u.p = booking_step.phone and o.client_id = booking_step.client_id and o.booking_id = booking_step.booking_id and o.sequence_id = booking_step.sequence_id

@@ -301,15 +301,22 @@ func (m *importer) resetLinks(ctx context.Context) error {
 // rebuild fills the tables that follow from others, and therefore do not move.
 func (m *importer) rebuild(ctx context.Context) error { return person.RebuildWords(ctx, m.link) }
 
-// withResults is the number of the first schema whose files have results.
-const withResults = 50
+// The numbers of the first schemas whose files have results, and results of bookings.
+const (
+	withResults        = 50
+	withBookingResults = 56
+)
 
-// countResults lets the servers count the messages of a file that has no results.
+// countResults lets the servers count what a file has no results of.
 func (m *importer) countResults(ctx context.Context) error {
-	if m.file.Header.Schema >= withResults {
+	text := result.CountAll
+	switch schema := m.file.Header.Schema; {
+	case schema >= withBookingResults:
 		return nil
+	case schema >= withResults:
+		text = result.CountBookings
 	}
-	if _, err := m.link.Exec(ctx, result.CountAll); err != nil {
+	if _, err := m.link.Exec(ctx, text); err != nil {
 		return fmt.Errorf("have results counted: %w", err)
 	}
 	return nil
