@@ -62,6 +62,12 @@ func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floo
 		return nil, 0, err
 	}
 	if f.Text == "" {
+		if f.State != nil && *f.State == puntuale.Pending && f.Phone == "" && f.Reference == "" && f.Campaign == 0 && floor == 0 {
+			d, err := t.newestPending(ctx, f, last, limit)
+			if d != nil || err != nil {
+				return d, 0, err
+			}
+		}
 		d, l := &details{}, t.listing(last, floor, limit, others...)
 		return d, floor, t.lists().Query(ctx, l.statement(f), l.args, d.scan)
 	}
@@ -75,6 +81,24 @@ func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floo
 	}
 	slices.SortFunc(d.all, func(a, b puntuale.MessageDetail) int { return cmp.Compare(b.ID, a.ID) })
 	return d, floor, nil
+}
+
+// newestCalls is how many of a client's newest calls are searched for waiting messages first.
+const newestCalls = 300
+
+// newestPending looks for a page of waiting messages in the newest calls, where most of them are. The index of waiting
+// messages is not sorted by id, so a list that reads it has to read all that wait. newestPending returns nil if this does
+// not fill the page.
+func (t tenant) newestPending(ctx context.Context, f puntuale.MessageFilter, last int64, limit int) (*details, error) {
+	floor := int64(0)
+	if err := t.lists().Query(ctx, lookedAt, []any{t.id, last, newestCalls}, func(rows engine.Row) error { return rows.Scan(&floor) }); err != nil {
+		return nil, err
+	}
+	d, l := &details{}, t.listing(last, max(floor, 1), limit)
+	if err := t.lists().Query(ctx, l.statement(f), l.args, d.scan); err != nil || len(d.all) < limit && floor > 0 {
+		return nil, err
+	}
+	return d, nil
 }
 
 const (
@@ -169,6 +193,14 @@ func (l *listStatement) pending() string {
  order by m.id desc limit $3`
 }
 
+// ended returns the part that finds messages of a state that is not pending. Its index is sorted by id.
+func (l *listStatement) ended(state puntuale.State) string {
+	runs := l.runs()
+	return `select m.id as i from message m` + runs + `
+ where m.client_id = $1 and m.state = ` + l.bind(int64(state)) + ` and m.state <> 0 and m.id < $2` + l.ofMessage + l.ofRun + `
+ order by m.id desc limit $3`
+}
+
 // runs returns the join with the messages' runs if a condition needs it, and "" otherwise.
 func (l *listStatement) runs() string {
 	if l.ofRun == "" {
@@ -241,7 +273,8 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 	}
 	ofFewRuns := f.Phone != "" || f.Reference != ""
 	pending := f.State != nil && *f.State == puntuale.Pending && !ofFewRuns
-	if f.State != nil && f.Campaign == 0 && (!pending || l.bounded) {
+	ended := f.State != nil && *f.State != puntuale.Pending && !ofFewRuns
+	if f.State != nil && f.Campaign == 0 && (!pending || l.bounded) && !ended {
 		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
 	if f.WithoutRescheduled {
@@ -259,7 +292,10 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 	if f.Campaign != 0 {
 		return l.campaign(f)
 	}
-	if pending && !l.bounded {
+	switch {
+	case ended:
+		return l.ended(*f.State)
+	case pending && !l.bounded:
 		return l.pending()
 	}
 	return l.byRun(ofFewRuns)
