@@ -35,6 +35,7 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 		column(func(r *PlainRow) int64 { return r.Due }), column(func(r *PlainRow) int64 { return r.Due }),
 		column(func(r *PlainRow) int64 { return r.Due + 48*hour }), column(func(*PlainRow) int64 { return 0 }),
 		column(func(*PlainRow) int64 { return 2 }), engine.Column(rows, func(*PlainRow) string { return "+393331234567" }),
+		column(func(*PlainRow) int64 { return 0 }), column(func(*PlainRow) int64 { return 0 }), column(func(*PlainRow) int64 { return 0 }),
 	}
 	return s.TenantWriters[0].Do(context.Background(), engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, insertMessages, b)
