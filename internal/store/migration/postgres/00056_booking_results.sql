@@ -5,5 +5,6 @@ set local lock_timeout = '2s';
 
 -- Bookings are counted from now on, like messages; those that there are, by the servers in the background.
 
+update result_client set place = -1, state = 0 where state = 1 and exists (select 1 from booking b where b.client_id = result_client.client_id);
 insert into result_client (client_id, generation, shown, place) select k.id, 1, 1, -1 from client k where k.deleted_at = 0 and exists (select 1 from booking b where b.client_id = k.id)
- on conflict (client_id) do update set place = case when result_client.state = 1 then -1 else result_client.place end, state = case when result_client.state = 2 then 2 else 0 end;
+ on conflict do nothing;
