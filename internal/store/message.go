@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/link"
 	"puntuale/internal/store/queue"
 )
 
@@ -93,6 +94,9 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 		return nil, err
 	}
 	all := inOrder(d.all, ids)
+	if err := link.OfMessages(ctx, t.s.CallReads, t.id, all); err != nil {
+		return nil, err
+	}
 	return all, t.fill(ctx, all)
 }
 

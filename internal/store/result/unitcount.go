@@ -13,6 +13,9 @@ type unitRow struct {
 	run     runRow
 	members []member // sorted by id
 	answers []answer
+
+	tracked bool // one of its addresses at least became a tracked link
+	clicked bool // the person followed one
 }
 
 // runRow is the part of a run that counts.
@@ -105,6 +108,9 @@ func countOf(c unitRow) unitCount {
 		at := read.In(c.run.zone)
 		x.marks |= puntuale.ResultRead
 		x.hour = (int(at.Weekday())+6)%7*24 + at.Hour()
+	}
+	if c.clicked {
+		x.marks |= puntuale.ResultClicked
 	}
 	x.answered(c.answers)
 	return x
