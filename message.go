@@ -426,7 +426,7 @@ type QuarterCount struct {
 // MessageEvent is something unusual that happened to a message, such as a failed attempt or a late delivery receipt.
 type MessageEvent struct {
 	At     time.Time
-	Kind   string // such as "retry", "refused", "late refused", or "merge": a later report proved that the message was sent
+	Kind   string // such as "retry", "refused", "late refused", "clicked": the person first followed a link, or "merge": a later report proved that the message was sent
 	Detail Reason // what the connector reported
 }
 

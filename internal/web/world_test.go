@@ -113,6 +113,7 @@ func newWorldAt(t testing.TB, public string) *world {
 	}
 	people := seed.cast
 	people.partners, people.clients = maps.Clone(people.partners), maps.Clone(people.clients)
+	db.Config.Public = public
 	w := openWorld(t, db, db.Open(t), people, public)
 	w.serve()
 	return w
