@@ -136,9 +136,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.open = admission.NewConnectionLimiter(cfg.Connections, meter.Closed)
 	meter.WatchConnections(s.open.Count)
 	meter.Roles(cfg.Roles)
-	config := storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)
-	config.Public = cfg.PublicURL
-	if s.store, err = store.Open(ctx, config); err != nil {
+	if s.store, err = store.Open(ctx, serverStore(&cfg, meter)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
 	if cfg.has(roleDispatch) {
@@ -382,6 +380,13 @@ func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 		return out.WithMedia(s.files())
 	}
 	return out
+}
+
+// serverStore returns the engine's configuration for a server.
+func serverStore(cfg *serverConfig, m engine.Meter) engine.Config {
+	config := storeConfig(&cfg.baseSettings, cfg.Clock, m, cfg.Logger, !cfg.Migrate)
+	config.Public = cfg.PublicURL
+	return config
 }
 
 // storeConfig returns the engine's configuration. All commands that open the store use it.

@@ -160,6 +160,11 @@ func TestLinksFollowSequence(t *testing.T) {
 // TestLinkClicks: machines and people are apart, the first click of a person is told once, and results count it.
 func TestLinkClicks(t *testing.T) {
 	linksOnBoth(t, func(t *testing.T, l *linkWorld) {
+		ctx := context.Background()
+		l.Exec("insert into event_stream (client_id, wanted, feed_until, last_seq) values ($1, 0, $2, 0)", l.Client.ID, storetest.Begin.AddDate(1, 0, 0).UnixMicro())
+		_, err := l.CreateAutomation(ctx, puntuale.Automation{Name: "Regola", Active: true, Trigger: puntuale.Trigger{Kind: puntuale.TriggerOutcome, Is: puntuale.OutcomeClicked, Sequence: puntuale.SequenceChoice(l.Client.Sequence.String())},
+			Actions: []puntuale.Action{{Kind: puntuale.ActionStop}}, Created: storetest.Begin, Updated: storetest.Begin}, nil, nil)
+		l.ok(err)
 		codes := codesIn(l.read(l.step))
 		l.Client.MustSend(l.node, storetest.Begin, l.id)
 		plain := l.start("senza")
@@ -188,6 +193,12 @@ func TestLinkClicks(t *testing.T) {
 		}
 		if n := l.Int("select count(*) from event where kind = 'clicked' and message_id = $1", l.id); n != 1 {
 			t.Errorf("%d entries of the history", n)
+		}
+		if n := l.Int("select count(*) from outbox_fact where type = $1 and subject = $2", puntuale.EventLinkClicked, l.id); n != 1 {
+			t.Errorf("%d facts", n)
+		}
+		if n := l.Int("select count(*) from automation_trigger where kind = $1 and subject = $2", puntuale.FactClicked, l.id); n != 1 {
+			t.Errorf("%d triggers of rules", n)
 		}
 		page, _, err := l.Client.ResultMessages(context.Background(), puntuale.ResultMessages{ResultFilter: puntuale.ResultFilter{Start: puntuale.DateOf(storetest.Begin), End: puntuale.DateOf(storetest.Begin)}, Is: puntuale.ResultClicked}, puntuale.Page{})
 		if err != nil || len(page) != 1 || page[0].ID != l.id {

@@ -84,7 +84,7 @@ func (l *Links) RecordClicks(ctx context.Context, now time.Time, all []puntuale.
 	present := l.db.ClockAt(now)
 	for part := range slices.Chunk(all, engine.Chunk) {
 		if err := l.db.FeedWriter.Do(ctx, engine.SingleTimestamped(l.hits, func(ctx context.Context, a engine.Querier) error {
-			return (&clicks{a: a, now: present(), all: part}).run(ctx)
+			return (&clickBatch{a: a, now: present(), all: part}).run(ctx)
 		}), false); err != nil {
 			return fmt.Errorf("count clicks: %w", err)
 		}
@@ -92,8 +92,8 @@ func (l *Links) RecordClicks(ctx context.Context, now time.Time, all []puntuale.
 	return nil
 }
 
-// clicks is the work of one transaction. Locks: links by their key.
-type clicks struct {
+// clickBatch is the work of one transaction. Locks: links by their key.
+type clickBatch struct {
 	a   engine.Querier
 	now time.Time
 	all []puntuale.Click
@@ -113,7 +113,7 @@ type total struct {
 	people, machines int64
 }
 
-func (c *clicks) run(ctx context.Context) error {
+func (c *clickBatch) run(ctx context.Context) error {
 	refs := slices.Compact(engine.Column(c.all, func(x *puntuale.Click) puntuale.StepRef { return x.StepRef }))
 	steps := map[puntuale.StepRef]*clickedStep{}
 	links := map[puntuale.LinkRef]*total{}
@@ -171,7 +171,7 @@ from $u(c bigint, r bigint, s integer) cross join message m where m.client_id = 
 )
 
 // messages finds the last message of each step, and when it was sent.
-func (c *clicks) messages(ctx context.Context, refs []puntuale.StepRef, steps map[puntuale.StepRef]*clickedStep) error {
+func (c *clickBatch) messages(ctx context.Context, refs []puntuale.StepRef, steps map[puntuale.StepRef]*clickedStep) error {
 	if err := c.a.Query(ctx, LastAttempts, []any{stepColumns(refs)}, func(r engine.Row) error {
 		var ref puntuale.StepRef
 		var id puntuale.MessageID
@@ -193,7 +193,7 @@ func (c *clicks) messages(ctx context.Context, refs []puntuale.StepRef, steps ma
 	return nil
 }
 
-func (c *clicks) count(ctx context.Context, links map[puntuale.LinkRef]*total) error {
+func (c *clickBatch) count(ctx context.Context, links map[puntuale.LinkRef]*total) error {
 	var refs []puntuale.LinkRef
 	for ref, t := range links {
 		if t.people+t.machines > 0 {
@@ -214,7 +214,7 @@ func (c *clicks) count(ctx context.Context, links map[puntuale.LinkRef]*total) e
 }
 
 // tell writes the first click of a person on each message.
-func (c *clicks) tell(ctx context.Context, refs []puntuale.StepRef, steps map[puntuale.StepRef]*clickedStep) error {
+func (c *clickBatch) tell(ctx context.Context, refs []puntuale.StepRef, steps map[puntuale.StepRef]*clickedStep) error {
 	var first []puntuale.MessageRef
 	var at []int64
 	var facts []outbox.Fact
