@@ -94,10 +94,10 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 		return nil, err
 	}
 	all := inOrder(d.all, ids)
-	if err := link.OfMessages(ctx, t.s.CallReads, t.id, all); err != nil {
-		return nil, err
+	if err := t.fill(ctx, all); err != nil {
+		return all, err
 	}
-	return all, t.fill(ctx, all)
+	return all, link.OfMessages(ctx, t.s.CallReads, t.id, all)
 }
 
 // Outlines is Details without Content and Request. Its answer has no limit in bytes.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -42,12 +43,20 @@ func (l *Links) LinkOf(ctx context.Context, code string) (ref puntuale.LinkRef, 
 	return ref, address, engine.FoundOr(found, err, puntuale.NoPage)
 }
 
-// OfMessages adds the links to messages of a client.
+// OfMessages adds the links to messages of a client. It reads nothing if no text has an address.
 func OfMessages(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.MessageDetail) error {
 	step := func(m *puntuale.MessageDetail) puntuale.StepRef {
 		return puntuale.StepRef{RunRef: puntuale.RunRef{Client: client, ID: m.Run}, Step: m.Step}
 	}
-	refs := engine.Column(all, step)
+	var refs []puntuale.StepRef
+	for i := range all {
+		if m := &all[i]; m.Blanked || strings.Contains(m.Content.Text, "://") {
+			refs = append(refs, step(m))
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
 	slices.SortFunc(refs, compareSteps)
 	found := map[puntuale.StepRef][]puntuale.TrackedLink{}
 	if err := a.Query(ctx, `select l.run_id, l.step, l.n, l.address, l.clicked_at, l.clicks, l.machines from $u(c bigint, r bigint, s integer) cross join link l
