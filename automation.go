@@ -121,6 +121,7 @@ const (
 	OutcomeCompleted OutcomeStatus = "COMPLETED"
 	OutcomeFailed    OutcomeStatus = "FAILED"
 	OutcomeRead      OutcomeStatus = "READ"
+	OutcomeClicked   OutcomeStatus = "CLICKED" // a person followed a tracked link of it
 
 	BookingIsCreated   OutcomeStatus = "created" // also when it is open again after a cancellation
 	BookingIsMoved     OutcomeStatus = "moved"

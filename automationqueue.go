@@ -19,6 +19,7 @@ const (
 	FactSent     = TriggerFact(EventMessageSent)
 	FactFailed   = TriggerFact(EventMessageFailed)
 	FactRead     = TriggerFact(EventMessageRead)
+	FactClicked  = TriggerFact(EventLinkClicked)
 	FactBooked   = TriggerFact(EventBookingCreated) // the facts about bookings are in the range FactBooked to FactAnswered; see [TriggerFact.OfBooking]
 	FactAnswered = TriggerFact(EventBookingAnswered)
 	FactContact  = TriggerFact(40) // a contact's date changed, or the contact was deleted

@@ -41,6 +41,7 @@ type ClientSettings struct {
 	CancelWords   []string // words that cancel a booking; nil: [DefaultCancelWords]
 	FlattenValues bool     // true: values of approved templates are flattened ([FlattenValue]); false: [ValueBreaks] refuses them
 	PauseCostlier bool     // true: messages wait if Meta makes their template MARKETING, and people get a notice
+	TrackLinks    bool     // true: addresses in texts become tracked links, unless the sequence says otherwise
 	ButtonLine    string   // the line above the numbered lines that stand for buttons; "": [DefaultButtonLine]
 }
 
@@ -95,4 +96,5 @@ type SettingsPatch struct {
 	ButtonLine    *string
 	FlattenValues *bool
 	PauseCostlier *bool
+	TrackLinks    *bool
 }

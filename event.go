@@ -49,6 +49,7 @@ const (
 	EventBookingAnswered // a person answered a question about a booking
 	EventSessionHealth   // what Meta says about the number or the business of an Official session changed
 	EventNumberChanged
+	EventLinkClicked // a person followed a link of the message for the first time
 )
 
 var eventNames = [...]string{
@@ -58,7 +59,7 @@ var eventNames = [...]string{
 	"account.cap_80", "account.cap_reached", "account.credit_low", "account.credit_out", "account.expiring", "account.expired",
 	"template.changed", "webhook.disabled", "webhook.test",
 	"message.rescheduled", "booking.created", "booking.moved", "booking.confirmed", "booking.cancelled", "booking.arrived", "booking.no_show",
-	"blacklist.added", "blacklist.removed", "booking.answered", "session.health", "contact.changed_number",
+	"blacklist.added", "blacklist.removed", "booking.answered", "session.health", "contact.changed_number", "link.clicked",
 }
 
 func (t EventType) String() string {
@@ -87,7 +88,7 @@ func ParseEventType(name string) (EventType, error) {
 type EventSet int64
 
 // AllEvents has every type that a caller can subscribe to.
-const AllEvents EventSet = 1<<(EventNumberChanged+1) - 2 - 1<<EventWebhookTest
+const AllEvents EventSet = 1<<(EventLinkClicked+1) - 2 - 1<<EventWebhookTest
 
 // EventsOf returns the set of the given types.
 func EventsOf(types ...EventType) (s EventSet) {

@@ -200,6 +200,7 @@ type MessageDetail struct {
 	GivenUp      time.Time     // when the network gave the message up, as a receipt says; zero: no receipt says so
 	Delivered    time.Time     // when the message was delivered, as a receipt says; zero: no receipt says so
 	Read         time.Time     // when the recipient read the message, as a receipt says; zero: no receipt says so
+	Links        []TrackedLink // the tracked links in the text
 	Ended        bool          // the message was sent or failed; stays true after somebody sent it again
 	Way          MessageWay    // of a message of an Official session, if the caller asked for it; "": unknown
 	WayReason    ReasonCode    // "": unknown
@@ -425,6 +426,32 @@ type QuarterCount struct {
 // MessageEvent is something unusual that happened to a message, such as a failed attempt or a late delivery receipt.
 type MessageEvent struct {
 	At     time.Time
-	Kind   string // such as "retry", "refused", "late refused", or "merge": a later report proved that the message was sent
+	Kind   string // such as "retry", "refused", "late refused", "clicked": the person first followed a link, or "merge": a later report proved that the message was sent
 	Detail Reason // what the connector reported
+}
+
+// LinkPath is the path of tracked links, before the code.
+const LinkPath = "/r/"
+
+// LinkRef names a tracked link: the Nth address in the text of a step of a run, from 1. A message that is sent again has
+// the same links.
+type LinkRef struct {
+	StepRef
+	N int
+}
+
+// TrackedLink is a tracked link of a message.
+type TrackedLink struct {
+	N        int
+	Address  string    // where it leads; "": the link has ended
+	Clicked  time.Time // when a person first followed it; zero: never
+	Clicks   int64     // of people
+	Machines int64     // how often a preview, a scanner or another machine opened it
+}
+
+// Click is one call of a tracked link.
+type Click struct {
+	LinkRef
+	At      time.Time
+	Machine bool // it is known that no person made the call
 }

@@ -19,13 +19,14 @@ const (
 	ResultFailed    // the network or this server gave it up
 	ResultSkipped   // the blacklist or a missing consent forbade it
 	ResultCancelled // it was taken back
+	ResultClicked   // the person followed a tracked link
 )
 
 // ResultAnswerTime is how long after a message a reply or an opt-out counts for it.
 const ResultAnswerTime = 72 * time.Hour
 
 // resultWords are the names of the marks on the wire, in the order of their bits.
-var resultWords = []string{"planned", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
+var resultWords = []string{"planned", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled", "clicked"}
 
 // ParseResultMarks reads names of marks, separated by commas. It returns the first name that it does not know, or "".
 func ParseResultMarks(text string) (marks ResultMarks, unknown string) {
@@ -90,11 +91,13 @@ type ResultFilter struct {
 
 // ResultCounts contains the counts of some messages.
 type ResultCounts struct {
-	Planned, Sent, Delivered, Read, Answered, OptedOut, Failed, Skipped, Cancelled int64
+	Planned, Sent, Delivered, Read, Answered, OptedOut, Failed, Skipped, Cancelled, Clicked int64
 
 	// How many of the messages that left went through a session whose network tells when messages are delivered or read,
 	// and what people reply. 0, although messages left: nobody can know.
 	TellDelivered, TellRead, TellAnswered int64
+
+	TellClicked int64 // how many of the messages that left belong to what has tracked links; 0: no link is tracked
 }
 
 // Pending returns how many messages have not ended.
@@ -111,19 +114,24 @@ func (c ResultCounts) Tells(mark ResultMarks) int64 {
 		return c.TellRead
 	case ResultAnswered, ResultOptedOut:
 		return c.TellAnswered
+	case ResultClicked:
+		return c.TellClicked
 	default:
 		return c.Sent
 	}
 }
 
-// Told reports whether a count says something: nothing left, or a network tells about some of what left.
-func (c ResultCounts) Told(mark ResultMarks) bool { return c.Sent == 0 || c.Tells(mark) > 0 }
+// Told reports whether a count says something: nothing left, or a network tells about some of what left. Clicks say
+// something only if some of what left has tracked links.
+func (c ResultCounts) Told(mark ResultMarks) bool {
+	return c.Sent == 0 && mark != ResultClicked || c.Tells(mark) > 0
+}
 
 // Of returns one of the counts. The marks must be a single bit.
 func (c ResultCounts) Of(mark ResultMarks) int64 {
 	return map[ResultMarks]int64{
 		ResultPlanned: c.Planned, ResultSent: c.Sent, ResultDelivered: c.Delivered, ResultRead: c.Read, ResultAnswered: c.Answered,
-		ResultOptedOut: c.OptedOut, ResultFailed: c.Failed, ResultSkipped: c.Skipped, ResultCancelled: c.Cancelled,
+		ResultOptedOut: c.OptedOut, ResultFailed: c.Failed, ResultSkipped: c.Skipped, ResultCancelled: c.Cancelled, ResultClicked: c.Clicked,
 	}[mark]
 }
 
@@ -154,7 +162,7 @@ type ResultMessage struct {
 	ID    MessageID
 	Day   Date // when it was due
 	Marks ResultMarks
-	Told  ResultMarks // which of delivered, read and answered its network tells
+	Told  ResultMarks // which of delivered, read and answered its network tells; clicked: links are tracked
 }
 
 // ResultMessages chooses the messages behind a count.

@@ -38,9 +38,38 @@ type Sequence struct {
 	Purpose     Purpose // service or marketing
 	Booking     string  // name of the main date field of a sequence for bookings; "": an ordinary sequence
 	LastStep    int     // the largest number that a step ever had as its id
+	TrackLinks  TrackLinks
 	Steps       []Step
 	Created     time.Time
 	Updated     time.Time
+}
+
+// TrackLinks says whether the addresses in the texts of a sequence become tracked links. The database contains the numbers.
+type TrackLinks int8
+
+const (
+	TrackAsClient TrackLinks = 0 // as the client's setting says
+	TrackAlways   TrackLinks = 1
+	TrackNever    TrackLinks = 2
+)
+
+// TrackLinksOf returns the value that stands for a choice; nil: the client's setting.
+func TrackLinksOf(on *bool) TrackLinks {
+	switch {
+	case on == nil:
+		return TrackAsClient
+	case *on:
+		return TrackAlways
+	}
+	return TrackNever
+}
+
+// Choice returns the choice that the value stands for; nil: the client's setting.
+func (t TrackLinks) Choice() *bool {
+	if t == TrackAsClient {
+		return nil
+	}
+	return new(t == TrackAlways)
 }
 
 // SequenceFilter chooses and sorts sequences.

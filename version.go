@@ -25,7 +25,7 @@ func CheckVersion(stored Version, known []Version) error {
 
 // Version returns the version of the values in a sequence's editor.
 func (s Sequence) Version() Version {
-	return versionOf(s.Name, s.Session, s.IfRunning, s.StopOnReply, s.Booking, s.Steps, moment(s.Updated))
+	return versionOf(s.Name, s.Session, s.IfRunning, s.StopOnReply, s.Booking, s.TrackLinks, s.Steps, moment(s.Updated))
 }
 
 // Version returns the version of the values in a template's editor.

@@ -29,6 +29,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/control/calendar"
+	"puntuale/internal/control/link"
 	"puntuale/internal/control/statement"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/delivery"
@@ -72,6 +73,7 @@ type server struct {
 	rules      *automation.Automations
 	calendar   *calendar.Calendars
 	statements *statement.Statements
+	links      *link.Links
 	control    *control.Control
 	accounts   *account.Accounts
 	mailer     *mail.Mailer                // nil: no e-mail is sent
@@ -134,7 +136,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.open = admission.NewConnectionLimiter(cfg.Connections, meter.Closed)
 	meter.WatchConnections(s.open.Count)
 	meter.Roles(cfg.Roles)
-	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
+	if s.store, err = store.Open(ctx, serverStore(&cfg, meter)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
 	if cfg.has(roleDispatch) {
@@ -204,6 +206,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		return err
 	}
 	s.statements = statement.New(statement.Config{Tenants: s.store, Maintenance: s.store, Clock: cfg.Clock, Prices: prices})
+	s.links = link.New(s.store.Links, cfg.Clock)
 	s.control = control.New(control.Config{
 		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Public: cfg.PublicURL,
@@ -363,7 +366,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Calendars: s.calendar, Statements: s.statements, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Calendars: s.calendar, Statements: s.statements, Links: s.links, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}
@@ -377,6 +380,13 @@ func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 		return out.WithMedia(s.files())
 	}
 	return out
+}
+
+// serverStore returns the engine's configuration for a server.
+func serverStore(cfg *serverConfig, m engine.Meter) engine.Config {
+	config := storeConfig(&cfg.baseSettings, cfg.Clock, m, cfg.Logger, !cfg.Migrate)
+	config.Public = cfg.PublicURL
+	return config
 }
 
 // storeConfig returns the engine's configuration. All commands that open the store use it.
@@ -459,6 +469,9 @@ func (s *server) Close() error {
 		cancel()
 	}
 	parts.Wait()
+	if s.links != nil {
+		note("count clicks of links", s.links.Flush(ctx))
+	}
 	s.outage.Stopped()
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))

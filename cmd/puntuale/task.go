@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/backup"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/control/link"
 	"puntuale/internal/diskspace"
 	"puntuale/internal/metrics"
 	"puntuale/internal/push"
@@ -57,6 +58,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 		// One run of this task may take many minutes, if the contents of several years must be blanked.
 		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
 		{name: "statements", every: taskEvery, do: s.statements.Close},
+		{name: "clicks", every: link.FlushEvery, do: s.links.Flush},
 		{name: "remember", every: rememberEvery, do: s.control.Remember},
 		{name: "disk", every: taskEvery, do: diskspace.New(diskFolders(cfg), m.Disk, cfg.Logger).Look},
 		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { _ = s.health.Probe(ctx); return nil }},

@@ -178,7 +178,7 @@ func (c *checker) trigger(t puntuale.Trigger) {
 		}
 	case puntuale.TriggerOutcome:
 		c.sequence(at+"sequence", t.Sequence)
-		word(c, at+"is", t.Is, puntuale.OutcomeCompleted, puntuale.OutcomeFailed, puntuale.OutcomeRead)
+		word(c, at+"is", t.Is, puntuale.OutcomeCompleted, puntuale.OutcomeFailed, puntuale.OutcomeRead, puntuale.OutcomeClicked)
 	case puntuale.TriggerBooking:
 		if t.Sequence != "" {
 			c.sequence(at+"sequence", t.Sequence)

@@ -64,6 +64,7 @@ func Fits(t puntuale.Trigger, d *puntuale.TakenTrigger) bool {
 
 var outcomeFacts = map[puntuale.OutcomeStatus]puntuale.TriggerFact{
 	puntuale.OutcomeCompleted: puntuale.FactSent, puntuale.OutcomeFailed: puntuale.FactFailed, puntuale.OutcomeRead: puntuale.FactRead,
+	puntuale.OutcomeClicked: puntuale.FactClicked,
 }
 
 // Decide returns why a rule does not act, or "" if the rule acts. It is pure.

@@ -25,6 +25,7 @@ type NewSequence struct {
 	Session     string // "": the client's default session, looked up at each start
 	IfRunning   string // allow, skip, restart or reject; "": allow
 	StopOnReply bool
+	TrackLinks  *bool  // nil: as the client's settings say
 	Purpose     string // service or marketing; "": service
 	Booking     string // name of the main date field of a sequence for bookings; "": an ordinary sequence
 	Steps       []puntuale.Step
@@ -213,7 +214,7 @@ const faultSequenceTooManyFields puntuale.ReasonCode = "sequence.too_many_fields
 
 // checkSequence checks a whole request, and returns its sequence.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
-	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Booking: r.Booking, Steps: slices.Clone(r.Steps)}
+	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, TrackLinks: puntuale.TrackLinksOf(r.TrackLinks), Booking: r.Booking, Steps: slices.Clone(r.Steps)}
 	f := request.Faults(r.Faults)
 	s.Purpose = purposeIn(&f, r.Purpose)
 	var session Session

@@ -37,6 +37,9 @@ func (c *Client) SequenceWarnings(ctx context.Context, r NewSequence) ([]Warning
 // warn adds warnings about steps that the session's network will refuse. Every network refuses files of some kinds. For
 // Official sessions, Meta has further rules.
 func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
+	if err := c.warnLinks(ctx, s, expanded); err != nil {
+		return err
+	}
 	id := ""
 	if s.Session != 0 {
 		id = s.Session.String()
@@ -88,6 +91,38 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		}
 	}
 	return nil
+}
+
+// reasonLinksStay: the links of a step should be tracked, but nobody could open them.
+const reasonLinksStay puntuale.ReasonCode = "sequence.links_stay"
+
+// warnLinks adds warnings about steps whose links should be tracked although the service has no address.
+func (c *Client) warnLinks(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
+	linked := func(step puntuale.Step) bool { return step.Official == nil && strings.Contains(step.Text, "://") }
+	if s.TrackLinks == puntuale.TrackNever || !slices.ContainsFunc(expanded.Steps, linked) {
+		return nil
+	}
+	if none, err := c.Addressless(ctx); err != nil || !none {
+		return err
+	}
+	if s.TrackLinks == puntuale.TrackAsClient {
+		settings, err := c.Settings(ctx)
+		if err != nil || !settings.TrackLinks {
+			return err
+		}
+	}
+	for i, step := range expanded.Steps {
+		if linked(step) {
+			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(reasonLinksStay)})
+		}
+	}
+	return nil
+}
+
+// Addressless reports whether the service has no address at which people could open its pages and links.
+func (c *Client) Addressless(ctx context.Context) (bool, error) {
+	site, err := c.pageSite(ctx)
+	return site == "", err
 }
 
 // metaFiles are the extensions of the files that Meta accepts. (Meta, business-phone-numbers/media.)

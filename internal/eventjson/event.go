@@ -75,6 +75,7 @@ var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageSent:        new(puntuale.Completed),
 	puntuale.EventMessageDelivered:   new(puntuale.Completed),
 	puntuale.EventMessageRead:        new(puntuale.Completed),
+	puntuale.EventLinkClicked:        new(puntuale.Completed),
 	puntuale.EventMessageFailed:      new(puntuale.Failed),
 	puntuale.EventMessageUncertain:   new(puntuale.Pending),
 	puntuale.EventMessageCancelled:   new(puntuale.Cancelled),

@@ -57,7 +57,7 @@ type triggerBody struct {
 	Hours    int               `json:"hours,omitempty" minimum:"1" maximum:"720" doc:"no_reply: so long after the last message of the run was COMPLETED"`
 	Field    string            `json:"field,omitempty" doc:"date: the name of contacts' date fields"`
 	Repeat   string            `json:"repeat,omitempty" enum:"yearly,monthly,once" doc:"date: how often the date comes. 29 February counts as 28 February in common years"`
-	Is       string            `json:"is,omitempty" enum:"COMPLETED,FAILED,READ,created,moved,confirmed,cancelled,arrived,no_show" doc:"outcome: COMPLETED, FAILED or READ, of a message of the sequence. booking: one of the others; created is also a booking that is open again"`
+	Is       string            `json:"is,omitempty" enum:"COMPLETED,FAILED,READ,CLICKED,created,moved,confirmed,cancelled,arrived,no_show" doc:"outcome: COMPLETED, FAILED, READ or CLICKED (a tracked link, the first time), of a message of the sequence. booking: one of the others; created is also a booking that is open again"`
 	First    bool              `json:"first,omitempty" doc:"reply: only a person's first message ever"`
 	Map      map[string]string `json:"map,omitempty" doc:"hook: where the phone and fields stand in the payload, such as {\"phone\": \"customer.phone\"}. Paths are dotted, with [0] for an entry of a list and [key=value] for the entry that holds a value; or JSON Pointers. phone is needed, or reference, which names a booking. The actions about bookings read reference and as_of"`
 	Preset   string            `json:"preset,omitempty" enum:"calcom,calendly,easyappointments,woocommerce_bookings" doc:"hook: the program for appointments that calls, instead of map. One action book then makes, moves and cancels its appointments"`

@@ -196,6 +196,7 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventMessageSent:        {"A message left", MessageEvent{}, 27933694591001, ""},
 	puntuale.EventMessageDelivered:   {"A message reached the person's phone", MessageEvent{}, 27933694591001, ""},
 	puntuale.EventMessageRead:        {"A person read a message", MessageEvent{}, 27933694591001, ""},
+	puntuale.EventLinkClicked:        {"A person followed a tracked link of a message for the first time", MessageEvent{}, 27933694591001, ""},
 	puntuale.EventMessageFailed:      {"A message failed", MessageEvent{}, 27933694591001, ""},
 	puntuale.EventMessageUncertain:   {"Nobody knows whether a message left", MessageEvent{}, 27933694591001, ""},
 	puntuale.EventMessageCancelled:   {"A message was cancelled", MessageEvent{}, 27933694591001, ""},

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,6 +60,7 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.sql("insert into former_name (client_id, name, change_id, at) values (" + a.ID + ", '" + other + "', 1, 1)")
 		s.sql("insert into calendar_entry (client_id, calendar_id, reference, start_at, phone, name, title) values (" + a.ID + ", 1, 'x', 1, '" + phone + "', 'Beatrice', 'Visita di Beatrice')")
 		s.sql("insert into chatwoot_conversation (client_id, phone, webhook_id, contact_id, conversation_id) values (" + a.ID + ", '" + phone + "', 1, 4711, 4712)")
+		s.sql(fmt.Sprintf("insert into link (client_id, run_id, step, n, code, address) values (%s, %s, 0, 1, '23456789', 'https://negozio.example/?chi=Beatrice')", a.ID, run.ID[0]))
 		s.clock.Advance(time.Minute)
 		s.callHook(form.Path, `{"tel":"3331234567","nome":"Beatrice","nota":"diario"}`, "Idempotency-Key", "ordine-10") // this trigger waits
 

@@ -184,6 +184,16 @@ type MessageDetail struct {
 	Buttons   []string `json:"buttons,omitempty" doc:"Labels of the buttons below the text"`
 
 	Interactive *puntuale.Interactive `json:"interactive,omitempty" doc:"The list, the link or the question below the text"`
+
+	Links []trackedLink `json:"links,omitempty" doc:"The tracked links in the text, in the details of a message"`
+}
+
+// trackedLink is an address in the text of a message that became a link of the service.
+type trackedLink struct {
+	Address  *string `json:"address" doc:"Where it leads; null: it has ended"`
+	Clicked  *string `json:"clicked_at" format:"date-time" doc:"When the person first followed it"`
+	Clicks   int64   `json:"clicks" doc:"How often the person followed it"`
+	Machines int64   `json:"machine_opens" doc:"How often a preview, a scanner or another machine opened it"`
 }
 
 func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) (detailsAnswer, error) {
@@ -212,8 +222,17 @@ func detailOf(m *puntuale.MessageDetail) MessageDetail {
 		Response: catalogue.Italian.Sentence(m.Response()), Detail: textOrNull(catalogue.Italian.Sentence(m.Detail)), Removed: m.Blanked,
 		Departed: stampOrNull(m.Departed), Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read), Reference: m.Reference,
 		Way: string(m.Way), WayReason: catalogue.Italian.Sentence(puntuale.Because(m.WayReason)),
-		Buttons: labelsOf(m.Content.Buttons()), Interactive: m.Content.Interactive,
+		Buttons: labelsOf(m.Content.Buttons()), Interactive: m.Content.Interactive, Links: linksOf(m.Links),
 	}
+}
+
+func linksOf(all []puntuale.TrackedLink) []trackedLink {
+	if len(all) == 0 {
+		return nil
+	}
+	return each(all, func(l puntuale.TrackedLink) trackedLink {
+		return trackedLink{textOrNull(l.Address), stampOrNull(l.Clicked), l.Clicks, l.Machines}
+	})
 }
 
 func registerOutcomes(a *api) {

@@ -78,7 +78,7 @@ type ResultCounts struct {
 	Delivered *int64 `json:"delivered"`
 	Read      *int64 `json:"read"`
 	Answered  *int64 `json:"answered" doc:"A reply within 72 hours that no later message explains better"`
-	Clicked   *int64 `json:"clicked" doc:"null: no link is counted"`
+	Clicked   *int64 `json:"clicked" doc:"The person followed a tracked link; null: no link of these messages is tracked"`
 	OptedOut  *int64 `json:"opted_out" doc:"Within 72 hours"`
 	Failed    int64  `json:"failed"`
 	Skipped   int64  `json:"skipped" doc:"The blacklist, or a missing consent"`
@@ -89,6 +89,7 @@ type resultOf struct {
 	Delivered int64 `json:"delivered"`
 	Read      int64 `json:"read"`
 	Answered  int64 `json:"answered"`
+	Clicked   int64 `json:"clicked"`
 }
 
 type knownResult struct {
@@ -130,7 +131,7 @@ func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, err
 	told := found.Total.Told
 	return ResultsAnswer{
 		Results: each(found.All, resultRowOf), Total: resultRowOf(found.Total), AsOf: stamp(found.AsOf), Counting: found.Counting,
-		Told: knownResult{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered)},
+		Told: knownResult{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered), Clicked: told(puntuale.ResultClicked)},
 	}, nil
 }
 
@@ -141,9 +142,9 @@ func resultRowOf(r puntuale.ResultRow) resultRow {
 		}
 		return new(r.Of(mark))
 	}
-	out := resultRow{Key: r.Key, Name: r.Name, Of: resultOf{r.TellDelivered, r.TellRead, r.TellAnswered}, Buttons: r.Buttons, Reasons: r.Reasons, ResultCounts: ResultCounts{
+	out := resultRow{Key: r.Key, Name: r.Name, Of: resultOf{r.TellDelivered, r.TellRead, r.TellAnswered, r.TellClicked}, Buttons: r.Buttons, Reasons: r.Reasons, ResultCounts: ResultCounts{
 		Planned: r.Planned, Sent: r.Sent, Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered),
-		OptedOut: told(puntuale.ResultOptedOut), Failed: r.Failed, Skipped: r.Skipped, Cancelled: r.Cancelled,
+		Clicked: told(puntuale.ResultClicked), OptedOut: told(puntuale.ResultOptedOut), Failed: r.Failed, Skipped: r.Skipped, Cancelled: r.Cancelled,
 	}}
 	if out.Buttons == nil {
 		out.Buttons = map[string]int64{}
@@ -162,7 +163,7 @@ type resultPeopleInput struct {
 // ResultPeopleChoice documents which people a list is about.
 type ResultPeopleChoice struct {
 	ResultChoice
-	Is     string `query:"is" doc:"Counts in which the message is, with commas: planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled"`
+	Is     string `query:"is" doc:"Counts in which the message is, with commas: planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled, clicked"`
 	Not    string `query:"not" doc:"Counts in which it is not. People whose network does not tell are left out"`
 	Reason string `query:"reason" doc:"Code of the reason why it failed or was skipped"`
 	Button string `query:"button" doc:"Label of a button that the person pressed"`
@@ -191,6 +192,7 @@ type resultPerson struct {
 	Failed    bool    `json:"failed"`
 	Skipped   bool    `json:"skipped"`
 	Cancelled bool    `json:"cancelled"`
+	Clicked   *bool   `json:"clicked" doc:"null: no link is tracked"`
 }
 
 func resultPeople(ctx context.Context, c *control.Client, in *call, p *resultPeopleInput) (ResultPeopleAnswer, error) {
@@ -213,11 +215,12 @@ func resultPersonOf(p result.Person) resultPerson {
 		Delivered: told(puntuale.ResultDelivered, puntuale.ResultDelivered), Read: told(puntuale.ResultRead, puntuale.ResultRead),
 		Answered: told(puntuale.ResultAnswered, puntuale.ResultAnswered), OptedOut: told(puntuale.ResultOptedOut, puntuale.ResultAnswered),
 		Failed: p.Marks&puntuale.ResultFailed != 0, Skipped: p.Marks&puntuale.ResultSkipped != 0, Cancelled: p.Marks&puntuale.ResultCancelled != 0,
+		Clicked: told(puntuale.ResultClicked, puntuale.ResultClicked),
 	}
 }
 
 func (a *api) exportResultPeople(ctx context.Context, c *control.Client, in *call, p *ResultPeopleChoice) (writtenBytes, error) {
-	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
+	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled", "clicked"}
 	return a.sendCSV(ctx, in, "results", header, func(ctx context.Context, cursor string) ([][]string, string, error) {
 		rows, next, err := result.List(ctx, c, p.people(request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: in.unknown}))
 		return each(rows, func(r result.Person) []string {

@@ -37,6 +37,7 @@ type sequenceBody struct {
 	Purpose     string          `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
 	Steps       []puntuale.Step `json:"steps" read:"capped" minItems:"1" maxItems:"50"`
 	StopOnReply bool            `json:"stop_on_reply,omitempty"`
+	TrackLinks  *bool           `json:"track_links,omitempty" doc:"Whether addresses in the texts become tracked links; without it, as the client's settings say"`
 	Booking     *sequenceDate   `json:"booking,omitempty" doc:"Makes it a sequence for bookings: its messages follow their appointment"`
 }
 
@@ -78,6 +79,7 @@ type sequenceAnswer struct {
 	StopOnReply bool            `json:"stop_on_reply"`
 	Purpose     string          `json:"purpose" enum:"service,marketing"`
 	Steps       []puntuale.Step `json:"steps" minItems:"1" maxItems:"50"`
+	TrackLinks  *bool           `json:"track_links,omitempty" doc:"Missing: as the client's settings say"`
 	Booking     *sequenceDate   `json:"booking,omitempty" doc:"Only of a sequence for bookings"`
 	Fields      []fieldAnswer   `json:"fields" doc:"The parametric fields that the steps name"`
 	Created     string          `json:"created_at" format:"date-time"`
@@ -154,7 +156,7 @@ func deleteSequence(ctx context.Context, c *control.Client, _ *call, p *deleteIn
 func sequenceOf(s control.Sequence) sequenceAnswer {
 	out := sequenceAnswer{
 		ID: s.ID.String(), Name: s.Name, IfRunning: string(s.IfRunning), StopOnReply: s.StopOnReply, Purpose: s.Purpose.String(), Steps: s.Steps,
-		Fields:  each(s.Fields, fieldOf),
+		TrackLinks: s.TrackLinks.Choice(), Fields: each(s.Fields, fieldOf),
 		Created: stamp(s.Created), Updated: stamp(s.Updated),
 	}
 	out.Steps = slices.Clone(s.Steps)
@@ -190,7 +192,7 @@ func (b *sequenceBody) requested(faults []puntuale.Fault) control.NewSequence {
 		date = cmp.Or(b.Booking.Date, " ") // a blank name is a fault, while an empty one means an ordinary sequence
 	}
 	return control.NewSequence{
-		Booking: date, Name: b.Name, Session: b.Session, IfRunning: b.IfRunning, Purpose: b.Purpose, Steps: b.Steps, StopOnReply: b.StopOnReply, Faults: faults,
+		Booking: date, Name: b.Name, Session: b.Session, IfRunning: b.IfRunning, Purpose: b.Purpose, Steps: b.Steps, StopOnReply: b.StopOnReply, TrackLinks: b.TrackLinks, Faults: faults,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/link"
 	"puntuale/internal/store/queue"
 )
 
@@ -93,7 +94,10 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 		return nil, err
 	}
 	all := inOrder(d.all, ids)
-	return all, t.fill(ctx, all)
+	if err := t.fill(ctx, all); err != nil {
+		return all, err
+	}
+	return all, link.OfMessages(ctx, t.s.CallReads, t.id, all)
 }
 
 // Outlines is Details without Content and Request. Its answer has no limit in bytes.

@@ -14,10 +14,10 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-const sequenceColumns = `q.id, q.name, q.session_id, q.if_running, q.stop_on_reply, q.steps, q.created_at, q.updated_at, q.purpose, q.booking, q.last_step`
+const sequenceColumns = `q.id, q.name, q.session_id, q.if_running, q.stop_on_reply, q.steps, q.created_at, q.updated_at, q.purpose, q.booking, q.last_step, q.track_links`
 
 func sequenceFields(q *puntuale.Sequence) []any {
-	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, engine.ScanBool(&q.StopOnReply), engine.ScanJSON(&q.Steps), engine.ScanTime(&q.Created), engine.ScanTime(&q.Updated), &q.Purpose, &q.Booking, &q.LastStep}
+	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, engine.ScanBool(&q.StopOnReply), engine.ScanJSON(&q.Steps), engine.ScanTime(&q.Created), engine.ScanTime(&q.Updated), &q.Purpose, &q.Booking, &q.LastStep, &q.TrackLinks}
 }
 
 // CreateSequence stores a new sequence. The argument o may be nil; its function Answer gets the SequenceID. Codes:
@@ -39,8 +39,8 @@ func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *punt
 			return nil, err
 		}
 		_, err = a.Exec(ctx, `insert into sequence (client_id, id, name, session_id, if_running, stop_on_reply, steps,
- created_at, updated_at, purpose, booking, last_step) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			t.id, id, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Created), engine.Micros(q.Updated), q.Purpose, q.Booking, q.LastStep)
+ created_at, updated_at, purpose, booking, last_step, track_links) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+			t.id, id, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Created), engine.Micros(q.Updated), q.Purpose, q.Booking, q.LastStep, q.TrackLinks)
 		return puntuale.SequenceID(id), err
 	})
 	return puntuale.SequenceID(id), err
@@ -64,8 +64,8 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 			return err
 		}
 		n, err := a.Exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
- steps = $7, updated_at = $8, purpose = $9, booking = $10, last_step = $11 where client_id = $1 and id = $2 and deleted_at = 0`,
-			t.id, q.ID, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Updated), q.Purpose, q.Booking, q.LastStep)
+ steps = $7, updated_at = $8, purpose = $9, booking = $10, last_step = $11, track_links = $12 where client_id = $1 and id = $2 and deleted_at = 0`,
+			t.id, q.ID, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Updated), q.Purpose, q.Booking, q.LastStep, q.TrackLinks)
 		if err := engine.ThereOr(n > 0, err, puntuale.NoSequence); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/web/campaign"
 	"puntuale/internal/web/confirm"
 	"puntuale/internal/web/file"
+	"puntuale/internal/web/link"
 	"puntuale/internal/web/message"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/person"
@@ -29,7 +30,7 @@ func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, al
 
 // allRoutes returns the table of all routes. Each feature adds its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, account.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, booking.Routes, calendar.Routes, person.Routes, webhook.Routes, result.Routes, search.Routes, statement.Routes, confirm.Routes, file.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, account.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, booking.Routes, calendar.Routes, person.Routes, webhook.Routes, result.Routes, search.Routes, statement.Routes, confirm.Routes, file.Routes, link.Routes)
 }
 
 // Patterns returns the net/http patterns of all pages, and of the files that pages load.

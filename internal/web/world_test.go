@@ -35,6 +35,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	calendars "puntuale/internal/control/calendar"
+	"puntuale/internal/control/link"
 	"puntuale/internal/control/statement"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/delivery"
@@ -58,6 +59,7 @@ type world struct {
 	rules      *automation.Automations
 	calendar   *calendars.Calendars
 	statements *statement.Statements
+	links      *link.Links
 	webhooks   *webhook.Webhooks // receivers are on this machine
 	clock      *clock.Fake
 	vault      *auth.Vault
@@ -111,6 +113,7 @@ func newWorldAt(t testing.TB, public string) *world {
 	}
 	people := seed.cast
 	people.partners, people.clients = maps.Clone(people.partners), maps.Clone(people.clients)
+	db.Config.Public = public
 	w := openWorld(t, db, db.Open(t), people, public)
 	w.serve()
 	return w
@@ -182,6 +185,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w.rules = automation.New(automation.Config{Control: w.control, Tenants: w.store, Hooks: w.store, Vault: w.vault, Clock: w.clock})
 	w.calendar = calendars.New(calendars.Config{Control: w.control, Tenants: w.store, Vault: w.vault, Clock: w.clock,
 		Refuses: func(context.Context, string) puntuale.ReasonCode { return "" }})
+	w.links = link.New(w.store.Links, w.clock)
 	w.statements = statement.New(statement.Config{Tenants: w.store, Maintenance: w.store, Clock: w.clock})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: w.store, Public: public, Resolver: w.dns})
@@ -281,7 +285,7 @@ func (w *world) serveBehind(proxies httpkit.Proxies) {
 func (w *world) serveAs(cfg page.Config) {
 	w.t.Helper()
 	cfg.Control, cfg.Accounts, cfg.Webhooks, cfg.Now = w.control, w.accounts, w.webhooks, w.clock.Now
-	cfg.Automations, cfg.Calendars, cfg.Statements = w.rules, w.calendar, w.statements
+	cfg.Automations, cfg.Calendars, cfg.Statements, cfg.Links = w.rules, w.calendar, w.statements, w.links
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)

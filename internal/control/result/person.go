@@ -25,7 +25,7 @@ type Person struct {
 }
 
 // Marks that a caller may name.
-const markWords = "planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled"
+const markWords = "planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled, clicked"
 
 func (p PersonQuery) filter(f *request.Faults, today puntuale.Date) puntuale.ResultMessages {
 	out := puntuale.ResultMessages{ResultFilter: p.Report.filter(f, today, false), Reason: p.Reason, Button: p.Button}
@@ -92,7 +92,7 @@ func List(ctx context.Context, client *control.Client, p PersonQuery) ([]Person,
 
 // cellMarks are the marks of the columns of [Cells].
 var cellMarks = []puntuale.ResultMarks{puntuale.ResultSent, puntuale.ResultDelivered, puntuale.ResultRead, puntuale.ResultAnswered,
-	puntuale.ResultOptedOut, puntuale.ResultFailed, puntuale.ResultSkipped, puntuale.ResultCancelled}
+	puntuale.ResultOptedOut, puntuale.ResultFailed, puntuale.ResultSkipped, puntuale.ResultCancelled, puntuale.ResultClicked}
 
 // Cells returns the last columns of a table of people: for each mark from sent on "1" or "0", or "" where the network does
 // not tell.

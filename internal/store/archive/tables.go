@@ -41,7 +41,7 @@ var MovedTables = []movedTable{
 	{Name: "session", Columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
 		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way told direct_send marketing_path creative",
 		left: "owner code code_until code_mark"},
-	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose booking last_step"},
+	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose booking last_step track_links"},
 	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{Name: "run", Columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
 		" content blanked_at campaign_id reference depth steps rule_id"},
@@ -80,7 +80,7 @@ var MovedTables = []movedTable{
 	{Name: "event", Columns: "id client_id message_id at kind detail", Serial: "id"},
 	{Name: "receipt", Columns: "client_id message_id sent_at delivered_at read_at failed_at billed category country billable charged_at"},
 	{Name: "contact", Columns: "client_id session_id phone window_until preference_at met_at"},
-	{Name: "client_setting", Columns: "client_id remember remembered_to keep_replies consent opt_out_words opt_out_answer takeover_hours automated_most confirm_words cancel_words button_line flatten_values pause_costlier"},
+	{Name: "client_setting", Columns: "client_id remember remembered_to keep_replies consent opt_out_words opt_out_answer takeover_hours automated_most confirm_words cancel_words button_line flatten_values pause_costlier track_links"},
 	{Name: "person", Columns: "client_id id phone name language source fields tags created_at changed_at"},
 	{Name: "person_count", Columns: "client_id people"},
 	{Name: "person_term", Columns: "client_id kind term person_id"},
@@ -111,6 +111,7 @@ var MovedTables = []movedTable{
 	{Name: "file", Columns: "client_id id name type hash size width height created_at stored_at needed_at hidden_at run_id small"},
 	{Name: "file_part", Columns: "client_id file_id n content"},
 	{Name: "upload", Columns: "client_id session_id number hash media until"},
+	{Name: "link", Columns: "client_id run_id step n code address clicked_at clicks machines"},
 	{Name: "network_id", Columns: "client_id session_id id message_id token at"},
 	{Name: "device", Columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},
 	{Name: "device_hold", Columns: "client_id message_id session_id device_id token take at until done"},

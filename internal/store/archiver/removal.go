@@ -235,6 +235,7 @@ func (x *removalBatch) delete(ctx context.Context, a engine.Querier, runs []*pas
 		{DeletePastEvents, []any{queue.RefColumns(events)}, len(events) > 0},
 		{deletePastReceipts, []any{queue.RefColumns(receipts)}, len(receipts) > 0},
 		{deletePastSandbox, []any{retention.CopyColumns(copies)}, len(copies) > 0},
+		{`delete from link where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`, []any{retention.RunColumns(refs)}, true},
 		{`delete from late_archive where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`, []any{retention.RunColumns(refs)}, true},
 	} {
 		if !d.any {

@@ -58,6 +58,7 @@ func wants(t puntuale.Trigger) int64 {
 	case puntuale.TriggerOutcome:
 		return 1 << map[puntuale.OutcomeStatus]puntuale.EventType{
 			puntuale.OutcomeCompleted: puntuale.EventMessageSent, puntuale.OutcomeFailed: puntuale.EventMessageFailed, puntuale.OutcomeRead: puntuale.EventMessageRead,
+			puntuale.OutcomeClicked: puntuale.EventLinkClicked,
 		}[t.Is]
 	case puntuale.TriggerBooking:
 		return 1 << t.Is.BookingEvent()

@@ -38,6 +38,10 @@ type Config struct {
 	// NoMigrate makes Open return an error for an empty database, and for a database with older tables. If NoMigrate is
 	// false, Open migrates the database.
 	NoMigrate bool
+
+	// Public is the address at which the internet reaches the service; "": none. Tracked links begin with it, unless the
+	// partner has a host name of its own.
+	Public string
 }
 
 // Options says how a program uses the database.

@@ -11,7 +11,7 @@ import (
 )
 
 // triggering contains the events that may trigger automations.
-var triggering = puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventMessageSent, puntuale.EventMessageFailed, puntuale.EventMessageRead)
+var triggering = puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventMessageSent, puntuale.EventMessageFailed, puntuale.EventMessageRead, puntuale.EventLinkClicked)
 
 // writeTriggers writes a trigger row for each fact that an active automation of the client waits for. A message
 // triggers only automations that contain its sequence. A reply triggers every automation that waits for replies.

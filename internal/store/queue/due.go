@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/link"
 )
 
 // DueColumns returns 0 as the campaign for a message outside the campaign queue, for example for a message that a
@@ -92,6 +93,7 @@ select ` + DueColumns + ` from message m where m.session_id = $1 and ` + BothQue
 // network's ledger. Its methods are safe for concurrent use.
 type Queue struct {
 	*engine.DB
+	Links *link.Links
 
 	claim, record, settle, receive, receipt *engine.Kind
 }
@@ -105,7 +107,7 @@ func New(db *engine.DB) *Queue {
 		return k
 	}
 	s := &Queue{
-		DB: db, claim: newClaimKind(), record: repeatable(engine.NewSingle("record", engine.PrioritySend)), settle: repeatable(engine.NewSingle("settle", engine.PrioritySend)),
+		DB: db, Links: link.New(db), claim: newClaimKind(), record: repeatable(engine.NewSingle("record", engine.PrioritySend)), settle: repeatable(engine.NewSingle("settle", engine.PrioritySend)),
 		receive: newReceiveKind(), receipt: repeatable(engine.NewSingle("evidence", engine.PriorityCall)),
 	}
 	s.receipt.Background = true // calls slow campaigns down, but receipts must not: networks may send receipts as fast as messages leave
@@ -207,7 +209,8 @@ func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
-// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.
+// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed. If the client or the
+// sequence wants it, the addresses in the texts are tracked links, which are on disk when Contents returns.
 //
 // Contents decodes one run at a time, and keeps only the requested steps. The steps of a run take up to 1 MiB, and
 // each step takes a few KiB. Decoding all steps of a run takes no longer than finding the beginning of one step.
@@ -252,7 +255,7 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read contents: %w", err))
 	}
-	return contents, nil
+	return contents, s.Links.Replace(ctx, contents)
 }
 
 // SendPermissions returns for each client whether its messages may leave.

@@ -11,7 +11,7 @@ import (
 )
 
 // counts is how many counts a day of a cell has: one for each mark.
-const counts = 9
+const counts = 10
 
 // hoursOfWeek is the number of hours since Monday began.
 const hoursOfWeek = 7 * 24
@@ -291,6 +291,7 @@ func addDay(c *puntuale.ResultCounts, n []int64, tells puntuale.ResultMarks) {
 	c.Failed += n[6]
 	c.Skipped += n[7]
 	c.Cancelled += n[8]
+	c.Clicked += n[9]
 	if tells&puntuale.ResultDelivered != 0 {
 		c.TellDelivered += n[1]
 	}
@@ -299,5 +300,8 @@ func addDay(c *puntuale.ResultCounts, n []int64, tells puntuale.ResultMarks) {
 	}
 	if tells&puntuale.ResultAnswered != 0 {
 		c.TellAnswered += n[1]
+	}
+	if tells&puntuale.ResultClicked != 0 {
+		c.TellClicked += n[1]
 	}
 }

@@ -144,7 +144,7 @@ func count(ctx context.Context, a engine.Querier, messages []puntuale.MessageRef
 	c := &countBatch{a: a, units: map[unitRef]*unit{}, cells: map[cellKey]*cell{}}
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return c.find(ctx, messages) },
-		c.readClients, c.readBookings, c.readMembers, c.readAnswers, c.readCounted, c.decide, c.write, c.writeCells,
+		c.readClients, c.readBookings, c.readMembers, c.readAnswers, c.readLinks, c.readCounted, c.decide, c.write, c.writeCells,
 	} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("count results: %w", err)
@@ -320,6 +320,25 @@ func (c *countBatch) readAnswers(ctx context.Context) error {
 		})
 }
 
+// readLinks reads which units have tracked links, and whether the person followed one.
+func (c *countBatch) readLinks(ctx context.Context) error {
+	return c.a.Query(ctx, `select l.client_id, l.run_id, l.step, l.clicked_at from $u(c bigint, r bigint, s integer) cross join link l
+ where l.client_id = u.c and l.run_id = u.r and l.step = u.s`, []any{engine.Columns{
+		engine.Column(c.order, func(r *unitRef) int64 { return int64(r.Client) }),
+		engine.Column(c.order, func(r *unitRef) int64 { return int64(c.units[*r].runID) }),
+		engine.Column(c.order, func(r *unitRef) int64 { return int64(c.units[*r].position) }),
+	}}, func(r engine.Row) error {
+		var client puntuale.ClientID
+		var run puntuale.RunID
+		var position, at int64
+		err := r.Scan(&client, &run, &position, &at)
+		if u := c.units[unitRef{Client: client, ID: puntuale.MessageID(run) + puntuale.MessageID(position)}]; u != nil {
+			u.tracked, u.clicked = true, u.clicked || at != 0
+		}
+		return err
+	})
+}
+
 // readCounted reads how the units were counted.
 func (c *countBatch) readCounted(ctx context.Context) error {
 	return c.a.Query(ctx, `select x.client_id, x.message_id, x.key_id, x.day, x.marks, x.hour, x.words, x.generation
@@ -366,7 +385,7 @@ func (c *countBatch) decide(ctx context.Context) error {
 			continue
 		}
 		for mark, bit := range toldBits {
-			if u.is.marks&mark != 0 {
+			if u.is.marks&mark != 0 || bit == bitLinks && u.tracked {
 				told[toldKey{ref.Client, u.isKey, bit}] = true
 			}
 		}

@@ -71,8 +71,11 @@ func findKeys(ctx context.Context, a engine.Querier, wanted map[keyRef]int64) er
 
 const keyColumns = `k.client_id, k.sequence_id, k.step, k.campaign_id, k.rule_id, k.session_id, k.template`
 
+// bitLinks is the bit of result_key.told that says that one of the messages at least has tracked links.
+const bitLinks = 4
+
 // toldBits are the bits of result_key.told.
-var toldBits = map[puntuale.ResultMarks]int64{puntuale.ResultDelivered: 1, puntuale.ResultRead: 2}
+var toldBits = map[puntuale.ResultMarks]int64{puntuale.ResultDelivered: 1, puntuale.ResultRead: 2, puntuale.ResultClicked: bitLinks}
 
 type toldKey struct {
 	client puntuale.ClientID
@@ -93,7 +96,7 @@ func noteTold(ctx context.Context, a engine.Querier, told map[toldKey]bool) erro
 		if len(some) == 0 {
 			continue
 		}
-		if _, err := a.Exec(ctx, `update result_key set told = told + $1 from $u(c bigint, k bigint) where result_key.client_id = u.c and result_key.id = u.k and result_key.told in (0, 3 - $1)`,
+		if _, err := a.Exec(ctx, `update result_key set told = told + $1 from $u(c bigint, k bigint) where result_key.client_id = u.c and result_key.id = u.k and (result_key.told & $1) = 0`,
 			bit, engine.Columns{
 				engine.Column(some, func(k *toldKey) int64 { return int64(k.client) }), engine.Column(some, func(k *toldKey) int64 { return k.key }),
 			}); err != nil {

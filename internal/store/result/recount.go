@@ -115,6 +115,7 @@ func forget(ctx context.Context, a engine.Querier, client puntuale.ClientID, lim
 	for _, statement := range []string{
 		`delete from result_message where client_id = $1 and message_id in (select o.message_id from result_message o where o.client_id = $1 order by o.message_id limit $2)`,
 		`delete from result_answer where client_id = $1 and message_id in (select o.message_id from result_answer o where o.client_id = $1 order by o.message_id limit $2)`,
+		`delete from link where client_id = $1 and (run_id, step, n) in (select o.run_id, o.step, o.n from link o where o.client_id = $1 order by o.run_id, o.step, o.n limit $2)`,
 	} {
 		n, err := a.Exec(ctx, statement, client, limit)
 		if err != nil {

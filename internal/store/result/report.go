@@ -51,7 +51,7 @@ type storedKey struct {
 	Key
 	client puntuale.ClientID
 	id     int64
-	tells  puntuale.ResultMarks // of delivered, read and answered
+	tells  puntuale.ResultMarks // of delivered, read, answered and clicked
 }
 
 // keys reads all keys of the clients.
@@ -61,6 +61,7 @@ func (s Reports) keys(ctx context.Context, a engine.Querier) ([]storedKey, error
 		id     puntuale.SessionID
 	}
 	told := map[sessionRef]puntuale.ResultMarks{}
+	linked := map[keyID]bool{}
 	condition, of := s.of("k.client_id")
 	all, err := engine.QueryAll(ctx, a, `select k.id, k.told, `+keyColumns+`, coalesce(s.type, ''), coalesce(s.way, ''), coalesce(s.sandbox, 0)
  from result_key k left join session s on s.client_id = k.client_id and s.id = k.session_id where `+condition+` order by k.client_id, k.id`, []any{of}, func(r engine.Row, k *storedKey) error {
@@ -68,6 +69,9 @@ func (s Reports) keys(ctx context.Context, a engine.Querier) ([]storedKey, error
 		var x puntuale.Session
 		err := r.Scan(&k.id, &bits, &k.client, &k.Sequence, &k.Step, &k.Campaign, &k.Rule, &k.Session, &k.Template, &x.Type, &x.Way, engine.ScanBool(&x.Sandbox))
 		told[sessionRef{k.client, k.Session}] |= tells(x, bits)
+		if bits&bitLinks != 0 {
+			linked[keyID{k.client, k.id}] = true
+		}
 		return err
 	})
 	if err != nil {
@@ -75,6 +79,9 @@ func (s Reports) keys(ctx context.Context, a engine.Querier) ([]storedKey, error
 	}
 	for i := range all {
 		all[i].tells = told[sessionRef{all[i].client, all[i].Session}]
+		if linked[keyID{all[i].client, all[i].id}] {
+			all[i].tells |= puntuale.ResultClicked
+		}
 	}
 	return all, nil
 }
@@ -87,7 +94,7 @@ func tells(s puntuale.Session, bits int64) (marks puntuale.ResultMarks) {
 	}
 	marks = puntuale.ResultAnswered
 	for mark, bit := range toldBits {
-		if bits&bit != 0 || !s.Sandbox && (s.Type == puntuale.Official || s.Type == puntuale.Socket) {
+		if mark != puntuale.ResultClicked && (bits&bit != 0 || !s.Sandbox && (s.Type == puntuale.Official || s.Type == puntuale.Socket)) {
 			marks |= mark
 		}
 	}
@@ -177,6 +184,7 @@ func (p *report) total() puntuale.ResultRow {
 	for _, r := range p.rows {
 		t.Planned, t.Sent, t.Delivered, t.Read = t.Planned+r.Planned, t.Sent+r.Sent, t.Delivered+r.Delivered, t.Read+r.Read
 		t.Answered, t.OptedOut, t.Failed, t.Skipped, t.Cancelled = t.Answered+r.Answered, t.OptedOut+r.OptedOut, t.Failed+r.Failed, t.Skipped+r.Skipped, t.Cancelled+r.Cancelled
+		t.Clicked, t.TellClicked = t.Clicked+r.Clicked, t.TellClicked+r.TellClicked
 		t.TellDelivered, t.TellRead, t.TellAnswered = t.TellDelivered+r.TellDelivered, t.TellRead+r.TellRead, t.TellAnswered+r.TellAnswered
 		for word, n := range r.Buttons {
 			t.Buttons[word] += n

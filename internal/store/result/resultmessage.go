@@ -66,7 +66,7 @@ func (s Reports) ResultMessages(ctx context.Context, f puntuale.ResultMessages, 
 				return nil
 			}
 			m.Told = k.tells
-			if unknown := (puntuale.ResultDelivered | puntuale.ResultRead | puntuale.ResultAnswered) &^ k.tells; f.Not&unknown != 0 && m.Marks&puntuale.ResultSent != 0 {
+			if unknown := (puntuale.ResultDelivered | puntuale.ResultRead | puntuale.ResultAnswered | puntuale.ResultClicked) &^ k.tells; f.Not&unknown != 0 && m.Marks&puntuale.ResultSent != 0 {
 				return nil // nobody knows whether the person did this
 			}
 			m.ID, m.Day = puntuale.MessageID(id), puntuale.DateFromInt(day)

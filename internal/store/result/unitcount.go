@@ -14,6 +14,9 @@ type unitRow struct {
 	members []member // sorted by id
 	answers []answer
 	booking *bookingRow // the unit is a booking
+
+	tracked bool // one of its addresses at least became a tracked link
+	clicked bool // the person followed one
 }
 
 // bookingRow is the part of a booking that counts.
@@ -122,6 +125,9 @@ func countOf(c unitRow) unitCount {
 		at := read.In(c.run.zone)
 		x.marks |= puntuale.ResultRead
 		x.hour = (int(at.Weekday())+6)%7*24 + at.Hour()
+	}
+	if c.clicked {
+		x.marks |= puntuale.ResultClicked
 	}
 	x.answered(c.answers)
 	return x

@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/link"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
@@ -239,6 +240,9 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 	if _, err := a.Exec(ctx, `update run set request = $2::bytea, content = '[]', blanked_at = $1::bigint from $u(c bigint, i bigint)
  where run.client_id = u.c and run.id = u.i`, engine.Micros(b.now), []byte{}, RunColumns(refs)); err != nil {
 		return fmt.Errorf("blank runs: %w", err)
+	}
+	if err := link.End(ctx, a, RunColumns(refs)); err != nil {
+		return err
 	}
 	if err := forgetAnswers(ctx, a, refs); err != nil {
 		return err

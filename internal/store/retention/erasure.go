@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/file"
+	"puntuale/internal/store/link"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
@@ -355,6 +356,9 @@ from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`,
  blanked_at = case when run.blanked_at = 0 then $1::bigint else run.blanked_at end
 from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.Micros(x.Now), []byte{}, RunColumns(x.refs)); err != nil {
 		return fmt.Errorf("erase runs: %w", err)
+	}
+	if err := link.End(ctx, x.a, RunColumns(x.refs)); err != nil {
+		return err
 	}
 	if err := file.Erase(ctx, x.a, RunColumns(x.refs), x.Now); err != nil {
 		return err

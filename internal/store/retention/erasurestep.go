@@ -72,6 +72,8 @@ var personal = []erasureStep{
 		{table: "message", member: "messages"},
 		{"event", "message_events", "message at:time kind detail", "id",
 			`select e.id, e.message_id as message, e.at, e.kind, e.detail from ` + theirMessages + ` t cross join event e where e.client_id = $1 and e.message_id = t.id`},
+		{"link", "links", "message address clicked_at:time clicks machines", "run_id step n", `select l.run_id, l.step, l.n, l.run_id + l.step as message, l.address, l.clicked_at, l.clicks, l.machines
+ from $u(p text) cross join run r cross join link l where r.client_id = $1 and r.phone = u.p and l.client_id = r.client_id and l.run_id = r.id`},
 		{"sandbox_message", "sandbox_messages", "message phone content:json received_at:time copies", "seq", `select s.seq, s.message_id as message, s.phone, s.content, s.received_at, s.copies
  from sandbox_message s where s.client_id = $1 and s.message_id in ` + theirMessages},
 	}},

@@ -23,18 +23,22 @@ var settingRoutes = []page.Route{
 }
 
 // settingFields are the fields of the form, in the order of the page.
-var settingFields = []string{"remember", "keep_replies", "takeover_hours", "automated_most", "consent", "opt_out_words", "opt_out_answer", "confirm_words", "cancel_words", "button_line", "flatten_values", "pause_if_marketing"}
+var settingFields = []string{"remember", "keep_replies", "takeover_hours", "automated_most", "consent", "opt_out_words", "opt_out_answer", "confirm_words", "cancel_words", "button_line", "flatten_values", "pause_if_marketing", "track_links"}
 
 // settingPage reads the data of the settings page. The path names the client.
 func settingPage(v *page.Request) (c *control.Client, p SettingPage, err error) {
 	if c = v.Client; c != nil {
-		return c, SettingPage{Action: v.Frame.Place.Base + "/settings"}, nil
+		p.Addressless, err = c.Addressless(v.Ctx())
+		p.Action = v.Frame.Place.Base + "/settings"
+		return c, p, err
 	}
 	if c, err = v.Person.Client(v.Ctx(), v.Path("id")); err != nil {
 		return nil, p, err
 	}
 	account := c.Account()
-	return c, SettingPage{Action: "/partner/clients/" + account.ID.String() + "/settings", Client: &account}, nil
+	p.Addressless, err = c.Addressless(v.Ctx())
+	p.Action, p.Client = "/partner/clients/"+account.ID.String()+"/settings", &account
+	return c, p, err
 }
 
 func settings(v *page.Request) error {
@@ -57,7 +61,7 @@ func settingForm(s puntuale.ClientSettings) *view.Form {
 	f := view.NewForm("keep_replies", string(s.KeepReplies), "consent", string(s.Consent), "opt_out_words", strings.Join(words, "\n"),
 		"opt_out_answer", s.OptOutAnswer, "takeover_hours", strconv.Itoa(s.TakeoverHours), "automated_most", strconv.Itoa(s.AutomatedMost),
 		"confirm_words", strings.Join(confirm, "\n"), "cancel_words", strings.Join(cancel, "\n"), "button_line", cmp.Or(s.ButtonLine, puntuale.DefaultButtonLine))
-	for name, on := range map[string]bool{"remember": s.Remember, "flatten_values": s.FlattenValues, "pause_if_marketing": s.PauseCostlier} {
+	for name, on := range map[string]bool{"remember": s.Remember, "flatten_values": s.FlattenValues, "pause_if_marketing": s.PauseCostlier, "track_links": s.TrackLinks} {
 		if on {
 			f.Values.Set(name, "on")
 		}
@@ -99,7 +103,7 @@ func readSettings(f *view.Form) (p puntuale.SettingsPatch, faults []puntuale.Fau
 		}
 		return new(f.Is(name, "on"))
 	}
-	p.Remember, p.FlattenValues, p.PauseCostlier = check("remember"), check("flatten_values"), check("pause_if_marketing")
+	p.Remember, p.FlattenValues, p.PauseCostlier, p.TrackLinks = check("remember"), check("flatten_values"), check("pause_if_marketing"), check("track_links")
 	if touched("keep_replies") {
 		p.KeepReplies = new(puntuale.KeepReplies(f.Value("keep_replies")))
 	}

@@ -938,7 +938,7 @@ func whenCard(e Editor) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice(e.Form, "trigger.is", view.T(ctx, "automation.is_label"), "", words(ctx, "automation.is.", puntuale.OutcomeCompleted, puntuale.OutcomeFailed, puntuale.OutcomeRead)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice(e.Form, "trigger.is", view.T(ctx, "automation.is_label"), "", words(ctx, "automation.is.", puntuale.OutcomeCompleted, puntuale.OutcomeFailed, puntuale.OutcomeRead, puntuale.OutcomeClicked)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -134,6 +134,8 @@ func eventChapter(ctx context.Context, e puntuale.MessageEvent) Chapter {
 		c.Icon, c.Tone, c.What = "help", "wait", view.T(ctx, "story.uncertain")
 	case "merge":
 		c.Icon, c.Tone, c.What = "circle-check", "ok", view.T(ctx, "story.merge")
+	case "clicked":
+		c.Icon, c.Tone, c.What = "check", "ok", view.T(ctx, "story.clicked")
 	case "late refused":
 		c.Icon, c.Tone, c.What = "circle-x", "bad", view.T(ctx, "story.late_refused")
 	case "late sent":

@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/control/calendar"
+	"puntuale/internal/control/link"
 	"puntuale/internal/control/statement"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
@@ -32,6 +33,7 @@ type Config struct {
 	Automations *automation.Automations
 	Calendars   *calendar.Calendars
 	Statements  *statement.Statements
+	Links       *link.Links
 	Logger      *slog.Logger
 	Now         func() time.Time                                   // the clock of the access log
 	Observe     func(route string, status int, took time.Duration) // called for every answer; nil: not called
@@ -47,6 +49,7 @@ type Site struct {
 	Automations *automation.Automations
 	Calendars   *calendar.Calendars
 	Statements  *statement.Statements
+	Links       *link.Links
 	logger      *slog.Logger
 	plain       *scs.SessionManager // manages visits over http, which are usual on a person's own machine
 	secure      *scs.SessionManager // manages visits over https
@@ -59,7 +62,7 @@ type Site struct {
 
 // NewHandler returns the handler of all pages.
 func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
-	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, Webhooks: cfg.Webhooks, Automations: cfg.Automations, Calendars: cfg.Calendars, Statements: cfg.Statements, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
+	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, Webhooks: cfg.Webhooks, Automations: cfg.Automations, Calendars: cfg.Calendars, Statements: cfg.Statements, Links: cfg.Links, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]
@@ -99,7 +102,7 @@ func Takes(r *http.Request) bool {
 
 // ownPaths returns the first parts of the pages' paths.
 func ownPaths() []string {
-	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "forgot", "reset", "phone", "conferma", "search"}
+	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "forgot", "reset", "phone", "conferma", "search", "r"}
 }
 
 // Policy lets a page load files only from this server. It forbids scripts and styles inside a page itself.

@@ -76,12 +76,12 @@ func (p Page) narrowed() bool {
 
 // shownMarks are the marks of the funnel, in order.
 var shownMarks = []puntuale.ResultMarks{puntuale.ResultPlanned, puntuale.ResultSent, puntuale.ResultDelivered, puntuale.ResultRead, puntuale.ResultAnswered, puntuale.ResultOptedOut,
-	puntuale.ResultFailed, puntuale.ResultSkipped, puntuale.ResultCancelled}
+	puntuale.ResultFailed, puntuale.ResultSkipped, puntuale.ResultCancelled, puntuale.ResultClicked}
 
 // whole returns what the share of a mark is a part of.
 func whole(c puntuale.ResultCounts, mark puntuale.ResultMarks) int64 {
 	switch mark {
-	case puntuale.ResultDelivered, puntuale.ResultRead, puntuale.ResultAnswered, puntuale.ResultOptedOut:
+	case puntuale.ResultDelivered, puntuale.ResultRead, puntuale.ResultAnswered, puntuale.ResultOptedOut, puntuale.ResultClicked:
 		return c.Tells(mark)
 	}
 	return c.Planned

@@ -145,7 +145,7 @@ func people(v *page.Request) error {
 
 func exportPeople(v *page.Request) error {
 	ask := askedPeople(chosen(v, append(choices, more...)...))
-	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
+	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled", "clicked"}
 	return v.SendCSV("results", header, func(cursor string) (all [][]string, next string, err error) {
 		ask.Page = request.Page{Limit: "1000", Cursor: cursor}
 		rows, next, err := result.List(v.Ctx(), v.Client, ask)

@@ -42,7 +42,7 @@ func buttonName(at string, i int) string { return fmt.Sprintf("%s.buttons[%d]", 
 
 // draftFields returns the names of all fields in a sequence's form.
 func draftFields(f *view.Form) []string {
-	all := []string{"name", "purpose", "for_bookings", "booking", "booking_new", "id_sessione", "if_running", "stop_on_reply", "steps"}
+	all := []string{"name", "purpose", "for_bookings", "booking", "booking_new", "id_sessione", "if_running", "stop_on_reply", "track_links", "steps"}
 	for i := range stepCount(f) {
 		for _, part := range stepParts {
 			all = append(all, stepName(i)+part)
@@ -79,6 +79,7 @@ func draftForm(s puntuale.Sequence) *view.Form {
 	if s.StopOnReply {
 		f.Values.Set("stop_on_reply", "on")
 	}
+	f.Values.Set("track_links", linkWord(s.TrackLinks.Choice()))
 	for i, step := range s.Steps {
 		fillStep(f, i, step)
 	}
@@ -192,11 +193,28 @@ func readDraft(f *view.Form) control.NewSequence {
 	} else {
 		r.IfRunning, r.StopOnReply = f.Value("if_running"), f.Is("stop_on_reply", "on")
 	}
+	switch f.Value("track_links") {
+	case "yes":
+		r.TrackLinks = new(true)
+	case "no":
+		r.TrackLinks = new(false)
+	}
 	for i := range stepCount(f) {
 		s := stepReader{f: f, at: stepName(i), faults: &r.Faults}
 		r.Steps = append(r.Steps, s.step())
 	}
 	return r
+}
+
+// linkWord returns the value of the field that says whether links are tracked.
+func linkWord(on *bool) string {
+	switch {
+	case on == nil:
+		return ""
+	case *on:
+		return "yes"
+	}
+	return "no"
 }
 
 // forBookings reports whether the form's sequence is for bookings.

@@ -30,6 +30,7 @@ type exported struct {
 	Session     string `json:"id_sessione,omitempty"` // read, but never written, because the session's id is wrong in another account
 	IfRunning   string `json:"if_running,omitempty"`
 	StopOnReply bool   `json:"stop_on_reply,omitempty"`
+	TrackLinks  *bool  `json:"track_links,omitempty"`
 	Purpose     string `json:"purpose,omitempty"` // "": service
 	Booking     *struct {
 		Date string `json:"date"`
@@ -50,7 +51,7 @@ func exportSequence(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	file := exported{Name: found.Name, IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}
+	file := exported{Name: found.Name, IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, TrackLinks: found.TrackLinks.Choice(), Steps: found.Steps}
 	if found.Purpose != puntuale.PurposeService {
 		file.Purpose = found.Purpose.String()
 	}
@@ -142,7 +143,7 @@ func takeIn(ctx context.Context, c *control.Client, text string) (control.Sequen
 	if err != nil {
 		return control.Sequence{}, err
 	}
-	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Purpose: in.Purpose, Booking: in.date(), Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
+	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, TrackLinks: in.TrackLinks, Purpose: in.Purpose, Booking: in.date(), Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
 }
 
 // editImported opens the editor with an imported sequence that has faults.
@@ -152,7 +153,7 @@ func editImported(v *page.Request, text string, refused *puntuale.Error) error {
 		return err
 	}
 	purpose, _ := puntuale.ParsePurpose(in.Purpose) // an invalid purpose becomes the zero purpose, and the editor then reports a fault
-	f := draftForm(puntuale.Sequence{Purpose: purpose, Name: in.Name, IfRunning: puntuale.IfRunning(in.IfRunning), StopOnReply: in.StopOnReply, Steps: in.Steps[:min(len(in.Steps), puntuale.MaxSteps)]})
+	f := draftForm(puntuale.Sequence{Purpose: purpose, Name: in.Name, IfRunning: puntuale.IfRunning(in.IfRunning), StopOnReply: in.StopOnReply, TrackLinks: puntuale.TrackLinksOf(in.TrackLinks), Steps: in.Steps[:min(len(in.Steps), puntuale.MaxSteps)]})
 	e, err := editor(v, f, -1)
 	if err != nil {
 		return err

@@ -389,7 +389,7 @@ func copySequence(v *page.Request) error {
 	}
 	name := []rune(v.T("sequence.copy_name", "Name", found.Name))
 	made, err := v.Client.CreateSequence(v.Ctx(), control.NewSequence{Name: string(name[:min(len(name), puntuale.MaxName)]), Session: sessionText(found.Session),
-		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Purpose: found.Purpose.String(), Booking: found.Booking, Steps: found.Steps}, control.Once[control.Sequence]{})
+		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, TrackLinks: found.TrackLinks.Choice(), Purpose: found.Purpose.String(), Booking: found.Booking, Steps: found.Steps}, control.Once[control.Sequence]{})
 	if err != nil {
 		return err
 	}
@@ -471,7 +471,7 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 	for i := range max(len(typed.Steps), len(found.Steps)) {
 		f.Differ(v.T("step.number", "Number", i+1), StepWords(ctx, typed.Steps, i), StepWords(ctx, found.Steps, i))
 	}
-	settings := func(session, ifRunning string, stop bool, date string) string {
+	settings := func(session, ifRunning string, stop bool, links *bool, date string) string {
 		words := []string{v.T("editor.running." + firstText(ifRunning, string(puntuale.IfRunningAllow)))}
 		if date = strings.TrimSpace(date); date != "" {
 			words = []string{v.T("editor.for_bookings"), v.T("editor.main_date") + " " + date}
@@ -482,8 +482,11 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 		if stop {
 			words = append(words, v.T("editor.stop_on_reply"))
 		}
+		if links != nil {
+			words = append(words, v.T("editor.link_rule."+linkWord(links)))
+		}
 		return strings.Join(words, " · ")
 	}
-	f.Differ(v.T("editor.more"), settings(typed.Session, typed.IfRunning, typed.StopOnReply, typed.Booking), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply, found.Booking))
+	f.Differ(v.T("editor.more"), settings(typed.Session, typed.IfRunning, typed.StopOnReply, typed.TrackLinks, typed.Booking), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply, found.TrackLinks.Choice(), found.Booking))
 	return nil
 }

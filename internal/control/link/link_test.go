@@ -1,0 +1,54 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// memory is a store with one link. It fails while broken is true.
+type memory struct {
+	broken bool
+	clicks []puntuale.Click
+}
+
+func (m *memory) LinkOf(context.Context, string) (ref puntuale.LinkRef, address string, err error) {
+	return ref, "https://negozio.example/", nil
+}
+
+func (m *memory) RecordClicks(_ context.Context, _ time.Time, all []puntuale.Click) error {
+	if m.broken {
+		return errors.New("away")
+	}
+	m.clicks = append(m.clicks, all...)
+	return nil
+}
+
+// TestClicksWait: clicks wait while the store is away, up to a bound, and the link leads on all the same.
+func TestClicksWait(t *testing.T) {
+	ctx := context.Background()
+	m := &memory{broken: true}
+	l := New(m, clock.System())
+	for range maxWaiting {
+		if address, err := l.Follow(ctx, "x", "Mozilla/5.0", true); err != nil || address == "" {
+			t.Fatal(address, err)
+		}
+	}
+	if err := l.Flush(ctx); err == nil || errors.Is(err, ErrDropped) {
+		t.Errorf("away: %v", err)
+	}
+	if address, err := l.Follow(ctx, "x", "", false); err != nil || address == "" {
+		t.Error(address, err)
+	}
+	m.broken = false
+	if err := l.Flush(ctx); !errors.Is(err, ErrDropped) || len(m.clicks) != maxWaiting {
+		t.Errorf("back: %d clicks, %v", len(m.clicks), err)
+	}
+	if err := l.Flush(ctx); err != nil || len(m.clicks) != maxWaiting {
+		t.Errorf("again: %d clicks, %v", len(m.clicks), err)
+	}
+}
