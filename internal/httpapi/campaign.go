@@ -119,27 +119,6 @@ type campaignContent struct {
 	OnUncertain string   `json:"on_uncertain,omitempty" enum:"never,resend"`
 }
 
-// variantBody documents one variant of a campaign's message.
-type variantBody struct {
-	Share    int              `json:"share" read:"need" minimum:"1" maximum:"99" doc:"Percent of the recipients; 100 in all"`
-	Template string           `json:"template,omitempty" doc:"Name of a template; else content"`
-	Content  *campaignContent `json:"content,omitempty"`
-	_        closedCheck
-}
-
-func (b *variantBody) step() puntuale.Step {
-	if b.Content == nil {
-		return puntuale.Step{Template: b.Template}
-	}
-	return b.Content.step()
-}
-
-func (c *campaignContent) step() puntuale.Step {
-	return puntuale.Step{
-		Text: c.Text, Media: c.Media, MediaName: c.MediaName, Latitude: c.Latitude, Longitude: c.Longitude, OnUncertain: puntuale.OnUncertain(c.OnUncertain),
-	}
-}
-
 type campaignPace struct {
 	PerMinute pacedNumber `json:"per_minute" read:"need" minimum:"1" maximum:"6000" doc:"Recipients a minute at most; the session's own pace holds besides"`
 }
@@ -255,13 +234,6 @@ type CampaignAnswer struct {
 	Ended      *string           `json:"ended_at" format:"date-time"`
 	Counts     campaignCounts    `json:"counts"`
 	Cost       *billAnswer       `json:"cost" doc:"Of a campaign on an Official session, where one campaign is asked for; else null"`
-}
-
-type variantAnswer struct {
-	Key      string `json:"key" enum:"A,B,C,D"`
-	Share    int    `json:"share"`
-	Text     string `json:"text,omitempty"`
-	Template string `json:"template,omitempty"`
 }
 
 // campaignCounts counts a campaign's recipients, and the messages that the feeder created for them.

@@ -158,3 +158,31 @@ func billOf(b *control.CampaignBill) *billAnswer {
 	}
 	return &billAnswer{costOf(b.Estimated), costOf(b.Reported), b.Free}
 }
+
+// variantBody documents one variant of a campaign's message.
+type variantBody struct {
+	Share    int              `json:"share" read:"need" minimum:"1" maximum:"99" doc:"Percent of the recipients; 100 in all"`
+	Template string           `json:"template,omitempty" doc:"Name of a template; else content"`
+	Content  *campaignContent `json:"content,omitempty"`
+	_        closedCheck
+}
+
+func (b *variantBody) step() puntuale.Step {
+	if b.Content == nil {
+		return puntuale.Step{Template: b.Template}
+	}
+	return b.Content.step()
+}
+
+func (c *campaignContent) step() puntuale.Step {
+	return puntuale.Step{
+		Text: c.Text, Media: c.Media, MediaName: c.MediaName, Latitude: c.Latitude, Longitude: c.Longitude, OnUncertain: puntuale.OnUncertain(c.OnUncertain),
+	}
+}
+
+type variantAnswer struct {
+	Key      string `json:"key" enum:"A,B,C,D"`
+	Share    int    `json:"share"`
+	Text     string `json:"text,omitempty"`
+	Template string `json:"template,omitempty"`
+}
