@@ -55,16 +55,16 @@ func (c *ResultChoice) asked(faults []puntuale.Fault) result.Report {
 
 // ResultsAnswer is a report.
 type ResultsAnswer struct {
-	Results  []resultRow `json:"results"`
-	Total    resultRow   `json:"total"`
-	Told     knownResult `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
-	AsOf     string      `json:"as_of" format:"date-time" doc:"What changed before this moment is counted"`
-	HeldOut  *int        `json:"held_out,omitempty" doc:"Only by variant: people of the campaign's holdout, who got nothing"`
-	Compared []compared  `json:"compared,omitempty" doc:"Only by variant: the two variants with the largest shares of a count"`
-	Counting bool        `json:"counting" doc:"All messages are being counted again, for example after an update; until then counts may be missing or old"`
+	Results  []resultRow  `json:"results"`
+	Total    resultRow    `json:"total"`
+	Told     knownResult  `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
+	AsOf     string       `json:"as_of" format:"date-time" doc:"What changed before this moment is counted"`
+	HeldOut  *int         `json:"held_out,omitempty" doc:"Only by variant: people of the campaign's holdout, who got nothing"`
+	Compared []comparison `json:"compared,omitempty" doc:"Only by variant: the two variants with the largest shares of a count"`
+	Counting bool         `json:"counting" doc:"All messages are being counted again, for example after an update; until then counts may be missing or old"`
 }
 
-type compared struct {
+type comparison struct {
 	Count  string `json:"count" enum:"read,answered"`
 	Best   string `json:"best" enum:"A,B,C,D"`
 	Next   string `json:"next" enum:"A,B,C,D"`
@@ -147,7 +147,7 @@ func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, err
 		out.HeldOut = &found.HeldOut
 	}
 	for _, x := range found.Comparisons {
-		out.Compared = append(out.Compared, compared{x.Mark.String(), x.Best, x.Next, x.Chance, x.More})
+		out.Compared = append(out.Compared, comparison{x.Mark.String(), x.Best, x.Next, x.Chance, x.More})
 	}
 	return out, nil
 }

@@ -440,7 +440,7 @@ func comparison(p Page) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = view.Card(view.T(ctx, "result.compare")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = view.Card(view.T(ctx, "result.comparison")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
