@@ -14,17 +14,16 @@ import (
 // compares the variants. A campaign of a sequence, or one that is not there, has no variants.
 func compareVariants(ctx context.Context, client *control.Client, id puntuale.CampaignID, out *puntuale.ResultReport) error {
 	c, err := client.Campaign(ctx, id.String())
-	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+	rows := out.All
+	out.All = nil
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	variants := c.Draft.Variants()
 	out.HeldOut = c.Feed.HeldOut
-	if err != nil || len(variants) == 0 {
-		out.All = nil
-		return nil
-	}
-	rows := out.All
-	out.All = nil
 	for i, step := range variants {
 		row := puntuale.ResultRow{Key: puntuale.VariantKey(i)}
 		if at := slices.IndexFunc(rows, func(r puntuale.ResultRow) bool { return r.Key == row.Key }); at >= 0 {

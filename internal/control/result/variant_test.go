@@ -28,7 +28,7 @@ func TestCompare(t *testing.T) {
 		"nobody got the other":          {rows: variants([2]int64{50, 100}, [2]int64{0, 0})},
 		"a clear difference":            {rows: variants([2]int64{500, 1000}, [2]int64{600, 1000}), ok: true, best: "B"},
 		"the same difference, few":      {rows: variants([2]int64{5, 10}, [2]int64{6, 10}), ok: true, best: "B", chance: true, more: [2]int64{500, 1000}},
-		"just enough":                   {rows: variants([2]int64{140, 1000}, [2]int64{109, 1000}), ok: true, best: "A"}, // z = 2.10
+		"just enough":                   {rows: variants([2]int64{140, 1000}, [2]int64{109, 1000}), ok: true, best: "A"},                                           // z = 2.10
 		"just not enough":               {rows: variants([2]int64{140, 1000}, [2]int64{112, 1000}), ok: true, best: "A", chance: true, more: [2]int64{1000, 6000}}, // z = 1.89
 		"the same, but of three texts":  {rows: variants([2]int64{140, 1000}, [2]int64{109, 1000}, [2]int64{50, 1000}), ok: true, best: "A", chance: true, more: [2]int64{1000, 9000}},
 		"no difference":                 {rows: variants([2]int64{300, 1000}, [2]int64{300, 1000}), ok: true, best: "A", chance: true},
