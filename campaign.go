@@ -14,6 +14,8 @@ const (
 	CampaignAheadTime = 10 * time.Minute
 	CanaryRecipients  = 20
 	CanaryWait        = 10 * time.Minute
+	MaxVariants       = 4  // texts of one campaign
+	MaxHoldout        = 50 // percent of the recipients who get nothing
 )
 
 // Campaign starts a sequence, or sends one message, to every recipient of a list. See docs/campaigns.md.
@@ -43,6 +45,9 @@ type CampaignDraft struct {
 	Purpose   string            `json:"purpose,omitempty"`
 	Reference string            `json:"reference,omitempty"` // the caller's own name for the campaign's subject; the campaign's runs have the same reference
 	Step      *Step             `json:"step,omitempty"`      // the one message, with placeholders or the name of a template; nil: the campaign uses a sequence
+	Others    []Step            `json:"others,omitempty"`    // further variants of the message; Step is the first one
+	Shares    []int             `json:"shares,omitempty"`    // share of the recipients of each variant, in percent; 100 in all; empty: there is only one
+	Holdout   int               `json:"holdout,omitempty"`   // share of the recipients who get nothing, in percent
 	Fields    map[string]string `json:"fields,omitempty"`    // fields of every recipient; a recipient's own field replaces the field of the same name
 	PerMinute int               `json:"per_minute,omitempty"`
 	Window    *Window           `json:"window,omitempty"`
@@ -57,6 +62,7 @@ type CampaignDraft struct {
 // campaign. The store writes it as JSON.
 type CampaignFrozen struct {
 	Sequence   Sequence       `json:"sequence"`           // includes the texts of its templates
+	Others     []Step         `json:"others,omitempty"`   // the variants but the first, which is the sequence's only step. See Joined
 	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step; nil for a step without one
 	Values     []ValueRule    `json:"values,omitempty"`   // how the values of each step fit into its approved template; empty: unknown
 	Purposes   []Purpose      `json:"purposes,omitempty"` // the purpose of each step; empty: every step has the draft's purpose
@@ -73,6 +79,40 @@ func (d *CampaignDraft) CanarySize() int {
 		return CanaryRecipients
 	}
 	return *d.Canary
+}
+
+// Variants returns the message in all its variants, or nil if the campaign uses a sequence.
+func (d *CampaignDraft) Variants() []Step {
+	if d.Step == nil {
+		return nil
+	}
+	return append([]Step{*d.Step}, d.Others...)
+}
+
+// VariantKey returns the name of a variant: A for variant 0, B for the next.
+func VariantKey(variant int) string { return string(rune('A' + variant)) }
+
+// VariantOf returns the number of a variant, from 0, or -1.
+func VariantOf(key string) int {
+	if len(key) != 1 || key[0] < 'A' || key[0] >= 'A'+MaxVariants {
+		return -1
+	}
+	return int(key[0] - 'A')
+}
+
+// Joined returns the data with the variants as steps of the sequence. Each recipient gets only one of them.
+func (f CampaignFrozen) Joined() CampaignFrozen {
+	f.Sequence.Steps = append(f.Sequence.Steps[:len(f.Sequence.Steps):len(f.Sequence.Steps)], f.Others...)
+	f.Others = nil
+	return f
+}
+
+// Apart does the opposite of Joined. It is the stored form: a server of a version without variants sends the first one.
+func (f CampaignFrozen) Apart(d *CampaignDraft) CampaignFrozen {
+	if n := len(f.Sequence.Steps); n > 1 && len(d.Shares) == n {
+		f.Others, f.Sequence.Steps = f.Sequence.Steps[1:], f.Sequence.Steps[:1]
+	}
+	return f
 }
 
 // CampaignState is the state of a campaign.
@@ -136,6 +176,7 @@ const (
 	RefusedPast        = "past"
 	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write in the last 24 hours
 	RefusedErased      = "erased"    // the person was erased after the list was stored
+	RefusedHeldOut     = "held_out"  // the campaign's holdout: the person gets nothing, so that others can be compared with them
 )
 
 // CampaignFeed is the progress of feeding.
@@ -143,10 +184,11 @@ type CampaignFeed struct {
 	Cursor                int64     // the last recipient that was fed or refused; feeding continues after this recipient
 	Next                  time.Time // when the next recipient's first message is due
 	Waiting, Fed, Refused int
+	HeldOut               int // recipients of the holdout, who are not among the refused ones
 }
 
 // Size returns the size of the list.
-func (f CampaignFeed) Size() int { return f.Waiting + f.Fed + f.Refused }
+func (f CampaignFeed) Size() int { return f.Waiting + f.Fed + f.Refused + f.HeldOut }
 
 // CampaignCounts counts the messages of fed recipients by state. The store writes it as JSON.
 type CampaignCounts struct {
@@ -171,6 +213,8 @@ type CampaignCheck struct {
 	Digest     string            `json:"digest,omitempty"` // hash of the list, the steps, the session and the settings; "" while the check runs
 	Recipients int               `json:"recipients"`
 	Valid      int               `json:"valid"`
+	HeldOut    int               `json:"held_out,omitempty"` // recipients of the holdout
+	Variants   []int             `json:"variants,omitempty"` // valid recipients of each variant; empty: there is only one
 	Messages   int               `json:"messages"`
 	First      time.Time         `json:"first,omitzero"` // when the first message leaves
 	Last       time.Time         `json:"last,omitzero"`  // when the last message leaves, as the pace, the window and the network's limits allow
@@ -204,7 +248,8 @@ type CampaignSample struct {
 	Phone   string    `json:"phone"`
 	At      time.Time `json:"at"`
 	Text    string    `json:"text"`
-	Kind    string    `json:"kind,omitempty"` // shortest or longest: of all texts; "": one of the first
+	Kind    string    `json:"kind,omitempty"`    // shortest or longest: of all texts; "": one of the first
+	Variant string    `json:"variant,omitempty"` // key of the variant; "": there is only one
 }
 
 // Kinds of [CampaignSample].

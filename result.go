@@ -69,11 +69,12 @@ const (
 	ResultByTemplate ResultGroup = "template"
 	ResultBySession  ResultGroup = "session"
 	ResultByDay      ResultGroup = "day"
-	ResultByClient   ResultGroup = "client" // only a partner's
+	ResultByClient   ResultGroup = "client"  // only a partner's
+	ResultByVariant  ResultGroup = "variant" // of one campaign, by the keys of its variants
 )
 
 // ResultGroups contains every group that a client may ask for.
-var ResultGroups = []ResultGroup{ResultBySequence, ResultByStep, ResultByCampaign, ResultByRule, ResultByTemplate, ResultBySession, ResultByDay}
+var ResultGroups = []ResultGroup{ResultBySequence, ResultByStep, ResultByCampaign, ResultByRule, ResultByTemplate, ResultBySession, ResultByDay, ResultByVariant}
 
 // ResultFilter chooses the messages of a report. A zero member chooses all.
 type ResultFilter struct {
@@ -81,7 +82,7 @@ type ResultFilter struct {
 	Start    Date // first day on which messages were due, in the zone in which they were planned
 	End      Date // last such day
 	Sequence SequenceID
-	Step     *int // id of a step; nil: all
+	Step     *int // id of a step, or number of a variant of the campaign; nil: all
 	Campaign CampaignID
 	Rule     AutomationID
 	Template string
@@ -155,6 +156,18 @@ type ResultReport struct {
 	Hours    [7][24]int64 // when messages were read: by day since Monday, and hour, in the zone in which they were planned
 	AsOf     time.Time    // what changed before this moment is counted
 	Counting bool         // the client's messages are being counted for the first time, or again
+
+	// Only of a report by variant:
+	HeldOut     int // people of the campaign's holdout
+	Comparisons []ResultComparison
+}
+
+// ResultComparison compares the two variants with the largest shares of a count.
+type ResultComparison struct {
+	Mark       ResultMarks
+	Best, Next string // keys of the variants; Best has the larger share
+	Chance     bool   // the difference may be chance
+	More       int64  // about how many more messages would show whether it is, for all variants together; 0: more messages would hardly show a difference
 }
 
 // ResultMessage is one message behind a count.

@@ -67,6 +67,9 @@ func (c *Check) Run(ctx context.Context) error {
 	c.shortest, c.longest = nil, nil
 	c.refused, c.seen, c.alive, c.reported = map[string]int{}, NewSeenPhones(), c.Begun, c.Now()
 	p := c.Plan
+	if shares := p.campaign.Draft.Shares; len(shares) > 0 {
+		c.found.Variants = make([]int, len(shares))
+	}
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
 	var after int64
 	for {
@@ -126,9 +129,13 @@ func (c *Check) checkRecipients(ctx context.Context, rows []puntuale.Recipient, 
 			c.decide(&r, &before, knownPhone{barred[r.Phone], refused[r.Phone], busy[r.Phone], contacts[r.Phone]}, pacer)
 		}
 		c.found.Recipients++
-		if r.Reason == "" {
+		switch r.Reason {
+		case "":
 			c.found.Valid++
-		} else {
+		case puntuale.RefusedHeldOut:
+			r.State = puntuale.RecipientRefused
+			c.found.HeldOut++
+		default:
 			r.State = puntuale.RecipientRefused
 			c.refused[r.Reason]++
 		}
@@ -170,6 +177,8 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 		r.Reason = puntuale.RefusedPast
 	case c.tellWays(r.Phone, built, k.contact) == puntuale.WayRefused:
 		r.Reason = puntuale.RefusedWindow
+	case c.Plan.heldOut(r.Phone): // the last reason, so that these people differ in nothing else from those who get the message
+		r.Reason = puntuale.RefusedHeldOut
 	default:
 		pacer.Advance()
 		c.address(built, k.contact)
@@ -179,7 +188,12 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 			c.countWay(&built.Messages[i])
 		}
 		first := firstOf(built)
-		c.show(puntuale.CampaignSample{Line: r.Line, Written: shortened(c.Plan.cell(before, "phone")), Phone: r.Phone, At: first.Due, Text: first.Content.Text})
+		s := puntuale.CampaignSample{Line: r.Line, Written: shortened(c.Plan.cell(before, "phone")), Phone: r.Phone, At: first.Due, Text: first.Content.Text}
+		if c.Plan.variant(r.Phone) >= 0 {
+			s.Variant = puntuale.VariantKey(first.Step)
+			c.found.Variants[first.Step]++
+		}
+		c.show(s)
 	}
 }
 
@@ -196,6 +210,9 @@ func (c *Check) Sample(r puntuale.Recipient) (s puntuale.CampaignSample, reason,
 	}
 	first := firstOf(built)
 	s.At, s.Text = first.Due, first.Content.Text
+	if c.Plan.variant(r.Phone) >= 0 {
+		s.Variant = puntuale.VariantKey(first.Step)
+	}
 	return s, "", ""
 }
 
@@ -203,7 +220,7 @@ func (c *Check) Sample(r puntuale.Recipient) (s puntuale.CampaignSample, reason,
 // most often seen there.
 func (c *Check) show(s puntuale.CampaignSample) {
 	length := utf8.RuneCountInString(s.Text)
-	if len(c.found.Samples) < samples {
+	if len(c.found.Samples) < samples || c.found.Variants != nil && !slices.ContainsFunc(c.found.Samples, func(x puntuale.CampaignSample) bool { return x.Variant == s.Variant }) {
 		c.found.Samples = append(c.found.Samples, s)
 	}
 	if c.shortest == nil || length < utf8.RuneCountInString(c.shortest.Text) {

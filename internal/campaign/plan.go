@@ -29,6 +29,7 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	if err != nil {
 		return nil, fmt.Errorf("the zone of a campaign: %w", err)
 	}
+	frozen = frozen.Joined()
 	frozen.Sequence.Steps = slices.Clone(frozen.Sequence.Steps)
 	for i := range min(len(frozen.Sequence.Steps), len(frozen.Official)) {
 		frozen.Sequence.Steps[i].Official = frozen.Official[i]
@@ -64,8 +65,12 @@ func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built pl
 	if r.Phone == "" {
 		return built, puntuale.RefusedPhone, shortened(r.Value)
 	}
+	sequence, variant := p.frozen.Sequence, p.variant(r.Phone)
+	if variant >= 0 {
+		sequence.Steps = sequence.Steps[variant : variant+1]
+	}
 	built, err := plan.Build(plan.Input{
-		Sequence: p.frozen.Sequence, Phone: r.Phone, Fields: p.fields(r), Location: p.zone, Closed: p.frozen.Closed,
+		Sequence: sequence, Phone: r.Phone, Fields: p.fields(r), Location: p.zone, Closed: p.frozen.Closed,
 		Now: at, Seed: seed, Media: p.media, Files: p.files,
 	})
 	if err != nil {
@@ -74,6 +79,9 @@ func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built pl
 	}
 	if len(built.Messages) == 0 {
 		return built, puntuale.RefusedPast, ""
+	}
+	for i := range built.Messages {
+		built.Messages[i].Step += max(0, variant)
 	}
 	return built, "", ""
 }

@@ -26,6 +26,7 @@ var refusedWords = map[string]string{
 	puntuale.RefusedPast:        "their moment has passed",
 	puntuale.RefusedWindow:      "the 24 hours after their last message are over: send a template",
 	puntuale.RefusedErased:      "the person was erased",
+	puntuale.RefusedHeldOut:     "in the holdout: gets nothing",
 }
 
 // warningWords explain what may be wrong with a message.

@@ -30,10 +30,13 @@ type Campaign struct {
 type NewCampaign struct {
 	Name      string
 	Purpose   string
-	Reference string         // the caller's own name for the campaign; "": none
-	Sequence  string         // "": the campaign sends one message
-	Step      *puntuale.Step // the content of the one message; the other members of the step are ignored
-	Session   string         // "": the sequence's session, or the client's default session if the sequence has none
+	Reference string          // the caller's own name for the campaign; "": none
+	Sequence  string          // "": the campaign sends one message
+	Step      *puntuale.Step  // the content of the one message; the other members of the step are ignored
+	Others    []puntuale.Step // further variants of the message; Step is the first
+	Shares    []int           // share of each variant in percent; empty: there is only one
+	Holdout   int             // share of the recipients who get nothing, in percent
+	Session   string          // "": the sequence's session, or the client's default session if the sequence has none
 	Fields    map[string]string
 	PerMinute int // recipients in a minute; 0: as many as the session's pace allows
 	Window    *puntuale.Window
@@ -169,7 +172,8 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients []
 		f.Add("body.canary", puntuale.FaultNotInRange, *r.Canary, "0", strconv.Itoa(puntuale.CampaignAhead))
 	}
 	f.Text("body.reference", r.Reference, puntuale.MaxReference)
-	made.Draft = puntuale.CampaignDraft{Purpose: r.Purpose, Reference: r.Reference, Fields: r.Fields, PerMinute: r.PerMinute, Window: r.Window, Canary: r.Canary, Zone: r.Timezone}
+	checkShares(&f, r)
+	made.Draft = puntuale.CampaignDraft{Purpose: r.Purpose, Reference: r.Reference, Fields: r.Fields, PerMinute: r.PerMinute, Window: r.Window, Canary: r.Canary, Zone: r.Timezone, Shares: r.Shares, Holdout: r.Holdout}
 	zone, err := c.zoneOf(&f, "body.timezone", r.Timezone)
 	if err != nil {
 		return made, err
@@ -215,6 +219,10 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 		step := *r.Step
 		step.Timing = puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}
 		made.Draft.Step = &step
+		for _, other := range r.Others {
+			other.Timing = step.Timing
+			made.Draft.Others = append(made.Draft.Others, other)
+		}
 	default:
 		id, unknown := puntuale.ParseID[puntuale.SequenceID](r.Sequence)
 		if unknown == nil {
@@ -232,16 +240,7 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 		made.Sequence = id
 	}
 	if made.Draft.Step != nil {
-		expanded, err := c.expand(ctx, puntuale.Sequence{Name: made.Name, Steps: []puntuale.Step{*made.Draft.Step}})
-		if err != nil {
-			return err
-		}
-		if step := expanded[0].Steps[0]; unfilled(step) {
-			f.Add("body.template", puntuale.FaultNotOwnTemplate, step.Template)
-		} else if step.Template == "" { // a stored template was checked when it was stored
-			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
-		}
-		if err := c.checkDraftFile(ctx, f, made.Draft.Step, expanded[0].Steps[0], r.Session); err != nil {
+		if err := c.checkVariants(ctx, f, made, r.Session); err != nil {
 			return err
 		}
 	}
@@ -258,6 +257,67 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 			return err
 		}
 		made.Session = s.ID
+	}
+	return nil
+}
+
+// Codes of the faults of variants.
+const (
+	faultCampaignShares        puntuale.ReasonCode = "campaign.shares"
+	faultCampaignVariantsCount puntuale.ReasonCode = "campaign.variants_count"
+)
+
+// checkShares checks how the recipients are divided.
+func checkShares(f *request.Faults, r NewCampaign) {
+	if r.Holdout < 0 || r.Holdout > puntuale.MaxHoldout {
+		f.Add("body.holdout", puntuale.FaultNotInRange, r.Holdout, "0", strconv.Itoa(puntuale.MaxHoldout))
+	}
+	if r.Sequence != "" && r.Holdout > 0 { // nobody's reminder is an experiment
+		f.Add("body.holdout", puntuale.FaultGoesWithout, r.Holdout, "sequence")
+	}
+	if r.Sequence != "" && len(r.Shares) > 0 {
+		f.Add("body.variants", puntuale.FaultGoesWithout, nil, "sequence")
+	}
+	if n := len(r.Shares); n == 0 {
+		return
+	} else if n < 2 || n > puntuale.MaxVariants {
+		f.Add("body.variants", faultCampaignVariantsCount, nil, strconv.Itoa(puntuale.MaxVariants))
+	}
+	total := 0
+	for i, share := range r.Shares {
+		if total += share; share < 1 || share > 99 {
+			f.Add(request.At("body.variants", i)+".share", puntuale.FaultNotInRange, share, "1", "99")
+			return
+		}
+	}
+	if total != 100 {
+		f.Add("body.variants", faultCampaignShares, nil, strconv.Itoa(total))
+	}
+}
+
+// checkVariants checks the message of a campaign, in each of its variants.
+func (c *Client) checkVariants(ctx context.Context, f *request.Faults, made *puntuale.Campaign, session string) error {
+	d := &made.Draft
+	expanded, err := c.expand(ctx, puntuale.Sequence{Name: made.Name, Steps: d.Variants()})
+	if err != nil {
+		return err
+	}
+	for i, step := range expanded[0].Steps {
+		at, drafted := "body", d.Step
+		if len(d.Shares) > 0 {
+			at = request.At("body.variants", i)
+		}
+		if i > 0 {
+			drafted = &d.Others[i-1]
+		}
+		if unfilled(step) {
+			f.Add(at+".template", puntuale.FaultNotOwnTemplate, step.Template)
+		} else if step.Template == "" { // a stored template was checked when it was stored
+			*f = append(*f, plan.CheckContent(at+".content", step, c.control.media...)...)
+		}
+		if err := c.checkDraftFile(ctx, f, at+".content.media", drafted, step, session); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -327,7 +387,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 			return frozen, session, fmt.Errorf("read sequence %d: %w", stored.Sequence, err)
 		}
 	} else {
-		sequence.Steps = []puntuale.Step{*stored.Draft.Step}
+		sequence.Steps = stored.Draft.Variants()
 	}
 	expanded, err := c.expand(ctx, sequence)
 	if err != nil {
@@ -517,84 +577,4 @@ func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntua
 			return stored.Checked, ctx.Err()
 		}
 	}
-}
-
-// Changed is the error of a start whose campaign changed after its check. Check is the campaign's current check.
-type Changed struct{ Check puntuale.CampaignCheck }
-
-func (*Changed) Error() string { return "the campaign was changed since its check" }
-
-// StartCampaign starts exactly what a check showed. checked is the digest of this check. The call counts once in the
-// client's usage; a repeat does not count. Codes: not_found, conflict, cap_reached, forbidden. The error wraps a
-// [*Changed] if something changed after the check.
-func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaign, puntuale.Usage, error) {
-	if err := c.MayCreate(); err != nil {
-		return Campaign{}, puntuale.Usage{}, err
-	}
-	stored, err := c.storedCampaign(ctx, id)
-	if err != nil {
-		return Campaign{}, puntuale.Usage{}, err
-	}
-	now := c.control.clock.Now()
-	zone, err := c.zone()
-	if err != nil {
-		return Campaign{}, puntuale.Usage{}, err
-	}
-	day := puntuale.DateOf(now.In(zone))
-	start := puntuale.CampaignStart{Digest: checked, Day: day, By: c.actor, Now: now, First: now}
-	if !stored.Started.IsZero() && checked != "" && stored.Checked.Digest == checked { // this is a repeat of the start
-		usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
-		if err != nil {
-			return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, err)
-		}
-		found, err := c.Campaign(ctx, id)
-		return found, usage, err
-	}
-	if stored.State == puntuale.CampaignDrafted {
-		return Campaign{}, puntuale.Usage{}, puntuale.Conflict(faultCampaignNotChecked)
-	}
-	if stored.State != puntuale.CampaignReady {
-		return Campaign{}, puntuale.Usage{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
-	}
-	frozen, session, err := c.freeze(ctx, stored)
-	if err != nil {
-		return Campaign{}, puntuale.Usage{}, err
-	}
-	made, err := digest(stored, frozen, session.ID)
-	if err != nil {
-		return Campaign{}, puntuale.Usage{}, err
-	}
-	if made != checked {
-		return Campaign{}, puntuale.Usage{}, c.checkedAnew(ctx, id, stored.Checked, made)
-	}
-	if stored.Draft.StartAt.After(now) {
-		start.First = stored.Draft.StartAt
-	}
-	start.Frozen, start.Session = frozen, session.ID
-	usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
-	if err != nil {
-		return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
-	}
-	c.control.wakeup(session.ID, time.Time{})
-	found, err := c.Campaign(ctx, id)
-	return found, usage, err
-}
-
-// checkedAnew refuses a start whose check is out of date. The error contains a new check of what a start would send
-// now.
-func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.CampaignCheck, made string) error {
-	if kept.Digest == made { // kept is up to date, and the caller named an older check
-		return conflictWith(&Changed{kept})
-	}
-	check, err := c.CheckCampaign(ctx, id)
-	if err != nil {
-		return err
-	}
-	return conflictWith(&Changed{check})
-}
-
-func conflictWith(changed *Changed) error {
-	refused := puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
-	refused.Err = changed
-	return refused
 }

@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/campaign"
+	"puntuale/internal/control/request"
 )
 
 // mayStart refuses a new campaign that could not start. Its list is stored, the campaign is not. Codes: conflict.
@@ -18,6 +19,86 @@ func (c *Client) mayStart(ctx context.Context, drafted puntuale.Campaign) error 
 	}
 	_, err := c.newCheck(ctx, drafted, c.control.clock.Now())
 	return err
+}
+
+// Changed is the error of a start whose campaign changed after its check. Check is the campaign's current check.
+type Changed struct{ Check puntuale.CampaignCheck }
+
+func (*Changed) Error() string { return "the campaign was changed since its check" }
+
+// StartCampaign starts exactly what a check showed. checked is the digest of this check. The call counts once in the
+// client's usage; a repeat does not count. Codes: not_found, conflict, cap_reached, forbidden. The error wraps a
+// [*Changed] if something changed after the check.
+func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaign, puntuale.Usage, error) {
+	if err := c.MayCreate(); err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	now := c.control.clock.Now()
+	zone, err := c.zone()
+	if err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	day := puntuale.DateOf(now.In(zone))
+	start := puntuale.CampaignStart{Digest: checked, Day: day, By: c.actor, Now: now, First: now}
+	if !stored.Started.IsZero() && checked != "" && stored.Checked.Digest == checked { // this is a repeat of the start
+		usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
+		if err != nil {
+			return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, err)
+		}
+		found, err := c.Campaign(ctx, id)
+		return found, usage, err
+	}
+	if stored.State == puntuale.CampaignDrafted {
+		return Campaign{}, puntuale.Usage{}, puntuale.Conflict(faultCampaignNotChecked)
+	}
+	if stored.State != puntuale.CampaignReady {
+		return Campaign{}, puntuale.Usage{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
+	}
+	frozen, session, err := c.freeze(ctx, stored)
+	if err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	made, err := digest(stored, frozen, session.ID)
+	if err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	if made != checked {
+		return Campaign{}, puntuale.Usage{}, c.checkedAnew(ctx, id, stored.Checked, made)
+	}
+	if stored.Draft.StartAt.After(now) {
+		start.First = stored.Draft.StartAt
+	}
+	start.Frozen, start.Session = frozen.Apart(&stored.Draft), session.ID
+	usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
+	if err != nil {
+		return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
+	}
+	c.control.wakeup(session.ID, time.Time{})
+	found, err := c.Campaign(ctx, id)
+	return found, usage, err
+}
+
+// checkedAnew refuses a start whose check is out of date. The error contains a new check of what a start would send
+// now.
+func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.CampaignCheck, made string) error {
+	if kept.Digest == made { // kept is up to date, and the caller named an older check
+		return conflictWith(&Changed{kept})
+	}
+	check, err := c.CheckCampaign(ctx, id)
+	if err != nil {
+		return err
+	}
+	return conflictWith(&Changed{check})
+}
+
+func conflictWith(changed *Changed) error {
+	refused := puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
+	refused.Err = changed
+	return refused
 }
 
 // startTries is how often StartMade tries again when another call changed the campaign meanwhile.

@@ -370,7 +370,7 @@ func (c *Control) CampaignFiles(ctx context.Context, g *puntuale.FedCampaign) (m
 	if err != nil {
 		return nil, err
 	}
-	return client.planFiles(ctx, g.Frozen.Sequence, puntuale.Session{}) // the check asked whether the session can send them
+	return client.planFiles(ctx, g.Frozen.Joined().Sequence, puntuale.Session{}) // the check asked whether the session can send them
 }
 
 // checkStepFiles does the same as CheckFile for steps without placeholders.
@@ -385,7 +385,7 @@ func (c *Client) checkStepFiles(ctx context.Context, f *request.Faults, steps []
 
 // checkDraftFile does the same as CheckFile for the content of a campaign: a step, or the template that it names. A session
 // that is not there is another fault.
-func (c *Client) checkDraftFile(ctx context.Context, f *request.Faults, step *puntuale.Step, expanded puntuale.Step, session string) error {
+func (c *Client) checkDraftFile(ctx context.Context, f *request.Faults, at string, step *puntuale.Step, expanded puntuale.Step, session string) error {
 	if step.Template != "" {
 		step = &expanded
 	}
@@ -396,7 +396,7 @@ func (c *Client) checkDraftFile(ctx context.Context, f *request.Faults, step *pu
 			return err
 		}
 	}
-	return c.CheckFile(ctx, f, "body.content.media", step.Media, &step.MediaName, to)
+	return c.CheckFile(ctx, f, at, step.Media, &step.MediaName, to)
 }
 
 // checkSample does the same as CheckFile for the sample of a draft's header.

@@ -334,7 +334,7 @@ func (c *Client) fieldsOf(ctx context.Context, stored puntuale.Campaign) ([]punt
 		}
 		sequence = s
 	case stored.Draft.Step != nil:
-		sequence.Steps = []puntuale.Step{*stored.Draft.Step}
+		sequence.Steps = stored.Draft.Variants()
 	}
 	expanded, err := c.expand(ctx, sequence)
 	if err != nil {

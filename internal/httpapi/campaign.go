@@ -94,6 +94,8 @@ type campaignBody struct {
 	Fields     recipientFields  `json:"fields,omitempty" doc:"The same for every recipient; a recipient's own go first"`
 	Template   string           `json:"template,omitempty" doc:"Name of a template: one message"`
 	Content    *campaignContent `json:"content,omitempty" doc:"One message"`
+	Variants   []variantBody    `json:"variants,omitempty" read:"capped" minItems:"2" maxItems:"4" doc:"In the place of content and template: texts of which each person gets one"`
+	Holdout    int              `json:"holdout,omitempty" minimum:"0" maximum:"50" doc:"Percent of the recipients who get nothing, so that others can be compared with them. Not with a sequence"`
 	_          contentCheck
 	Pace       *campaignPace     `json:"pace,omitempty"`
 	Window     *puntuale.Window  `json:"window,omitempty" doc:"When recipients have their moment; the rest waits for the next opening"`
@@ -134,8 +136,17 @@ func (n *pacedNumber) readJSON(o *object, name string, _ json.RawMessage) {
 type contentCheck struct{}
 
 func (contentCheck) check(o *object, to any) {
-	if b := to.(*campaignBody); b.Content != nil && b.Template != "" {
+	b := to.(*campaignBody)
+	if b.Content != nil && b.Template != "" {
 		o.refuse("template", puntuale.FaultGoesWithout, nil, "content")
+	}
+	for i, v := range b.Variants {
+		if v.Content != nil && v.Template != "" {
+			o.refuse("variants["+strconv.Itoa(i)+"].template", puntuale.FaultGoesWithout, nil, "content")
+		}
+	}
+	if b.Variants != nil && (b.Content != nil || b.Template != "") {
+		o.refuse("variants", puntuale.FaultGoesWithout, nil, "content, template")
 	}
 }
 
@@ -192,14 +203,14 @@ type uploadInput struct {
 type recipientsInput struct {
 	ID     string `path:"id" doc:"ID"`
 	State  string `query:"state" enum:"waiting,fed,refused"`
-	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,no_consent,running,past,no_window,erased" doc:"Of refused ones"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,no_consent,running,past,no_window,erased,held_out" doc:"Of refused ones"`
 	After  string `query:"after" pattern:"^[0-9]+$" doc:"The place of the last row of the page before"`
 	Limit  string `query:"limit" pattern:"^[0-9]+$" doc:"Rows at most: 1 to 1000, else 100"`
 }
 
 type refusedInput struct {
 	ID     string `path:"id" doc:"ID"`
-	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,no_consent,running,past,no_window,erased" doc:"Only these"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,no_consent,running,past,no_window,erased,held_out" doc:"Only these"`
 }
 
 // CampaignAnswer is a campaign as callers see it.
@@ -215,6 +226,8 @@ type CampaignAnswer struct {
 	Recipients int               `json:"recipients" doc:"Rows of its list"`
 	Pace       *campaignPace     `json:"pace,omitempty"`
 	Fields     map[string]string `json:"fields"`
+	Variants   []variantAnswer   `json:"variants,omitempty" doc:"Only of a campaign with several"`
+	Holdout    int               `json:"holdout,omitempty" doc:"Percent of the recipients who get nothing"`
 	Created    string            `json:"created_at" format:"date-time"`
 	Started    *string           `json:"started_at" format:"date-time"`
 	Paused     *string           `json:"paused_at" format:"date-time"`
@@ -225,8 +238,9 @@ type CampaignAnswer struct {
 
 // campaignCounts counts a campaign's recipients, and the messages that the feeder created for them.
 type campaignCounts struct {
-	Recipients  int `json:"recipients" doc:"refused, waiting and fed together"`
+	Recipients  int `json:"recipients" doc:"refused, held_out, waiting and fed together"`
 	Refused     int `json:"refused"`
+	HeldOut     int `json:"held_out" doc:"The holdout"`
 	Waiting     int `json:"waiting"`
 	Fed         int `json:"fed" doc:"Their messages are planned"`
 	Pending     int `json:"pending" doc:"This and the following count messages. A list of campaigns has 0"`
@@ -360,12 +374,18 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	}
 	requested := control.NewCampaign{
 		Name: b.Name, Purpose: b.Purpose, Reference: b.Reference, Sequence: b.Sequence, Session: b.Session, StartAt: b.StartAt, IfRunning: b.IfRunning,
-		Timezone: b.Timezone, Canary: b.Canary, Fields: b.Fields, Window: b.Window, From: b.From.tags(), Faults: in.refused,
+		Timezone: b.Timezone, Canary: b.Canary, Fields: b.Fields, Holdout: b.Holdout, Window: b.Window, From: b.From.tags(), Faults: in.refused,
+	}
+	for i := range b.Variants {
+		requested.Shares = append(requested.Shares, b.Variants[i].Share)
+		if i == 0 {
+			requested.Step = new(b.Variants[0].step())
+		} else {
+			requested.Others = append(requested.Others, b.Variants[i].step())
+		}
 	}
 	if c := b.Content; c != nil {
-		requested.Step = &puntuale.Step{
-			Text: c.Text, Media: c.Media, MediaName: c.MediaName, Latitude: c.Latitude, Longitude: c.Longitude, OnUncertain: puntuale.OnUncertain(c.OnUncertain),
-		}
+		requested.Step = new(c.step())
 	} else if b.Template != "" {
 		requested.Step = &puntuale.Step{Template: b.Template}
 	}
@@ -499,11 +519,16 @@ func inert(cell string) string {
 }
 
 func campaignOf(c control.Campaign) CampaignAnswer {
-	size := c.Feed.Waiting + c.Feed.Fed + c.Feed.Refused
+	size := c.Feed.Size()
 	out := CampaignAnswer{
 		ID: c.ID.String(), Name: c.Name, State: c.State.String(), Reason: textOrNull(c.Reason), Purpose: textOrNull(c.Draft.Purpose), Reference: c.Draft.Reference,
-		Recipients: size, Fields: c.Draft.Fields, Created: stamp(c.Created), Started: stampOrNull(c.Started), Ended: stampOrNull(c.Ended),
-		Counts: campaignCounts{size, c.Feed.Refused, c.Feed.Waiting, c.Feed.Fed, c.Counts.Pending, c.Counts.Completed, c.Counts.Failed, c.Counts.Cancelled, c.Counts.Blacklisted},
+		Recipients: size, Fields: c.Draft.Fields, Holdout: c.Draft.Holdout, Created: stamp(c.Created), Started: stampOrNull(c.Started), Ended: stampOrNull(c.Ended),
+		Counts: campaignCounts{size, c.Feed.Refused, c.Feed.HeldOut, c.Feed.Waiting, c.Feed.Fed, c.Counts.Pending, c.Counts.Completed, c.Counts.Failed, c.Counts.Cancelled, c.Counts.Blacklisted},
+	}
+	for i, step := range c.Draft.Variants() {
+		if i < len(c.Draft.Shares) {
+			out.Variants = append(out.Variants, variantAnswer{puntuale.VariantKey(i), c.Draft.Shares[i], step.Text, step.Template})
+		}
 	}
 	if c.State.HoldsBack() {
 		out.Paused = stampOrNull(c.Paused)

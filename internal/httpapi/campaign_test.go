@@ -85,7 +85,7 @@ type campaignOf struct {
 func (s *service) campaign(key, id string) (c campaignOf) {
 	s.t.Helper()
 	s.must(&c, "GET", "/api/campaigns/"+id, key, "")
-	if n := c.Counts; n["recipients"] != n["refused"]+n["waiting"]+n["fed"] {
+	if n := c.Counts; n["recipients"] != n["refused"]+n["held_out"]+n["waiting"]+n["fed"] {
 		s.t.Errorf("the counts do not add up: %v", n)
 	}
 	return c

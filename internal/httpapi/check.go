@@ -17,6 +17,8 @@ type checkAnswer struct {
 	Done       int             `json:"done" doc:"Recipients looked at so far"`
 	Recipients int             `json:"recipients"`
 	Valid      int             `json:"valid"`
+	HeldOut    int             `json:"held_out" doc:"Recipients of the holdout: neither valid nor refused"`
+	Variants   []variantCount  `json:"variants,omitempty" doc:"Valid recipients of each variant"`
 	Messages   int             `json:"messages"`
 	Needed     int             `json:"credits_needed"`
 	Left       string          `json:"credits_left" doc:"A number, or Illimitati"`
@@ -38,6 +40,11 @@ type wayAnswer struct {
 	Messages int    `json:"messages"`
 }
 
+type variantCount struct {
+	Key        string `json:"key" enum:"A,B,C,D"`
+	Recipients int    `json:"recipients"`
+}
+
 type refusedAnswer struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
@@ -49,6 +56,7 @@ type sampleAnswer struct {
 	Phone   string `json:"phone"`
 	At      string `json:"at" format:"date-time"`
 	Text    string `json:"text"`
+	Variant string `json:"variant,omitempty" doc:"Of a campaign with several: which one this is"`
 }
 
 type limitAnswer struct {
@@ -89,14 +97,17 @@ type costRow struct {
 
 func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
 	out := checkAnswer{
-		Digest: textOrNull(k.Digest), State: puntuale.CampaignReady.String(), Done: k.Done, Recipients: k.Recipients, Valid: k.Valid,
+		Digest: textOrNull(k.Digest), State: puntuale.CampaignReady.String(), Done: k.Done, Recipients: k.Recipients, Valid: k.Valid, HeldOut: k.HeldOut,
 		Messages: k.Messages, Needed: k.Messages, Left: left, First: stampOrNull(k.First), Last: stampOrNull(k.Last), Longest: k.Longest,
 		Refused: each(k.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
 		Samples: each(k.Samples, func(s puntuale.CampaignSample) sampleAnswer {
-			return sampleAnswer{s.Line, s.Written, s.Phone, stamp(s.At), s.Text}
+			return sampleAnswer{s.Line, s.Written, s.Phone, stamp(s.At), s.Text, s.Variant}
 		}),
 	}
 	out.Warnings = each(k.Warnings, func(w puntuale.CampaignWarning) warningOfStep { return warningOfStep(w) })
+	for i, n := range k.Variants {
+		out.Variants = append(out.Variants, variantCount{puntuale.VariantKey(i), n})
+	}
 	for _, w := range k.Ways {
 		out.Ways = append(out.Ways, wayAnswer{string(w.Way), catalogue.Italian.Sentence(puntuale.Because(w.Reason)), w.Messages})
 	}
@@ -146,4 +157,32 @@ func billOf(b *control.CampaignBill) *billAnswer {
 		return nil
 	}
 	return &billAnswer{costOf(b.Estimated), costOf(b.Reported), b.Free}
+}
+
+// variantBody documents one variant of a campaign's message.
+type variantBody struct {
+	Share    int              `json:"share" read:"need" minimum:"1" maximum:"99" doc:"Percent of the recipients; 100 in all"`
+	Template string           `json:"template,omitempty" doc:"Name of a template; else content"`
+	Content  *campaignContent `json:"content,omitempty"`
+	_        closedCheck
+}
+
+func (b *variantBody) step() puntuale.Step {
+	if b.Content == nil {
+		return puntuale.Step{Template: b.Template}
+	}
+	return b.Content.step()
+}
+
+func (c *campaignContent) step() puntuale.Step {
+	return puntuale.Step{
+		Text: c.Text, Media: c.Media, MediaName: c.MediaName, Latitude: c.Latitude, Longitude: c.Longitude, OnUncertain: puntuale.OnUncertain(c.OnUncertain),
+	}
+}
+
+type variantAnswer struct {
+	Key      string `json:"key" enum:"A,B,C,D"`
+	Share    int    `json:"share"`
+	Text     string `json:"text,omitempty"`
+	Template string `json:"template,omitempty"`
 }

@@ -31,7 +31,7 @@ func registerResults(a *api) {
 
 // resultsInput documents the query of a report.
 type resultsInput struct {
-	By     string `query:"by" enum:"sequence,step,campaign,rule,template,session,day,client" doc:"sequence without it, or client with a partner's key"`
+	By     string `query:"by" enum:"sequence,step,campaign,rule,template,session,day,variant,client" doc:"sequence without it, or client with a partner's key. variant needs a campaign"`
 	Client string `query:"client" doc:"Only with a partner's key: one of its clients"`
 	ResultChoice
 }
@@ -46,19 +46,30 @@ type ResultChoice struct {
 	Rule     string `query:"rule" doc:"ID of the automation that started the messages"`
 	Template string `query:"template" doc:"Name of a template"`
 	Session  string `query:"session" doc:"ID of a session"`
+	Variant  string `query:"variant" enum:"A,B,C,D" doc:"A variant of this campaign"`
 }
 
 func (c *ResultChoice) asked(faults []puntuale.Fault) result.Report {
-	return result.Report{Start: c.Start, End: c.End, Sequence: c.Sequence, Step: c.Step, Campaign: c.Campaign, Rule: c.Rule, Template: c.Template, Session: c.Session, Faults: faults}
+	return result.Report{Start: c.Start, End: c.End, Sequence: c.Sequence, Step: c.Step, Campaign: c.Campaign, Rule: c.Rule, Template: c.Template, Session: c.Session, Variant: c.Variant, Faults: faults}
 }
 
 // ResultsAnswer is a report.
 type ResultsAnswer struct {
-	Results  []resultRow `json:"results"`
-	Total    resultRow   `json:"total"`
-	Told     knownResult `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
-	AsOf     string      `json:"as_of" format:"date-time" doc:"What changed before this moment is counted"`
-	Counting bool        `json:"counting" doc:"All messages are being counted again, for example after an update; until then counts may be missing or old"`
+	Results  []resultRow  `json:"results"`
+	Total    resultRow    `json:"total"`
+	Told     knownResult  `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
+	AsOf     string       `json:"as_of" format:"date-time" doc:"What changed before this moment is counted"`
+	HeldOut  *int         `json:"held_out,omitempty" doc:"Only by variant: people of the campaign's holdout, who got nothing"`
+	Compared []comparison `json:"compared,omitempty" doc:"Only by variant: the two variants with the largest shares of a count"`
+	Counting bool         `json:"counting" doc:"All messages are being counted again, for example after an update; until then counts may be missing or old"`
+}
+
+type comparison struct {
+	Count  string `json:"count" enum:"read,answered"`
+	Best   string `json:"best" enum:"A,B,C,D"`
+	Next   string `json:"next" enum:"A,B,C,D"`
+	Chance bool   `json:"chance" doc:"true: the difference may be chance. false: it is larger than chance would explain"`
+	More   int64  `json:"more" doc:"About so many more messages would show it; 0: the difference is clear, or more messages would hardly show one"`
 }
 
 type resultRow struct {
@@ -129,10 +140,17 @@ func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, err
 		return ResultsAnswer{}, err
 	}
 	told := found.Total.Told
-	return ResultsAnswer{
+	out := ResultsAnswer{
 		Results: each(found.All, resultRowOf), Total: resultRowOf(found.Total), AsOf: stamp(found.AsOf), Counting: found.Counting,
 		Told: knownResult{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered), Clicked: told(puntuale.ResultClicked)},
-	}, nil
+	}
+	if p.By == string(puntuale.ResultByVariant) {
+		out.HeldOut = &found.HeldOut
+	}
+	for _, x := range found.Comparisons {
+		out.Compared = append(out.Compared, comparison{x.Mark.String(), x.Best, x.Next, x.Chance, x.More})
+	}
+	return out, nil
 }
 
 func resultRowOf(r puntuale.ResultRow) resultRow {

@@ -15,7 +15,7 @@ import (
 // because claims lock the rows of that table. Only a change of a campaign's state writes the table campaign.
 const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
- f.place, f.next_at, f.waiting, f.fed, f.refused`
+ f.place, f.next_at, f.waiting, f.fed, f.refused, f.held_out`
 
 const fromCampaigns = ` from campaign c join campaign_feed f on f.client_id = c.client_id and f.campaign_id = c.id`
 
@@ -26,7 +26,7 @@ func scanCampaign(rows engine.Row, c *puntuale.Campaign) error {
 func campaignFields(c *puntuale.Campaign) []any {
 	return []any{&c.ID, &c.Client, &c.Session, &c.Sequence, &c.State, &c.Name, engine.ScanJSON(&c.Draft), optionalJSON{&c.Frozen}, &c.List, optionalJSON{&c.Checked}, engine.ScanTime(&c.Alive),
 		&c.Reason, &c.CreatedBy, engine.ScanTime(&c.Created), engine.ScanTime(&c.Started), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Ended), optionalJSON{&c.Final},
-		&c.Feed.Cursor, engine.ScanTime(&c.Feed.Next), &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
+		&c.Feed.Cursor, engine.ScanTime(&c.Feed.Next), &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused, &c.Feed.HeldOut}
 }
 
 // optionalJSON scans a column that contains JSON or an empty text.
@@ -146,7 +146,7 @@ func (t tenant) Campaign(ctx context.Context, id puntuale.CampaignID) (c puntual
 // listedCampaigns does not read the contents of campaigns, because they may be long.
 const listedCampaigns = `select c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, '' as frozen, c.list_id, '' as checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
- f.place, f.next_at, f.waiting, f.fed, f.refused` + fromCampaigns + ` where c.client_id = $1 and c.id < $2 order by c.id desc limit $3`
+ f.place, f.next_at, f.waiting, f.fed, f.refused, f.held_out` + fromCampaigns + ` where c.client_id = $1 and c.id < $2 order by c.id desc limit $3`
 
 // Campaigns lists campaigns, newest first. Codes: invalid (the cursor).
 func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Campaign, string, error) {

@@ -169,7 +169,8 @@ func (t tenant) countRecipients(ctx context.Context, a engine.Querier, id puntua
 	_, err := a.Exec(ctx, `update campaign_feed set place = 0, next_at = 0, fed = 0,
  waiting = (select l.size from campaign_list l where l.client_id = $1 and l.id = $3)
   - (select count(*) from recipient r where r.client_id = $1 and r.list_id = $3 and r.state = 2),
- refused = (select count(*) from recipient r where r.client_id = $1 and r.list_id = $3 and r.state = 2)
+ refused = (select count(*) from recipient r where r.client_id = $1 and r.list_id = $3 and r.state = 2 and r.reason <> 'held_out'),
+ held_out = (select count(*) from recipient r where r.client_id = $1 and r.list_id = $3 and r.state = 2 and r.reason = 'held_out')
  where client_id = $1 and campaign_id = $2`, t.id, id, list)
 	if err != nil {
 		return fmt.Errorf("count recipients: %w", err)

@@ -108,9 +108,16 @@ func (h *resultHistory) start() {
 		run.Messages[i].StepID = []string{"", "3", "8"}[h.r.IntN(3)]
 		run.Messages[i].ValidUntil = run.Messages[i].Due.Add(20 * 24 * time.Hour)
 	}
+	if h.r.IntN(3) == 0 { // one message of a campaign, in one of its variants
+		run.Messages, run.Run.Campaign, run.Run.Origin = run.Messages[:1], comparedCampaign, puntuale.OriginMassive
+		run.Messages[0].Step, run.Messages[0].StepID = h.r.IntN(puntuale.MaxVariants), ""
+	}
 	_, err := h.Tenant(id).Start(context.Background(), run)
 	h.ok(err)
 }
+
+// comparedCampaign is the campaign of messages in several variants.
+const comparedCampaign puntuale.CampaignID = 5
 
 // some returns up to n stored messages of a client that match a condition.
 func (h *resultHistory) some(n int, condition string) (all []puntuale.MessageRef) {
@@ -391,8 +398,12 @@ func (h *resultHistory) compare(when string) {
 	}
 	maps.DeleteFunc(want, func(_ string, n int64) bool { return n == 0 })
 	for _, client := range h.clients {
-		for by, dimension := range map[puntuale.ResultGroup]string{puntuale.ResultByDay: "day", puntuale.ResultByStep: "step", puntuale.ResultBySession: "session", puntuale.ResultByTemplate: "template", puntuale.ResultByRule: "rule"} {
-			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: by, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: puntuale.Date{Year: 2060, Month: 12, Day: 31}, Hours: true}, h.now())
+		for by, dimension := range map[puntuale.ResultGroup]string{puntuale.ResultByDay: "day", puntuale.ResultByStep: "step", puntuale.ResultBySession: "session", puntuale.ResultByTemplate: "template", puntuale.ResultByRule: "rule", puntuale.ResultByVariant: "variant"} {
+			var campaign puntuale.CampaignID
+			if by == puntuale.ResultByVariant {
+				campaign = comparedCampaign
+			}
+			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: by, Campaign: campaign, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: puntuale.Date{Year: 2060, Month: 12, Day: 31}, Hours: true}, h.now())
 			h.ok(err)
 			if r.Counting || !r.AsOf.Equal(h.now()) {
 				h.t.Errorf("%s: counting %v, as of %v", when, r.Counting, r.AsOf)
@@ -486,12 +497,13 @@ type scratchMessage struct {
 	ref                                                       puntuale.MessageRef
 	from                                                      puntuale.MessageID
 	session, due, state, outcome, step, rule, delivered, read int64
+	campaign                                                  puntuale.CampaignID
 	template, reason, zone                                    string
 }
 
 // scratch counts all stored messages, without the counter's tables.
 func (h *resultHistory) scratch() map[string]int64 {
-	rows, err := h.DB.SQL.Query(`select m.client_id, m.id, m.resent_from, m.session_id, m.due_at, m.state, m.outcome, m.reason, r.zone, r.rule_id, r.steps, m.step,
+	rows, err := h.DB.SQL.Query(`select m.client_id, m.id, m.resent_from, m.session_id, m.due_at, m.state, m.outcome, m.reason, r.zone, r.rule_id, r.steps, m.step, m.campaign_id,
  coalesce(g.delivered_at, 0), coalesce(g.read_at, 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id
  left join receipt g on g.client_id = m.client_id and g.message_id = m.id order by m.client_id, m.id`)
 	h.ok(err)
@@ -502,7 +514,7 @@ func (h *resultHistory) scratch() map[string]int64 {
 		var m scratchMessage
 		var steps string
 		var position int
-		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.delivered, &m.read))
+		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.campaign, &m.delivered, &m.read))
 		m.step, m.template = scratchStep(steps, position)
 		root := m.ref
 		if m.from != 0 {
@@ -590,10 +602,14 @@ func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessag
 		if !yes {
 			continue
 		}
-		for _, group := range []string{
+		groups := []string{
 			"day=" + time.UnixMicro(chain[0].due).In(zone).Format(time.DateOnly), fmt.Sprintf("step=%d", last.step), fmt.Sprintf("session=%d", last.session),
 			"template=" + last.template, fmt.Sprintf("rule=%d", last.rule),
-		} {
+		}
+		if last.campaign == comparedCampaign {
+			groups = append(groups, "variant="+string("ABCD"[last.step]))
+		}
+		for _, group := range groups {
 			all[fmt.Sprintf("%d %s %s", client, group, what)]++
 		}
 	}

@@ -30,7 +30,8 @@ type Report struct {
 	Rule       string
 	Template   string
 	Session    string
-	Hours      bool // also count when messages were read
+	Variant    string // key of a variant of the campaign
+	Hours      bool   // also count when messages were read
 	Faults     []puntuale.Fault
 }
 
@@ -45,13 +46,16 @@ const (
 func (r Report) filter(f *request.Faults, today puntuale.Date, partner bool) puntuale.ResultFilter {
 	out := puntuale.ResultFilter{Template: r.Template, Hours: r.Hours}
 	groups := slices.Clone(puntuale.ResultGroups)
+	if partner { // contents are the client's
+		groups = slices.DeleteFunc(groups, func(g puntuale.ResultGroup) bool { return g == puntuale.ResultByVariant })
+	}
 	standard := puntuale.ResultBySequence
 	if partner && r.Client == "" {
 		groups, standard = []puntuale.ResultGroup{puntuale.ResultByClient, puntuale.ResultByDay}, puntuale.ResultByClient
 	}
 	if out.By = puntuale.ResultGroup(cmp.Or(r.By, string(standard))); !slices.Contains(groups, out.By) {
 		switch {
-		case partner && slices.Contains(puntuale.ResultGroups, out.By):
+		case partner && r.Client == "" && slices.Contains(puntuale.ResultGroups, out.By):
 			f.Add("query.client", faultNeedsClient, nil, r.By)
 		default:
 			words := make([]string, len(groups))
@@ -71,6 +75,19 @@ func (r Report) filter(f *request.Faults, today puntuale.Date, partner bool) pun
 		if id(f, "step", r.Step, &step); step <= 1<<31-1 {
 			out.Step = new(int(step))
 		}
+	}
+	if r.Variant != "" {
+		variant := puntuale.VariantOf(r.Variant)
+		if variant < 0 {
+			f.Add("query.variant", puntuale.FaultNotOneOf, r.Variant, "A, B, C, D")
+		}
+		if r.Step != "" {
+			f.Add("query.variant", puntuale.FaultGoesWithout, r.Variant, "step")
+		}
+		out.Step = &variant
+	}
+	if (out.By == puntuale.ResultByVariant || r.Variant != "") && out.Campaign == 0 {
+		f.Add("query.campaign", puntuale.FaultRequired, nil)
 	}
 	if (out.By == puntuale.ResultByStep || r.Step != "") && r.Sequence == "" {
 		f.Add("query.sequence", puntuale.FaultRequired, nil)
@@ -132,6 +149,9 @@ func Read(ctx context.Context, client *control.Client, r Report) (puntuale.Resul
 	out, err := client.Results(ctx, filter)
 	if err == nil && filter.By == puntuale.ResultByStep {
 		err = nameSteps(ctx, client, filter.Sequence, &out)
+	}
+	if err == nil && filter.By == puntuale.ResultByVariant {
+		err = compareVariants(ctx, client, filter.Campaign, &out)
 	}
 	return out, filter, err
 }

@@ -62,7 +62,7 @@ var MovedTables = []movedTable{
 		" started_at paused_at resumed_at ended_at final"},
 	{Name: "statement", Columns: "client_id month frozen_at counted_to body", left: "working_until"},
 	{Name: "statement_price", Columns: "partner_id currency prices"},
-	{Name: "campaign_feed", Columns: "client_id campaign_id place next_at waiting fed refused"},
+	{Name: "campaign_feed", Columns: "client_id campaign_id place next_at waiting fed refused held_out"},
 	{Name: "campaign_list", Columns: "client_id id campaign_id columns mapping size written_at"},
 	{Name: "charge", Columns: "client_id campaign_id country category billable messages"},
 	{Name: "recipient", Columns: "client_id list_id n line phone cells state reason value run_id moved_at"},

@@ -116,6 +116,8 @@ func group(by puntuale.ResultGroup, k *storedKey) string {
 		return strconv.Itoa(k.Step)
 	case puntuale.ResultByCampaign:
 		return k.Campaign.String()
+	case puntuale.ResultByVariant:
+		return puntuale.VariantKey(k.Step) // a variant is counted as a step
 	case puntuale.ResultByRule:
 		return k.Rule.String()
 	case puntuale.ResultByTemplate:

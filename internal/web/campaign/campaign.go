@@ -93,7 +93,7 @@ func wizardStep(c puntuale.Campaign) string {
 	switch {
 	case !c.Started.IsZero() || c.State.Ended():
 		return ""
-	case c.List == 0 || c.Feed.Waiting+c.Feed.Refused == 0:
+	case c.List == 0 || c.Feed.Size() == 0:
 		return "/people"
 	case c.Checked.Digest == "":
 		return "/check"

@@ -396,5 +396,9 @@ func (p *CampaignPage) nextURL(ctx context.Context) string {
 // resultsOf returns the address of the campaign's results, from the day of its start on.
 func resultsOf(ctx context.Context, p CampaignPage) string {
 	start := puntuale.DateOf(p.Started.In(view.FrameOf(ctx).Zone))
-	return view.Base(ctx) + "/results?" + url.Values{"by": {"day"}, "campaign": {p.ID.String()}, "start": {start.String()}, "end": {start.AddDays(30).String()}}.Encode()
+	by := puntuale.ResultByDay
+	if len(p.Draft.Shares) > 0 || p.Draft.Holdout > 0 {
+		by = puntuale.ResultByVariant
+	}
+	return view.Base(ctx) + "/results?" + url.Values{"by": {string(by)}, "campaign": {p.ID.String()}, "start": {start.String()}, "end": {start.AddDays(30).String()}}.Encode()
 }

@@ -81,7 +81,8 @@ func sendTrial(v *page.Request) error {
 
 // trialCall is the call of a single send with the content for the first valid recipient.
 func trialCall(v *page.Request, found puntuale.Campaign, f *view.Form) (call control.SingleCall, err error) {
-	step, sample := found.Draft.Step, found.Checked.Samples[0]
+	sample := found.Checked.Samples[0]
+	step := found.Draft.Variants()[min(max(0, puntuale.VariantOf(sample.Variant)), len(found.Draft.Others))]
 	call = control.SingleCall{
 		Phone: f.Value("phone"), Purpose: puntuale.PurposeService.String(), Session: f.Value("id_sessione"), Template: step.Template,
 		Fields: map[string]json.RawMessage{}, Scope: http.MethodPost + " campaigns/trial", Key: f.Value("key"),

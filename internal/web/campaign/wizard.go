@@ -36,7 +36,7 @@ func campaignDraft(v *page.Request) (found control.Campaign, answered bool, err 
 }
 
 func wizard(c control.Campaign, step string) Wizard {
-	return Wizard{ID: c.ID, Name: c.Name, Step: step, List: c.List != 0 && c.Feed.Waiting+c.Feed.Refused > 0, Ready: c.Checked.Digest != ""}
+	return Wizard{ID: c.ID, Name: c.Name, Step: step, List: c.List != 0 && c.Feed.Size() > 0, Ready: c.Checked.Digest != ""}
 }
 
 // The first wizard step: the content.
@@ -73,13 +73,15 @@ func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
 }
 
 // whatFields are the fields of the first wizard step.
-var whatFields = []string{"name", "purpose", "what", "text", "media", "media_name", "template", "sequence", "id_sessione"}
+var whatFields = []string{"name", "purpose", "what", "text", "media", "media_name", "text_b", "text_c", "text_d", "share_a", "share_b", "share_c", "share_d", "holdout",
+	"template", "sequence", "id_sessione"}
 
 // readWhat returns the argument call, changed to the values in the form of the first wizard step.
 func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	call.Name, call.Purpose, call.Session, call.Faults = f.Value("name"), f.Value("purpose"), f.Value("id_sessione"), nil
 	before := call.Step
-	call.Sequence, call.Step = "", nil
+	stored := call
+	call.Sequence, call.Step, call.Others, call.Shares, call.Holdout = "", nil, nil, nil, 0
 	if call.Purpose == "" {
 		call.Faults = append(call.Faults, puntuale.Fault{Location: "body.purpose", Code: puntuale.FaultRequired})
 	}
@@ -95,6 +97,9 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	case "template":
 		need("template")
 		call.Step = &puntuale.Step{Template: f.Value("template")}
+		if before != nil && before.Template == call.Step.Template { // a program chose these variants
+			call.Others, call.Shares, call.Holdout = stored.Others, stored.Shares, stored.Holdout
+		}
 	default:
 		if f.Value("media") == "" { // a file may have no words
 			need("text")
@@ -105,6 +110,8 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 		}
 		call.Step.Text = f.Value("text")
 		call.Step.Media, call.Step.MediaName = strings.TrimSpace(f.Value("media")), strings.TrimSpace(f.Value("media_name"))
+		readVariants(f, &call, stored)
+		call.Holdout = wholeOr(&call.Faults, f, "holdout", 0, puntuale.MaxHoldout)
 	}
 	if call.Sequence == "" && call.Step == nil {
 		call.Step = &puntuale.Step{}
@@ -122,6 +129,7 @@ func whatErr(err error, f *view.Form) error {
 	named.Faults = nil
 	seen := map[string]bool{}
 	for _, fault := range e.Faults {
+		fault.Location = variantField(f, fault.Location)
 		if rest, ok := strings.CutPrefix(fault.Location, "body.content"); ok {
 			fault.Location = "body." + strings.TrimPrefix(rest, ".")
 			if rest == "" {
@@ -144,7 +152,7 @@ func draftCall(c puntuale.Campaign, author puntuale.UserID) control.NewCampaign 
 	d := c.Draft
 	call := control.NewCampaign{
 		Name: c.Name, Purpose: d.Purpose, Reference: d.Reference, Step: d.Step, Fields: d.Fields, PerMinute: d.PerMinute, Window: d.Window, IfRunning: string(d.IfRunning),
-		Canary: d.Canary, Timezone: d.Zone, CreatedBy: author,
+		Canary: d.Canary, Timezone: d.Zone, CreatedBy: author, Others: d.Others, Shares: d.Shares, Holdout: d.Holdout,
 	}
 	if c.Sequence != 0 {
 		call.Sequence = c.Sequence.String()
@@ -200,6 +208,7 @@ func campaignWhat(v *page.Request) error {
 		f.Values.Set("text", call.Step.Text)
 		f.Values.Set("media", call.Step.Media)
 		f.Values.Set("media_name", call.Step.MediaName)
+		fillVariants(f, call)
 	}
 	p, err := whatPage(v, wizard(found, "what"), f)
 	if err != nil {

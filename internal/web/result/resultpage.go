@@ -15,14 +15,15 @@ import (
 
 // Page is a report with what the page shows besides.
 type Page struct {
-	Query   url.Values // what the address chose
-	Form    *view.Form
-	Filter  puntuale.ResultFilter
-	Report  puntuale.ResultReport
-	Days    puntuale.ResultReport // the same messages by day
-	Before  puntuale.ResultRow    // the same, in the period before
-	Subject string                // the name of what it is about; "": everything
-	Partner bool
+	Query    url.Values // what the address chose
+	Form     *view.Form
+	Filter   puntuale.ResultFilter
+	Report   puntuale.ResultReport
+	Days     puntuale.ResultReport // the same messages by day
+	Before   puntuale.ResultRow    // the same, in the period before
+	Subject  string                // the name of what it is about; "": everything
+	Partner  bool
+	Variants bool // the report is about a campaign with several texts, or a holdout
 }
 
 func (p Page) days() int { return daysBetween(p.Filter.Start, p.Filter.End) + 1 }
@@ -60,6 +61,8 @@ func (p Page) tabs() []puntuale.ResultGroup {
 		return []puntuale.ResultGroup{puntuale.ResultByClient, puntuale.ResultByDay}
 	case p.Filter.Sequence != 0:
 		return []puntuale.ResultGroup{puntuale.ResultByStep, puntuale.ResultByTemplate, puntuale.ResultBySession, puntuale.ResultByDay}
+	case p.Variants:
+		return []puntuale.ResultGroup{puntuale.ResultByVariant, puntuale.ResultBySession, puntuale.ResultByDay}
 	}
 	return []puntuale.ResultGroup{puntuale.ResultBySequence, puntuale.ResultByCampaign, puntuale.ResultByRule, puntuale.ResultByTemplate, puntuale.ResultBySession, puntuale.ResultByDay}
 }
@@ -132,7 +135,7 @@ func (p Page) rowPairs(r puntuale.ResultRow) []string {
 	switch p.Filter.By {
 	case puntuale.ResultByDay:
 		return []string{"start", r.Key, "end", r.Key}
-	case puntuale.ResultByStep, puntuale.ResultBySequence, puntuale.ResultByCampaign, puntuale.ResultByRule, puntuale.ResultBySession, puntuale.ResultByTemplate:
+	case puntuale.ResultByStep, puntuale.ResultBySequence, puntuale.ResultByCampaign, puntuale.ResultByRule, puntuale.ResultBySession, puntuale.ResultByTemplate, puntuale.ResultByVariant:
 		return []string{string(p.Filter.By), r.Key}
 	}
 	return nil
@@ -160,6 +163,9 @@ func (p Page) rowURL(ctx context.Context, r puntuale.ResultRow) string {
 // rowName returns what a row is about.
 func (p Page) rowName(ctx context.Context, r puntuale.ResultRow) string {
 	by := p.Filter.By
+	if by == puntuale.ResultByVariant {
+		return r.Key + ". " + r.Name
+	}
 	if by == puntuale.ResultByDay {
 		day, err := puntuale.ParseDate(r.Key)
 		if err == nil {
@@ -170,6 +176,18 @@ func (p Page) rowName(ctx context.Context, r puntuale.ResultRow) string {
 		return view.T(ctx, "result.none."+string(by))
 	}
 	return cmp.Or(r.Name, view.T(ctx, "result.gone", "ID", r.Key))
+}
+
+// compared says in plain words whether one text does better than another.
+func compared(ctx context.Context, x puntuale.ResultComparison) string {
+	text := "clear"
+	switch {
+	case x.Chance && x.More > 0:
+		text = "chance"
+	case x.Chance:
+		text = "same"
+	}
+	return view.T(ctx, "result.compare."+text, "What", view.T(ctx, "result.mark."+x.Mark.String()), "Best", x.Best, "Next", x.Next, "More", view.Number(ctx, x.More))
 }
 
 // bars returns the chart of days.

@@ -25,7 +25,7 @@ var Routes = []page.Route{
 }
 
 // choices are the names of the parameters that choose messages.
-var choices = []string{"by", "start", "end", "sequence", "step", "campaign", "rule", "template", "session"}
+var choices = []string{"by", "start", "end", "sequence", "step", "campaign", "rule", "template", "session", "variant"}
 
 // more are the further parameters of the people behind a count.
 var more = []string{"is", "not", "reason", "button"}
@@ -44,7 +44,7 @@ func chosen(v *page.Request, names ...string) url.Values {
 // asked returns the report that parameters ask for.
 func asked(q url.Values) result.Report {
 	return result.Report{By: q.Get("by"), Start: q.Get("start"), End: q.Get("end"), Sequence: q.Get("sequence"), Step: q.Get("step"), Campaign: q.Get("campaign"),
-		Rule: q.Get("rule"), Template: q.Get("template"), Session: q.Get("session")}
+		Rule: q.Get("rule"), Template: q.Get("template"), Session: q.Get("session"), Variant: q.Get("variant")}
 }
 
 func results(v *page.Request) error {
@@ -86,6 +86,13 @@ func show(v *page.Request, q url.Values, read func(result.Report) (puntuale.Resu
 	if v.Client != nil {
 		if p.Subject, err = subject(v, p.Filter); err != nil {
 			return err
+		}
+		if p.Filter.Campaign != 0 {
+			c, err := v.Client.Campaign(v.Ctx(), p.Filter.Campaign.String())
+			if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+				return err
+			}
+			p.Variants = len(c.Draft.Shares) > 0 || c.Draft.Holdout > 0
 		}
 	}
 	return v.Show(Results(p))
