@@ -65,7 +65,7 @@ type ResultsAnswer struct {
 }
 
 type comparison struct {
-	Count  string `json:"count" enum:"read,answered"`
+	Count  string `json:"count" enum:"read,answered,clicked"`
 	Best   string `json:"best" enum:"A,B,C,D"`
 	Next   string `json:"next" enum:"A,B,C,D"`
 	Chance bool   `json:"chance" doc:"true: the difference may be chance. false: it is larger than chance would explain"`

@@ -41,7 +41,7 @@ func compareVariants(ctx context.Context, client *control.Client, id puntuale.Ca
 }
 
 // comparedMarks are the counts by which texts are compared.
-var comparedMarks = []puntuale.ResultMarks{puntuale.ResultRead, puntuale.ResultAnswered}
+var comparedMarks = []puntuale.ResultMarks{puntuale.ResultRead, puntuale.ResultAnswered, puntuale.ResultClicked}
 
 // enough is how often a count, and its opposite, must be expected in each variant before two shares are compared: below, the
 // normal approximation of the test is no good.

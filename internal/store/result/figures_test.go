@@ -65,14 +65,14 @@ func year(t *testing.T, w *storetest.World, c *storetest.Client) {
 			if campaign > 0 {
 				last = 2
 			}
-			days, hours, words := binary.AppendVarint(nil, 9), []byte{}, []byte{}
+			days, hours, words := binary.AppendVarint(nil, 10), []byte{}, []byte{}
 			for day := 0; day <= last; day++ { // the totals, and then the days
 				times, weekdays := int64(1), []int{day % 7}
 				if day == 0 {
 					times, weekdays = int64(last), []int{0, 1, 2, 3, 4, 5, 6}[:min(7, last)]
 				}
 				days = binary.AppendVarint(days, int64(day))
-				for _, part := range []int64{100, 95, 92, 70, 20, 1, 3, 1, 1} {
+				for _, part := range []int64{100, 95, 92, 70, 20, 1, 3, 1, 1, 5} {
 					days = binary.AppendVarint(days, perDay*part/100*times)
 				}
 				for _, weekday := range weekdays {
