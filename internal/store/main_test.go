@@ -53,8 +53,9 @@ var readAll = []string{
 	"delete from contact where client_id = $1 and session_id = $2",           // a session is deleted
 	"select count(*) from contact g where g.client_id = $1 and g.session_id", // a campaign's check counts whom a session met today
 	"select (select coalesce(max(r.id)", "select coalesce((select min(r.id)", // the first or last row of an index
-	"select case when exists (select 1 from client k", // a file is removed: does a value name it?
-	"select s.id, s.client_id, s.name",                // asks only whether a campaign has a pending message
+	"select case when exists (select 1 from client k",         // a file is removed: does a value name it?
+	"insert into result_client (client_id, generation, shown", // after the import of a file without results
+	"select s.id, s.client_id, s.name",                        // asks only whether a campaign has a pending message
 }
 
 var (

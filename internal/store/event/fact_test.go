@@ -410,6 +410,7 @@ func TestEveryTypeComes(t *testing.T) {
 	come := map[string]bool{
 		puntuale.EventWebhookDisabled.String(): true, // TestDisabled checks it
 		puntuale.EventAutomationFired.String(): true, // the tests of automations check it
+		puntuale.EventLinkClicked.String():     true, // the store's tests of links check it
 	}
 	for _, table := range []map[string]moveCase{moves, eventCases} {
 		for _, m := range table {
