@@ -33,7 +33,7 @@ nosocket: ## vet and build without linked numbers, and check that their librarie
 	go build -tags nosocket -o /dev/null ./cmd/puntuale
 	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
-check: lint openapi pages e2e mutations allocations ## run everything that "make test" leaves out: linters, the API's documents, pages on more screens, crashes and many nodes of the built binary, mutations, allocations
+check: lint openapi e2e mutations allocations ## run what "make test" leaves out: linters, the API's documents, crashes and many nodes of the built binary, mutations, allocations
 
 lint: ## run gofmt and the linters
 	scripts/lint
