@@ -430,7 +430,7 @@ func (h *resultHistory) compare(when string) {
 			}
 		}
 	}
-	for _, client := range h.clients { // one month, so that both days and totals are read
+	for _, client := range h.clients { // whole months read their totals, the last month of the part its days
 		for key, part := range map[string]puntuale.Date{"year": {Year: 2060, Month: 12, Day: 31}, "part": puntuale.DateOf(h.now())} {
 			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: puntuale.ResultBySequence, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: part}, h.now())
 			h.ok(err)
