@@ -115,8 +115,9 @@ var errCell = errors.New("the counts of a month cannot be read")
 
 // cellReader reads varints. After the first fault, ok is false.
 type cellReader struct {
-	rest []byte
-	ok   bool
+	rest   []byte
+	ok     bool
+	totals bool // there are totals
 }
 
 func (r *cellReader) next() int64 {
@@ -148,21 +149,25 @@ const (
 	partTotals      // the totals; the days, if there are no totals
 )
 
-// wants reports whether the reader wants a day, and done whether it needs nothing of this day and those after it. first is the first day of the column.
-func (p part) wants(day, first int) (wanted, done bool) {
+// day reads the day of the next entry, and whether the reader wants the entry. ok is false if nothing is left for it.
+func (r *cellReader) day(p part) (day int, wanted, ok bool) {
+	if len(r.rest) == 0 {
+		return 0, false, false
+	}
+	day = int(r.next())
+	r.totals = r.totals || day == totals // it is the first day
 	switch p {
 	case partDays:
-		return day != totals, false
+		return day, day != totals, true
 	case partTotals:
-		done = first == totals && day != totals
-		return !done, done
+		return day, true, day == totals || !r.totals
 	}
-	return true, false
+	return day, true, true
 }
 
 // eachDay calls take for each day, always with the same slice.
 func eachDay(days []byte, p part, take func(day int, n []int64)) error {
-	r := cellReader{days, true}
+	r := cellReader{rest: days, ok: true}
 	if len(days) == 0 {
 		return nil
 	}
@@ -171,15 +176,7 @@ func eachDay(days []byte, p part, take func(day int, n []int64)) error {
 		return errCell
 	}
 	all := make([]int64, max(width, counts))
-	for first := -1; len(r.rest) > 0; {
-		day := int(r.next())
-		if first < 0 {
-			first = day
-		}
-		wanted, done := p.wants(day, first)
-		if done {
-			return nil
-		}
+	for day, wanted, ok := r.day(p); ok; day, wanted, ok = r.day(p) {
 		for i := range width {
 			all[i] = r.next()
 		}
@@ -195,16 +192,8 @@ func eachDay(days []byte, p part, take func(day int, n []int64)) error {
 
 // eachHour calls take for each hour of each day.
 func eachHour(hours []byte, p part, take func(day, hour int, n int64)) error {
-	r := cellReader{hours, true}
-	for first := -1; len(r.rest) > 0; {
-		day := int(r.next())
-		if first < 0 {
-			first = day
-		}
-		wanted, done := p.wants(day, first)
-		if done {
-			return nil
-		}
+	r := cellReader{rest: hours, ok: true}
+	for day, wanted, ok := r.day(p); ok; day, wanted, ok = r.day(p) {
 		hour, n := int(r.next()), r.next()
 		if !r.ok || hour < 0 || hour >= hoursOfWeek {
 			return errCell
@@ -218,16 +207,8 @@ func eachHour(hours []byte, p part, take func(day, hour int, n int64)) error {
 
 // eachWord calls take for each word of each day.
 func eachWord(words []byte, p part, take func(day int, word []byte, n int64)) error {
-	r := cellReader{words, true}
-	for first := -1; len(r.rest) > 0; {
-		day := int(r.next())
-		if first < 0 {
-			first = day
-		}
-		wanted, done := p.wants(day, first)
-		if done {
-			return nil
-		}
+	r := cellReader{rest: words, ok: true}
+	for day, wanted, ok := r.day(p); ok; day, wanted, ok = r.day(p) {
 		size := r.next()
 		if !r.ok || size < 0 || size > int64(len(r.rest)) {
 			return errCell
