@@ -292,10 +292,11 @@ func TestPortfolioLimit(t *testing.T) {
 	if h, err := w.w.SessionHealth(w.within(), w.c.ID, other, w.clock.Now()); err != nil || h.Delivered.IsZero() {
 		t.Errorf("nothing came about the second number: %+v, %v", h, err)
 	}
-	w.peer.Look(nil)
 	for _, unknown := range []string{"", "TIER_LATER"} {
-		w.number.Tier = unknown
+		w.number.Tier, n.Tier = unknown, unknown // both numbers are looked at, also without a test
 		w.peer.Set(w.number)
+		w.peer.Set(n)
+		w.peer.Look(nil)
 		w.test()
 	}
 	if got := limits(); !slices.Equal(got, []int{3, 3}) {

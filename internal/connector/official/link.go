@@ -145,12 +145,9 @@ func (c *Connector) keep(a *account) {
 // finishLater finishes the open requests about templates, also while the number is paused. It returns how long to wait
 // until the next round, at most the given time.
 func (c *Connector) finishLater(a *account, wait time.Duration) (time.Duration, error) {
-	a.mu.Lock()
-	keys := a.keys
-	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(a.ctx, lookWait)
 	defer cancel()
-	open, err := c.finishTemplates(ctx, a, keys)
+	open, err := c.finishTemplates(ctx, a)
 	if open > 0 {
 		wait = min(wait, open)
 	}

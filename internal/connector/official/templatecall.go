@@ -77,11 +77,7 @@ func (c *Connector) CallTemplates(ctx context.Context, session puntuale.SessionI
 	if a == nil {
 		return fmt.Errorf("session %d is not open", session)
 	}
-	keys, err := c.readKeys(ctx, a)
-	if err != nil {
-		return err
-	}
-	wait, err := c.finishTemplates(ctx, a, keys)
+	wait, err := c.finishTemplates(ctx, a)
 	if wait > 0 {
 		ring(a.wake) // the status check knows when to look again
 	}
@@ -89,7 +85,8 @@ func (c *Connector) CallTemplates(ctx context.Context, session puntuale.SessionI
 }
 
 // finishTemplates makes the calls of open requests. It returns how long to wait until the next try; 0: no request is open.
-func (c *Connector) finishTemplates(ctx context.Context, a *account, keys *puntuale.OfficialKeys) (next time.Duration, err error) {
+// It reads the keys after the requests, because a request may need keys that were stored just before it.
+func (c *Connector) finishTemplates(ctx context.Context, a *account) (next time.Duration, err error) {
 	select {
 	case a.calling <- struct{}{}:
 		defer func() { <-a.calling }()
@@ -99,6 +96,13 @@ func (c *Connector) finishTemplates(ctx context.Context, a *account, keys *puntu
 	all, err := c.cfg.Store.OpenTemplateRequests(ctx, a.clientID(), a.session, openRequests)
 	if err != nil {
 		return lookSoon, fmt.Errorf("read requests about templates: %w", err)
+	}
+	if len(all) == 0 {
+		return 0, nil
+	}
+	keys, err := c.readKeys(ctx, a)
+	if err != nil {
+		return lookSoon, err
 	}
 	for i := range all {
 		wait, err := c.finishTemplate(ctx, a, keys, &all[i])

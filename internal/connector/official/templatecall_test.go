@@ -41,7 +41,8 @@ func (w *world) request(r puntuale.TemplateRequest) puntuale.TemplateRequestID {
 	return id
 }
 
-// become waits until a request has a state, and returns the request. Meanwhile time passes.
+// become waits until a request has a state, and returns the request. Time passes only while the connector waits for it:
+// otherwise an hour passes during one slow call, and the request ends.
 func (w *world) become(id puntuale.TemplateRequestID, state puntuale.TemplateRequestState) (r puntuale.TemplateRequest) {
 	w.t.Helper()
 	w.until("the request's end", func() bool {
@@ -49,7 +50,10 @@ func (w *world) become(id puntuale.TemplateRequestID, state puntuale.TemplateReq
 		if r, err = w.c.TemplateRequest(context.Background(), id); err != nil {
 			w.t.Fatal(err)
 		}
-		if r.State != state {
+		if r.State != state && !r.Ended.IsZero() {
+			w.t.Fatalf("the request ended: %d, %q", r.State, english(r.Reason))
+		}
+		if r.State != state && w.clock.Waiters() > 0 {
 			w.clock.Advance(time.Second)
 		}
 		return r.State == state
