@@ -21,17 +21,25 @@ type RestoredClient struct {
 	RestoreResult
 }
 
-// BackupJob is one of the two jobs that backups by schedule consist of. The database contains the number.
+// BackupJob is one of the jobs that backups by schedule consist of. The database contains the number.
 type BackupJob int8
 
 const (
 	JobBackup    BackupJob = 1 // writes a backup, and stores it at its place
 	JobRehearsal BackupJob = 2 // restores the newest stored backup into an empty database, and compares
+	JobWarning   BackupJob = 3 // tells the operator that one of the others did not succeed for too long
 )
 
+// BackupTooOld is the age from which the operator is told about the last good backup: a day, and two hours for a large
+// backup.
+const BackupTooOld = 26 * time.Hour
+
 func (j BackupJob) String() string {
-	if j == JobRehearsal {
+	switch j {
+	case JobRehearsal:
 		return "rehearsal"
+	case JobWarning:
+		return "warning"
 	}
 	return "backup"
 }

@@ -113,6 +113,7 @@ func (s *server) openBackups(cfg *serverConfig, vault *auth.Vault, m *metrics.Me
 		Write: func(ctx context.Context, file string, key bool, stored func() error) (backup.Contents, error) {
 			return s.writeBackup(ctx, cfg, file, key, stored)
 		},
+		Tell:     func(ctx context.Context, text string) error { return s.tellOperator(ctx, cfg, text) },
 		Rehearse: r.run, Local: r.local, Seal: vault.Seal, Open: vault.Open, Space: diskspace.Measure, Clock: cfg.Clock, Logger: cfg.Logger,
 	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"filippo.io/age"
 
 	"puntuale/internal/backup/s3test"
+	"puntuale/internal/mail/mailtest"
 )
 
 // TestBackupsBySchedule: a server stores an encrypted backup in S3 and rehearses it. Then its disk is lost: only the
@@ -83,6 +84,36 @@ func TestBackupsBySchedule(t *testing.T) {
 	says(exitDone, "set aside", "restore", "--from", "s3://"+objects[0], "--identity", "identity.txt", "--data", "again")
 }
 
+// TestOperatorIsTold: the operator gets an e-mail if no backup succeeds.
+func TestOperatorIsTold(t *testing.T) {
+	t.Parallel()
+	storage := s3test.New(t)
+	storage.Refuse(func(method, _ string) bool { return method == "POST" || method == "PUT" })
+	came := make(chan string, 9)
+	post := mailtest.New(t, mailtest.Options{NoTLS: true, Open: true})
+	post.Took(func(to string) { came <- to })
+	term := newConsole(t, map[string]string{
+		"PUNTUALE_BACKUP_TO": "s3://bucket/studio", "PUNTUALE_S3_ENDPOINT": storage.URL, "PUNTUALE_S3_ACCESS_KEY": s3test.AccessKey, "PUNTUALE_S3_SECRET_KEY": "segreta",
+		"PUNTUALE_SMTP": "smtp://" + post.Addr(), "PUNTUALE_MAIL_FROM": "no-reply@example.com", "PUNTUALE_MAIL_OPERATOR": "ops@example.com", "PUNTUALE_PUBLIC_URL": "https://wa.example.com",
+	})
+	server := start(t, term, "serve", "--sandbox", "--addr", "127.0.0.1:0")
+	server.logged.waitFor(t, `"task":"(backup)"`)
+	server.end()
+	server = start(t, term, "serve", "--sandbox", "--addr", "127.0.0.1:0") // it tells at once, if the first one did not
+	if to := <-came; to != "ops@example.com" {
+		t.Errorf("to %s", to)
+	}
+	server.end()
+	all := post.Received()
+	if len(all) != 1 {
+		t.Fatalf("%d e-mails", len(all))
+	}
+	if m := all[0]; m.Subject != "Puntuale: backups of wa.example.com are too old" || !strings.Contains(m.Text, "There was never a good backup. The last attempt failed: ") ||
+		!strings.Contains(m.Text, "AccessDenied") || !strings.Contains(m.Text, "s3://bucket/studio") || strings.Contains(m.Text, "segreta") {
+		t.Errorf("%s\n%s", m.Subject, m.Text)
+	}
+}
+
 // TestBackupToFolder: without a recipient, backups are files of a folder without the key. restore takes the newest one.
 func TestBackupToFolder(t *testing.T) {
 	t.Parallel()
@@ -110,7 +141,8 @@ func TestBackupSettings(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"--backup-at 25:00": "must be a time of day", "--backup-keep 7": "is not a number of days", "--backup-recipient age1x": "is no recipient",
-		"--backup-to s3://": "s3://bucket/folder", "--backup-to s3://b": "needs s3-access-key", "--s3-secret-file nowhere": "cannot be read",
+		"--backup-to s3://": "s3://bucket/folder", "--backup-to s3://b": "needs s3-access-key", "--s3-secret-file nowhere": "cannot be read", "--mail-operator ops@example.com": "needs backup-to",
+		"--smtp smtp://127.0.0.1 --public-url https://e.com --mail-from a@e.com --backup-to b --mail-operator ops": "mail-operator",
 	} {
 		term := newConsole(t, nil)
 		if code, _, errs := term.runs("", append([]string{"config"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, want) {

@@ -242,7 +242,7 @@ func (s *server) backupFigure(ctx context.Context, cfg *serverConfig) operator.C
 		f.Value = "unknown"
 	case !at.IsZero():
 		age := cfg.Clock.Now().Sub(at)
-		f.Value, f.Note, f.Bad = age.Round(time.Minute).String()+" ago", at.Format("2006-01-02 15:04 MST"), age > 26*time.Hour
+		f.Value, f.Note, f.Bad = age.Round(time.Minute).String()+" ago", at.Format("2006-01-02 15:04 MST"), age > puntuale.BackupTooOld
 	}
 	return f
 }

@@ -189,6 +189,9 @@ func (s *serveSettings) check() []fault {
 	faults = append(faults, s.publicSettings.check()...)
 	faults = append(faults, s.tlsSettings.check(s.PublicURL)...)
 	faults = append(faults, s.mailSettings.check(s.PublicURL)...)
+	if s.MailOperator != "" && s.BackupTo == "" {
+		faults = append(faults, fault{"mail-operator", "needs backup-to"})
+	}
 	faults = append(faults, s.checkOfficial()...)
 	for name, list := range map[string][]string{"gateway-allow": s.GatewayAllow, "webhook-allow": s.WebhookAllow, "calendar-allow": s.CalendarAllow} {
 		if _, err := networksOf(list); err != nil {

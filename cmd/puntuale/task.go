@@ -86,6 +86,9 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 	if s.backups != nil {
 		all = append(all, task{name: "backup", every: taskEvery, do: s.backups.Round, urgent: func(error) bool { return true }})
 	}
+	if s.backups != nil && cfg.MailOperator != "" {
+		all = append(all, task{name: "backup warning", every: taskEvery, do: s.backups.Warn})
+	}
 	if archive := s.archive(cfg, vault); archive != nil {
 		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})
 	}

@@ -134,7 +134,7 @@ var Rules = []Rule{
 	{Package: "internal/logging", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/metrics", Module: []string{".", "internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/backup", Module: []string{".", "internal/clock", "internal/localfile"}, Never: []string{"database"}},
-	{Package: "internal/doctor", Library: []string{"golang.org/x/sys"}, Never: []string{"database"}},
+	{Package: "internal/doctor", Module: []string{"."}, Library: []string{"golang.org/x/sys"}, Never: []string{"database"}},
 	{Package: "internal/operator", Module: []string{"internal/doctor"}, Never: []string{"database"}},
 	{Package: "internal/diskspace", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},
 	{Package: "internal/localfile", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},

@@ -28,6 +28,7 @@ type Store interface {
 	FailBackupJob(ctx context.Context, job puntuale.BackupJob, token int64, fault string, wait time.Duration) error
 	FreeBackupJob(ctx context.Context, job puntuale.BackupJob, token int64) error
 	DatabaseSize(ctx context.Context) (int64, error)
+	LastBackup(ctx context.Context) (time.Time, error) // of any way; zero: there is none
 }
 
 // Contents says what a backup contains.
@@ -68,6 +69,9 @@ type Config struct {
 	// Local reports whether Rehearse needs room for a database on the disk of Scratch.
 	Local func(ctx context.Context) bool
 
+	// Tell sends the operator a text, for [Runner.Warn].
+	Tell func(ctx context.Context, text string) error
+
 	Seal  func(purpose, place string, plain []byte) []byte
 	Open  func(purpose, place string, sealed []byte) ([]byte, error)
 	Space func(folder string) (free, size uint64, err error) // errors.ErrUnsupported: unknown
@@ -76,7 +80,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Runner makes and rehearses backups. Only one goroutine may call it.
+// Runner makes and rehearses backups. Only one goroutine may call Round.
 type Runner struct{ cfg Config }
 
 // New returns a runner.

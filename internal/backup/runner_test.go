@@ -31,8 +31,11 @@ import (
 type jobs struct {
 	clock  clock.Clock
 	mu     sync.Mutex
-	states [3]puntuale.BackupState
+	states [4]puntuale.BackupState
+	last   time.Time // of the last backup of any way
 }
+
+func (j *jobs) LastBackup(context.Context) (time.Time, error) { return j.last, nil }
 
 func (j *jobs) DatabaseSize(context.Context) (int64, error) { return 1 << 20, nil }
 
@@ -355,6 +358,73 @@ func TestFailures(t *testing.T) {
 	if s := b.states[puntuale.JobRehearsal]; s.Done.IsZero() {
 		t.Errorf("not rehearsed: %+v", s)
 	}
+}
+
+// TestWarn: the operator is told once a day, by one of two servers, while the last good backup or its trial is too old. An
+// e-mail that fails is tried again.
+func TestWarn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	var told []string
+	var away error
+	b.cfg.Tell = func(_ context.Context, text string) error {
+		if away == nil {
+			told = append(told, text)
+		}
+		return away
+	}
+	warn := func(name string, wait time.Duration, want int, words ...string) {
+		t.Helper()
+		told = nil
+		b.clock.Advance(wait)
+		for range 2 { // two servers
+			if err := backup.New(b.cfg).Warn(t.Context()); (err != nil) != (away != nil && wait > 0) && want > 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if len(told) != want {
+			t.Fatalf("%s: told %q, want %d", name, told, want)
+		}
+		for _, word := range words {
+			if !strings.Contains(told[0], word) {
+				t.Errorf("%s: %q is not in %q", name, word, told[0])
+			}
+		}
+	}
+	warn("nothing was tried yet", 0, 0)
+	b.states[puntuale.JobBackup].Fault = "AccessDenied."
+	warn("the first backup failed", time.Minute, 1, "There was never a good backup. The last attempt failed: AccessDenied.")
+	warn("an hour later", time.Hour, 0)
+	warn("a day later", 24*time.Hour, 1)
+
+	good := func(ago time.Duration) {
+		b.last = b.clock.Now().Add(-ago)
+		b.states[puntuale.JobBackup].Fault, b.states[puntuale.JobBackup].DoneAt = "", b.last
+		b.states[puntuale.JobRehearsal].Fault, b.states[puntuale.JobRehearsal].DoneAt = "", b.last
+	}
+	good(0)
+	warn("all is good", 25*time.Hour, 0)
+	b.states[puntuale.JobRehearsal].DoneAt = b.clock.Now()
+	warn("the backup is too old", time.Hour, 1, "The last good backup was made at 2026-11-30T13:01:00Z.")
+	if strings.Contains(told[0], "trial") {
+		t.Errorf("the trial is not too old: %q", told[0])
+	}
+	away = errors.New("the mail server is away")
+	told = nil
+	b.clock.Advance(24 * time.Hour)
+	if err := backup.New(b.cfg).Warn(t.Context()); !errors.Is(err, away) {
+		t.Errorf("the failure is not reported: %v", err)
+	}
+	if err := backup.New(b.cfg).Warn(t.Context()); err != nil || b.states[puntuale.JobWarning].Tries != 1 {
+		t.Errorf("before the wait has ended: %v, %+v", err, b.states[puntuale.JobWarning])
+	}
+	away = nil
+	warn("the mail server is back", 6*time.Minute, 1, "The last good backup")
+	warn("both are too old", 24*time.Hour, 1, "The last good backup", "\nThe last backup that was restored on trial was restored at 2026-12-01T14:01:00Z.")
+	good(0)
+	b.states[puntuale.JobRehearsal].DoneAt = b.last.Add(-30 * time.Hour)
+	b.states[puntuale.JobRehearsal].Fault = "2 messages were restored, not 3"
+	warn("only the trial is too old", 24*time.Hour, 1, "restored on trial", "The last attempt failed: 2 messages were restored, not 3.")
 }
 
 // TestRehearsalFinds: a rehearsal that restores something else than was written fails.

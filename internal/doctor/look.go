@@ -7,11 +7,12 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"puntuale"
 )
 
 const (
-	staleBackup = 26 * time.Hour // a day, and two hours for a large backup
-	lowSpace    = 5 << 30        // bytes; less is low if it is also less than a tenth
+	lowSpace    = 5 << 30 // bytes; less is low if it is also less than a tenth
 	scarceSpace = 512 << 20
 )
 
@@ -113,7 +114,7 @@ func lookAtBackups(ctx context.Context, cfg *Config) (all []Finding) {
 	switch age := cfg.Now.Sub(b.Last); {
 	case b.Last.IsZero():
 		add(Fault, "There was never a backup.", see)
-	case age > staleBackup:
+	case age > puntuale.BackupTooOld:
 		do := see
 		if b.Scheduled {
 			do = "Look at the log of the servers with the role dispatch."
@@ -133,7 +134,7 @@ func lookAtBackups(ctx context.Context, cfg *Config) (all []Finding) {
 		all = append(all, Finding{"rehearsal", Fault, "The newest backup could not be restored on trial: " + b.Failed + ".", "Correct what the text names. Until then nobody knows whether the backup is good."})
 	case b.Rehearsed.IsZero():
 		all = append(all, Finding{"rehearsal", Warning, "No backup was restored on trial yet.", ""})
-	case cfg.Now.Sub(b.Rehearsed) > staleBackup:
+	case cfg.Now.Sub(b.Rehearsed) > puntuale.BackupTooOld:
 		all = append(all, Finding{"rehearsal", Fault, fmt.Sprintf("The last trial of a restore is %s old.", ageText(cfg.Now.Sub(b.Rehearsed))), "Look at the log of the servers with the role dispatch."})
 	default:
 		all = append(all, Finding{"rehearsal", OK, "Rehearsed at " + b.Rehearsed.UTC().Format("15:04 MST") + ": " + b.RehearsalIs + ".", ""})

@@ -80,6 +80,22 @@ func (m *Mailer) Round(ctx context.Context) error {
 	}
 }
 
+// Tell sends one e-mail about the installation, as plain text and without the queue.
+func (m *Mailer) Tell(ctx context.Context, to, subject, text string) error {
+	message := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	if err := errors.Join(message.FromFormat(productName, m.cfg.From), message.To(to)); err != nil {
+		return err
+	}
+	message.Subject(oneLine(subject))
+	message.SetDateWithValue(m.cfg.Clock.Now())
+	message.SetMessageIDWithValue(fmt.Sprintf("puntuale.operator.%d@%s", m.cfg.Clock.Now().UnixMicro(), domain(m.cfg.From)))
+	message.SetGenHeader("Auto-Submitted", "auto-generated")
+	message.SetBodyString(gomail.TypeTextPlain, text)
+	ctx, done := m.cfg.Memory.Partner(ctx, 0)
+	defer done()
+	return m.cfg.Server.send(ctx, message)
+}
+
 // attempt makes one attempt and records its result.
 func (m *Mailer) attempt(ctx context.Context, one puntuale.Mail, away *atomic.Bool) error {
 	if away.Load() {

@@ -262,7 +262,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) Reset()        { s.from, s.to = "", "" }
 func (s *session) Logout() error { return nil }
 
-// parse decodes an e-mail that has a text part and an HTML part.
+// parse decodes an e-mail that has a text part and an HTML part, or only text.
 func parse(content []byte) (got Received, err error) {
 	m, err := mail.ReadMessage(bytes.NewReader(content))
 	if err != nil {
@@ -272,8 +272,13 @@ func parse(content []byte) (got Received, err error) {
 	if got.Subject, err = new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject")); err != nil {
 		return got, err
 	}
-	_, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil {
+		return got, err
+	}
+	if kind == "text/plain" {
+		text, err := io.ReadAll(quotedprintable.NewReader(m.Body))
+		got.Text = string(text)
 		return got, err
 	}
 	parts := multipart.NewReader(m.Body, params["boundary"])
