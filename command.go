@@ -101,5 +101,27 @@ const (
 	SealedCode    = "pairing code"
 )
 
+// Further values for the argument purpose of Vault.Seal, besides those that are beside their types.
+const (
+	SealedHook        = "hook"               // a hook's address
+	SealedSecond      = "second factor"      // the secret of a user's second factor
+	SealedVisit       = "visit"              // the data of a visit
+	SealedBrowser     = "device"             // a browser's cookie with the users who signed in there; the database does not have it
+	SealedReset       = "mail: reset"        // see [MailResetAsked] and [MailReset]
+	SealedInvitation  = "mail: invitation"   // see [MailInvitation]
+	SealedPush        = "push"               // where a device gets pushes
+	SealedPushKey     = "push key"           // the keys that sign pushes; also their name among the secrets
+	SealedCertificate = "certificate"        // certificates and their keys; also the beginning of their names among the secrets
+	SealedOpener      = "opener of a backup" // what opens the newest encrypted backup
+	SealedWhatsApp    = "whatsapp"           // what a linked number keeps
+)
+
+// SealPurposes lists every purpose. The vault seals for no other, so that a replacement of the data key finds
+// everything that is sealed: a test compares this list with the columns that package sealed of the store names.
+var SealPurposes = []string{
+	SealedCommand, SealedAnswer, SealedCode, SealedCalendar, SealedGateway, SealedOfficial, SealedWebhook, SealedHook, SealedSecond, SealedVisit,
+	SealedBrowser, SealedReset, SealedInvitation, SealedPush, SealedPushKey, SealedCertificate, SealedOpener, SealedWhatsApp,
+}
+
 // SealPlace returns the place name that the vault needs to seal data of the session.
 func (id SessionID) SealPlace() string { return "session " + id.String() }

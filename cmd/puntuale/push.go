@@ -7,7 +7,6 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
-	"puntuale/internal/control"
 	"puntuale/internal/media"
 	"puntuale/internal/metrics"
 	"puntuale/internal/push"
@@ -31,7 +30,7 @@ func (s *server) openPushes(ctx context.Context, cfg *serverConfig, vault *auth.
 	return push.New(push.Config{
 		Store: s.store, Keys: keys, Sender: cfg.PublicURL, Memory: s.payer(), Transport: way, Clock: cfg.Clock, Logger: cfg.Logger,
 		Open: func(session puntuale.SessionID, target []byte) ([]byte, error) {
-			return vault.Open(control.SealedPush, session.SealPlace(), target)
+			return vault.Open(puntuale.SealedPush, session.SealPlace(), target)
 		},
 		Observe: m.Pushed,
 	}), keys.Public, nil

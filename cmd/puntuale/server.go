@@ -79,6 +79,7 @@ type server struct {
 	mailer     *mail.Mailer                // nil: no e-mail is sent
 	backups    *backup.Runner              // nil: this server makes no backups by schedule
 	due        atomic.Pointer[dueMessages] // nil: they were not counted yet
+	keyReader  string                      // names this process to a replacement of the data key; "": it has not read the keys
 	tasks      *taskRunner
 	health     *httpkit.Health
 	http       *http.Server
@@ -145,7 +146,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		}
 	}
 	s.memory = admission.NewMemoryBudget(memoryBudget, meter.Refused)
-	vault, err := openVault(ctx, &cfg, s.store)
+	vault, err := s.openVault(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -487,6 +488,9 @@ func (s *server) Close() error {
 	}
 	if s.unlock != nil {
 		note("free the dispatch lock", s.unlock())
+	}
+	if s.keyReader != "" {
+		_ = s.store.ForgetKeyReader(ctx, s.keyReader) // if this fails, the server counts as gone after keyLease
 	}
 	if s.store != nil {
 		note("close the store", s.store.Close())

@@ -57,6 +57,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 		}},
 		// One run of this task may take many minutes, if the contents of several years must be blanked.
 		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
+		{name: "keys", first: auth.ReadKeysEvery, every: auth.ReadKeysEvery, do: func(ctx context.Context) error { return s.readKeys(ctx, vault) }},
 		{name: "statements", every: taskEvery, do: s.statements.Close},
 		{name: "clicks", every: link.FlushEvery, do: s.links.Flush},
 		{name: "remember", every: rememberEvery, do: s.control.Remember},

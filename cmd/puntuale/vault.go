@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/datakey"
 	"puntuale/internal/localfile"
 	"puntuale/internal/push"
 	"puntuale/internal/store"
@@ -23,12 +25,12 @@ import (
 // openVault opens the vault, which seals secrets with a data key. The data key is in the database, and is itself sealed
 // with the master key. The master key is never in the database. The settings name the master key. On SQLite, the master
 // key may also be in a file beside the database. The first start makes this file.
-func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretStore) (*auth.Vault, error) {
-	master, file, err := masterKey(ctx, cfg, secrets)
+func (s *server) openVault(ctx context.Context, cfg *serverConfig) (*auth.Vault, error) {
+	master, file, err := masterKey(ctx, cfg, s.store)
 	if err != nil {
 		return nil, err
 	}
-	vault, err := auth.OpenVault(ctx, secrets, master)
+	vault, err := auth.OpenVault(ctx, s.store, master)
 	switch {
 	case errors.Is(err, auth.ErrMasterKey) && master == nil:
 		return nil, errors.New("the stored secrets are sealed: give the key that was used before, with PUNTUALE_KEY or --key-file")
@@ -43,7 +45,40 @@ func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	if cfg.Key == "" && localfile.OthersMayRead(file) {
 		cfg.Logger.Warn("others than its owner may read the key file; take that away with chmod 600", "file", file)
 	}
-	return vault, nil
+	return vault, s.followKeys(ctx, cfg, vault)
+}
+
+// keyLease is how long after its last report a server counts as one that may seal secrets.
+const keyLease = 30 * time.Second
+
+// followKeys lets this server take part in a replacement of the data key. It reports the server before it reads the keys
+// once more: so a replacement waits for this server, or this server sees what the replacement changed.
+func (s *server) followKeys(ctx context.Context, cfg *serverConfig, vault *auth.Vault) error {
+	vault.Follow(s.store, cfg.Clock, func(ctx context.Context) ([]byte, error) {
+		key, _, err := masterKey(ctx, cfg, s.store)
+		return key, err
+	})
+	s.keyReader = rand.Text()
+	if err := s.store.ReportKeys(ctx, s.keyReader, vault.Version(), keyLease); err != nil {
+		return fmt.Errorf("report this server: %w", err)
+	}
+	return s.readKeys(ctx, vault)
+}
+
+// readKeys reads the keys again, and reports which ones this server has.
+func (s *server) readKeys(ctx context.Context, vault *auth.Vault) error {
+	before := vault.Version()
+	err := vault.ReadAgain(ctx)
+	if errors.Is(err, auth.ErrMasterKey) {
+		err = fmt.Errorf("the data key is being replaced, and the second key was replaced since this server started: restart it with the present one: %w", err)
+	}
+	if now := vault.Version(); now != before {
+		s.logger.Info("the data keys changed, and were read again", "version", now)
+	}
+	if report := s.store.ReportKeys(ctx, s.keyReader, vault.Version(), keyLease); report != nil {
+		err = errors.Join(err, fmt.Errorf("report this server: %w", report))
+	}
+	return err
 }
 
 // masterKey returns the master key, and the place that it was read from. It returns nil if there is none.
@@ -195,6 +230,54 @@ func (c *keySecondCommand) replace(ctx context.Context, p *program, opened *stor
 	}
 	_, err = fmt.Fprintf(p.stdout, "The secrets are sealed under a new key, which is in %s.\nRunning servers go on. If other servers have a copy of this file, replace it before their next start.\nThe former key is in %s. %s", file, former, keepFormer)
 	return err
+}
+
+// keyDataCommand replaces the data key, and seals all secrets with the new one. Servers may run meanwhile.
+type keyDataCommand struct {
+	baseSettings `embed:""`
+	keySettings  `embed:""`
+}
+
+func (c *keyDataCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so no key to replace", fresh)
+	}
+	if c.KeyFile != "" {
+		c.KeyFile = p.path(c.KeyFile)
+	}
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
+		master, _, err := masterKey(ctx, &serverConfig{serveSettings: serveSettings{baseSettings: c.baseSettings, keySettings: c.keySettings}}, opened)
+		if err != nil {
+			return err
+		}
+		var last datakey.Progress
+		done, err := datakey.Replace(ctx, datakey.Config{Store: opened, Master: master, Clock: p.clock, Settle: datakey.Settle, Report: func(now datakey.Progress) {
+			if now == last {
+				return
+			}
+			if last = now; now.Waits > 0 {
+				fmt.Fprintf(p.stderr, "waiting for %d servers to read the keys\n", now.Waits)
+			} else {
+				fmt.Fprintf(p.stderr, "%d values sealed again\n", now.Sealed)
+			}
+		}})
+		switch {
+		case errors.Is(err, datakey.ErrFormerServers):
+			return fmt.Errorf("%w; upgrade or stop them, then call this again: what is sealed can be read everywhere until then", err)
+		case errors.Is(err, datakey.ErrServersWait):
+			return fmt.Errorf("%w; their logs say why. If the second key was replaced after they started, restart them with the present one. "+
+				"Then call this again: what is sealed can be read everywhere until then", err)
+		case errors.Is(err, auth.ErrMasterKey):
+			return fmt.Errorf("%w: give the present second key; if it has just been replaced, call this again", err)
+		case err != nil:
+			return err
+		}
+		_, err = fmt.Fprintf(p.stdout, "A new data key seals everything, and the former one is gone from the database.\nBackups and exports from before contain the former key. Make a new backup, and delete those whose second key others may have.\n")
+		if err == nil && done.Lost > 0 {
+			_, err = fmt.Fprintf(p.stdout, "%d values could be opened neither before nor now. They stay as they are.\n", done.Lost)
+		}
+		return err
+	})
 }
 
 // keyPushCommand replaces the key that signs pushes to phones. Servers may run meanwhile.

@@ -185,3 +185,43 @@ func TestSecondKeyReplaced(t *testing.T) {
 	}
 	serve(exitDone, "--key-file", "mine")
 }
+
+// TestDataKeyReplaced: the data key is replaced while no server runs, before and after the second key. What was sealed before
+// is opened by the next server. The test of the built program does it beside servers.
+func TestDataKeyReplaced(t *testing.T) {
+	t.Parallel()
+	term := newConsole(t, nil)
+	if code, _, errs := term.runs("", "key", "data", "--data", "data"); code != exitFailed || !strings.Contains(errs, "there is no database") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	var base, key string
+	serve := func(call func()) {
+		t.Helper()
+		server := start(t, term, "serve", "--sandbox", "--addr", "127.0.0.1:0", "--data", "data")
+		base = server.logged.waitFor(t, `"url":"(http://[^"]+)"`)
+		call()
+		server.end()
+	}
+	serve(func() {
+		partner := term.besideServer(t)(t, "", "partner", "create", "--name", "A", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
+		_, body := call(t, "POST", base+"/api/client/create", partner, `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`)
+		key = field(t, body, "api_key")
+		if status, body := call(t, "POST", base+"/api/webhooks", key, `{"url": "https://example.com/x", "types": ["message.sent"]}`); status != 200 {
+			t.Fatalf("a webhook: %d %s", status, body)
+		}
+	})
+	for _, command := range []string{"data", "second", "data", "data"} {
+		if code, out, errs := term.runs("", "key", command, "--data", "data"); code != exitDone || command == "data" && (!strings.Contains(out, "gone from the database") || strings.Contains(out, "neither")) {
+			t.Fatalf("key %s: exit code %d, %s%s", command, code, out, errs)
+		}
+		serve(func() {
+			if status, body := call(t, "POST", base+"/api/webhooks/1/rotate", key, ""); status != 200 {
+				t.Errorf("after key %s: %d %s", command, status, body)
+			}
+		})
+	}
+	term.file(t, "other", strings.Repeat("o", 44))
+	if code, _, errs := term.runs("", "key", "data", "--data", "data", "--key-file", "other"); code != exitFailed || !strings.Contains(errs, "give the present second key") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}

@@ -25,22 +25,22 @@ func TestVaultSeals(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
 	plain := []byte("2@codice,abc==")
-	sealed := v.Seal("link", "session 12", plain)
-	if bytes.Contains(sealed, plain) || bytes.Equal(sealed, v.Seal("link", "session 12", plain)) {
+	sealed := v.Seal("command", "session 12", plain)
+	if bytes.Contains(sealed, plain) || bytes.Equal(sealed, v.Seal("command", "session 12", plain)) {
 		t.Error("sealed text shows, or is the same twice")
 	}
-	if got, err := v.Open("link", "session 12", sealed); err != nil || !bytes.Equal(got, plain) {
+	if got, err := v.Open("command", "session 12", sealed); err != nil || !bytes.Equal(got, plain) {
 		t.Errorf("%q, %v", got, err)
 	}
 	other, _ := auth.NewVault(bytes.Repeat([]byte{8}, auth.DataKeySize))
 	damaged := append([]byte{}, sealed...)
 	damaged[len(damaged)-1] ^= 1
 	for what, open := range map[string]func() ([]byte, error){
-		"another place":   func() ([]byte, error) { return v.Open("link", "session 13", sealed) },
-		"another purpose": func() ([]byte, error) { return v.Open("command", "session 12", sealed) },
-		"another key":     func() ([]byte, error) { return other.Open("link", "session 12", sealed) },
-		"damaged":         func() ([]byte, error) { return v.Open("link", "session 12", damaged) },
-		"nothing":         func() ([]byte, error) { return v.Open("link", "session 12", nil) },
+		"another place":   func() ([]byte, error) { return v.Open("command", "session 13", sealed) },
+		"another purpose": func() ([]byte, error) { return v.Open("calendar", "session 12", sealed) },
+		"another key":     func() ([]byte, error) { return other.Open("command", "session 12", sealed) },
+		"damaged":         func() ([]byte, error) { return v.Open("command", "session 12", damaged) },
+		"nothing":         func() ([]byte, error) { return v.Open("command", "session 12", nil) },
 	} {
 		if got, err := open(); err == nil {
 			t.Errorf("%s: opened to %q", what, got)
@@ -73,11 +73,13 @@ func TestVaultMarks(t *testing.T) {
 type secrets struct {
 	mu     sync.Mutex
 	values map[string][]byte
+	reads  int
 }
 
 func (s *secrets) Secret(_ context.Context, name string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reads++
 	return s.values[name], nil
 }
 
@@ -164,7 +166,7 @@ func TestRewrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed := v.Seal("x", "session 1", []byte("secret"))
+	sealed := v.Seal("command", "session 1", []byte("secret"))
 	for _, step := range []struct{ old, master []byte }{{nil, one}, {one, two}} {
 		if err := auth.Rewrap(ctx, s, step.old, step.master); err != nil {
 			t.Fatal(err)
@@ -183,7 +185,7 @@ func TestRewrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plain, err := again.Open("x", "session 1", sealed); err != nil || string(plain) != "secret" {
+	if plain, err := again.Open("command", "session 1", sealed); err != nil || string(plain) != "secret" {
 		t.Errorf("%q, %v", plain, err)
 	}
 }

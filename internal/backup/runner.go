@@ -92,7 +92,6 @@ const (
 	firstWait   = 5 * time.Minute  // after the first failure; it doubles with each
 	longestWait = time.Hour
 	sweepAge    = 24 * time.Hour // unfinished files of this age have no attempt any more
-	sealPurpose = "opener of a backup"
 )
 
 // ErrNoRoom is the error of a job for which the disk has no room.
@@ -223,7 +222,7 @@ func (r *Runner) backUp(ctx context.Context) (any, []byte, error) {
 	if opener == "" {
 		return made, nil, nil
 	}
-	return made, r.cfg.Seal(sealPurpose, made.Name, []byte(opener)), nil
+	return made, r.cfg.Seal(puntuale.SealedOpener, made.Name, []byte(opener)), nil
 }
 
 // put stores the file, encrypted if there are recipients. It returns the opener, and the file's size in bytes.
@@ -306,7 +305,7 @@ func (r *Runner) rehearse(ctx context.Context) (any, []byte, error) {
 	}
 	var identities Identities
 	if Encrypted(made.Name) {
-		opener, err := r.cfg.Open(sealPurpose, made.Name, state.Opener)
+		opener, err := r.cfg.Open(puntuale.SealedOpener, made.Name, state.Opener)
 		if err != nil {
 			return nil, nil, err
 		}

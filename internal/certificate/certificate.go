@@ -95,7 +95,7 @@ type cache struct {
 }
 
 // purpose is what the vault encrypts for, and the beginning of the names of the secrets.
-const purpose = "certificate"
+const purpose = puntuale.SealedCertificate
 
 // Get returns [autocert.ErrCacheMiss] for what is not there, was deleted, or was encrypted with another key.
 func (c cache) Get(ctx context.Context, key string) ([]byte, error) {

@@ -461,9 +461,6 @@ func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool
 	return puntuale.DeviceReport{Outcome: o, Returned: returned}, true
 }
 
-// SealedPush is the argument purpose of Vault.Seal for a device's push subscription. The seal is bound to the session's id.
-const SealedPush = "push"
-
 // PushTarget is the address at which a device's browser receives pushes about due messages, with the keys of the
 // subscription.
 type PushTarget struct {
@@ -525,7 +522,7 @@ func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.F
 	if err != nil {
 		return err
 	}
-	sealed := d.client.control.vault.Seal(SealedPush, d.Session.SealPlace(), plain)
+	sealed := d.client.control.vault.Seal(puntuale.SealedPush, d.Session.SealPlace(), plain)
 	if err := d.client.tenant.KeepPush(ctx, d.ID, sealed); err != nil {
 		return fmt.Errorf("store where device %d wants to be told: %w", d.ID, err)
 	}

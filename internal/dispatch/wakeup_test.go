@@ -106,7 +106,7 @@ func TestWakeupsMayBeLost(t *testing.T) {
 		for {
 			var n int64
 			err := p.second.raw.QueryRowContext(ctx, `select count(pg_terminate_backend(pid)) from pg_stat_activity
- where datname = current_database() and application_name in ('puntuale listens', 'puntuale hints')`).Scan(&n)
+ where datname = current_database() and application_name in ('puntuale server listens', 'puntuale server hints')`).Scan(&n)
 			cut.Add(n)
 			if ctx.Err() != nil || err != nil {
 				ended <- context.Cause(ctx)

@@ -16,7 +16,7 @@ import (
 )
 
 // keyName is the name of the sealed private key in the store, and also the vault's purpose and place for the key.
-const keyName = "push key"
+const keyName = puntuale.SealedPushKey
 
 // Key is the key pair that signs the installation's pushes (VAPID). Browsers get the public key when they subscribe.
 // Their push services refuse pushes with any other key.

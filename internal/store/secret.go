@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/sealed"
 )
 
 func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
@@ -26,4 +27,11 @@ func (s *Store) SetSecret(ctx context.Context, name string, old, value []byte) (
 		return err
 	}), false)
 	return set, err
+}
+
+// SealAgain goes once through everything sealed, and seals again what does not begin with the id of the key. See
+// [sealed.Again].
+func (s *Store) SealAgain(ctx context.Context, id []byte, again func(purpose, place string, sealed []byte) ([]byte, error)) (count, lost int, err error) {
+	done, err := sealed.Again(ctx, s.DB, sealed.Key{ID: id, Again: again})
+	return done.Sealed, done.Lost, engine.PublicError(err)
 }

@@ -60,7 +60,7 @@ type kinds struct {
 // Open opens the store, and creates or migrates it if cfg allows that. It returns the errors of [engine.Open], and
 // [fleet.ErrMoved] if the installation was moved.
 func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
-	db, err := engine.Open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
+	db, err := engine.Open(ctx, cfg, engine.Options{Name: fleet.ConnectionName, Shared: true, Admit: fleet.RefuseGone})
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (h *wakeups) heard() map[puntuale.SessionID]time.Time {
 func ears(t *testing.T, w *storetest.World, n int64) {
 	t.Helper()
 	storetest.Until(t, "the stores listen", func() bool {
-		return w.Int("select count(*) from pg_stat_activity where datname = current_database() and application_name = 'puntuale listens' and query like 'listen %' and state = 'idle'") == n
+		return w.Int("select count(*) from pg_stat_activity where datname = current_database() and application_name = 'puntuale server listens' and query like 'listen %' and state = 'idle'") == n
 	})
 }
 
@@ -91,7 +91,7 @@ func TestWakeupsSurviveLostConnections(t *testing.T) {
 		ears(t, w, 1)
 		session, due := puntuale.SessionID(i+1), storetest.Begin.Add(time.Duration(i)*time.Second)
 		storetest.Until(t, fmt.Sprintf("hint %d was heard", i), func() bool { w.Notify(session, due); return remote.heard()[session].Equal(due) })
-		w.Exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name in ('puntuale hints', 'puntuale listens')")
+		w.Exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name in ('puntuale server hints', 'puntuale server listens')")
 	}
 }
 

@@ -18,10 +18,7 @@ import (
 )
 
 // What the library stores is sealed where its tables accept bytes of any length. Pre-keys have a fixed length, so they
-// are not sealed. Each pre-key is used once and then removed, and it is useless without the device's own keys.
-
-// sealedFor is the vault's purpose for all seals of this package. The place of each seal names the session.
-const sealedFor = "whatsapp"
+// are not sealed. The place of each seal names the session. Each pre-key is used once and then removed, and it is useless without the device's own keys.
 
 // sealer has the functions of the vault that this package needs.
 type sealer struct {
@@ -30,11 +27,11 @@ type sealer struct {
 }
 
 func (s sealer) seal(session puntuale.SessionID, plain []byte) []byte {
-	return s.lock(sealedFor, session.SealPlace(), plain)
+	return s.lock(puntuale.SealedWhatsApp, session.SealPlace(), plain)
 }
 
 func (s sealer) open(session puntuale.SessionID, sealed []byte) ([]byte, error) {
-	return s.unlock(sealedFor, session.SealPlace(), sealed)
+	return s.unlock(puntuale.SealedWhatsApp, session.SealPlace(), sealed)
 }
 
 // secretAddress seals the data of one session. It leaves empty data empty.

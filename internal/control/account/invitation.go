@@ -26,7 +26,7 @@ func (c *Accounts) newInvitation(language string) (Invitation, *puntuale.Invitat
 	i := Invitation{Secret: auth.NewToken(), Expires: now.Add(puntuale.UnfinishedInvitation.Lifetime()), Mailed: c.Mails()}
 	stored := &puntuale.Invitation{Hash: ticketHash(i.Secret), Expires: i.Expires}
 	if i.Mailed {
-		stored.Mail = &puntuale.Mail{Queued: now, Sealed: c.sealMail(sealedInvitation, sealedLink{i.Secret, language})}
+		stored.Mail = &puntuale.Mail{Queued: now, Sealed: c.sealMail(puntuale.SealedInvitation, sealedLink{i.Secret, language})}
 	}
 	return i, stored
 }

@@ -20,10 +20,7 @@ type visitor struct {
 	ID    string          `json:"d"` // a random name of this entry
 }
 
-const (
-	sealedBrowser = "device"
-	maxVisitors   = 8 // how many users one browser's cookie may contain
-)
+const maxVisitors = 8 // how many users one browser's cookie may contain
 
 // visitors decrypts a browser's cookie. It returns nil if there is no cookie, or this installation did not seal it.
 func (c *Accounts) visitors(cookie string) (all []visitor) {
@@ -31,7 +28,7 @@ func (c *Accounts) visitors(cookie string) (all []visitor) {
 	if err != nil || len(sealed) == 0 {
 		return nil
 	}
-	plain, err := c.vault.Open(sealedBrowser, "", sealed)
+	plain, err := c.vault.Open(puntuale.SealedBrowser, "", sealed)
 	if err != nil || json.Unmarshal(plain, &all) != nil {
 		return nil
 	}
@@ -60,5 +57,5 @@ func (p *Person) Browser(cookie string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(p.accounts.vault.Seal(sealedBrowser, "", plain)), nil
+	return base64.RawURLEncoding.EncodeToString(p.accounts.vault.Seal(puntuale.SealedBrowser, "", plain)), nil
 }

@@ -20,12 +20,6 @@ const (
 	resetsOfAddress = 20
 )
 
-// The vault's purposes for the data of a queued e-mail.
-const (
-	sealedReset      = "mail: reset"
-	sealedInvitation = "mail: invitation"
-)
-
 // resetRequest is the sealed part of [puntuale.MailResetAsked] and [puntuale.MailReset].
 type resetRequest struct {
 	Email    string `json:"email,omitempty"`
@@ -71,7 +65,7 @@ func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
 		return err
 	}
 	reset := puntuale.Mail{Partner: r.Partner, Kind: puntuale.MailResetAsked, Queued: c.clock.Now()}
-	reset.Sealed = c.sealMail(sealedReset, resetRequest{email, r.Language})
+	reset.Sealed = c.sealMail(puntuale.SealedReset, resetRequest{email, r.Language})
 	if err := c.mails.QueueMails(ctx, []puntuale.Mail{reset}, 0); err != nil {
 		return fmt.Errorf("queue a request for a password: %w", err)
 	}
@@ -122,7 +116,7 @@ func (c *Accounts) Letter(ctx context.Context, m puntuale.Mail) (letter puntuale
 // queueResets queues an e-mail for each user with the address, and removes the request from the queue.
 func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	var reset resetRequest
-	if c.openMail(sealedReset, m.Sealed, &reset) != nil {
+	if c.openMail(puntuale.SealedReset, m.Sealed, &reset) != nil {
 		return errNoLetter // the installation's key changed, so the request cannot be decrypted; the person may ask again
 	}
 	users, err := c.signIns.UsersByEmail(ctx, reset.Email, m.Partner, maxChecks)
@@ -133,7 +127,7 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	for _, u := range users {
 		all = append(all, puntuale.Mail{
 			Partner: u.Partner, User: u.ID, Kind: puntuale.MailReset, Queued: m.Queued,
-			Sealed: c.sealMail(sealedReset, resetRequest{Language: reset.Language}),
+			Sealed: c.sealMail(puntuale.SealedReset, resetRequest{Language: reset.Language}),
 		})
 	}
 	if err := c.mails.QueueMails(ctx, all, m.ID); err != nil {
@@ -146,7 +140,7 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 // when the e-mail is sent, and no link is stored.
 func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
 	var reset resetRequest
-	if c.openMail(sealedReset, m.Sealed, &reset) != nil {
+	if c.openMail(puntuale.SealedReset, m.Sealed, &reset) != nil {
 		return puntuale.Letter{}, errNoLetter
 	}
 	letter, _, err := c.letterTo(ctx, m, reset.Language)
@@ -164,7 +158,7 @@ func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.L
 
 func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
 	var waiting sealedLink
-	if c.openMail(sealedInvitation, m.Sealed, &waiting) != nil {
+	if c.openMail(puntuale.SealedInvitation, m.Sealed, &waiting) != nil {
 		return puntuale.Letter{}, errNoLetter
 	}
 	letter, _, err := c.letterTo(ctx, m, waiting.Language)

@@ -146,7 +146,7 @@ func (p *Person) Visits(ctx context.Context) ([]puntuale.Visit, error) {
 	}
 	all := make([]puntuale.Visit, 0, len(sealed))
 	for _, v := range sealed {
-		if v.Data, err = c.vault.Open(sealedVisit, v.Token, v.Data); err == nil { // another one ends nothing and says nothing
+		if v.Data, err = c.vault.Open(puntuale.SealedVisit, v.Token, v.Data); err == nil { // another one ends nothing and says nothing
 			all = append(all, v)
 		}
 	}

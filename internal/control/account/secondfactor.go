@@ -16,9 +16,6 @@ import (
 // phone is lost.
 const recoveryCodes = 10
 
-// sealedSecond is the vault's purpose for the secrets of second factors.
-const sealedSecond = "second factor"
-
 func (p *Person) place() string { return "user " + p.user.ID.String() }
 
 // Codes of the faults that this file reports.
@@ -68,7 +65,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 		return nil, errCode()
 	}
 	codes, hashes := p.newRecovery()
-	second := puntuale.SecondFactor{Secret: p.accounts.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
+	second := puntuale.SecondFactor{Secret: p.accounts.vault.Seal(puntuale.SealedSecond, p.place(), secret), Last: step, Recovery: hashes}
 	if err := p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(second)}, func(u puntuale.User) error {
 		if u.Second.Enabled() { // another request set up a second factor in the meantime
 			return errSecondIsOn
@@ -136,7 +133,7 @@ func (p *Person) CheckSecond(ctx context.Context, code string) error {
 	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfCode}); err != nil {
 		return err
 	}
-	secret, err := p.accounts.vault.Open(sealedSecond, p.place(), p.user.Second.Secret)
+	secret, err := p.accounts.vault.Open(puntuale.SealedSecond, p.place(), p.user.Second.Secret)
 	if err != nil {
 		return fmt.Errorf("open a second factor: %w", err)
 	}

@@ -218,10 +218,6 @@ func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntu
 	return c.tenants.Partner(partner).Host(ctx)
 }
 
-// sealedVisit is the vault's purpose for visits. While a user sets up a second factor, the visit contains
-// the factor's secret.
-const sealedVisit = "visit"
-
 // Visit returns the visit of a browser. token is the hash of the browser's cookie. A visit that cannot be decrypted is
 // not found, for example after the installation's key changed.
 func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error) {
@@ -229,17 +225,17 @@ func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error
 	if err != nil || !found {
 		return nil, false, err
 	}
-	data, err := c.vault.Open(sealedVisit, token, sealed)
+	data, err := c.vault.Open(puntuale.SealedVisit, token, sealed)
 	if err != nil {
 		return nil, false, nil //nolint:nilerr // the browser signs in again
 	}
 	return data, true, nil
 }
 
-// KeepVisit stores a visit. The visit expires after the duration in the argument within. user is who is signed in; 0:
+// KeepVisit stores a visit, sealed: while a user sets up a second factor, it contains the factor's secret. The visit expires after the duration in the argument within. user is who is signed in; 0:
 // nobody.
 func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, user puntuale.UserID, within time.Duration) error {
-	sealed := c.vault.Seal(sealedVisit, token, data)
+	sealed := c.vault.Seal(puntuale.SealedVisit, token, data)
 	return c.signIns.KeepVisit(ctx, puntuale.Visit{Token: token, User: user, Data: sealed, Expires: c.clock.Now().Add(within)})
 }
 

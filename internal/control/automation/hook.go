@@ -25,9 +25,6 @@ const HookPath = "/hooks/"
 // phoneField is the field of a mapping that leads to the person's number.
 const phoneField = "phone"
 
-// sealedHook is the vault's purpose for the secrets of hooks.
-const sealedHook = "hook"
-
 // sealPlace returns the text that binds a sealed secret to its hook. The text contains the client's id, and the time at
 // which the automation was created.
 func (r *Rules) sealPlace(created time.Time) string {
@@ -41,13 +38,13 @@ func (r *Rules) newSecret(created time.Time) (path string, s *puntuale.HookSecre
 	if err != nil {
 		return "", nil, fmt.Errorf("make the address of a hook: %w", err)
 	}
-	return HookPath + plain, &puntuale.HookSecret{Hash: hash, Sealed: r.all.cfg.Vault.Seal(sealedHook, r.sealPlace(created), []byte(plain))}, nil
+	return HookPath + plain, &puntuale.HookSecret{Hash: hash, Sealed: r.all.cfg.Vault.Seal(puntuale.SealedHook, r.sealPlace(created), []byte(plain))}, nil
 }
 
 // open returns the path of a hook. It returns "" if this server cannot unseal the secret. Then the client must make a
 // new path with Rotate.
 func (r *Rules) open(created time.Time, sealed []byte) (string, error) {
-	plain, err := r.all.cfg.Vault.Open(sealedHook, r.sealPlace(created), sealed)
+	plain, err := r.all.cfg.Vault.Open(puntuale.SealedHook, r.sealPlace(created), sealed)
 	if err != nil {
 		return "", nil //nolint:nilerr // the secret cannot be unsealed, for example after a restore without the installation's key
 	}

@@ -85,7 +85,7 @@ func (s *Fleet) register(ctx context.Context, a engine.Querier, lease time.Durat
 		return nil, err
 	}
 	last := &heartbeatMark{node: puntuale.NodeID(id)}
-	_, err = engine.QueryOne(ctx, a, `insert into node (id, lease_until, timeline) values ($1, $clock + $2::bigint, $timeline) returning lease_until`,
+	_, err = engine.QueryOne(ctx, a, `insert into node (id, lease_until, timeline, reads_keys) values ($1, $clock + $2::bigint, $timeline, 1) returning lease_until`,
 		[]any{id, lease.Microseconds()}, &last.leaseEnd)
 	return last, err
 }

@@ -41,5 +41,9 @@ func RefuseGone(ctx context.Context, a engine.Querier) error {
 	return err
 }
 
-// ServerName is the name that PostgreSQL shows for the connections of a Puntuale server.
-const ServerName = "puntuale"
+// ServerName begins the name that PostgreSQL shows for the connections of a Puntuale server. ConnectionName is the whole
+// name. Servers of versions that do not read their keys again have only the beginning.
+const (
+	ServerName     = "puntuale"
+	ConnectionName = ServerName + " server"
+)
