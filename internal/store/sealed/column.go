@@ -44,7 +44,7 @@ var columns = []column{
 	{table: "secret", keys: "name", value: "value", opens: []string{puntuale.SealedPushKey}, place: `t.name`, where: `t.name = '` + puntuale.SealedPushKey + `'`},
 	{table: "secret", keys: "name", value: "value", opens: []string{puntuale.SealedCertificate}, place: `substr(t.name, length('` + puntuale.SealedCertificate + ` ') + 1)`,
 		where: `t.name like '` + puntuale.SealedCertificate + ` %'`},
-	{table: "backup_work", keys: "kind", value: "opener", opens: []string{puntuale.SealedOpener}, place: `t.result::json ->> 'name'`},
+	{table: "backup_work", keys: "kind", value: "opener", opens: []string{puntuale.SealedOpener}, place: `t.result::json ->> 'name'`, where: `t.kind = 1`},
 }
 
 const ofMail = `case t.kind when 3 then '` + puntuale.SealedInvitation + `' else '` + puntuale.SealedReset + `' end`
