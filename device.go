@@ -94,7 +94,7 @@ const (
 	ReportLate     ReportResult = "late"  // the outcome was decided before the report came, or there is no attempt with this token
 )
 
-// DeviceLogin links devices and authenticates them.
+// DeviceLogin links devices and authenticates them. It also finds the pages with which people link numbers.
 type DeviceLogin interface {
 	// LinkDevice adds a device to the session whose linking code has the mark, and deletes the code. The argument token
 	// is the hash of the device's own token. Codes: not_found (no code has this mark, or the code expired), conflict
@@ -103,6 +103,13 @@ type DeviceLogin interface {
 
 	// DeviceOf finds the device with a token, and the device's client. Codes: unauthorized.
 	DeviceOf(ctx context.Context, token KeyHash) (Client, Device, error)
+
+	// LinkingPage finds the page that has the mark, also if it was used or its time is over. Codes: not_found.
+	LinkingPage(ctx context.Context, mark string) (LinkingPage, error)
+
+	// StartLinkingPage counts one more start of the page. Codes: not_found (the page was used or replaced, or it ended
+	// before now), conflict (it was started [MaxPageStarts] times).
+	StartLinkingPage(ctx context.Context, p LinkingPage, now time.Time) error
 }
 
 // Push is a device that must get a Web Push, because messages are due.

@@ -142,6 +142,8 @@ type Link struct {
 	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
 	Condition
 	Limited time.Time // until this time the session sends nothing to cold contacts; zero: no limit
+	// PageUntil is when the session's [LinkingPage] ends; zero: it has none, or the page was used. The owner does not write it.
+	PageUntil time.Time
 	// Restricted is true if the network refuses everything that the number sends, although State is LinkLinked. The
 	// server informs the client, and does not store this flag.
 	Restricted bool
@@ -164,6 +166,20 @@ type PairingCode struct {
 	Method PairMethod `json:"method"`
 	Text   string     `json:"text"`
 }
+
+// LinkingPage is a page with which somebody who has no account links a session's number, once. Whoever knows its address
+// may open it.
+type LinkingPage struct {
+	Client  ClientID
+	Session SessionID
+	Mark    string    // keyed hash of the code in the address
+	Until   time.Time // when it ends; zero: the number was linked, so the page was used
+	Starts  int       // how often it began to link
+}
+
+// MaxPageStarts is how often one linking page may begin to link, because networks count attempts, and a phone shows an
+// alert about each.
+const MaxPageStarts = 20
 
 // Linker is a [Connector] whose sessions people link to a number and unlink. For one session, the caller makes one call
 // at a time. Calls for different sessions may run at the same time.

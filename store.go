@@ -170,16 +170,15 @@ type Tenant interface {
 	CloseUnknown(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]MessageID, error)
 	Release(ctx context.Context, day Date) error
 
-	// Official sessions. A tenant cannot read their keys.
+	// Official sessions and gateway sessions. A tenant cannot read their keys.
 	CreateOfficial(ctx context.Context, s Session, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 	SetKeys(ctx context.Context, id SessionID, sealed []byte) error
 	ChangeKeys(ctx context.Context, id SessionID, change KeyChange) error
 	ReplyWindowOf(ctx context.Context, session SessionID, phone string) (time.Time, error)
-
-	// Gateway sessions. A tenant cannot read their keys.
 	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 
-	// Devices of the client's sessions.
+	// Devices of the client's sessions, and pages that link a number.
+	OfferLinkingPage(ctx context.Context, session SessionID, mark string, until time.Time) error
 	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, expiresAt time.Time) error
 	Devices(ctx context.Context, session SessionID) ([]Device, error)
 	UnlinkDevices(ctx context.Context, session SessionID, device DeviceID, now time.Time) error
@@ -328,6 +327,7 @@ type PartnerTenant interface {
 	// Clients.
 	CreateClient(ctx context.Context, c NewClient, o *Idempotency) (CreatedIDs, error)
 	Client(ctx context.Context, id ClientID) (Client, error)
+	ClientOfSession(ctx context.Context, id SessionID) (ClientID, error)
 	Clients(ctx context.Context, p Page) ([]Client, string, error)
 	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)
 	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error)

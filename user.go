@@ -122,12 +122,15 @@ type Actor struct {
 // ActorKey is the Actor's Who if a program did something with an API key.
 const ActorKey = "api"
 
+// ActorPage is the Who of an [AuditEntry] if somebody without an account did it, through a linking page.
+const ActorPage = "page"
+
 // AuditEntry is one action of a person or a program. It contains no phone number, no text and no key.
 type AuditEntry struct {
 	ID     int64
 	Client ClientID // client whose dashboard it was; 0: the partner's dashboard
 	User   UserID
-	Who    string // the user's e-mail at that time, or ActorKey
+	Who    string // the user's e-mail at that time, ActorKey or ActorPage
 	Entry  bool   // a user of the partner did it in the client's dashboard
 	Action string // what was done, such as "client.create"
 	Target string // identifier or name of the thing that was changed; may be ""
@@ -188,6 +191,7 @@ const (
 	UnfinishedInvitation PendingStepKind = "invitation" // a link with which a user sets a first password (checked by control.Join)
 	UnfinishedReset      PendingStepKind = "reset"      // a link with which a user sets a new password (checked by [account.Accounts.Reset])
 	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; beginning again sets a new deadline (checked by control in reads of the session)
+	UnfinishedPage       PendingStepKind = "page"       // somebody got the address of a linking page (checked by control)
 	UnfinishedDraft      PendingStepKind = "draft"      // a form was changed and not saved; the browser's tab keeps it for its user
 )
 
@@ -198,7 +202,7 @@ func (k PendingStepKind) Lifetime() time.Duration {
 		return 10 * time.Minute
 	case UnfinishedReset:
 		return time.Hour
-	case UnfinishedTicket, UnfinishedDraft:
+	case UnfinishedTicket, UnfinishedPage, UnfinishedDraft:
 		return 24 * time.Hour
 	case UnfinishedInvitation:
 		return 7 * 24 * time.Hour

@@ -46,6 +46,7 @@ const (
 	faultDeviceMessagesHeld puntuale.ReasonCode = "device.messages_held"
 	faultDeviceNotLinked    puntuale.ReasonCode = "device.not_linked"
 	faultDeviceTooMany      puntuale.ReasonCode = "device.too_many"
+	faultSessionPageStarts  puntuale.ReasonCode = "session.page_starts"
 )
 
 // checkDeviceQuota returns an error if the session already has the largest allowed number of devices. The caller has
@@ -111,6 +112,59 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 		return t.setDeviceLink(ctx, a, d.Session, now)
 	})
 	return d, err
+}
+
+// OfferLinkingPage stores a new linking page of a session whose number is not linked. It ends the earlier page. mark ""
+// only ends the earlier page. Codes: not_found, conflict (the number is linked; the session has devices).
+func (t tenant) OfferLinkingPage(ctx context.Context, session puntuale.SessionID, mark string, until time.Time) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		s, err := t.lockedSession(ctx, a, session)
+		if err != nil {
+			return err
+		}
+		if _, err := engine.QueryOne(ctx, a, `select s.link from session s where s.client_id = $1 and s.id = $2`, []any{t.id, session}, &s.Link.State); err != nil {
+			return fmt.Errorf("read a session's link: %w", err)
+		}
+		switch state := s.LinkOf(); {
+		case s.ByDevice():
+			return puntuale.NoLinker() // its code links a device
+		case mark != "" && (state == puntuale.LinkLinked || state == puntuale.LinkOnline):
+			return puntuale.AlreadyLinked()
+		}
+		if _, err := a.Exec(ctx, `update session set code_mark = $3, page_until = $4, page_starts = 0 where client_id = $1 and id = $2`,
+			t.id, session, mark, engine.Micros(until)); err != nil {
+			return fmt.Errorf("store a linking page: %w", err)
+		}
+		return nil
+	})
+}
+
+// LinkingPage finds the session by the page's mark. The code of a device has a mark of another kind.
+func (s *Store) LinkingPage(ctx context.Context, mark string) (puntuale.LinkingPage, error) {
+	p, found, err := puntuale.LinkingPage{Mark: mark}, false, error(nil)
+	if mark != "" {
+		found, err = engine.QueryOne(ctx, s.CallReads, `select s.client_id, s.id, s.page_until, s.page_starts
+ from session s join client c on c.id = s.client_id and c.deleted_at = 0
+ where s.code_mark = $1 and s.way <> $2 and s.deleted_at = 0`, []any{mark, string(puntuale.WayDevice)}, &p.Client, &p.Session, engine.ScanTime(&p.Until), &p.Starts)
+	}
+	return p, engine.FoundOr(found, err, puntuale.NoPage)
+}
+
+func (s *Store) StartLinkingPage(ctx context.Context, p puntuale.LinkingPage, now time.Time) error {
+	t := tenant{s: s, id: p.Client}
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		var starts int
+		found, err := engine.QueryOne(ctx, a, `update session set page_starts = page_starts + 1
+ where client_id = $1 and id = $2 and code_mark = $3 and page_until > $4 and deleted_at = 0 returning page_starts`,
+			[]any{p.Client, p.Session, p.Mark, engine.Micros(now)}, &starts)
+		if err := engine.ThereOr(found && p.Mark != "", err, puntuale.NoPage); err != nil {
+			return err
+		}
+		if starts > puntuale.MaxPageStarts { // the transaction is undone
+			return puntuale.Conflict(faultSessionPageStarts, strconv.Itoa(puntuale.MaxPageStarts))
+		}
+		return nil
+	})
 }
 
 // setDeviceLink deletes the session's linking code. It also makes the session online if the session has a device, and

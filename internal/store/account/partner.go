@@ -56,3 +56,10 @@ func (s *Accounts) PartnersByLogin(ctx context.Context, email string) ([]puntual
 	}
 	return partners, nil
 }
+
+// ClientOfSession returns the partner's client that has the session. Codes: not_found.
+func (p Partner) ClientOfSession(ctx context.Context, id puntuale.SessionID) (client puntuale.ClientID, err error) {
+	found, err := engine.QueryOne(ctx, p.s.CallReads, `select c.id from session s join client c on c.id = s.client_id and c.partner_id = $1 and c.deleted_at = 0
+ where s.id = $2 and s.deleted_at = 0`, []any{p.id, id}, &client)
+	return client, engine.FoundOr(found, err, puntuale.NoSession)
+}

@@ -40,7 +40,7 @@ var MovedTables = []movedTable{
 	{Name: "api_key", Columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at used_at"},
 	{Name: "session", Columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
 		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way told direct_send marketing_path creative",
-		left: "owner code code_until code_mark"},
+		left: "owner code code_until code_mark page_until page_starts"},
 	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose booking last_step track_links"},
 	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{Name: "run", Columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +

@@ -23,7 +23,7 @@ func SessionFields(s *puntuale.Session) []any {
 // linkedColumns also lists the columns of a session's link. API answers show the link, and nodes need it for their
 // sessions. A start does not need it.
 const linkedColumns = SessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until,
- s.link_condition, s.limited_until`
+ s.link_condition, s.limited_until, s.page_until`
 
 // ShownColumns lists the columns for an API answer. If the owner's lease has ended, the owner is shown as 0, because
 // perhaps no node is running.
@@ -33,7 +33,7 @@ var ShownColumns = strings.Replace(linkedColumns, "s.owner",
 // LinkedFields returns the targets for scanning [ShownColumns].
 func LinkedFields(s *puntuale.Session) []any {
 	return append(SessionFields(s), &s.Link.State, engine.ScanTime(&s.Link.Since), &s.Link.Number, engine.ScanReason(&s.Link.Detail), engine.ScanBytes(&s.Link.Code), engine.ScanTime(&s.Link.Until),
-		&s.Link.Condition, engine.ScanTime(&s.Link.Limited))
+		&s.Link.Condition, engine.ScanTime(&s.Link.Limited), engine.ScanTime(&s.Link.PageUntil))
 }
 
 const faultSessionDefaultExists puntuale.ReasonCode = "session.default_exists"

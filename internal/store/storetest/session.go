@@ -232,3 +232,75 @@ func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 		}
 	}
 }
+
+// testLinkingPage checks that a session has one page at a time, and that the page works once, until its end, and not more
+// often than allowed.
+func testLinkingPage(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, node := w.Client(puntuale.AccountFull), w.MustJoin()
+	w.mustOwn(node, c.Session)
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
+	end := Begin.Add(time.Hour)
+	offer := func(mark string, until time.Time) {
+		t.Helper()
+		if err := c.OfferLinkingPage(ctx, c.Session, mark, until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(mark string, want time.Time, starts int) puntuale.LinkingPage {
+		t.Helper()
+		p, err := w.LinkingPage(ctx, mark)
+		s, read := c.Tenant.Session(ctx, c.Session)
+		if err != nil || read != nil || p != (puntuale.LinkingPage{Client: c.ID, Session: c.Session, Mark: mark, Until: want, Starts: starts}) || !s.Link.PageUntil.Equal(want) {
+			t.Errorf("%+v, %v until %v, %v", p, err, s.Link.PageUntil, read)
+		}
+		return p
+	}
+	missing := func(marks ...string) {
+		t.Helper()
+		for _, mark := range marks {
+			_, err := w.LinkingPage(ctx, mark)
+			WantCode(t, err, puntuale.CodeNotFound)
+		}
+	}
+	first, second, third := Unique("page"), Unique("page"), Unique("page")
+	offer(first, end)
+	p := find(first, end, 0)
+	for n := range puntuale.MaxPageStarts {
+		if err := w.StartLinkingPage(ctx, p, Begin); err != nil {
+			t.Fatalf("start %d: %v", n, err)
+		}
+	}
+	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeConflict)
+	find(first, end, puntuale.MaxPageStarts)
+	offer(second, end)
+	missing(first, "", Unique("page"))
+	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound)
+	p = find(second, end, 0)
+	WantCode(t, w.StartLinkingPage(ctx, p, end), puntuale.CodeNotFound)
+	if _, err := w.LinkDevice(ctx, second, puntuale.Device{Name: "telefono"}, KeyHash(), Begin); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("a page's code links a device: %v", err)
+	}
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session)
+	find(second, end, 0)
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkLinked}, c.Session)
+	find(second, time.Time{}, 0)
+	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound)
+	WantCode(t, c.OfferLinkingPage(ctx, c.Session, third, end), puntuale.CodeConflict)
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
+	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound) // it was used
+	offer(third, end)
+	offer("", time.Time{})
+	missing(second, third)
+	posted := c.post()
+	WantCode(t, c.OfferLinkingPage(ctx, posted.session, Unique("page"), end), puntuale.CodeConflict) // its code links devices
+	if err := posted.OfferDevice(ctx, posted.session, []byte("code"), first, end); err != nil {
+		t.Fatal(err)
+	}
+	missing(first)
+	offer(third, end)
+	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, Begin); err != nil {
+		t.Fatal(err)
+	}
+	missing(third)
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"puntuale"
 )
@@ -23,8 +24,11 @@ func (w *World) countResults() {
 	}
 }
 
-// ofBookings contains the methods of a tenant about bookings, files, results, restores and the simulated network.
+// ofBookings contains the methods of a tenant about bookings, linking pages, files, results, restores and the simulated network.
 var ofBookings = map[string]foreign{
+	"OfferLinkingPage": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.OfferLinkingPage(context.Background(), other.Session, "stolen", Begin.Add(time.Hour))
+	},
 	"Restored": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		r, err := tenant.Restored(context.Background())
 		if r == (puntuale.RestoreResult{}) {

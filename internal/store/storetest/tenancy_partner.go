@@ -18,6 +18,10 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		_, err := theirs.Client(context.Background(), c.ID)
 		return nil, err
 	},
+	"ClientOfSession": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.ClientOfSession(context.Background(), c.Session)
+		return nil, err
+	},
 	"Clients": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
 		all, _, err := theirs.Clients(context.Background(), puntuale.Page{})
 		return all, err
