@@ -28,8 +28,9 @@ type Client struct {
 	tenant  puntuale.Tenant
 
 	actor      puntuale.Actor
-	plain      string // the key in plain text
-	remembered bool   // the account comes from memory: see [Control.Recognize]
+	page       puntuale.SessionID // not 0: somebody without an account acts, through the linking page of this session
+	plain      string             // the key in plain text
+	remembered bool               // the account comes from memory: see [Control.Recognize]
 }
 
 // Codes of the faults that this file reports.

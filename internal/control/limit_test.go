@@ -765,11 +765,11 @@ func (w *limited) missing() (rows []limit) {
 // verbsWithID lists the verbs whose first argument is the id of their object.
 var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
-	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
+	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.OfferLinkingPage Client.EndLinkingPage Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
 	Client.Contact Client.UpdateContact Client.DeleteContact Client.RecipientsFrom Client.SetAddress Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients Client.SampleRecipient
 	Client.CheckCampaign Client.StartCampaign Client.StartMade Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
 	Client.Reply Client.NetworkTemplates Client.NetworkTemplate Client.TemplateRequests Client.TemplateLanguages Client.UnpauseNetworkTemplate Client.DeleteNetworkTemplate Client.AcceptCategory Client.SessionHealth Client.UndoContactChange Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.RecipientStatus Client.BookingWith Client.File Client.DeleteFile Client.SmallPicture
-	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
+	Partner.Account Partner.ClientOfSession Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
 // unlimited lists the verbs that accept no values from outside, or only values that need no limit. The parser limits

@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +24,8 @@ type Pairing struct {
 const (
 	faultNotPhone            puntuale.ReasonCode = "fault.not_phone"
 	faultSessionGoesWithCode puntuale.ReasonCode = "session.goes_with_code"
+	faultSessionNoAddress    puntuale.ReasonCode = "session.no_address"
+	faultSessionNoPage       puntuale.ReasonCode = "session.no_page"
 )
 
 // Pair begins to link a session. If a pairing is already in progress, Pair ends it and begins a new one. It returns the
@@ -43,10 +47,36 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 		}
 		return c.offer(ctx, found)
 	}
+	order := c.pairOrder(&f, r)
+	if err := f.Err(); err != nil {
+		return Session{}, err
+	}
+	if err := c.canLink(found); err != nil {
+		return Session{}, err
+	}
+	if err := c.command(ctx, found.ID, puntuale.CommandPair, order.JSON()); err != nil {
+		return Session{}, fmt.Errorf("link session %d: %w", found.ID, err)
+	}
+	return c.Session(ctx, id)
+}
+
+// canLink returns an error if no number can be linked to the session now. Codes: conflict.
+func (c *Client) canLink(s Session) error {
+	switch {
+	case c.control.vault == nil || s.ByDevice() || !c.control.sessions.links(s.Session):
+		return puntuale.NoLinker()
+	case s.State == puntuale.LinkOnline || s.State == puntuale.LinkLinked:
+		return puntuale.AlreadyLinked()
+	}
+	return nil
+}
+
+// pairOrder parses how a number is to be linked.
+func (c *Client) pairOrder(f *request.Faults, r Pairing) puntuale.PairOrder {
 	order := puntuale.PairOrder{Method: puntuale.PairMethod(r.Method)}
 	switch order.Method {
 	case puntuale.PairCode:
-		order.Phone = c.pairPhone(&f, r.Phone)
+		order.Phone = c.pairPhone(f, r.Phone)
 	case puntuale.PairQR:
 		if r.Phone != "" {
 			f.Add("body.phone", faultSessionGoesWithCode, nil)
@@ -56,19 +86,7 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 	default:
 		f.Word("body.method", r.Method, string(puntuale.PairQR), string(puntuale.PairCode))
 	}
-	if err := f.Err(); err != nil {
-		return Session{}, err
-	}
-	switch {
-	case c.control.vault == nil || !c.control.sessions.links(found.Session):
-		return Session{}, puntuale.NoLinker()
-	case found.State == puntuale.LinkOnline || found.State == puntuale.LinkLinked:
-		return Session{}, puntuale.AlreadyLinked()
-	}
-	if err := c.command(ctx, found.ID, puntuale.CommandPair, order.JSON()); err != nil {
-		return Session{}, fmt.Errorf("link session %d: %w", found.ID, err)
-	}
-	return c.Session(ctx, id)
+	return order
 }
 
 // pairPhone parses the number of the phone that is to be linked. A group is a fault.
@@ -107,6 +125,210 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 		return Session{}, fmt.Errorf("unlink session %d: %w", found.ID, err)
 	}
 	return c.Session(ctx, id)
+}
+
+// LinkingPath is the path of the pages with which people link numbers without signing in. The page's code follows.
+const LinkingPath = "/link/"
+
+// NewLinkingPage is a linking page that was made now. Only its maker gets the address, because the store has only a keyed
+// hash of the code in it.
+type NewLinkingPage struct {
+	Session Session
+	Address string
+	Until   time.Time
+}
+
+// OfferLinkingPage makes a page with which somebody links the session's number without signing in. An earlier page of the
+// session ends. here is the service's address as the caller reads it, for a service that knows no address of its own; "":
+// unknown. Codes: forbidden, not_found, conflict (the session is linked, nobody links it by a code, or the service has no
+// address).
+func (c *Client) OfferLinkingPage(ctx context.Context, id, here string) (NewLinkingPage, error) {
+	if err := c.MayCreate(); err != nil {
+		return NewLinkingPage{}, err
+	}
+	found, err := c.Session(ctx, id)
+	if err != nil {
+		return NewLinkingPage{}, err
+	}
+	if found.Type == puntuale.Official && !found.Sandbox {
+		return NewLinkingPage{}, puntuale.Conflict(faultSessionNoPage)
+	}
+	if err := c.canLink(found); err != nil {
+		return NewLinkingPage{}, err
+	}
+	site, err := c.site(ctx)
+	if err != nil {
+		return NewLinkingPage{}, err
+	}
+	if site = cmp.Or(site, here); site == "" {
+		return NewLinkingPage{}, puntuale.Conflict(faultSessionNoAddress)
+	}
+	code := rand.Text()
+	until := c.control.clock.Now().Add(puntuale.UnfinishedPage.Lifetime()).Truncate(time.Microsecond)
+	if err := c.tenant.OfferLinkingPage(ctx, found.ID, c.control.pageMark(code), until); err != nil {
+		return NewLinkingPage{}, fmt.Errorf("store a linking page of session %d: %w", found.ID, err)
+	}
+	if err := c.noteKey(ctx, "session.page", found.ID); err != nil {
+		return NewLinkingPage{}, err
+	}
+	if found, err = c.Session(ctx, id); err != nil {
+		return NewLinkingPage{}, err
+	}
+	return NewLinkingPage{found, site + LinkingPath + code, until}, nil
+}
+
+// EndLinkingPage ends the session's linking page. If the session has none, nothing changes. Codes: not_found, conflict
+// (the session has devices).
+func (c *Client) EndLinkingPage(ctx context.Context, id string) (Session, error) {
+	found, err := c.Session(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	if err := c.tenant.OfferLinkingPage(ctx, found.ID, "", time.Time{}); err != nil {
+		return Session{}, fmt.Errorf("end the linking page of session %d: %w", found.ID, err)
+	}
+	if err := c.noteKey(ctx, "session.page_end", found.ID); err != nil {
+		return Session{}, err
+	}
+	return c.Session(ctx, id)
+}
+
+// noteKey writes an audit entry if a program acts with a key. The pages write the entries of people themselves.
+func (c *Client) noteKey(ctx context.Context, action string, id puntuale.SessionID) error {
+	if c.actor.Who != puntuale.ActorKey {
+		return nil
+	}
+	return c.note(ctx, puntuale.AuditEntry{Who: puntuale.ActorKey, Action: action, Target: id.String()})
+}
+
+// note writes an audit entry of the client now.
+func (c *Client) note(ctx context.Context, e puntuale.AuditEntry) error {
+	e.Client, e.At = c.account.ID, c.control.clock.Now()
+	if err := c.control.tenants.Partner(c.account.Partner).AddAudit(context.WithoutCancel(ctx), e); err != nil {
+		return fmt.Errorf("note what was done: %w", err)
+	}
+	return nil
+}
+
+// pageMark returns the keyed hash under which a store finds a linking page.
+func (c *Control) pageMark(code string) string { return c.vault.Mark("code of a linking page", code) }
+
+// LinkingPage is what somebody without an account may see of one session, and do.
+type LinkingPage struct {
+	Host puntuale.Host // the partner, whose brand the page has
+	Open bool          // the page works; otherwise Code is nil and Start refuses
+	Used bool          // the number was linked, so the page never works again
+	By   puntuale.ConnectionType
+	Code *puntuale.PairingCode // not nil while there is a code to show
+	// Pairing: a pairing runs. Failure: why the latest one failed; often the zero reason. Hint: what to do now, if the phone
+	// asks for something.
+	Pairing       bool
+	Failure, Hint puntuale.Reason
+	Number        string // the number that is linked, "+…"; "": none, or unknown
+	State         puntuale.LinkState
+	stored        puntuale.LinkingPage
+	client        *Client
+}
+
+// LinkingPage finds the page whose address contains the code. Codes: not_found (nobody made it, or another page or nothing
+// took its place).
+func (c *Control) LinkingPage(ctx context.Context, code string) (*LinkingPage, error) {
+	if len(code) != len(rand.Text()) || c.vault == nil {
+		return nil, puntuale.NotFound(puntuale.NoPage)
+	}
+	stored, err := c.devices.store.LinkingPage(ctx, c.pageMark(code))
+	if err != nil {
+		return nil, fmt.Errorf("look for a linking page: %w", err)
+	}
+	client, err := c.OfNetwork(ctx, stored.Client)
+	if err != nil {
+		return nil, err
+	}
+	client.page = stored.Session
+	p := &LinkingPage{stored: stored, client: client}
+	if p.Host, err = c.tenants.Partner(client.account.Partner).Host(ctx); err != nil {
+		return nil, fmt.Errorf("read the partner's look: %w", err)
+	}
+	s, err := client.Session(ctx, stored.Session.String())
+	if err != nil {
+		return nil, err
+	}
+	p.show(s)
+	return p, nil
+}
+
+// show takes over what the page may show of the session.
+func (p *LinkingPage) show(s Session) {
+	linked := s.State == puntuale.LinkLinked || s.State == puntuale.LinkOnline
+	p.Used = p.stored.Until.IsZero() || linked
+	p.Open = !p.Used && p.client.control.clock.Now().Before(p.stored.Until) && p.client.MayCreate() == nil
+	p.By, p.State, p.Number, p.Code, p.Pairing = s.Type, s.State, "", nil, false
+	p.Failure, p.Hint = puntuale.Reason{}, puntuale.Reason{}
+	if linked {
+		p.Number = s.Number
+	}
+	if !p.Open {
+		return
+	}
+	p.Code, p.Pairing = s.Code, s.State == puntuale.LinkPairing
+	if s.Condition == puntuale.NeedsPasskey {
+		p.Hint = s.Hint
+	}
+	if s.State == puntuale.LinkUnlinked && p.stored.Starts > 0 {
+		p.Failure = s.Detail
+	}
+}
+
+// ByCode reports whether a person may type a code into the phone, instead of scanning one.
+func (p *LinkingPage) ByCode() bool { return p.By != puntuale.SendApp }
+
+// Version returns a text that changes when the page shows something else. It does not contain the code.
+func (p *LinkingPage) Version() string {
+	version := fmt.Sprintf("%t-%t-%d-%t", p.Open, p.Used, p.State, p.Pairing)
+	if p.Code != nil {
+		version += "-" + p.client.control.pageMark(p.Code.Text)[:12]
+	}
+	return version
+}
+
+// Start begins to link, as [Client.Pair] does. While a QR code is shown, another request for one changes nothing, so that
+// nobody who opens the page twice takes the code from the first reader. address is the IP address of the browser. Codes:
+// invalid, conflict, busy; not_found if the page does not work any more; rate_limited.
+func (p *LinkingPage) Start(ctx context.Context, method, phone, address string) error {
+	if !p.Open {
+		return puntuale.NotFound(puntuale.NoPage)
+	}
+	if p.Code != nil && p.Code.Method == puntuale.PairQR && method == string(puntuale.PairQR) {
+		return nil
+	}
+	c, id := p.client, p.stored.Session.String()
+	var f request.Faults
+	if order := c.pairOrder(&f, Pairing{Method: method, Phone: phone}); order.Method == puntuale.PairCode && !p.ByCode() {
+		f.Word("body.method", method, string(puntuale.PairQR))
+	}
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if err := c.control.devices.store.StartLinkingPage(ctx, p.stored, c.control.clock.Now()); err != nil {
+		return fmt.Errorf("start a linking page: %w", err)
+	}
+	// The attempt is noted before it is made, so that nothing that a stranger began is missing in the log.
+	if err := c.note(ctx, puntuale.AuditEntry{Who: puntuale.ActorPage, Action: "session.page_start", Target: id, Address: address}); err != nil {
+		return err
+	}
+	_, err := c.Pair(ctx, id, Pairing{Method: method, Phone: phone})
+	return err
+}
+
+// Await waits until the page shows something else than the version that the caller knows, or until the page ends. It
+// fails as [Client.AwaitSession] does.
+func (p *LinkingPage) Await(ctx context.Context, known string) error {
+	_, err := p.client.AwaitSession(ctx, p.stored.Session.String(), func(s Session) bool {
+		now := *p
+		now.show(s)
+		return now.Version() == known && s.Link.PageUntil.Equal(p.stored.Until)
+	})
+	return err
 }
 
 // drained calls the function do while no message of the session is in flight. If do returns an error, drained lets the
@@ -151,6 +373,9 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	}
 	if shown.State == puntuale.LinkOnline && now.Before(s.Link.Limited) {
 		shown.Limited = s.Link.Limited
+	}
+	if unlinked := shown.State == puntuale.LinkUnlinked || shown.State == puntuale.LinkPairing; unlinked && now.Before(s.Link.PageUntil) {
+		shown.PageUntil = s.Link.PageUntil
 	}
 	shown.WebhookPath = c.webhookPath(s)
 	if c.control.sessions.public != "" && shown.WebhookPath != "" {

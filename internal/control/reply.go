@@ -270,21 +270,26 @@ func (p *bookingPut) answered(state puntuale.BookingState) puntuale.ReplyEffect 
 	return puntuale.ReplyAnswered
 }
 
-// pageSite returns the address of pages of confirmations without their names: at the partner's confirmed host name, or
-// else at the service's own address. It is "" if the service has none.
+// pageSite returns the address of pages of confirmations without their names, or "" if the service has no address.
 func (c *Client) pageSite(ctx context.Context) (string, error) {
+	site, err := c.site(ctx)
+	if err != nil || site == "" {
+		return "", err
+	}
+	return site + PagePath + "?t=", nil
+}
+
+// site returns the address of pages for people who do not sign in: at the partner's confirmed host name, or else at the
+// service's own address. It is "" if the service has none.
+func (c *Client) site(ctx context.Context) (string, error) {
 	h, err := c.control.tenants.Partner(c.account.Partner).Host(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read the partner's host name: %w", err)
 	}
-	site := strings.TrimSuffix(c.control.Public(), "/")
 	if h.Brand.Confirmed {
-		site = "https://" + h.Brand.Host
+		return "https://" + h.Brand.Host, nil
 	}
-	if site == "" {
-		return "", nil
-	}
-	return site + PagePath + "?t=", nil
+	return c.control.Public(), nil
 }
 
 // PagePath is the path of the page on which a person confirms or cancels a booking.

@@ -14,6 +14,7 @@ const (
 	defaultConnections = 4096
 	maxPages           = 1000
 	clientPages        = 40 // open pages of one client
+	pageReaders        = 4  // browsers that keep one linking page open, or begin to link with it; they count for the client, too
 	clientWaits        = 40 // calls of one client, and of its devices, that wait for something new
 	deviceWaits        = 4
 	maxCommands        = 256
@@ -49,7 +50,11 @@ func newSemaphores(connections int) semaphores {
 
 // Holders returns the caller's place in a semaphore that all clients share. own is how many slots the client may have.
 func (c *Client) Holders(own int) []semaphore.Holder {
-	return []semaphore.Holder{{Key: c.account.Partner, Slots: semaphore.FairShare}, {Key: c.account.ID, Slots: own}}
+	all := []semaphore.Holder{{Key: c.account.Partner, Slots: semaphore.FairShare}, {Key: c.account.ID, Slots: own}}
+	if c.page != 0 {
+		all = append(all, semaphore.Holder{Key: c.page, Slots: pageReaders})
+	}
+	return all
 }
 
 // Wait counts a call that begins to wait for something new. The caller must call leave. Codes: rate_limited if too many

@@ -18,8 +18,9 @@ type Session struct {
 	Code   *puntuale.PairingCode // not nil while the session is pairing and a code can be shown
 	Until  time.Time             // the end of Code, or of Condition
 	puntuale.Condition
-	Limited time.Time       // before this time the session sends nothing to cold contacts; zero: no limit
-	Hint    puntuale.Reason // what a person can do
+	PageUntil time.Time       // the end of the session's linking page; zero: it has none that works
+	Limited   time.Time       // before this time the session sends nothing to cold contacts; zero: no limit
+	Hint      puntuale.Reason // what a person can do
 	// WebhookPath is the path of the network's webhook, relative to the service's address. "" means that the session
 	// has no webhook. Webhook is the whole address. It is "" if the service's address is not set.
 	WebhookPath, Webhook string

@@ -86,7 +86,7 @@ var unshown = []struct {
 // recordAnswers calls each operation with a tenant of its own, and returns the answers.
 func recordAnswers(t *testing.T) []byte {
 	t.Helper()
-	s := newService(t, options{})
+	s := newService(t, options{public: "https://app.example"})
 	examples := map[string]json.RawMessage{ // no tenant of these tests has a delivery
 		"getDelivery": json.RawMessage(`{"type":"webhook.disabled","timestamp":"2026-11-25T09:30:00.123456Z","data":{"webhook":"6","reason":"Nessuna risposta in tempo","seq":41}}`),
 

@@ -43,7 +43,7 @@ func side(id string) string {
 		return "anybody"
 	case strings.HasPrefix(op.path, "/device"):
 		return "device"
-	case strings.HasPrefix(op.path, "/api/webhooks"), id == "search", id == "getStatement", id == "getResults":
+	case strings.HasPrefix(op.path, "/api/webhooks"), id == "search", id == "getStatement", id == "getResults", id == "makeLinkingPage", id == "endLinkingPage":
 		return "either"
 	}
 	return "client"

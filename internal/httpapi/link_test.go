@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/account"
 )
 
 // linkView is a session in the API's answer.
@@ -240,4 +241,78 @@ func TestUnlinkingKeepsMessages(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A client, or its partner, makes a page with which somebody without an account links the number. The address is told
+// once, and each new page ends the one before.
+func TestLinkingPageCalls(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true, public: "https://app.example"}, func(t *testing.T, s *service) {
+		a, b := s.newAccount("a@x", "test"), s.newAccount("b@x", "test")
+		own := "/api/sessions/" + a.Session
+		type pageView struct {
+			URL     string `json:"url"`
+			Expires string `json:"expires_at"`
+		}
+		if r := s.call("POST", own+"/linking-page", a.Key, ""); r.status != 409 || !strings.Contains(r.body, "linked already") {
+			t.Errorf("of a linked number: %d %s", r.status, r.body)
+		}
+		s.link("DELETE", own+"/pair", a.Key, "")
+		seen := map[string]bool{}
+		for _, key := range []string{a.Key, s.partner} {
+			var made pageView
+			s.must(&made, "POST", own+"/linking-page", key, "")
+			code, ok := strings.CutPrefix(made.URL, "https://app.example/link/")
+			if !ok || len(code) != 26 || seen[code] || made.Expires != "2026-11-21T09:30:00.123456Z" {
+				t.Errorf("%+v", made)
+			}
+			seen[code] = true
+			if s.contains("session", code) || s.contains("audit", code) || strings.Contains(s.log.String(), code) {
+				t.Error("the code is stored, or in the log")
+			}
+			var session struct {
+				Until string `json:"linking_page_until"`
+			}
+			s.must(&session, "GET", own, a.Key, "")
+			if session.Until != made.Expires {
+				t.Errorf("the session's page ends at %q", session.Until)
+			}
+			found, err := s.control.LinkingPage(t.Context(), code)
+			if err != nil || !found.Open {
+				t.Errorf("%+v, %v", found, err)
+			}
+			for range 2 { // the second call changes nothing
+				s.must(nil, "DELETE", own+"/linking-page", key, "")
+			}
+			if _, err := s.control.LinkingPage(t.Context(), code); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+				t.Errorf("after its end: %v", err)
+			}
+		}
+		if n := s.count("select count(*) from audit where who = 'api' and action in ('session.page', 'session.page_end')"); n != 6 {
+			t.Errorf("%d entries in the audit log", n)
+		}
+		_, rival, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Rivale", Email: "r@x", Password: "una frase lunga 42"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, method := range []string{"POST", "DELETE"} {
+			for _, call := range [][2]string{{own, b.Key}, {own, rival}, {"/api/sessions/999", a.Key}, {"/api/sessions/999", s.partner}, {"/api/sessions/x", a.Key}, {"/api/sessions/x", s.partner}} {
+				if r := s.call(method, call[0]+"/linking-page", call[1], ""); r.status != 404 {
+					t.Errorf("%s %s: %d %s", method, call, r.status, r.body)
+				}
+			}
+		}
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"expiration_date":"2026-11-19"}`)
+		for _, key := range []string{a.Key, s.partner} {
+			if r := s.call("POST", own+"/linking-page", key, ""); r.status != 403 {
+				t.Errorf("an expired account: %d %s", r.status, r.body)
+			}
+		}
+	})
+	s := newService(t, options{sandbox: true})
+	a := s.newAccount("a@x", "test")
+	s.link("DELETE", "/api/sessions/"+a.Session+"/pair", a.Key, "")
+	if r := s.call("POST", "/api/sessions/"+a.Session+"/linking-page", a.Key, ""); r.status != 409 || !strings.Contains(r.body, "public-url") {
+		t.Errorf("without an address: %d %s", r.status, r.body)
+	}
 }

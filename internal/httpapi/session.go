@@ -25,6 +25,7 @@ func registerSessions(a *api) {
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair", prevents: true,
 		summary:     "Unlink a session",
 		description: "What is pending waits.", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
+	registerLinkingPages(a, one)
 	client(a, operation{id: "reconnectSession", method: http.MethodPost, path: one + "/reconnect", creates: createsAlways,
 		summary: "Connect a linked number at once, as after another program took its place", refusals: []int{http.StatusNotFound, http.StatusConflict}}, reconnectSession)
 	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: createsAlways, body: keysBody{},
@@ -70,6 +71,7 @@ type sessionAnswer struct {
 
 	Hint    string        `json:"hint" doc:"What to do, in plain words"`
 	Until   string        `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
+	Page    string        `json:"linking_page_until,omitempty" format:"date-time" doc:"While the session has a linking page that works: its end"`
 	Limited string        `json:"limited_until,omitempty" format:"date-time" doc:"While WhatsApp refuses messages to people who do not know the number: those wait until then, the others leave"`
 	Pace    paceAnswer    `json:"pace"`
 	Ways    *waysAnswer   `json:"ways,omitempty" doc:"Of an Official session: which of Meta's optional ways it may use"`
@@ -160,6 +162,9 @@ func sessionOf(s control.Session) sessionAnswer {
 	if !s.Limited.IsZero() {
 		a.Limited = stamp(s.Limited)
 	}
+	if !s.PageUntil.IsZero() {
+		a.Page = stamp(s.PageUntil)
+	}
 	a.Webhook, a.WebhookURL = s.WebhookPath, s.Webhook
 	if s.Type == puntuale.Official && !s.Sandbox {
 		a.Ways = &waysAnswer{s.Ways.DirectSend, s.Ways.Marketing, s.Ways.Creative}
@@ -193,6 +198,55 @@ func pairSession(ctx context.Context, c *control.Client, in *call, p *oneInput, 
 		return sessionAnswer{}, err
 	}
 	return sessionOf(linking), nil
+}
+
+// registerLinkingPages registers the calls about linking pages. A partner makes a client with its session, and sends the
+// page's address to the person who has the phone.
+func registerLinkingPages(a *api, one string) {
+	const path = "/linking-page"
+	missing := []int{http.StatusNotFound, http.StatusConflict}
+	register(a, eitherSide, operation{id: "makeLinkingPage", method: http.MethodPost, path: one + path, creates: createsAlways,
+		summary:     "Make a page with which somebody without an account links the session's number, once",
+		description: "The page works for 24 hours. An earlier page of the session ends.", refusals: missing}, makeLinkingPage)
+	register(a, eitherSide, operation{id: "endLinkingPage", method: http.MethodDelete, path: one + path,
+		summary: "End the session's linking page", refusals: missing}, endLinkingPage)
+}
+
+// clientOf returns the call's client: the key's own, or the client of the partner that has the session.
+func (c *call) clientOf(ctx context.Context, session string) (*control.Client, error) {
+	if c.partner != nil {
+		return c.partner.ClientOfSession(ctx, session)
+	}
+	return c.client, nil
+}
+
+// linkingPageAnswer contains the address of a linking page.
+type linkingPageAnswer struct {
+	URL     string `json:"url" format:"uri" doc:"The page's address. Whoever has it can link a number to the session; it is never shown again"`
+	Expires string `json:"expires_at" format:"date-time" doc:"The page's end. It ends earlier when the number is linked, when another page is made, and with DELETE"`
+}
+
+func makeLinkingPage(ctx context.Context, in *call, p *oneInput) (linkingPageAnswer, error) {
+	c, err := in.clientOf(ctx, p.ID)
+	if err != nil {
+		return linkingPageAnswer{}, err
+	}
+	made, err := c.OfferLinkingPage(ctx, p.ID, "")
+	if err != nil {
+		return linkingPageAnswer{}, err
+	}
+	return linkingPageAnswer{made.Address, stamp(made.Until)}, nil
+}
+
+func endLinkingPage(ctx context.Context, in *call, p *oneInput) (messageAnswer, error) {
+	c, err := in.clientOf(ctx, p.ID)
+	if err != nil {
+		return messageAnswer{}, err
+	}
+	if _, err := c.EndLinkingPage(ctx, p.ID); err != nil {
+		return messageAnswer{}, err
+	}
+	return messageAnswer{"Pagina di collegamento terminata"}, nil
 }
 
 func reconnectSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (sessionAnswer, error) {

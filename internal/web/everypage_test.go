@@ -41,6 +41,7 @@ var noPages = map[string]string{
 	"/c/{client}/files/{id}/small":         "a picture",
 	"/c/{client}/sessions/{id}/phone/live": "a stream",
 	"/c/{client}/sessions/{id}/link/live":  "a stream",
+	"/link/{code}/live":                    "a stream",
 }
 
 // asks are the queries of pages that are only shown with a query.

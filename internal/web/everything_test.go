@@ -49,6 +49,9 @@ func (w *world) everything(client puntuale.ClientID) things {
 	gateway, err := c.CreateSession(ctx, control.NewSession{Name: "Banco", Type: string(puntuale.SendApp), Sandbox: new(false), Gateway: &control.NewGateway{AccessToken: "tok"}}, control.Once[control.Session]{})
 	w.must(err)
 	has["gateway"] = gateway.ID.String()
+	made, err := c.OfferLinkingPage(ctx, has["gateway"], w.base)
+	w.must(err)
+	has["link"] = made.Address[strings.LastIndex(made.Address, "/")+1:]
 	simulated, err := c.CreateSession(ctx, control.NewSession{Name: "Simulata", Type: string(puntuale.Socket), Sandbox: new(true)}, control.Once[control.Session]{})
 	w.must(err)
 	has["sessions"] = simulated.ID.String()

@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
 	"puntuale/internal/connector/socket"
 	"puntuale/internal/connector/socket/whatsapptest"
+	"puntuale/internal/control"
 	"puntuale/internal/intake"
 )
 
@@ -116,5 +119,94 @@ func TestPairing(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.ticking(`document.querySelector(".link-state .tag-ok")`)
+	})
+}
+
+// TestLinkingPage: somebody who has no account links the client's number through the page whose address they got. The page
+// is in the partner's brand and in the reader's language. Only a button begins to link.
+func TestLinkingPage(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		o := w.own(t)
+		_, shop := o.link(t)
+		says := map[string][]string{
+			"it": {"Crea una pagina di collegamento", "Mostra il codice QR", "finisce con 0001", "già stata usata", "Sei proprio su quel telefono? Usa un codice da scrivere", "Ottieni il codice", "numero di telefono valido", "Pagina di collegamento creata"},
+			"en": {"Make a linking page", "Show the QR code", "ends with 0001", "used already", "Are you on that very phone? Use a code to type", "Get the code", "valid phone number", "Linking page made"},
+		}[b.look.language]
+		w.must(w.store.Partner(w.partner).SetBrand(context.Background(), puntuale.Brand{Name: "Messaggi Aurora", Colour: "#aa3344"}))
+		s, page := w.newSession("Segreteria", puntuale.Socket, false)
+		state := func() control.Session {
+			found, err := w.Client().Session(context.Background(), s.ID.String())
+			w.must(err)
+			return found
+		}
+		leave := func() { command(b, network.ClearBrowserCookies, cdp.Empty{}) }
+		offered := func() string {
+			b.signIn(w.clients[puntuale.Staff])
+			b.open(page)
+			b.press(says[0])
+			b.until(`document.querySelector(".secret-text")`)
+			b.check("made")
+			address := b.text(".secret-text")
+			path, ok := strings.CutPrefix(address, w.base)
+			if !ok || !strings.HasPrefix(path, control.LinkingPath) {
+				t.Fatalf("the address is %q", address)
+			}
+			leave()
+			return path
+		}
+		path := offered()
+		shown := `document.querySelector("#linking .qr path")?.getAttribute("d")`
+		b.open(path)
+		b.reads("Messaggi Aurora")
+		b.check("ready")
+		if state().State != puntuale.LinkUnlinked {
+			t.Error("opening the page began to link")
+		}
+		b.leaves(func() { b.press(says[1]) })
+		b.until(shown + ` === ` + quote(drawn(t, state().Code.Text)))
+		b.check("qr")
+		old := state().Code.Text
+		w.clock.Advance(time.Minute)
+		b.ticking(shown + ` && ` + shown + ` !== ` + quote(drawn(t, old)))
+		evaluate[bool](b, `(globalThis.stays = true)`)
+		if err := shop.ScanQR(t.Context(), state().Code.Text); err != nil {
+			t.Fatal(err)
+		}
+		b.ticking(`document.querySelector("#linking .notice-ok")`)
+		b.reads(says[2])
+		for state().State != puntuale.LinkOnline { // the login after the pairing must not change what the reader sees
+			w.clock.Advance(100 * time.Millisecond)
+		}
+		if !evaluate[bool](b, `globalThis.stays === true`) {
+			t.Error("the page was loaded anew")
+		}
+		b.check("done")
+		b.open(path)
+		b.reads(says[3])
+		b.check("used")
+
+		shop.Kick(whatsapptest.Removed)
+		for state().State != puntuale.LinkUnlinked {
+			w.clock.Advance(100 * time.Millisecond)
+		}
+		path = offered()
+		b.open(path)
+		b.leaves(func() { b.press(says[4]) })
+		b.fill("phone", "123")
+		b.press(says[5])
+		b.reads(says[6])
+		b.check("no-phone")
+		b.fill("phone", "+"+shopNumber)
+		b.leaves(func() { b.press(says[5]) })
+		b.until(`/^[0-9A-Z]{4}-[0-9A-Z]{4}$/.test(document.querySelector(".pairing-code")?.innerText)`)
+		b.check("code")
+		if err := shop.EnterCode(t.Context(), b.text(".pairing-code")); err != nil {
+			t.Fatal(err)
+		}
+		b.ticking(`document.querySelector("#linking .notice-ok")`)
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/audit")
+		b.reads(says[7])
+		b.check("audit")
 	})
 }

@@ -71,6 +71,24 @@ func (p *Partner) Account(ctx context.Context, id string) (puntuale.Client, erro
 	return account, nil
 }
 
+// ClientOfSession returns the partner's client that has the session, for calls with the partner's key that act in this
+// client's place. They do not count in the client's usage. Codes: not_found.
+func (p *Partner) ClientOfSession(ctx context.Context, session string) (*control.Client, error) {
+	id, err := puntuale.ParseID[puntuale.SessionID](session)
+	if err != nil {
+		return nil, puntuale.NotFound(puntuale.NoSession)
+	}
+	client, err := p.tenant.ClientOfSession(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("find the client of session %d: %w", id, err)
+	}
+	account, err := p.tenant.Client(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("read client %d: %w", client, err)
+	}
+	return p.accounts.control.ClientFor(account, puntuale.Actor{Who: puntuale.ActorKey}), nil
+}
+
 // Quotas returns the limits that the partner set for clients. A client that is not in the result has the default
 // limits.
 func (p *Partner) Quotas(ctx context.Context, clients ...puntuale.Client) (map[puntuale.ClientID]puntuale.Quotas, error) {

@@ -57,8 +57,8 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
 	for i, e := range entries {
 		row := AuditRow{AuditEntry: e}
 		var err error
-		if e.User == 0 && strings.HasPrefix(e.Action, "campaign.") {
-			row.User = n.v.T(map[bool]string{true: "audit.by_key", false: "audit.by_itself"}[e.Who == puntuale.ActorKey])
+		if e.User == 0 && (e.Who == puntuale.ActorPage || e.Who == puntuale.ActorKey || strings.HasPrefix(e.Action, "campaign.")) {
+			row.User = n.v.T(cmp.Or(map[string]string{puntuale.ActorKey: "audit.by_key", puntuale.ActorPage: "audit.by_page"}[e.Who], "audit.by_itself"))
 			row.Who = row.User
 		} else if row.User, err = n.user(e); err != nil {
 			return nil, err

@@ -20,7 +20,10 @@ func follow(v *page.Request) error {
 	h.Set("X-Robots-Tag", "noindex, nofollow")
 	address, err := v.Site.Links.Follow(v.Ctx(), v.Path("code"), v.HTTP.UserAgent(), v.HTTP.Method == http.MethodGet)
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return over(v, err)
+		if at := v.DressAsHost(); at != nil {
+			return at
+		}
+		return err
 	}
 	if err != nil {
 		return err
@@ -30,18 +33,6 @@ func follow(v *page.Request) error {
 	h.Set("Content-Length", "0")
 	v.Writer.WriteHeader(http.StatusFound)
 	return nil
-}
-
-// over dresses the page of an unknown or ended link in the look of the partner whose host was called.
-func over(v *page.Request, err error) error {
-	h, at := v.Site.Accounts.PartnerAt(v.Ctx(), v.HTTP.Host, "")
-	switch {
-	case at == nil:
-		v.Frame.Look = page.LookOf(h)
-	case puntuale.CodeOf(at) != puntuale.CodeNotFound:
-		return at
-	}
-	return err
 }
 
 // ascii writes other bytes than ASCII as %XX, because a header cannot have them. It leaves everything else as it is.

@@ -203,13 +203,16 @@ func clean(values url.Values) url.Values {
 func (v *Request) Show(c templ.Component) error { return v.ShowAs(http.StatusOK, c) }
 
 // Whole answers a form with another page, which replaces the whole present page.
-func (v *Request) Whole(c templ.Component) error {
+func (v *Request) Whole(c templ.Component) error { return v.WholeAs(http.StatusOK, c) }
+
+// WholeAs is Whole with another status.
+func (v *Request) WholeAs(status int, c templ.Component) error {
 	if v.Partial() {
 		v.Writer.Header().Set("HX-Retarget", "#main")
 		v.Writer.Header().Set("HX-Reselect", "#main")
 		v.Writer.Header().Set("HX-Reswap", "outerHTML show:window:top")
 	}
-	return v.Show(c)
+	return v.ShowAs(status, c)
 }
 
 // buffers are reused for pages. A page is first written into a buffer, so that an error in the middle of a page can
@@ -382,6 +385,19 @@ func LookOf(h puntuale.Host) view.Look {
 		l.Style = base + "/style.css"
 	}
 	return l
+}
+
+// DressAsHost gives the page the look of the partner whose host was called, if it is a partner's.
+func (v *Request) DressAsHost() error {
+	h, err := v.Site.Accounts.PartnerAt(v.Ctx(), v.HTTP.Host, "")
+	switch puntuale.CodeOf(err) {
+	case "":
+		v.Frame.Look = LookOf(h)
+	case puntuale.CodeNotFound:
+	default:
+		return err
+	}
+	return nil
 }
 
 // settle fills the frame with the data of the present dashboard.

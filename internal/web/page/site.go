@@ -102,7 +102,7 @@ func Takes(r *http.Request) bool {
 
 // ownPaths returns the first parts of the pages' paths.
 func ownPaths() []string {
-	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "forgot", "reset", "phone", "conferma", "search", "r"}
+	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "forgot", "reset", "phone", "conferma", "search", "r", "link"}
 }
 
 // Policy lets a page load files only from this server. It forbids scripts and styles inside a page itself.

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -75,8 +76,11 @@ func (v *Request) KnownVersion(name string) string {
 	return v.Query(name)
 }
 
+// ErrShown means that a stream has nothing more to show. An element with hx-sse:close="shown" then does not connect again.
+var ErrShown = errors.New("the stream has shown everything")
+
 // Events calls the function next again and again, and sends each result with its version. next must wait until the
-// version changes. If next fails, the stream ends. The browser then connects again, and gets the error.
+// version changes. If next fails, the stream ends. The browser then connects again, and gets the error; see ErrShown.
 func (v *Request) Events(next func(ctx context.Context) (version, content string, err error)) error {
 	httpkit.Quieten(v.Ctx())
 	if err := v.Memory.Take(streamBytes); err != nil {
@@ -100,6 +104,10 @@ func (v *Request) Events(next func(ctx context.Context) (version, content string
 		_ = connection.Flush()
 		_ = connection.SetWriteDeadline(Deadline(streamLife + streamAllows))
 		version, content, err := next(ctx)
+		if errors.Is(err, ErrShown) {
+			_, _ = v.Writer.Write([]byte("event: shown\ndata: shown\n\n")) // this fails only if the browser closed the connection
+			return nil
+		}
 		if err != nil {
 			return nil // the stream's time is over, or next failed; the browser connects again
 		}

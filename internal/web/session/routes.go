@@ -7,4 +7,4 @@ import (
 )
 
 // Routes are all pages of the package.
-var Routes = slices.Concat(assistedRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, chatwootRoutes, builderRoutes)
+var Routes = slices.Concat(assistedRoutes, sessionRoutes, linkingRoutes, deviceRoutes, officialRoutes, gatewayRoutes, chatwootRoutes, builderRoutes)

@@ -33,7 +33,7 @@ var sessionRoutes = []page.Route{
 // because the code can link a phone.
 func sender(v *page.Request, s control.Session) Sender {
 	shown := Sender{
-		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
+		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited, PageUntil: s.PageUntil,
 	}
 	if v.Person.User().Role >= puntuale.Staff {
 		shown.Code = s.Code

@@ -21,6 +21,7 @@ type Sender struct {
 	Code      *puntuale.PairingCode
 	Until     time.Time
 	Limited   time.Time
+	PageUntil time.Time // the end of the session's linking page; zero: it has none that works
 	StartName string
 	StopName  string
 }
@@ -45,6 +46,11 @@ func (s Sender) simulates() bool { return s.Sandbox && s.State == puntuale.LinkO
 
 // ToGateway reports whether the session sends through a gateway.
 func (s Sender) ToGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox && !s.ByDevice() }
+
+// pageable reports whether somebody without an account could link the session's number through a page.
+func (s Sender) pageable() bool {
+	return !s.ByDevice() && !s.ToMeta() && (s.State == puntuale.LinkUnlinked || s.State == puntuale.LinkPairing)
+}
 
 // paced reports whether the page offers to change the pace.
 func (s Sender) paced() bool {
@@ -107,6 +113,9 @@ type OneSession struct {
 	WaysForm  *view.Form
 	LinkForm  *view.Form // the form that reconnects the session
 	NameForm  *view.Form
+	OfferForm *view.Form // the form that makes a linking page
+
+	PageAddress string // of the linking page that was made now
 }
 
 // MetaSide is the part of an Official session's page about Meta.

@@ -21,15 +21,17 @@ type Frame struct {
 	Who      *Who       // nil: nobody is signed in
 	Place    *Dashboard // the client's dashboard that the reader sees; nil: no client's dashboard
 	Nav      []Group
-	Find     string   // the address of the search in the present dashboard; "": the page has no search
-	Path     string   // the path of the page
-	Back     []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
-	Toasts   []Toast
-	Own      string            // on a person's own pages: the name of the person's client; "": none
-	Names    map[string]string // names of people on the page, by phone; see page.Request.NamePeople
-	Unread   int               // how many people have unread replies, at most [MaxUnread]
-	Notices  int               // how many notices the reader has not read, at most [MaxUnread]
-	Request  string            // the request's id, which a reader can report when asking for help
+	Find     string // the address of the search in the present dashboard; "": the page has no search
+	Path     string // the path of the page
+	// Unreferred is true if the page sends no Referer, so its forms must say where the reader is.
+	Unreferred bool
+	Back       []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
+	Toasts     []Toast
+	Own        string            // on a person's own pages: the name of the person's client; "": none
+	Names      map[string]string // names of people on the page, by phone; see page.Request.NamePeople
+	Unread     int               // how many people have unread replies, at most [MaxUnread]
+	Notices    int               // how many notices the reader has not read, at most [MaxUnread]
+	Request    string            // the request's id, which a reader can report when asking for help
 }
 
 // MaxUnread is the number at which counting people with unread replies stops.
