@@ -185,12 +185,12 @@ func (x *actBatch) stop(ctx context.Context) error {
 		}
 		refs = append(refs, some...)
 	}
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	done, err := queue.CancelMoved(ctx, x.A, slices.Compact(refs), x.Now)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(bookings, func(a, b puntuale.Booking) int { return cmp.Compare(a.ID, b.ID) })
+	engine.Sort(bookings, func(a, b puntuale.Booking) int { return cmp.Compare(a.ID, b.ID) })
 	bookings = slices.CompactFunc(bookings, func(a, b puntuale.Booking) bool { return a.ID == b.ID })
 	taken := sortedRefs(x.Client, engine.Column(done, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID }))
 	return x.s.tenant(x.Client, true).stopBookings(ctx, x.A, bookings, taken, x.Now)

@@ -82,7 +82,7 @@ func (t tenant) readBooking(ctx context.Context, a engine.Querier, reference, ph
 		return s, fmt.Errorf("read a booking's messages: %w", err)
 	}
 	// The statement does not sort: SQLite would then read all that the client's bookings got, in the order of the messages.
-	slices.SortFunc(s.Steps, func(a, b puntuale.BookingStep) int { return cmp.Compare(a.Message, b.Message) })
+	engine.Sort(s.Steps, func(a, b puntuale.BookingStep) int { return cmp.Compare(a.Message, b.Message) })
 	return s, nil
 }
 

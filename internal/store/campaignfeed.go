@@ -436,7 +436,7 @@ func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign,
 	}); err != nil {
 		return fmt.Errorf("read what is moved: %w", err)
 	}
-	slices.SortFunc(all, func(x, y message) int {
+	engine.Sort(all, func(x, y message) int {
 		return queue.CompareRefs(puntuale.MessageRef{ID: x.id}, puntuale.MessageRef{ID: y.id})
 	})
 	delay, extend, limit := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
@@ -474,7 +474,7 @@ func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client pu
 		if err != nil {
 			return fmt.Errorf("look for a campaign's messages: %w", err)
 		}
-		slices.SortFunc(refs, queue.CompareRefs)
+		engine.Sort(refs, queue.CompareRefs)
 		if _, err := queue.CancelOpen(ctx, a, refs, now); err != nil || len(refs) == engine.Chunk {
 			return err
 		}

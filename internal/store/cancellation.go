@@ -111,12 +111,12 @@ func (t tenant) stopBooked(ctx context.Context, sequence puntuale.SequenceID, na
 		if err != nil {
 			return fmt.Errorf("look for messages to stop: %w", err)
 		}
-		slices.SortFunc(refs, queue.CompareRefs)
+		engine.Sort(refs, queue.CompareRefs)
 		done, err := queue.CancelOpen(ctx, a, slices.Compact(refs), now)
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
+		engine.Sort(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
 		result.IDs = engine.Column(done, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID })
 		return t.stopBookings(ctx, a, bookings, sortedRefs(t.id, result.IDs), now)
 	}).ForOwner(int64(t.id)), false)
@@ -179,7 +179,7 @@ type cancellation struct {
 
 // cancel cancels messages. Its first transaction also counts the call, even if there are no messages to cancel.
 func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) error {
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	refs = slices.Compact(refs)
 	for !c.counted || len(refs) > 0 {
 		part := refs[:min(engine.Chunk, len(refs))]
@@ -199,7 +199,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 		}
 		c.counted = true
 		c.done += len(done)
-		slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
+		engine.Sort(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
 		if err := c.took(done); err != nil {
 			return err
 		}
@@ -232,6 +232,6 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
+	engine.Sort(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
 	return done, nil
 }

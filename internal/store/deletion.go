@@ -113,7 +113,7 @@ const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, nu
 
 // cancelAll cancels those of the given messages that are open and not in flight, one chunk in each transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) (cancelled int, err error) {
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	for part := range slices.Chunk(refs, engine.Chunk) {
 		var done []puntuale.CancelledMessage
 		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.cancel, func(ctx context.Context, a engine.Querier) (err error) {
@@ -358,7 +358,7 @@ func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, cond
 	if err != nil {
 		return nil, fmt.Errorf("look for pending messages: %w", err)
 	}
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	return refs, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"puntuale"
@@ -79,7 +78,7 @@ func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floo
 	if err != nil {
 		return nil, 0, err
 	}
-	slices.SortFunc(d.all, func(a, b puntuale.MessageDetail) int { return cmp.Compare(b.ID, a.ID) })
+	engine.Sort(d.all, func(a, b puntuale.MessageDetail) int { return cmp.Compare(b.ID, a.ID) })
 	return d, floor, nil
 }
 

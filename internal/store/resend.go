@@ -107,7 +107,7 @@ func (b *resend) refs() []puntuale.MessageRef {
 
 func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.MessageRef {
 	refs := engine.Column(ids, func(id *puntuale.MessageID) puntuale.MessageRef { return puntuale.MessageRef{Client: client, ID: *id} })
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	return slices.Compact(refs)
 }
 
@@ -148,7 +148,7 @@ func (b *resend) lockRuns(ctx context.Context) error {
 	for _, m := range b.found {
 		refs = append(refs, puntuale.RunRef{Client: b.t.id, ID: m.run})
 	}
-	slices.SortFunc(refs, retention.CompareRuns)
+	engine.Sort(refs, retention.CompareRuns)
 	b.withContent = make(map[puntuale.RunID]bool, len(refs))
 	err := b.a.Query(ctx, lockResendable, []any{retention.RunColumns(slices.Compact(refs))}, func(rows engine.Row) error {
 		var id puntuale.RunID

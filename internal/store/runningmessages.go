@@ -81,7 +81,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	now := undecided[0].Body.(*start).Now
 	for _, t := range undecided {
 		st := t.Body.(*start)
-		slices.SortFunc(st.running, func(a, b runningMessage) int { return queue.CompareRefs(a.MessageRef, b.MessageRef) })
+		engine.Sort(st.running, func(a, b runningMessage) int { return queue.CompareRefs(a.MessageRef, b.MessageRef) })
 		st.running = slices.CompactFunc(st.running, func(a, b runningMessage) bool { return a.MessageRef == b.MessageRef })
 		if st.IfRunning != puntuale.IfRunningRestart {
 			st.running = slices.DeleteFunc(st.running, func(m runningMessage) bool { return m.stopped })

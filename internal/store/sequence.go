@@ -361,7 +361,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 	if err != nil {
 		return false, fmt.Errorf("look for pending messages: %w", err)
 	}
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	_, err = queue.CancelOpen(ctx, a, refs, now)
 	return len(refs) == engine.Chunk, err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -42,7 +41,7 @@ func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntual
 	if err != nil {
 		return nil, false, engine.PublicError(fmt.Errorf("list uncertain attempts: %w", err))
 	}
-	slices.SortFunc(found, func(a, b puntuale.UncertainAttempt) int {
+	engine.Sort(found, func(a, b puntuale.UncertainAttempt) int {
 		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.ID, a.ID))
 	})
 	return found, all, nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"puntuale"
@@ -182,7 +181,7 @@ func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to 
 	for _, d := range t.days {
 		all = append(all, *d)
 	}
-	slices.SortFunc(all, func(a, b puntuale.DayTotal) int { return cmp.Compare(a.Day.Int(), b.Day.Int()) })
+	engine.Sort(all, func(a, b puntuale.DayTotal) int { return cmp.Compare(a.Day.Int(), b.Day.Int()) })
 	return all, nil
 }
 

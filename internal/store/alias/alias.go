@@ -84,7 +84,7 @@ func Others(ctx context.Context, a engine.Querier, clients []int64, given []stri
 		}
 	}
 	for i, former := range s.former {
-		slices.SortStableFunc(s.found[i], func(a, b string) int { return cmp.Compare(engine.Bit(former[a]), engine.Bit(former[b])) })
+		engine.SortStable(s.found[i], func(a, b string) int { return cmp.Compare(engine.Bit(former[a]), engine.Bit(former[b])) })
 	}
 	return s.found, nil
 }

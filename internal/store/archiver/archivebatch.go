@@ -190,7 +190,7 @@ func (p *archiveBatch) spans() []archive.Span {
 	for _, s := range found {
 		all = append(all, *s)
 	}
-	slices.SortFunc(all, func(a, b archive.Span) int { return cmp.Compare(a.Client, b.Client) })
+	engine.Sort(all, func(a, b archive.Span) int { return cmp.Compare(a.Client, b.Client) })
 	return all
 }
 

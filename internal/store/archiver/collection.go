@@ -283,7 +283,7 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 
 // note stores the progress: first the list of late runs, then the cursors.
 func (l *lookedAtRuns) note(ctx context.Context, t *archiveTerm) error {
-	slices.SortFunc(l.late, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
+	engine.Sort(l.late, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
 	for part := range slices.Chunk(l.late, engine.Chunk) {
 		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error { return noteLate(ctx, a, part) }); err != nil {
 			return err

@@ -143,7 +143,7 @@ func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 		}
 		all = append(all, m)
 	}
-	slices.SortFunc(all, func(a, b Message) int { return queue.CompareRefs(a.ref(), b.ref()) })
+	engine.Sort(all, func(a, b Message) int { return queue.CompareRefs(a.ref(), b.ref()) })
 	return all, nil
 }
 

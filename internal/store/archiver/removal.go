@@ -85,7 +85,7 @@ func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[
 		limit = removeRowsSQLite
 	}
 	changed = map[puntuale.RunRef]bool{}
-	slices.SortFunc(p.order, func(a, b *pastRun) int { return retention.CompareRuns(a.RunRef, b.RunRef) })
+	engine.Sort(p.order, func(a, b *pastRun) int { return retention.CompareRuns(a.RunRef, b.RunRef) })
 	for rest := p.order; len(rest) > 0; {
 		n, rows := 0, 0
 		for n < len(rest) && rest[n].Client == rest[0].Client && (n == 0 || rows+len(rest[n].messages) < limit) {
@@ -104,7 +104,7 @@ func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[
 			return nil, err
 		}
 	}
-	slices.SortFunc(p.ledger, func(a, b batchEntry) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+	engine.Sort(p.ledger, func(a, b batchEntry) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	for rest := p.ledger; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && n < limit && rest[n].client == rest[0].client {
@@ -191,7 +191,7 @@ func (x *removalBatch) present(ctx context.Context, a engine.Querier) (*archiveB
 		messages = append(messages, r.refs()...)
 		copies = append(copies, r.copies()...)
 	}
-	slices.SortFunc(messages, queue.CompareRefs)
+	engine.Sort(messages, queue.CompareRefs)
 	now := newPast(x.tables)
 	if err := x.read(ctx, a, now, pastMessages, LockPastMessages, queue.RefColumns(messages)); err != nil {
 		return nil, err

@@ -437,6 +437,6 @@ func (x *ActTransaction) Blacklisted() (all []puntuale.BlacklistEntry) {
 			all = append(all, *act.Blacklist)
 		}
 	}
-	slices.SortFunc(all, func(a, b puntuale.BlacklistEntry) int { return strings.Compare(a.Phone, b.Phone) })
+	engine.Sort(all, func(a, b puntuale.BlacklistEntry) int { return strings.Compare(a.Phone, b.Phone) })
 	return all
 }

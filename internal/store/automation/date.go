@@ -401,7 +401,7 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for messages of former dates: %w", err)
 	}
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	done, err := queue.CancelOpen(ctx, f.a, refs, f.now)
 	if err != nil || len(done) == 0 {
 		return err

@@ -116,7 +116,7 @@ func (s *Rules) blankFirings(ctx context.Context, blank time.Time) error {
 		}
 		if len(part) > 0 {
 			from = part[len(part)-1].at
-			slices.SortFunc(part, func(a, b line) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+			engine.Sort(part, func(a, b line) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 			if err := s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
 				_, err := a.Exec(ctx, `update automation_firing set occurrence = '', detail = '' where (client_id, id) in (select u.c, u.i from $u(c bigint, i bigint))`, engine.Columns{
 					engine.Column(part, func(l *line) int64 { return l.client }), engine.Column(part, func(l *line) int64 { return l.id }),

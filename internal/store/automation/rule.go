@@ -212,7 +212,7 @@ func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.
 	}
 	known := map[puntuale.SequenceID]bool{0: true}
 	sorted := slices.Clone(places)
-	slices.SortFunc(sorted, func(x, y place) int { return int(x.id - y.id) })
+	engine.Sort(sorted, func(x, y place) int { return int(x.id - y.id) })
 	for _, p := range sorted {
 		if _, asked := known[p.id]; asked {
 			continue

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -70,7 +69,7 @@ func (s *Rules) take(ctx context.Context, look, text string, node puntuale.NodeI
 		return nil, fmt.Errorf("take triggers: %w", err)
 	}
 	// A person's triggers must keep their order, but an update returns rows in any order.
-	slices.SortFunc(all, func(x, y puntuale.TakenTrigger) int { return cmp.Compare(x.ID, y.ID) })
+	engine.Sort(all, func(x, y puntuale.TakenTrigger) int { return cmp.Compare(x.ID, y.ID) })
 	return all, nil
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 )
 
 // Purge deletes the rows that a statement finds. find is the text of the statement, and below is its first argument.
@@ -19,7 +18,7 @@ func Purge[T any](ctx context.Context, s *DB, noun, find string, below int64, sc
 		if len(part) == 0 {
 			return nil
 		}
-		slices.SortFunc(part, compare)
+		Sort(part, compare)
 		if err := s.Write(ctx, 0, func(ctx context.Context, a Querier) error {
 			return remove(ctx, a, part)
 		}); err != nil {

@@ -90,7 +90,7 @@ func (b *endedAttempts) lock(ctx context.Context) ([]webhookState, error) {
 // returns a reason.
 func (b *endedAttempts) judge(ctx context.Context, webhooks []webhookState) error {
 	byTime := slices.Clone(b.all)
-	slices.SortStableFunc(byTime, func(x, y puntuale.DeliveryResult) int { return x.At.Compare(y.At) })
+	engine.SortStable(byTime, func(x, y puntuale.DeliveryResult) int { return x.At.Compare(y.At) })
 	for i := range webhooks {
 		w := &webhooks[i]
 		for _, d := range byTime {
@@ -197,7 +197,7 @@ func (b *endedAttempts) lockDeliveries(ctx context.Context) ([]endedDelivery, er
 	if err != nil {
 		return nil, fmt.Errorf("lock deliveries: %w", err)
 	}
-	slices.SortFunc(order, func(x, y endedDelivery) int { return cmp.Compare(x.n, y.n) })
+	engine.Sort(order, func(x, y endedDelivery) int { return cmp.Compare(x.n, y.n) })
 	return order, nil
 }
 

@@ -58,7 +58,7 @@ from $u(c bigint, f text, t bigint, r bigint, p text) where file.client_id = u.c
 
 // joined returns one use of each file. Runs of several people become one use without a run.
 func joined(uses []Use) (all []Use) {
-	slices.SortStableFunc(uses, func(x, y Use) int { return cmp.Or(cmp.Compare(x.Client, y.Client), cmp.Compare(x.File, y.File)) })
+	engine.SortStable(uses, func(x, y Use) int { return cmp.Or(cmp.Compare(x.Client, y.Client), cmp.Compare(x.File, y.File)) })
 	for _, u := range uses {
 		u.Until = u.Until.Truncate(useStep).Add(useStep)
 		last := len(all) - 1

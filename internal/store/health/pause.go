@@ -91,7 +91,7 @@ func (s *Health) KeepOfficialPauses(ctx context.Context, all []puntuale.Official
 		return nil
 	}
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b puntuale.OfficialPause) int { return cmp.Or(comparePauses(a, b), b.At.Compare(a.At)) })
+	engine.SortStable(all, func(a, b puntuale.OfficialPause) int { return cmp.Or(comparePauses(a, b), b.At.Compare(a.At)) })
 	all = slices.CompactFunc(all, func(a, b puntuale.OfficialPause) bool { return comparePauses(a, b) == 0 })
 	column := func(field func(*puntuale.OfficialPause) string) []string { return engine.Column(all, field) }
 	number := func(field func(*puntuale.OfficialPause) int64) []int64 { return engine.Column(all, field) }

@@ -139,7 +139,7 @@ func (s *Health) change(ctx context.Context, client puntuale.ClientID, now time.
 		if err != nil {
 			return err
 		}
-		slices.SortStableFunc(all, func(a, b puntuale.HealthReport) int { return cmp.Compare(a.Session, b.Session) })
+		engine.SortStable(all, func(a, b puntuale.HealthReport) int { return cmp.Compare(a.Session, b.Session) })
 		for len(all) > 0 {
 			id := all[0].Session
 			n := slices.IndexFunc(all, func(r puntuale.HealthReport) bool { return r.Session != id })

@@ -178,7 +178,7 @@ func (l *Links) codes(ctx context.Context, b *batch) error {
 	for ref := range b.text {
 		refs = append(refs, ref)
 	}
-	slices.SortFunc(refs, compareSteps)
+	engine.Sort(refs, compareSteps)
 	if _, err := l.read(ctx, l.db.DispatchReads, b, refs); err != nil {
 		return engine.PublicError(err)
 	}

@@ -57,7 +57,7 @@ func OfMessages(ctx context.Context, a engine.Querier, client puntuale.ClientID,
 	if len(refs) == 0 {
 		return nil
 	}
-	slices.SortFunc(refs, compareSteps)
+	engine.Sort(refs, compareSteps)
 	found := map[puntuale.StepRef][]puntuale.TrackedLink{}
 	if err := a.Query(ctx, `select l.run_id, l.step, l.n, l.address, l.clicked_at, l.clicks, l.machines from $u(c bigint, r bigint, s integer) cross join link l
  where l.client_id = u.c and l.run_id = u.r and l.step = u.s order by l.n`, []any{stepColumns(slices.Compact(refs))}, func(r engine.Row) error {
@@ -87,7 +87,7 @@ func End(ctx context.Context, a engine.Querier, runs engine.Columns) error {
 // a person on a message is a fact, and an entry of the message's history.
 func (l *Links) RecordClicks(ctx context.Context, now time.Time, all []puntuale.Click) error {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b puntuale.Click) int {
+	engine.SortStable(all, func(a, b puntuale.Click) int {
 		return cmp.Or(compareSteps(a.StepRef, b.StepRef), a.At.Compare(b.At))
 	})
 	present := l.db.ClockAt(now)

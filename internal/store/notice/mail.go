@@ -197,6 +197,6 @@ func (s *Notices) QueuedNotices(ctx context.Context, u puntuale.User, m puntuale
 		return nil, 0, engine.PublicError(fmt.Errorf("read the notices of an e-mail: %w", err))
 	}
 	all = slices.DeleteFunc(all, func(n puntuale.Notice) bool { return !mailed.Has(n.Kind) })
-	slices.SortFunc(all, func(a, b puntuale.Notice) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	engine.Sort(all, func(a, b puntuale.Notice) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 	return all, content.More, nil
 }

@@ -111,7 +111,7 @@ func (s ContactStore) read(ctx context.Context, ids []int64) ([]puntuale.Contact
 	for i, id := range ids {
 		place[puntuale.ContactID(id)] = i
 	}
-	slices.SortFunc(all, func(a, b puntuale.Contact) int { return place[a.ID] - place[b.ID] })
+	engine.Sort(all, func(a, b puntuale.Contact) int { return place[a.ID] - place[b.ID] })
 	return all, nil
 }
 

@@ -34,7 +34,7 @@ func (x *numberChange) moveConsents(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read what a person agreed to: %w", err)
 	}
-	slices.SortFunc(all, func(a, b consentRow) int {
+	engine.Sort(all, func(a, b consentRow) int {
 		return cmp.Or(cmp.Compare(a.Purpose, b.Purpose), cmp.Compare(a.At, b.At), cmp.Compare(a.Change, b.Change), cmp.Compare(a.Phone, b.Phone))
 	})
 	x.undo.Consents = all

@@ -133,7 +133,7 @@ func (x *numberChange) moveMessages(ctx context.Context, name string, m *movedRo
 	if err != nil {
 		return fmt.Errorf("look for messages to move: %w", err)
 	}
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	before := int64(puntuale.MaxID)
 	if x.wrote && isNumber(name) {
 		before = engine.Micros(x.At)
@@ -194,7 +194,7 @@ func (x *numberChange) moveWindows(ctx context.Context, name string, m *movedRow
 	if m.Windows, err = engine.QueryAll(ctx, x.a, text+` returning session_id, window_until, preference_at, met_at`, args, scanWindow); err != nil {
 		return fmt.Errorf("move windows: %w", err)
 	}
-	slices.SortFunc(m.Windows, func(a, b windowRow) int { return cmp.Compare(a.Session, b.Session) })
+	engine.Sort(m.Windows, func(a, b windowRow) int { return cmp.Compare(a.Session, b.Session) })
 	return insertWindows(ctx, x.a, x.Client, x.target, m.Windows)
 }
 

@@ -23,7 +23,7 @@ const (
 // or if there are further ones, more is true.
 func (s ContactStore) FindContacts(ctx context.Context, text string, limit int) (found []puntuale.Contact, more bool, err error) {
 	f := &finder{ContactStore: s, words: words(text)}
-	slices.SortStableFunc(f.words, func(a, b string) int { return len(b) - len(a) })
+	engine.SortStable(f.words, func(a, b string) int { return len(b) - len(a) })
 	f.words = f.words[:min(maxWords, len(f.words))]
 	if len(f.words) == 0 || limit <= 0 {
 		return nil, false, nil
@@ -147,7 +147,7 @@ func (f *finder) loose(ctx context.Context, limit int) ([]int64, error) {
 		}
 		return sum
 	}
-	slices.SortFunc(ids, func(a, b int64) int { return cmp.Or(cmp.Compare(total(a), total(b)), cmp.Compare(b, a)) })
+	engine.Sort(ids, func(a, b int64) int { return cmp.Or(cmp.Compare(total(a), total(b)), cmp.Compare(b, a)) })
 	return ids[:min(limit, len(ids))], nil
 }
 
@@ -166,7 +166,7 @@ func (f *finder) candidates(ctx context.Context, spans []span) (ids []int64, err
 			return nil, engine.PublicError(fmt.Errorf("find contacts: %w", err))
 		}
 		f.cut = f.cut || len(part) == room
-		slices.SortFunc(part, func(a, b int64) int { return cmp.Compare(b, a) })
+		engine.Sort(part, func(a, b int64) int { return cmp.Compare(b, a) })
 		ids = append(ids, part...)
 	}
 	seen := make(map[int64]bool, len(ids))

@@ -414,7 +414,7 @@ func (w *writtenContacts) write(ctx context.Context, a engine.Querier) error {
 		if len(part.all) == 0 {
 			continue
 		}
-		slices.SortFunc(part.all, term.compare) // sorted, so that neighbours in the index are written together
+		engine.Sort(part.all, term.compare) // sorted, so that neighbours in the index are written together
 		if _, err := a.Exec(ctx, part.text, w.client, engine.Columns{
 			engine.Column(part.all, func(t *term) int64 { return int64(t.kind) }),
 			engine.Column(part.all, func(t *term) string { return t.text }),

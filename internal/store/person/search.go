@@ -65,7 +65,7 @@ type search struct {
 
 func (s ContactStore) search(ctx context.Context, f puntuale.ContactFilter, from string) (*search, error) {
 	x := &search{ContactStore: s, f: f, words: words(f.Name)}
-	slices.SortStableFunc(x.words, func(a, b string) int { return len(b) - len(a) })
+	engine.SortStable(x.words, func(a, b string) int { return len(b) - len(a) })
 	x.words = x.words[:min(maxWords, len(x.words))]
 	if prefix, ok := strings.CutSuffix(f.Phone, "*"); ok {
 		x.prefix, x.f.Phone = prefix, ""
@@ -194,7 +194,7 @@ func (x *search) keys(ctx context.Context, limit int) (keys []foundContact, err 
 		keys = append(keys, part...)
 	}
 	if len(tags) > 1 {
-		slices.SortFunc(keys, func(a, b foundContact) int { return cmp.Compare(a.Id, b.Id) })
+		engine.Sort(keys, func(a, b foundContact) int { return cmp.Compare(a.Id, b.Id) })
 		keys = slices.Compact(keys)
 	}
 	return keys[:min(limit, len(keys))], nil

@@ -84,7 +84,7 @@ func eachForms(words []string, do func(engine.Columns) error) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.form, b.form), cmp.Compare(a.word, b.word)) })
+	engine.Sort(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.form, b.form), cmp.Compare(a.word, b.word)) })
 	if err := do(engine.Columns{engine.Column(rows, func(r *row) string { return r.form }), engine.Column(rows, func(r *row) string { return r.word })}); err != nil {
 		return fmt.Errorf("write words of names: %w", err)
 	}
@@ -141,7 +141,7 @@ func (s ContactStore) similar(ctx context.Context, typed string) ([]similarMatch
 			near = append(near, similarMatch{word, d})
 		}
 	}
-	slices.SortFunc(near, func(a, b similarMatch) int {
+	engine.Sort(near, func(a, b similarMatch) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.text, b.text))
 	})
 	return near[:min(mostSimilar, len(near))], nil

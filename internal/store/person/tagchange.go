@@ -2,7 +2,6 @@ package person
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +50,7 @@ func (s ContactStore) Tag(ctx context.Context, a engine.Querier, all []TagChange
 		}
 	}
 	if len(fresh) > 0 {
-		slices.SortFunc(fresh, func(x, y puntuale.Contact) int { return strings.Compare(x.Phone, y.Phone) })
+		engine.Sort(fresh, func(x, y puntuale.Contact) int { return strings.Compare(x.Phone, y.Phone) })
 		if _, err := s.mergeLocked(ctx, a, puntuale.ContactBatch{All: fresh, Now: now}, people); err != nil {
 			return err
 		}

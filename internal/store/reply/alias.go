@@ -15,7 +15,7 @@ import (
 // the number with the person again.
 func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(x puntuale.Alias) bool { return x.Name == x.Phone || x.Name == "" || x.Phone == "" })
-	slices.SortFunc(all, func(x, y puntuale.Alias) int {
+	engine.Sort(all, func(x, y puntuale.Alias) int {
 		return cmp.Or(cmp.Compare(x.Client, y.Client), cmp.Compare(x.Session, y.Session), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Phone, y.Phone))
 	})
 	for len(all) > 0 {

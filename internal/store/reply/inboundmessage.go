@@ -192,7 +192,7 @@ func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]p
 		return nil, fmt.Errorf("look for messages that a reply stops: %w", err)
 	}
 	for i := range refs {
-		slices.SortFunc(refs[i], queue.CompareRefs)
+		engine.Sort(refs[i], queue.CompareRefs)
 		refs[i] = slices.Compact(refs[i])
 	}
 	return refs, nil
@@ -431,7 +431,7 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 			}
 		}
 	}
-	slices.SortFunc(all, queue.CompareRefs)
+	engine.Sort(all, queue.CompareRefs)
 	done, err := queue.CancelOpen(ctx, b.a, all, b.tasks[0].Body.(*inboundCall).now)
 	if err != nil {
 		return err

@@ -167,7 +167,7 @@ func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
 		k.windowEnd = at
 		all = append(all, k)
 	}
-	slices.SortFunc(all, func(x, y replyWindow) int {
+	engine.Sort(all, func(x, y replyWindow) int {
 		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
 	})
 	if err := a.Queue(ctx, `insert into contact as g (client_id, session_id, phone, window_until)

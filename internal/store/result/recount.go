@@ -3,7 +3,6 @@ package result
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"puntuale"
@@ -151,7 +150,7 @@ func Leave(ctx context.Context, a engine.Querier, client puntuale.ClientID, mess
 		return false, err
 	}
 	refs := engine.Column(messages, func(id *puntuale.MessageID) puntuale.MessageRef { return puntuale.MessageRef{Client: client, ID: *id} })
-	slices.SortFunc(refs, compareRefs)
+	engine.Sort(refs, compareRefs)
 	c := &countBatch{a: a, cells: map[cellKey]*cell{}}
 	if err := c.moveTo(ctx, refs, generation, 0); err != nil {
 		return false, fmt.Errorf("count messages of the archive: %w", err)

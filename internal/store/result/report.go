@@ -224,7 +224,7 @@ func (s Reports) Results(ctx context.Context, f puntuale.ResultFilter, now time.
 	if err := s.name(ctx, a, f.By, out.All); err != nil {
 		return out, engine.PublicError(fmt.Errorf("read names of results: %w", err))
 	}
-	slices.SortFunc(out.All, func(x, y puntuale.ResultRow) int {
+	engine.Sort(out.All, func(x, y puntuale.ResultRow) int {
 		if f.By == puntuale.ResultByDay || f.By == puntuale.ResultByTemplate {
 			return cmp.Compare(x.Key, y.Key)
 		}

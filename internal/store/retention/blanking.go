@@ -97,7 +97,7 @@ func (b *blanking) lookAgain(ctx context.Context) error {
 			return nil
 		}
 		b.runsLeft -= len(refs)
-		slices.SortFunc(refs, CompareRuns)
+		engine.Sort(refs, CompareRuns)
 		if err := b.perform(ctx, b.s.TenantWriters[0], refs, nil); err != nil {
 			return fmt.Errorf("blank late runs: %w", err)
 		}
@@ -227,8 +227,8 @@ func (b *blanking) divide(ctx context.Context, a engine.Querier, refs []puntuale
 	if err != nil {
 		return nil, nil, fmt.Errorf("look when runs ended: %w", err)
 	}
-	slices.SortFunc(ended, CompareRuns)
-	slices.SortFunc(late, func(x, y LateRun) int { return CompareRuns(x.RunRef, y.RunRef) })
+	engine.Sort(ended, CompareRuns)
+	engine.Sort(late, func(x, y LateRun) int { return CompareRuns(x.RunRef, y.RunRef) })
 	return ended, late, nil
 }
 
@@ -336,7 +336,7 @@ func CopiesOf(m puntuale.MessageRef, generation int) []SandboxCopy {
 
 // CopyColumns sorts copies in the order in which the ledger's writer locks rows, and returns them as columns.
 func CopyColumns(copies []SandboxCopy) engine.Columns {
-	slices.SortFunc(copies, func(a, b SandboxCopy) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+	engine.Sort(copies, func(a, b SandboxCopy) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	return engine.Columns{
 		engine.Column(copies, func(c *SandboxCopy) int64 { return int64(c.client) }),
 		engine.Column(copies, func(c *SandboxCopy) string { return c.id }),

@@ -34,7 +34,7 @@ func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Queri
 		return false, err
 	}
 	x.done.Blacklisted = true
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
+	engine.Sort(all, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
 	for _, name := range x.names {
 		e := all[len(all)-1]
 		e.id = -max(e.id, -e.id)

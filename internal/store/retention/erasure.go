@@ -150,7 +150,7 @@ func (x *erasureTransaction) cancel(ctx context.Context) error {
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	for part := range slices.Chunk(slices.Compact(refs), engine.Chunk) {
 		var done []puntuale.CancelledMessage
 		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -175,7 +175,7 @@ func (x *erasureTransaction) runs(ctx context.Context) error {
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for runs: %w", err))
 	}
-	slices.SortFunc(all, func(a, b sized) int { return CompareRuns(a.RunRef, b.RunRef) })
+	engine.Sort(all, func(a, b sized) int { return CompareRuns(a.RunRef, b.RunRef) })
 	for len(all) > 0 {
 		n, weight := 0, 0
 		for n < len(all) && (n == 0 || weight+all[n].messages <= eraseWeight) {
@@ -245,7 +245,7 @@ func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error)
 	if err != nil {
 		return nil, fmt.Errorf("look for messages of runs: %w", err)
 	}
-	slices.SortFunc(refs, queue.CompareRefs)
+	engine.Sort(refs, queue.CompareRefs)
 	return refs, nil
 }
 

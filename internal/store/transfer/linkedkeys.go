@@ -121,7 +121,7 @@ func (n *linkedNumbers) describe(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("read the catalogue of linked numbers: %w", err)
 	}
-	slices.SortStableFunc(n.tables, func(a, b archive.Table) int { return numberOrder(a) - numberOrder(b) })
+	engine.SortStable(n.tables, func(a, b archive.Table) int { return numberOrder(a) - numberOrder(b) })
 	if !versioned {
 		return nil
 	}
