@@ -274,6 +274,9 @@ func TestPortfolioLimit(t *testing.T) {
 	w.until("online", func() bool { return w.conn.Online(other) })
 	w.clock.Advance(time.Minute)
 	w.peer.Look(func() graphtest.Reply { return graphtest.Reply{Break: true} }) // the limit comes only from the report
+	if err := w.clock.Waiting(w.within(), 2); err != nil {                      // no earlier look at a number is under way any more
+		t.Fatal(err)
+	}
 	limits := func() (all []int) {
 		for _, id := range []puntuale.SessionID{w.session, other} {
 			l, err := w.c.SessionLoad(t.Context(), id, w.clock.Now())
