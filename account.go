@@ -114,6 +114,31 @@ type SendPermission struct {
 	Erased    bool      // the client erased a person, so the client's blacklist may contain marks; see [BlacklistEntry]
 	ExpiresAt time.Time // when the service ends; zero: never
 	Credits   *int64    // credits left; nil: unlimited
+	// MarketingFrom is until when marketing waits, because the budget of the month is used up; zero: it does not wait.
+	MarketingFrom time.Time
+}
+
+// MarketingWaits reports whether the client's marketing messages must wait, while its other messages leave.
+func (s SendPermission) MarketingWaits(now time.Time) bool { return now.Before(s.MarketingFrom) }
+
+// longestMonth is at least as long as marketing can wait for a budget.
+const longestMonth = 31*24*time.Hour + time.Hour
+
+// MarketingSpread bounds how much later than MarketingFrom a message may be due again.
+const MarketingSpread = longestMonth / marketingOrder
+
+// marketingOrder is by what the times between messages are divided when they wait. So they leave in the order in which they
+// were due, if they were at least a tenth of a second apart.
+const marketingOrder = 100_000
+
+// MarketingNext returns when a marketing message that must wait is due again: soon after MarketingFrom, but not after the
+// message's own deadline.
+func (s SendPermission) MarketingNext(m DueMessage) time.Time {
+	next := s.MarketingFrom.Add(max(0, m.Due.Sub(s.MarketingFrom.Add(-longestMonth))) / marketingOrder)
+	if m.ValidUntil.Before(next) {
+		return m.ValidUntil
+	}
+	return next
 }
 
 // WaitReason returns the reason why the client's messages must wait, or "" if they may leave.

@@ -160,6 +160,7 @@ const (
 	CampaignByRestore  = "restored"
 	CampaignByFailover = "failover"
 	CampaignByRoom     = "portfolio" // the campaign runs, but waits: the network's limit has no room for more people now
+	CampaignByBudget   = "budget"    // the campaign runs, but waits: the budget of the client's month is used up
 	CampaignNoSession  = "session_deleted"
 	CampaignNoSequence = "sequence_deleted"
 )
@@ -371,9 +372,11 @@ type CheckProgress struct {
 type FedCampaign struct {
 	Campaign
 	Online   bool
-	Official bool  // the session is Official: free text needs an open 24-hour window
-	Link     Link  // the link of the session; only its State, Condition and Limited are set
-	Fault    error // why the campaign cannot be decoded; nil: it can
+	Official bool // the session is Official: free text needs an open 24-hour window
+	Link     Link // the link of the session; only its State, Condition and Limited are set
+	// MarketingFrom is until when the client's marketing waits, as in [SendPermission].
+	MarketingFrom time.Time
+	Fault         error // why the campaign cannot be decoded; nil: it can
 }
 
 // FeedChunk contains the recipients that one transaction feeds.

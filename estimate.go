@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -40,6 +42,11 @@ type PortfolioUse struct {
 
 // ServicePeriod is how long the network counts a person after a message.
 const ServicePeriod = 24 * time.Hour
+
+// Near reports whether most of the network's limit of new people is used or reserved.
+func (p Portfolio) Near() bool {
+	return p.Limit > 0 && 100*(p.Used+p.Reserved) >= BudgetWarning*p.Limit
+}
 
 // PortfolioOf counts people. A person counts from each message on for [ServicePeriod]. So the room is what is left at that
 // time of the next 24 hours at which most people count.
@@ -121,6 +128,15 @@ type Month int
 // MonthOf returns the month of a moment in the moment's zone.
 func MonthOf(t time.Time) Month { return Month(t.Year()*100 + int(t.Month())) }
 
+// MonthIn returns the month of a moment in the zone with a name; in UTC if there is no such zone.
+func MonthIn(t time.Time, name string) Month {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		zone = time.UTC
+	}
+	return MonthOf(t.In(zone))
+}
+
 // Add returns the month n months later.
 func (m Month) Add(n int) Month {
 	return MonthOf(time.Date(int(m)/100, time.Month(int(m)%100+n), 1, 0, 0, 0, 0, time.UTC))
@@ -142,6 +158,67 @@ func ParseMonth(text string) (Month, error) {
 	return MonthOf(t), nil
 }
 
+// Budget is what a client's messages may cost in a month of its zone, and what they cost so far. Amounts are in millionths
+// of the currency.
+type Budget struct {
+	Client   ClientID
+	Amount   int64 // 0: none
+	Currency string
+	Spent    int64     // what the network bills for the month's messages, as it told, or else as the list of prices says
+	Month    Month     // the present month in the client's zone, which is counted
+	Unpriced int64     // messages of the month for which the list has no price; they are not in Spent
+	Began    time.Time // when the month began
+	Ends     time.Time // when the next month begins
+	Counted  bool      // false: messages that left before the budget was set are still being counted
+}
+
+// MaxBudget is the largest budget: 10 million.
+const MaxBudget int64 = 10_000_000 * moneyUnit
+
+const moneyUnit = 1_000_000
+
+// Money returns millionths of a currency as an exact decimal number, with at least two decimals.
+func Money(millionths int64) string {
+	if millionths < 0 {
+		return "-" + Money(-millionths)
+	}
+	fraction := fmt.Sprintf("%06d", millionths%moneyUnit)
+	for len(fraction) > 2 && strings.HasSuffix(fraction, "0") {
+		fraction = fraction[:len(fraction)-1]
+	}
+	return fmt.Sprintf("%d.%s", millionths/moneyUnit, fraction)
+}
+
+// ParseMoney reads an amount of at most [MaxBudget] with at most two decimals, such as 50 or 49.90, in millionths.
+func ParseMoney(text string) (int64, error) {
+	whole, cents, _ := strings.Cut(text, ".")
+	if whole == "" || len(whole) > 8 || len(cents) > 2 || strings.Trim(whole+cents, "0123456789") != "" || strings.HasSuffix(text, ".") {
+		return 0, fmt.Errorf("%q is not an amount such as 49.90", text)
+	}
+	n, err := strconv.ParseInt(whole+cents+strings.Repeat("0", 6-len(cents)), 10, 64)
+	if err != nil || n > MaxBudget {
+		return 0, fmt.Errorf("%q is not an amount of at most %s", text, Money(MaxBudget))
+	}
+	return n, nil
+}
+
+// BudgetWarning is the part of a budget, in percent, at which people are warned.
+const BudgetWarning = 80
+
+// Percent returns how much of the budget is used, rounded down.
+func (b Budget) Percent() int {
+	if b.Amount == 0 {
+		return 0
+	}
+	return int(float64(b.Spent) / float64(b.Amount) * 100)
+}
+
+// Used reports whether the budget is used up, so that marketing waits.
+func (b Budget) Used() bool { return b.Amount > 0 && b.Counted && b.Spent >= b.Amount }
+
+// FreeServiceMessages is how many service messages of a number Meta does not bill in a calendar month.
+const FreeServiceMessages = 1000
+
 // BilledMessage is a message that left, as a statement counts it.
 type BilledMessage struct {
 	ID        MessageID
@@ -155,6 +232,7 @@ type BilledMessage struct {
 	Charge    Charge // what the network said that it bills
 	ChargedAt time.Time
 	Template  string // the category of the approved template in its content, in small letters; "": unknown, or no template
+	Sent      bool   // the network accepted the message
 	Late      bool   // the message failed after it was sent
 }
 

@@ -50,6 +50,8 @@ const (
 	EventSessionHealth   // what Meta says about the number or the business of an Official session changed
 	EventNumberChanged
 	EventLinkClicked // a person followed a link of the message for the first time
+	EventBudgetLow   // most of the budget of the month is used
+	EventBudgetOut   // the budget of the month is used up, and marketing waits
 )
 
 var eventNames = [...]string{
@@ -60,6 +62,7 @@ var eventNames = [...]string{
 	"template.changed", "webhook.disabled", "webhook.test",
 	"message.rescheduled", "booking.created", "booking.moved", "booking.confirmed", "booking.cancelled", "booking.arrived", "booking.no_show",
 	"blacklist.added", "blacklist.removed", "booking.answered", "session.health", "contact.changed_number", "link.clicked",
+	"account.budget_low", "account.budget_out",
 }
 
 func (t EventType) String() string {
@@ -88,7 +91,7 @@ func ParseEventType(name string) (EventType, error) {
 type EventSet int64
 
 // AllEvents has every type that a caller can subscribe to.
-const AllEvents EventSet = 1<<(EventLinkClicked+1) - 2 - 1<<EventWebhookTest
+const AllEvents EventSet = 1<<(EventBudgetOut+1) - 2 - 1<<EventWebhookTest
 
 // EventsOf returns the set of the given types.
 func EventsOf(types ...EventType) (s EventSet) {

@@ -32,11 +32,13 @@ const (
 	NoticeCalendar       // a calendar could not be read, or so many of its entries are gone that a person must decide
 	NoticeHealth         // Meta says something about a number or its business that people should know
 	NoticeTemplate       // Meta made a template marketing, and its messages wait until a person decides
+	NoticeBudget         // most of the budget of the month is used, or all of it
+	NoticeClientBudget   // tells the partner's users what NoticeBudget tells the client's users
 	lastNotice
 )
 
 var noticeNames = [...]string{
-	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer", "calendar", "health", "template",
+	"disconnected", "reconnected", "credit_low", "credit_out", "cap_reached", "expiring", "campaign_done", "campaign_paused", "webhook_disabled", "key_created", "sign_in", "client_expiring", "answer", "calendar", "health", "template", "budget", "client_budget",
 }
 
 func (k NoticeKind) String() string {
@@ -124,8 +126,8 @@ type NoticeDetail struct {
 // The sets of kinds that a user may get.
 var (
 	clientNotices = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCreditLow, NoticeCreditOut, NoticeCapReached, NoticeExpiring, NoticeCampaignDone,
-		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer, NoticeCalendar, NoticeHealth, NoticeTemplate)
-	partnerNotices = NoticesOf(NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeClientExpiring)
+		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeAnswer, NoticeCalendar, NoticeHealth, NoticeTemplate, NoticeBudget)
+	partnerNotices = NoticesOf(NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeClientExpiring, NoticeClientBudget)
 	ownerNotices   = NoticesOf(NoticeKeyCreated) // only owners see keys
 
 	// Owners get an e-mail for every kind except NoticeCampaignDone, which can wait. Other users get e-mails only about
@@ -216,6 +218,14 @@ const (
 	noticeClientExpired   ReasonCode = "notice.client_expired"
 	noticeClientWhy       ReasonCode = "notice.client_expiring_why"
 
+	noticeBudgetLow       ReasonCode = "notice.budget_low" // {1}: the part that is used, in percent
+	noticeBudgetLowWhy    ReasonCode = "notice.budget_low_why"
+	noticeBudgetOut       ReasonCode = "notice.budget_out"
+	noticeBudgetOutWhy    ReasonCode = "notice.budget_out_why"
+	noticeClientBudgetLow ReasonCode = "notice.client_budget_low" // {1}: the client, {2}: the part that is used, in percent
+	noticeClientBudgetOut ReasonCode = "notice.client_budget_out" // {1}: the client
+	noticeClientBudgetWhy ReasonCode = "notice.client_budget_why"
+
 	noticeClientsExpiring ReasonCode = "notice.clients_expiring"      // {1}: number of clients, {2}: number of days
 	noticeClientsSoon     ReasonCode = "notice.clients_expiring_soon" // {2}: today or tomorrow
 	noticeClientsExpired  ReasonCode = "notice.clients_expired"
@@ -278,6 +288,16 @@ func (n Notice) Title() Reason {
 		return Because(noticeHealth, name)
 	case NoticeTemplate:
 		return Because(noticeTemplate, Quoted(n.Detail.Reason).Stored())
+	case NoticeBudget:
+		if n.Detail.Event == EventBudgetOut {
+			return Because(noticeBudgetOut)
+		}
+		return Because(noticeBudgetLow, strconv.Itoa(BudgetWarning))
+	case NoticeClientBudget:
+		if n.Detail.Event == EventBudgetOut {
+			return Because(noticeClientBudgetOut, name)
+		}
+		return Because(noticeClientBudgetLow, name, strconv.Itoa(BudgetWarning))
 	case NoticeClientExpiring:
 		many := strconv.Itoa(n.Detail.Clients)
 		switch {
@@ -345,6 +365,13 @@ func (n Notice) Text() Reason {
 		return ParseReason(n.Detail.Reason)
 	case NoticeTemplate:
 		return Because(noticeTemplateWhy)
+	case NoticeBudget:
+		if n.Detail.Event == EventBudgetOut {
+			return Because(noticeBudgetOutWhy)
+		}
+		return Because(noticeBudgetLowWhy)
+	case NoticeClientBudget:
+		return Because(noticeClientBudgetWhy)
 	case NoticeClientExpiring:
 		if n.Detail.Clients > 0 {
 			return Because(noticeClientsWhy)

@@ -438,6 +438,7 @@ type SessionHealth struct {
 	Subscribed      HealthReport // see [HealthSubscribed]; without a value: unknown
 	Payment         HealthReport // see [HealthPayment]; without a value: unknown
 	Checked         time.Time
+	FreeService     int64    // service messages of the month for which Meta told that it does not bill them
 	Advice          []Reason // what people should know or do, the most important first
 }
 

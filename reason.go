@@ -40,6 +40,7 @@ const (
 	ReasonAccountEnded    ReasonCode = "account_ended"
 	ReasonSuspended       ReasonCode = "suspended" // the client is suspended
 	ReasonHeld            ReasonCode = "held"      // a restore holds the client
+	ReasonBudget          ReasonCode = "budget"    // marketing waits, because the budget of the month is used up
 	ReasonUncertain       ReasonCode = "uncertain"
 	ReasonUnrecoverable   ReasonCode = "unrecoverable"
 	ReasonRefusedByDevice ReasonCode = "refused_by_device"

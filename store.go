@@ -272,12 +272,11 @@ type Tenant interface {
 	MarketingRefused(ctx context.Context, phones []string, mark func(name string) string) (map[string]bool, error)
 	ConsentStatuses(ctx context.Context, of Person) (map[Purpose]ConsentStatus, error)
 
-	// Statements. Calls counts the calls of some days, the last one inclusive.
+	// Statements. Calls counts the calls of some days, the last one inclusive. ClaimStatement marks the month until a moment,
+	// so that no other node counts it meanwhile. FreezeStatement stores the statement if the mark is still there.
 	BilledMessages(ctx context.Context, p BilledPeriod) ([]BilledMessage, error)
 	Calls(ctx context.Context, from, to Date) (int64, error)
 	Statement(ctx context.Context, month Month) (s Statement, found bool, err error)
-	// ClaimStatement marks the month until a moment, so that no other node counts it meanwhile. FreezeStatement stores the
-	// statement if the mark is still there.
 	ClaimStatement(ctx context.Context, month Month, now, until time.Time) (bool, error)
 	FreezeStatement(ctx context.Context, s Statement, until time.Time) (bool, error)
 
@@ -409,9 +408,8 @@ type PartnerStore interface {
 	// RotateKey stores the key next for the owner of the key with this hash. The old key works until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill refills the clients whose RefillAt is not later than now. It raises their credits to RefillTo, and sets
-	// RefillAt to the result of the function next (zero: no more refills). Refill returns how many clients it refilled.
-	// Any number of nodes may call it at the same time. If one client cannot be refilled, the others still are; the
-	// error names the client.
+	// RefillAt to the result of next (zero: no more refills). It returns how many clients it refilled. Any number of nodes
+	// may call it at the same time. If one client cannot be refilled, the others still are; the error names the client.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
 }
 
@@ -506,6 +504,7 @@ type ClaimItem struct {
 	Phone    string
 	Mark     string // mark of the phone, which is needed if the client erased persons; "": none
 	Intent   int64
+	Purpose  Purpose
 }
 
 // ClaimAnswer is what Claim did with one message.
@@ -520,6 +519,7 @@ const (
 	ClaimNoConsent                        // the person did not agree to marketing: the message became FAILED
 	ClaimNumberChanged                    // the person has another number now: the message became FAILED
 	ClaimUnmarked                         // the client erased persons: claim again with the phone's mark; the message did not change
+	ClaimBudget                           // the message is marketing, and the budget of the client's month is used up: the message did not change
 )
 
 // Result is the outcome of one attempt.

@@ -45,13 +45,16 @@ func (s *server) startFeeding(cfg serverConfig) {
 	s.feeding.done.Go(func() { s.countResults(ctx, cfg) })
 }
 
-// countEvery is how often this server looks for messages that reports must count.
+// countEvery is how often this server looks for messages that reports and budgets must count.
 const countEvery = 2 * time.Second
 
-// countResults counts messages for reports, until ctx ends.
+// countResults counts messages for reports and budgets, and compares budgets with what is spent, until ctx ends.
 func (s *server) countResults(ctx context.Context, cfg serverConfig) {
 	for ctx.Err() == nil {
 		for more := s.dispatch.Node() != 0; more; {
+			if err := s.store.KeepBudgets(ctx, cfg.Clock.Now(), s.wake); err != nil && ctx.Err() == nil {
+				cfg.Logger.Warn("keeping budgets failed", "error", err)
+			}
 			limit, calls := s.store.ResultsBound()
 			begun := cfg.Clock.Now()
 			var err error

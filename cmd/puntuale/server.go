@@ -206,7 +206,8 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 	if err != nil {
 		return err
 	}
-	s.statements = statement.New(statement.Config{Tenants: s.store, Maintenance: s.store, Clock: cfg.Clock, Prices: prices})
+	s.statements = statement.New(statement.Config{Tenants: s.store, Maintenance: s.store, Budgets: s.store, Clock: cfg.Clock, Prices: prices})
+	s.store.PriceMessages(s.statements.Priced, s.statements.Currency())
 	s.links = link.New(s.store.Links, cfg.Clock)
 	s.control = control.New(control.Config{
 		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,

@@ -75,7 +75,7 @@ var Rules = []Rule{
 	{Package: "internal/store/notice", Module: []string{".", "internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/result", Module: []string{".", "internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/outbox", Module: []string{".", "internal/store/engine", "internal/store/notice", "internal/store/result"}, Never: []string{"net/http"}},
-	{Package: "internal/store/statement", Module: []string{".", "internal/store/engine", "internal/store/queue"}, Never: []string{"net/http"}},
+	{Package: "internal/store/statement", Module: []string{".", "internal/store/engine", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
 	{Package: "internal/store/event", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/fleet", "internal/store/outbox", "internal/store/queue"}, Never: []string{"net/http"}},
 	{Package: "internal/store/fleet", Module: []string{".", "internal/clock", "internal/store/engine", "internal/store/outbox"}, Never: []string{"net/http"}},
 	{Package: "internal/store/queue", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/fleet", "internal/store/link", "internal/store/notice", "internal/store/outbox", "internal/store/result"}, Never: []string{"net/http"}},

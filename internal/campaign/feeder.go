@@ -54,6 +54,7 @@ type feedState struct {
 	finished     time.Time // when the feeder last asked the store whether all messages ended
 	canary       time.Time // when all recipients of the canary had been fed
 	awaitsCanary bool      // true: the other recipients wait for the canary
+	overBudget   bool      // true: the campaign is marketing, and the budget of the client's month is used up
 	portfolio    puntuale.Portfolio
 	counted      time.Time // when portfolio was counted; zero: it must be counted again
 }
@@ -144,7 +145,8 @@ func (f *Feeder) work(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 		f.plans[c.ID] = x
 	}
 	x.plan.campaign = c.Campaign
-	if c.State == puntuale.CampaignRunning && c.Feed.Waiting > 0 {
+	// What was fed before leaves first, so feeding waits until it is due again.
+	if x.overBudget = x.plan.marketing() && f.Clock.Now().Before(c.MarketingFrom.Add(puntuale.MarketingSpread)); c.State == puntuale.CampaignRunning && c.Feed.Waiting > 0 {
 		if reason, err := f.mustPause(ctx, c, x); err != nil || reason != "" {
 			return false, errors.Join(err, f.pause(ctx, c, reason))
 		}
@@ -252,7 +254,7 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 // next reads and plans the chunk after the campaign's cursor. The result has no rows if no recipient can be fed now.
 // coming is the number of recipients in the chunk that the store is still writing.
 func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState, coming int) (chunk puntuale.FeedChunk, err error) {
-	if !c.Online || x.awaitsCanary || c.Feed.Waiting == 0 {
+	if !c.Online || x.awaitsCanary || x.overBudget || c.Feed.Waiting == 0 {
 		return chunk, nil
 	}
 	now := f.Clock.Now()
@@ -304,6 +306,9 @@ func (f *Feeder) count(ctx context.Context, c *puntuale.FedCampaign, x *feedStat
 
 // waits returns why the campaign waits, or "" if it does not.
 func (x *feedState) waits(c *puntuale.FedCampaign) string {
+	if x.overBudget {
+		return puntuale.CampaignByBudget
+	}
 	if c.Official && c.Online && c.Feed.Waiting > 0 && !x.awaitsCanary && x.portfolio.Limit > 0 && x.portfolio.Room == 0 {
 		return puntuale.CampaignByRoom
 	}

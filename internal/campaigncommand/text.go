@@ -42,6 +42,7 @@ var pausedWords = map[string]string{
 	puntuale.CampaignByAccount:  "the account may not send",
 	puntuale.CampaignByNumber:   "the network limits the number",
 	puntuale.CampaignByRoom:     "the network's new people of 24 hours are used, and it waits",
+	puntuale.CampaignByBudget:   "the budget of the month is used up, and it waits",
 	puntuale.CampaignByRestore:  "a backup was restored, and some messages may have left before: look at them first",
 	puntuale.CampaignByFailover: "the database failed over, and some messages may have left before: look at them first",
 	puntuale.CampaignNoSession:  "its session was deleted",

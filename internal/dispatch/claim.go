@@ -92,7 +92,7 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 	items := make([]puntuale.ClaimItem, len(batch))
 	for i, m := range batch {
 		m.token = token
-		items[i] = puntuale.ClaimItem{MessageRef: m.ref(), Session: m.row.Session, Campaign: m.row.Campaign, Phone: m.row.Phone, Intent: m.row.Intent}
+		items[i] = puntuale.ClaimItem{MessageRef: m.ref(), Session: m.row.Session, Campaign: m.row.Campaign, Phone: m.row.Phone, Intent: m.row.Intent, Purpose: m.row.Purpose}
 		if m.queue.tenant.erased && s.cfg.Mark != nil {
 			items[i].Mark = s.cfg.Mark(m.row.Client, m.row.Phone)
 		}
@@ -168,6 +168,9 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 			s.dropCampaign(m.queue, m.row.Campaign)
 		case puntuale.ClaimUnmarked:
 			s.unmarked(m.queue)
+		case puntuale.ClaimBudget:
+			s.refusedMarketing(m)
+			continue
 		case puntuale.ClaimBlacklisted:
 			s.cfg.Meter.Outcome(m.queue.capabilities.Name, "blacklisted", 1)
 		case puntuale.ClaimNoConsent, puntuale.ClaimNumberChanged:
@@ -183,6 +186,18 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	if lost > 0 {
 		s.cfg.Meter.Fenced(lost)
 	}
+}
+
+// refusedMarketing postpones a message that a claim refused, because the budget of the client's month is used up. Later
+// messages to the recipient do not wait for it.
+func (s *scheduler) refusedMarketing(m *queuedMessage) {
+	s.freeSlot(m, true)
+	s.finished(m)
+	if m.queue.lost() {
+		return
+	}
+	s.addToMemory(m) // so that no read finds it before it is postponed
+	s.overBudget(m)
 }
 
 // lostClaim handles a claim without an answer. The database may have committed the claim, but no message of it was

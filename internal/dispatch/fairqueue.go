@@ -1,6 +1,10 @@
 package dispatch
 
-import "puntuale"
+import (
+	"time"
+
+	"puntuale"
+)
 
 // fairQueue takes messages from clients in rounds. In each round, each client that has messages sends one message.
 type fairQueue struct {
@@ -18,6 +22,9 @@ type tenantQueue struct {
 	stopped bool                // true: the client may not send now
 	reason  puntuale.ReasonCode // why the client may not send; "": no read of the reason has ended yet
 	erased  bool                // true: the client erased persons, so claims need keyed hashes
+	// marketingFrom is until when the client's marketing waits, as the store last told; zero: it does not wait, as far as
+	// is known. Each message that waits makes the settler ask the store again.
+	marketingFrom time.Time
 }
 
 // join adds a session queue of the client, and returns the client's tenant queue.

@@ -344,6 +344,11 @@ func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.
 		q.lookahead.ExpireBy(row.ValidUntil)
 		return rowLeftOut
 	}
+	if row.Intent == 0 && row.Purpose == puntuale.PurposeMarketing && now.Before(q.tenant.marketingFrom) {
+		s.addToMemory(m)
+		s.overBudget(m)
+		return rowKnown
+	}
 	if n := len(q.messages); n >= 2*maxQueue || s.inMemory >= memory && n >= minQueue {
 		return rowNoRoom
 	}

@@ -23,6 +23,7 @@ type pendingSettlement struct {
 	settlement puntuale.Settlement
 	verdict    string
 	offline    bool
+	marketing  time.Time // with overBudget: until when the client's marketing waits; zero: it does not wait any more
 	node       puntuale.NodeID
 }
 
@@ -53,13 +54,16 @@ func (t *settler) write(ctx context.Context, all []pendingSettlement) error {
 	return t.s.cfg.Queue.Settle(ctx, all[0].node, now, settlements)
 }
 
-// explain finds out why expired messages did not leave. It checks the client first, and then the session. If neither is
+// waitsForBudget is the verdict about messages that wait until the client has a budget again.
+const waitsForBudget = "waits_for_budget"
+
+// explain finds out until when marketing waits for a budget, and why expired messages did not leave. It checks the client first, and then the session. If neither is
 // the cause, the reason is that the time was too short.
 func (t *settler) explain(ctx context.Context, all []pendingSettlement, now time.Time) error {
 	requested := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID
 	for _, x := range all {
-		if x.verdict == "expired" && !requested[x.m.row.Client] {
+		if (x.verdict == "expired" || x.verdict == waitsForBudget) && !requested[x.m.row.Client] {
 			requested[x.m.row.Client] = true
 			clients = append(clients, x.m.row.Client)
 		}
@@ -73,12 +77,20 @@ func (t *settler) explain(ctx context.Context, all []pendingSettlement, now time
 	}
 	for i := range all {
 		x := &all[i]
+		marketingWaits := x.m.row.Purpose == puntuale.PurposeMarketing && found[x.m.row.Client].MarketingWaits(now)
+		if x.verdict == waitsForBudget && marketingWaits { // else it may leave now, and the next read finds it
+			x.marketing = found[x.m.row.Client].MarketingFrom
+			x.settlement.Next = found[x.m.row.Client].MarketingNext(x.m.row)
+			x.settlement.Detail = puntuale.Because(puntuale.ReasonBudget)
+		}
 		if x.verdict != "expired" {
 			continue
 		}
 		switch hold := found[x.m.row.Client].WaitReason(now); {
 		case hold != "":
 			x.settlement.Reason = puntuale.Because(hold)
+		case marketingWaits:
+			x.settlement.Reason = puntuale.Because(puntuale.ReasonBudget)
 		case x.m.queue.session.ByDevice() && x.m.queue.session.LinkOf() == puntuale.LinkOnline:
 			x.settlement.Reason = puntuale.Because(puntuale.ReasonNotTaken)
 		case x.offline:
@@ -99,6 +111,10 @@ func (s *scheduler) settled(all []pendingSettlement, err error) {
 		s.fenced(all[0].node)
 	}
 	for _, x := range all {
+		if err == nil && x.verdict == waitsForBudget {
+			s.holdMarketing(x.m.queue.tenant, x.marketing)
+			x.verdict = "postponed"
+		}
 		if err == nil {
 			s.cfg.Meter.Outcome(x.m.queue.capabilities.Name, x.verdict, 1)
 		}
@@ -109,4 +125,33 @@ func (s *scheduler) settled(all []pendingSettlement, err error) {
 		}
 		s.forget(x.m)
 	}
+}
+
+// holdMarketing notes until when a client's marketing waits, and postpones what is in memory. So it does not take the
+// session's pace from other messages, and later leaves in its order.
+func (s *scheduler) holdMarketing(t *tenantQueue, until time.Time) {
+	if t.marketingFrom.Equal(until) {
+		return
+	}
+	t.marketingFrom = until
+	if until.IsZero() {
+		return
+	}
+	for _, q := range s.queues {
+		if q.tenant != t {
+			continue
+		}
+		for _, m := range q.messages {
+			if m.row.Purpose == puntuale.PurposeMarketing && !m.repeat() && (m.stage == loading || m.stage == ready) {
+				s.timers.drop(&m.timer)
+				s.overBudget(m)
+			}
+		}
+	}
+}
+
+// overBudget postpones a message in memory, because the budget of the client's month is used up. The settler asks the store
+// until when, and whether this still holds.
+func (s *scheduler) overBudget(m *queuedMessage) {
+	s.settle(m, puntuale.Settlement{State: puntuale.Pending, Next: m.row.Next}, waitsForBudget)
 }

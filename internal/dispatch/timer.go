@@ -3,6 +3,8 @@ package dispatch
 import (
 	"container/heap"
 	"time"
+
+	"puntuale"
 )
 
 // timer wakes its owner at a certain time. The owner is a message that is not due yet, or a session that waits.
@@ -16,11 +18,24 @@ type timer struct {
 	reading *sessionQueue  // the session may be read again; this is the timer of its lookahead
 }
 
-// timers is a heap of timers; the earliest timer is first.
+// id returns the id of the message that the timer wakes, or 0.
+func (t *timer) id() puntuale.MessageID {
+	if t.message == nil {
+		return 0
+	}
+	return t.message.row.ID
+}
+
+// timers is a heap of timers; the earliest timer is first. Messages that are due together leave in the order of their ids.
 type timers []*timer
 
-func (h timers) Len() int           { return len(h) }
-func (h timers) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timers) Len() int { return len(h) }
+func (h timers) Less(i, j int) bool {
+	if h[i].at == h[j].at {
+		return h[i].id() < h[j].id()
+	}
+	return h[i].at < h[j].at
+}
 func (h timers) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i+1, j+1

@@ -115,6 +115,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerCalendars(a)
 	registerSearch(a)
 	registerStatements(a)
+	registerBudgets(a)
 	documentEvents(a.OpenAPI())
 	a.open()
 	if err := docs.Serve(mux, docs.Config{Document: a.OpenAPI(), Accounts: cfg.Accounts, Logger: cfg.Logger}); err != nil {

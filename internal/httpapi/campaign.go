@@ -218,7 +218,7 @@ type CampaignAnswer struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
 	State      string            `json:"state" enum:"draft,checking,ready,running,paused,resuming,cancelling,done,cancelled,failed"`
-	Reason     *string           `json:"reason" doc:"Why it paused or ended by itself: canary, no_credit, client_held, number_restricted, restored, failover, session_deleted, sequence_deleted; or why it waits while it runs: portfolio"`
+	Reason     *string           `json:"reason" doc:"Why it paused or ended by itself: canary, no_credit, client_held, number_restricted, budget (it waits), restored, failover, session_deleted, sequence_deleted; or why it waits while it runs: portfolio"`
 	Purpose    *string           `json:"purpose"`
 	Reference  string            `json:"reference,omitempty" doc:"Your own name of the campaign, which its messages have"`
 	Sequence   *string           `json:"sequence"`

@@ -104,6 +104,14 @@ type (
 		Reason  *string `json:"reason,omitempty" doc:"For people"`
 		Until   string  `json:"until,omitempty" format:"date-time" doc:"The end of a ban"`
 	}
+	budgetEvent struct {
+		EventOwner
+		Month    string `json:"month" doc:"In the client's zone"`
+		Amount   string `json:"amount" doc:"The budget, an exact decimal number"`
+		Spent    string `json:"spent" doc:"What the month's messages cost so far, an exact decimal number"`
+		Currency string `json:"currency"`
+		Ends     string `json:"ends_at" format:"date-time" doc:"When the next month begins"`
+	}
 	campaignEvent struct {
 		EventOwner
 		Campaign  string           `json:"campaign"`
@@ -189,6 +197,8 @@ const blacklistDetail = `{"phone":"+393331234567","reason":"Ha telefonato","orig
 
 const sessionDetail = `{"name":"Negozio","connection_type":"Socket","sandbox":false,"state":`
 
+const budgetDetail = `{"month":"2026-11","amount":"50.00","currency":"EUR","ends_at":"2026-11-30T23:00:00.000000Z","spent":`
+
 const healthDetail = `{"name":"Negozio","quality":"YELLOW","limit":2000,"restricted_until":"2026-12-01T09:00:00.000000Z","restriction":"RESTRICTED_BIZ_INITIATED_MESSAGING",` +
 	`"display_name":"approved","paused_templates":["promo"],"direct_send":"unknown","checked_at":"2026-11-25T09:29:00.000000Z"}`
 
@@ -227,6 +237,8 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventCapReached:         {"The whole daily cap is used", capEvent{}, 0, `{"daily_api_cap":1000,"daily_api_used":1000}`},
 	puntuale.EventCreditLow:          {"Few credits are left", creditEvent{}, 0, `{"credits":12}`},
 	puntuale.EventCreditOut:          {"No credit is left", creditEvent{}, 0, `{"credits":0}`},
+	puntuale.EventBudgetLow:          {"80 percent of the budget of the month is used", budgetEvent{}, 0, budgetDetail + `"40.12"}`},
+	puntuale.EventBudgetOut:          {"The budget of the month is used up, and marketing waits", budgetEvent{}, 0, budgetDetail + `"50.03"}`},
 	puntuale.EventAccountExpiring:    {"The last day of service is in 14, 3 or 0 days", expiryEvent{}, 0, `{"expiration_date":"2026-12-09","days":14}`},
 	puntuale.EventAccountExpired:     {"The service has ended", expiryEvent{}, 0, `{"expiration_date":"2026-12-09"}`},
 	puntuale.EventTemplateChanged:    {"Meta changed a template, or somebody changed one of the client's own", templateEvent{}, 0, `{"name":"promo","language":"it","status":"PAUSED","status_before":"APPROVED","category":"MARKETING","quality":"RED"}`},

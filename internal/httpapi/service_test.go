@@ -140,7 +140,7 @@ func newService(t *testing.T, o options) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.statements = statement.New(statement.Config{Tenants: operator, Maintenance: operator, Clock: s.clock})
+	s.statements = statement.New(statement.Config{Tenants: operator, Maintenance: operator, Budgets: opened, Clock: s.clock})
 	s.handler, err = httpapi.New(httpapi.Config{
 		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, !o.internet), Automations: s.rules, Calendars: s.calendar, Statements: s.statements, Now: s.clock.Now, Rate: o.rate,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -132,6 +132,9 @@ type healthAnswer struct {
 	Limit       *int     `json:"limit" doc:"How many people who did not write the portfolio may address in any 24 hours, with all its numbers; null: any number, or unknown"`
 	Used        int      `json:"limit_used" doc:"Of these, in the last 24 hours, by the numbers of the business and its portfolio on this server"`
 	Reserved    int      `json:"limit_reserved" doc:"People with messages planned for the next 24 hours, which go before campaigns"`
+	Near        bool     `json:"limit_near" doc:"true: 80 percent of the limit or more are used or reserved"`
+	Free        int64    `json:"free_service_messages" doc:"Service messages of the month, in the client's zone, for which Meta told that it does not bill them. Messages of other programs are not in it"`
+	FreeLimit   int64    `json:"free_service_limit" doc:"How many of a number Meta does not bill in a month, in the time zone of the business account"`
 	Until       *string  `json:"restricted_until" format:"date-time" doc:"null: not restricted, or no end is known"`
 	Restriction *string  `json:"restriction" doc:"Meta's word for what restricts the number and that Meta confirmed; null: nothing"`
 	DisplayName *string  `json:"display_name" doc:"approved, pending or declined; null: unknown"`
@@ -145,6 +148,7 @@ func healthOf(h control.SessionHealth) *healthAnswer {
 		Quality: textOrNull(h.Quality), Used: h.Portfolio.Used, Reserved: h.Portfolio.Reserved, Restriction: textOrNull(h.Restriction), DisplayName: textOrNull(h.DisplayName),
 		Paused: append([]string{}, h.PausedTemplates...), DirectSend: string(h.DirectSend), Until: stampOrNull(h.RestrictedUntil), Checked: stampOrNull(h.Checked),
 	}
+	a.Near, a.Free, a.FreeLimit = h.Portfolio.Near(), h.FreeService, puntuale.FreeServiceMessages
 	if h.Limit > 0 {
 		a.Limit = &h.Limit
 	}

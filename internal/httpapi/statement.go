@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
 	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/statement"
 )
 
@@ -13,6 +16,71 @@ func registerStatements(a *api) {
 		summary: "Get what was used in a month: messages by category and country, with what the network bills",
 		description: "The client's own with its key, those of all clients with a partner's key. A month is closed three days after its end, in the client's zone. Then it never changes: " +
 			"what becomes known later is a correction in the next month. Messages of the simulated network are left out."}, a.statement)
+}
+
+// registerBudgets adds the calls about budgets.
+func registerBudgets(a *api) {
+	const text = " Meta's prices count, as in statements: what Meta told, and else an estimate. At 80 percent people are warned. When it is used up, marketing waits until the next month, or until the budget is raised; everything else leaves."
+	missing := []int{http.StatusNotFound}
+	client(a, operation{id: "getOwnBudget", method: http.MethodGet, path: "/api/budget", strict: true, summary: "Get the client's budget of the month, and what is spent", description: text[1:]}, a.ownBudget)
+	partner(a, operation{id: "getBudget", method: http.MethodGet, path: "/api/client/{id_client}/budget", strict: true, summary: "Get a client's budget of the month, and what is spent", refusals: missing}, a.budget)
+	partner(a, operation{id: "setBudget", method: http.MethodPut, path: "/api/client/{id_client}/budget", body: budgetBody{}, strict: true, prevents: true,
+		summary: "Set what a client's messages may cost in a month", description: "In the currency of the list of prices." + text, refusals: missing}, withBody(a.setBudget))
+}
+
+// budgetBody is a budget as a partner sets it.
+type budgetBody struct {
+	Amount nullableMember[string] `json:"amount" nullable:"true" doc:"Such as 49.90; null: no budget"`
+	_      amountCheck
+	_      closedCheck
+}
+
+// amountCheck adds a fault if a budget has no amount. Null means that there is none.
+type amountCheck struct{}
+
+func (amountCheck) check(o *object, to any) {
+	if !to.(*budgetBody).Amount.Set {
+		o.refuse("amount", puntuale.FaultRequired, nil)
+	}
+}
+
+type budgetAnswer struct {
+	Amount   *string `json:"amount" doc:"An exact decimal number; null: no budget, and nothing is counted"`
+	Currency string  `json:"currency"`
+	Spent    string  `json:"spent" doc:"What the month's messages cost so far, an exact decimal number. Estimated, until Meta tells what it bills"`
+	Percent  int     `json:"percent" doc:"The part of the budget that is spent"`
+	Unpriced int64   `json:"unpriced" doc:"Messages for which the list has no price. They are not in spent"`
+	Month    *string `json:"month" doc:"In the client's zone"`
+	Ends     *string `json:"ends_at" format:"date-time" doc:"When the next month begins"`
+	Counted  bool    `json:"counted" doc:"false: messages that left before the budget was set are still being counted"`
+	UsedUp   bool    `json:"used_up" doc:"true: marketing waits until ends_at"`
+}
+
+func (a *api) budgetOf(b puntuale.Budget) budgetAnswer {
+	answer := budgetAnswer{Currency: cmp.Or(b.Currency, a.statements.Currency()), Spent: puntuale.Money(b.Spent), Percent: b.Percent(), Unpriced: b.Unpriced, Counted: b.Counted, UsedUp: b.Used()}
+	if b.Amount > 0 {
+		answer.Amount, answer.Month, answer.Ends = new(puntuale.Money(b.Amount)), new(b.Month.String()), stampOrNull(b.Ends)
+	}
+	return answer
+}
+
+func (a *api) ownBudget(ctx context.Context, c *control.Client, _ *call, _ *struct{}) (budgetAnswer, error) {
+	b, err := a.statements.Budget(ctx, c)
+	return a.budgetOf(b), err
+}
+
+func (a *api) budget(ctx context.Context, p *account.Partner, _ *call, in *snapshotInput) (budgetAnswer, error) {
+	b, err := a.statements.BudgetOf(ctx, p, in.ID)
+	return a.budgetOf(b), err
+}
+
+func (a *api) setBudget(ctx context.Context, p *account.Partner, in *call, q *snapshotInput, body *budgetBody) (budgetAnswer, error) {
+	amount := ""
+	if body.Amount.To != nil {
+		amount = cmp.Or(*body.Amount.To, "0") // only null means no budget
+	}
+	b, err := a.statements.SetBudget(ctx, p, q.ID, amount, in.refused...)
+	return a.budgetOf(b), err
 }
 
 type statementInput struct {

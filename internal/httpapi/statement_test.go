@@ -192,3 +192,145 @@ func priceOf(t *testing.T, country string) string {
 	}
 	return text
 }
+
+// budgetOf is the answer of GET /api/budget, as far as tests compare it.
+type budgetOf struct {
+	Amount, Month     *string
+	Currency, Spent   string
+	Percent, Unpriced int
+	Counted           bool
+	UsedUp            bool    `json:"used_up"`
+	Ends              *string `json:"ends_at"`
+}
+
+// TestBudget: a budget counts what left in the month before and after it was set, at the prices that Meta told, or else at
+// the list's. The partner sets it, and the client sees it.
+func TestBudget(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"consent":"free"}`)
+		promo := graphtest.NewTemplate("promo", "Ciao")
+		promo.Category = "MARKETING"
+		s.owner.peer.SetTemplates("55101", promo)
+		session := s.officialSession(a.Key)
+		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"Promo","text":"Ciao","official":{"name":"promo","language":"it"}}`)
+		s.store.PriceMessages(s.statements.Priced, s.statements.Currency())
+		send := func(phone string) puntuale.MessageRef {
+			t.Helper()
+			var made started
+			s.must(&made, "POST", "/api/messages", a.Key, `{"phone":"`+phone+`","template":"Promo","id_sessione":"`+session+`"}`)
+			s.end(a, made.ID[0], phone, sent)
+			return s.item(a, made.ID[0])
+		}
+		count := func() {
+			t.Helper()
+			for more := true; more; {
+				var err error
+				if more, err = s.store.CountResults(t.Context(), 1000); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.store.KeepBudgets(t.Context(), s.clock.Now(), func(puntuale.SessionID, time.Time) {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(spent string, percent int, usedUp bool) (got budgetOf) {
+			t.Helper()
+			count()
+			var own budgetOf
+			s.must(&got, "GET", "/api/client/"+a.ID+"/budget", s.partner, "")
+			s.must(&own, "GET", "/api/budget", a.Key, "")
+			if got.Spent != spent || got.Percent != percent || got.UsedUp != usedUp || own.Spent != spent || own.UsedUp != usedUp {
+				t.Errorf("%+v and %+v, want %s, %d%%, used up %v", got, own, spent, percent, usedUp)
+			}
+			return got
+		}
+		set := func(amount string) {
+			t.Helper()
+			s.must(nil, "PUT", "/api/client/"+a.ID+"/budget", s.partner, `{"amount":`+amount+`}`)
+		}
+		first := send("+393330000001")
+		if got := want("0.00", 0, false); got.Amount != nil || got.Month != nil || got.Currency != "EUR" {
+			t.Errorf("without a budget: %+v", got)
+		}
+		set(`"0.15"`)
+		if got := want("0.0658", 43, false); got.Amount == nil || *got.Amount != "0.15" || *got.Month != "2026-11" || *got.Ends != "2026-11-30T23:00:00.000000Z" || !got.Counted {
+			t.Errorf("with a budget: %+v", got)
+		}
+		second := send("+393330000002")
+		want("0.1316", 87, false)
+		_, sessionID := idsOf(t, a, session)
+		tell := func(m puntuale.MessageRef, country, category string, billable bool) {
+			t.Helper()
+			charge := puntuale.Charge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable}
+			if _, err := s.store.KeepReceipts(t.Context(), s.clock.Now(), []puntuale.DeliveryReceipt{{MessageRef: m, Session: sessionID, Kind: puntuale.ReceiptDelivered, At: s.clock.Now(), Charge: charge}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tell(first, "IT", "service", false) // Meta told that it is free
+		want("0.0658", 43, false)
+		var health struct {
+			Health struct {
+				Free  int64 `json:"free_service_messages"`
+				Limit int64 `json:"free_service_limit"`
+			}
+		}
+		if s.must(&health, "GET", "/api/sessions/"+session, a.Key, ""); health.Health.Free != 1 || health.Health.Limit != 1000 {
+			t.Errorf("free service messages: %+v", health)
+		}
+		tell(second, "ZZ", "marketing", true)
+		if got := want("0.00", 0, false); got.Unpriced != 1 {
+			t.Errorf("a country without a price: %+v", got)
+		}
+		third := send("+393330000003")
+		send("+393330000004")
+		send("+393330000005")
+		want("0.1974", 131, true)
+		var made started
+		s.must(&made, "POST", "/api/messages", a.Key, `{"phone":"+393330000006","template":"Promo","id_sessione":"`+session+`"}`)
+		answers, err := s.store.Claim(t.Context(), puntuale.Claim{Node: s.owner.node, Token: 1, Now: s.clock.Now(), Messages: []puntuale.ClaimItem{{MessageRef: s.item(a, made.ID[0]), Phone: "+393330000006", Purpose: puntuale.PurposeMarketing}}})
+		if err != nil || answers[0] != puntuale.ClaimBudget {
+			t.Errorf("a claim of marketing: %v, %v", answers, err)
+		}
+		s.store.PriceMessages(s.statements.Priced, "USD") // another list
+		count()
+		if p, err := s.store.SendPermissions(t.Context(), []puntuale.ClientID{third.Client}); err != nil || p[third.Client].MarketingWaits(s.clock.Now()) {
+			t.Errorf("with a list in another currency: %+v, %v", p, err)
+		}
+		s.store.PriceMessages(s.statements.Priced, "EUR")
+		want("0.1974", 131, true)
+		s.must(nil, "POST", "/api/contacts/erase", a.Key, `{"phone":"+393330000003"}`)
+		want("0.1974", 131, true)
+		for _, bad := range []string{`{"amount":"0"}`, `{"amount":""}`, `{"amount":"-1"}`, `{"amount":"molto"}`, `{"amount":"1.234"}`, `{"amount":"99999999"}`, `{"amount":50}`, `{}`, `{"amount":"5","currency":"EUR"}`} {
+			if r := s.call("PUT", "/api/client/"+a.ID+"/budget", s.partner, bad); r.status != 422 && r.status != 400 {
+				t.Errorf("%s: %d %s", bad, r.status, r.body)
+			}
+		}
+		if r := s.call("PUT", "/api/client/999/budget", s.partner, `{"amount":"5"}`); r.status != 404 {
+			t.Errorf("an unknown client: %d", r.status)
+		}
+		if r := s.call("PUT", "/api/client/"+a.ID+"/budget", a.Key, `{"amount":"5"}`); r.status != 401 && r.status != 403 {
+			t.Errorf("the client's own key: %d", r.status)
+		}
+		var other budgetOf
+		if s.must(&other, "GET", "/api/budget", b.Key, ""); other.Amount != nil {
+			t.Errorf("another client has %+v", other)
+		}
+		set("null")
+		if got := want("0.00", 0, false); got.Amount != nil {
+			t.Errorf("after its removal: %+v", got)
+		}
+		set(`"100"`)
+		if got := want("0.1316", 0, false); got.Unpriced != 2 { // counted again, and nobody knows the erased person's country
+			t.Errorf("counted again: %+v", got)
+		}
+		s.clock.Set(time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC))
+		if got := want("0.00", 0, false); *got.Month != "2026-12" {
+			t.Errorf("the next month: %+v", got)
+		}
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"timezone":"America/New_York"}`)
+		if got := want("0.00", 0, false); *got.Ends != "2027-01-01T05:00:00.000000Z" {
+			t.Errorf("another zone: %+v", got)
+		}
+	})
+}

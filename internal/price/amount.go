@@ -2,7 +2,6 @@ package price
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -25,23 +24,20 @@ func parseAmount(text string) (amount, error) {
 }
 
 // String returns the exact decimal number, with at least two decimals.
-func (a amount) String() string {
-	const unit = 1_000_000
-	if a < 0 {
-		return "-" + (-a).String()
-	}
-	fraction := fmt.Sprintf("%06d", a%unit)
-	for len(fraction) > 2 && strings.HasSuffix(fraction, "0") {
-		fraction = fraction[:len(fraction)-1]
-	}
-	return fmt.Sprintf("%d.%s", a/unit, fraction)
-}
+func (a amount) String() string { return puntuale.Money(int64(a)) }
 
 // Of returns the price of n messages of a kind, as an exact decimal number. known is false if the table has no price for
 // the kind. n may be negative.
 func (t *Table) Of(kind puntuale.MessageKind, n int) (price string, known bool) {
 	each, known := t.prices[kind]
 	return (each * amount(n)).String(), known
+}
+
+// Each returns the price of one message of a kind, in millionths of the currency. known is false if the table has no price
+// for the kind.
+func (t *Table) Each(kind puntuale.MessageKind) (millionths int64, known bool) {
+	each, known := t.prices[kind]
+	return int64(each), known
 }
 
 // Check returns an error if a text is no price: a decimal number with a point, below 1,000, with at most six decimals.

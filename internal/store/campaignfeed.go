@@ -261,12 +261,13 @@ func (f *feedChunk) uncount(refused []int64) (n int) {
 // fedCampaigns also reads whether the session can send. A session can send if it is a sandbox, if its number is linked,
 // or if devices take its messages.
 const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device' or s.link = 4 or s.sandbox = 1 and s.link = 0 then 1 else 0 end,
- case when s.type = 'Official' and s.sandbox = 0 then 1 else 0 end, s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
+ case when s.type = 'Official' and s.sandbox = 0 then 1 else 0 end, s.link, s.link_condition, s.limited_until,
+ (select k.marketing_from from client k where k.id = c.client_id)` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
  where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`
 
 func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntuale.FedCampaign, error) {
 	all, err := engine.QueryAll(ctx, s.DispatchReads, fedCampaigns, []any{node}, func(rows engine.Row, c *puntuale.FedCampaign) error {
-		return rows.Scan(engine.ScanFaulty(&c.Fault, append(campaignFields(&c.Campaign), engine.ScanBool(&c.Online), engine.ScanBool(&c.Official), &c.Link.State, &c.Link.Condition, engine.ScanTime(&c.Link.Limited))...)...)
+		return rows.Scan(engine.ScanFaulty(&c.Fault, append(campaignFields(&c.Campaign), engine.ScanBool(&c.Online), engine.ScanBool(&c.Official), &c.Link.State, &c.Link.Condition, engine.ScanTime(&c.Link.Limited), engine.ScanTime(&c.MarketingFrom))...)...)
 	})
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("list campaigns to feed: %w", err))

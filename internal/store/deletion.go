@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/store/notice"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/result"
+	"puntuale/internal/store/statement"
 )
 
 // Codes of the faults that functions in this file return.
@@ -61,6 +62,9 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 	}
 	if _, err := a.Exec(ctx, `update campaign set state = case when state < 7 then 8 else state end, list_id = 0, checked = '', frozen = '' where client_id = $1`, id); err != nil {
 		return fmt.Errorf("end a client's campaigns: %w", err)
+	}
+	if err := statement.ClientDeleted(ctx, a, id); err != nil {
+		return err
 	}
 	if err := p.LockClient(ctx, a, id); err != nil {
 		return err

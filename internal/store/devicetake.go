@@ -137,6 +137,11 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	if err != nil {
 		return found, err
 	}
+	permissions, err := t.s.SendPermissions(ctx, []puntuale.ClientID{t.id})
+	if err != nil {
+		return found, err
+	}
+	permission := permissions[t.id]
 	for i, m := range due {
 		step, ok := contents[steps[i]]
 		if !ok || step.Content.Empty() {
@@ -146,6 +151,10 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 			continue
 		}
 		next, inside := opens(step, now)
+		var detail puntuale.Reason
+		if m.Purpose == puntuale.PurposeMarketing && m.Intent == 0 && permission.MarketingWaits(now) {
+			next, inside, detail = permission.MarketingNext(m), false, puntuale.Because(puntuale.ReasonBudget)
+		}
 		switch {
 		case inside:
 			found.free = append(found.free, puntuale.HeldMessage{DueMessage: m, Content: step.Content})
@@ -153,7 +162,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 			if next.IsZero() || next.After(m.ValidUntil) {
 				next = m.ValidUntil
 			}
-			found.outside = append(found.outside, puntuale.Settlement{MessageRef: puntuale.MessageRef{Client: m.Client, ID: m.ID}, State: puntuale.Pending, Next: next})
+			found.outside = append(found.outside, puntuale.Settlement{MessageRef: puntuale.MessageRef{Client: m.Client, ID: m.ID}, State: puntuale.Pending, Next: next, Detail: detail})
 		}
 	}
 	found.free = repeatsFirst(found.free)
@@ -402,7 +411,7 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device can report only what it took, even if it guesses a token
 	claim := &queue.ClaimBatch{A: a, Done: b.k.Now, Claim: puntuale.Claim{Token: token, Now: b.k.Now, Messages: make([]puntuale.ClaimItem, len(free))}}
 	for i, h := range free {
-		claim.Messages[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: h.Client, ID: h.ID}, Session: b.k.Session, Campaign: h.Campaign, Phone: h.Phone, Mark: b.k.Mark(h.Phone), Intent: h.Intent}
+		claim.Messages[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: h.Client, ID: h.ID}, Session: b.k.Session, Campaign: h.Campaign, Phone: h.Phone, Mark: b.k.Mark(h.Phone), Intent: h.Intent, Purpose: h.Purpose}
 	}
 	if err := claim.Run(ctx); err != nil {
 		return err

@@ -65,7 +65,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), Feeds: calendar.New(db), Statements: statement.New(db), Files: file.New(db), kinds: newKinds()}
-	s.Replies, s.Health, s.Counter = reply.New(db, s.kinds.heard, s.cancelAll), health.New(db, s.kinds.heard), result.New(db)
+	s.Replies, s.Health, s.Counter = reply.New(db, s.kinds.heard, s.cancelAll), health.New(db, s.kinds.heard), result.New(db, s.Spend)
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

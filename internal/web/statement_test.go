@@ -12,7 +12,7 @@ import (
 )
 
 // billed creates messages of an Official session, some of which the network billed.
-func (w *world) billed() {
+func (w *world) billed() puntuale.SessionID {
 	w.t.Helper()
 	ctx := context.Background()
 	f := w.traffic()
@@ -30,6 +30,7 @@ func (w *world) billed() {
 			w.must(err)
 		}
 	}
+	return session
 }
 
 // TestStatements: a client sees its month, and a partner the months of all its clients. Only an owner sets the prices. The
@@ -103,5 +104,92 @@ func TestStatementsInBrowser(t *testing.T) {
 		b.signIn(w.partners[puntuale.Owner])
 		b.open("/partner/statements")
 		b.check("statements")
+	})
+}
+
+// keepBudgets does what a server does all the time.
+func (w *world) keepBudgets() {
+	w.t.Helper()
+	w.must(w.store.KeepBudgets(context.Background(), w.clock.Now(), func(puntuale.SessionID, time.Time) {}))
+}
+
+// TestBudget: staff of the partner sets a budget on the client's page, and the client sees how much of it is used.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.billed()
+	client, partner := w.visitor(w.clients[puntuale.Reader]), w.visitor(w.partners[puntuale.Staff])
+	address := "/partner/clients/" + w.client.String()
+	if text := words(inMain(partner.get(address).body)); !strings.Contains(text, "Nessun limite di spesa") {
+		t.Errorf("before: %s", text)
+	}
+	if text := words(inMain(client.get(w.pages + "/usage").body)); strings.Contains(text, "Budget") {
+		t.Errorf("the client sees a budget before there is one: %s", text)
+	}
+	set := func(amount string) answer { return partner.post(address+"/budget", url.Values{"amount": {amount}}) }
+	if got := set("poco"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "f-amount-fault") {
+		t.Errorf("a wrong amount: %d", got.status)
+	}
+	if got := w.visitor(w.partners[puntuale.Reader]).post(address+"/budget", url.Values{"amount": {"5"}}); got.status != http.StatusForbidden {
+		t.Errorf("a budget by a reader: %d", got.status)
+	}
+	for amount, wants := range map[string][]string{"0,25": {"Budget del mese", "0,20 EUR di 0,25 EUR", "Sta per finire"}, "0,10": {"di 0,10 EUR", "Il marketing aspetta fino al 1 dic 2026"}, "": nil} {
+		if got := set(amount); got.status != http.StatusSeeOther {
+			t.Errorf("a budget of %q: %d %s", amount, got.status, words(got.body))
+		}
+		w.keepBudgets()
+		for _, page := range []string{words(inMain(client.get(w.pages + "/usage").body)), words(inMain(client.get(w.pages + "/statements").body)), words(inMain(partner.get(address).body))} {
+			for _, want := range wants {
+				if !strings.Contains(page, want) {
+					t.Errorf("a budget of %q: a page lacks %q: %s", amount, want, page)
+				}
+			}
+		}
+	}
+	if text := words(inMain(w.visitor(w.clients[puntuale.Owner]).get(w.pages + "/statements?month=2026-10").body)); strings.Contains(text, "Budget") {
+		t.Errorf("the month before: %s", text)
+	}
+}
+
+// TestBudgetInBrowser looks at the meters near the limit, and when it is reached.
+func TestBudgetInBrowser(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.billed()
+		b.signIn(w.partners[puntuale.Owner])
+		for name, amount := range map[string]string{"near": "0,25", "full": "0,10"} {
+			_, err := w.statements.SetBudget(context.Background(), w.newPartnerHandle(), w.client.String(), amount)
+			w.must(err)
+			w.keepBudgets()
+			b.open("/partner/clients/" + w.client.String())
+			b.check("budget-" + name)
+		}
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/usage")
+		b.check("budget-usage")
+		b.open(w.pages + "/statements")
+		b.check("budget-statement")
+	})
+}
+
+// TestMetersInBrowser looks at what Meta's limits leave to a number: service messages that are free, and new people.
+func TestMetersInBrowser(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		session := w.billed()
+		now := w.clock.Now()
+		w.must(w.store.NoteOfficial(t.Context(), session, "101", "55101"))
+		for kind, value := range map[puntuale.HealthKind]string{puntuale.HealthChecked: "1", puntuale.HealthQuality: "GREEN", puntuale.HealthLimit: "6"} {
+			w.must(w.store.KeepHealth(t.Context(), []puntuale.HealthReport{{Client: w.client, Session: session, Kind: kind, Value: value, At: now}}, now))
+		}
+		found, _, err := w.store.Tenant(w.client).Messages(t.Context(), puntuale.MessageFilter{}, puntuale.Page{Limit: 10})
+		w.must(err)
+		for _, m := range found {
+			_, err := w.store.KeepReceipts(t.Context(), now, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: w.client, ID: m.ID}, Session: session, Kind: puntuale.ReceiptDelivered, At: now,
+				Charge: puntuale.Charge{MessageKind: puntuale.MessageKind{Country: "IT", Category: "service"}}}})
+			w.must(err)
+		}
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/sessions/" + session.String())
+		b.until(`/5 (di|of) 6,/.test(document.querySelector(".health").innerText) && /2 (di|of) 1[.,]000/.test(document.querySelector(".health").innerText) && document.querySelector(".health .meter-near")`)
+		b.check("meters")
 	})
 }

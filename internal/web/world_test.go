@@ -186,7 +186,8 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w.calendar = calendars.New(calendars.Config{Control: w.control, Tenants: w.store, Vault: w.vault, Clock: w.clock,
 		Refuses: func(context.Context, string) puntuale.ReasonCode { return "" }})
 	w.links = link.New(w.store.Links, w.clock)
-	w.statements = statement.New(statement.Config{Tenants: w.store, Maintenance: w.store, Clock: w.clock})
+	w.statements = statement.New(statement.Config{Tenants: w.store, Maintenance: w.store, Budgets: w.store, Clock: w.clock})
+	w.store.PriceMessages(w.statements.Priced, w.statements.Currency())
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: w.store, Public: public, Resolver: w.dns})
 	receivers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

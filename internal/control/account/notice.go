@@ -88,6 +88,10 @@ func NoticePath(n puntuale.Notice) string {
 		return base + "/keys"
 	case puntuale.NoticeWebhookDisabled:
 		return base + "/webhooks/" + subject
+	case puntuale.NoticeBudget:
+		return base + "/usage"
+	case puntuale.NoticeClientBudget:
+		return "/partner/clients/" + subject
 	case puntuale.NoticeClientExpiring:
 		if n.Detail.Clients > 0 {
 			return "/partner/expiries"

@@ -25,6 +25,7 @@ import (
 type Config struct {
 	Tenants     puntuale.TenantStore
 	Maintenance puntuale.MaintenanceStore
+	Budgets     BudgetStore
 	Clock       clock.Clock
 	Prices      *price.Table
 }
@@ -203,7 +204,7 @@ func (c *monthCounter) count(ctx context.Context) (puntuale.Statement, error) {
 			c.credits++
 		}
 		if !m.Sandbox {
-			c.lines[c.line(m, c.to)]++
+			c.lines[lineOf(m, c.to)]++
 		}
 	}); err != nil {
 		return puntuale.Statement{}, err
@@ -283,8 +284,8 @@ func (c *monthCounter) correct(ctx context.Context) error {
 	}
 	if err := c.days(ctx, puntuale.BilledPeriod{From: before.Begin(c.zone), To: begin, ChargedFrom: stored.CountedTo}, func(m puntuale.BilledMessage) {
 		if !m.Sandbox && m.ChargedAt.Before(c.to) {
-			add(c.line(m, stored.CountedTo), -1)
-			add(c.line(m, c.to), 1)
+			add(lineOf(m, stored.CountedTo), -1)
+			add(lineOf(m, c.to), 1)
 		}
 	}); err != nil {
 		return err
@@ -292,13 +293,13 @@ func (c *monthCounter) correct(ctx context.Context) error {
 	late := puntuale.BilledPeriod{From: stored.CountedTo, To: c.to, Late: true, Left: [2]time.Time{before.Begin(c.zone), begin}}
 	return c.days(ctx, late, func(m puntuale.BilledMessage) {
 		if !m.Sandbox {
-			add(c.line(m, stored.CountedTo), -1)
+			add(lineOf(m, stored.CountedTo), -1)
 		}
 	})
 }
 
-// line returns the line in which a message counts, by what was known at a moment; zero: by all that is known.
-func (c *monthCounter) line(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
+// lineOf returns the line in which a message counts, by what was known at a moment; zero: by all that is known.
+func lineOf(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
 	line := puntuale.StatementLine{Network: m.Network, Origin: m.Origin, Source: puntuale.PriceNone}
 	line.Country, line.Category = price.Country(m.Phone), puntuale.CategoryService
 	if m.Purpose == puntuale.PurposeMarketing {

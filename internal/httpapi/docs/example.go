@@ -36,6 +36,7 @@ var bodyExamples = map[string]json.RawMessage{
 	"replayDeliveries":      []byte(`{"from": "2026-11-20", "to": "2026-11-21", "failed": true}`),
 	"addConsent":            []byte(`{"phone": "+39 333 123 4567", "purpose": "marketing", "change": "grant", "source": "modulo in sede", "words": "Accetto di ricevere offerte"}`),
 	"answerFromSandbox":     []byte(`{"phone": "+39 333 123 4567", "text": "Sì, confermo"}`),
+	"setBudget":             []byte(`{"amount": "49.90"}`),
 	"changeSettings":        []byte(`{"consent": "required", "opt_out_answer": "Non riceverai altri messaggi."}`),
 	"everythingOf":          personExample,
 	"readReplies":           personExample,

@@ -39,7 +39,7 @@ var Subjects = []Subject{
 	{"Automations", "Rules: when something happens, they act.", []string{"/api/automations"}},
 	{"Chatwoot", "A session's conversations in an inbox of Chatwoot.", []string{"/api/sessions/{id}/chatwoot"}},
 	{"Settings", "What a client decided about the people that it writes to.", []string{"/api/settings"}},
-	{"Statements", "What was used in a month, and what the network bills for it.", []string{"/api/statements"}},
+	{"Statements", "What was used in a month, what the network bills for it, and what it may cost.", []string{"/api/statements", "/api/budget"}},
 	{"Clients", "For partners: accounts of clients.", []string{"/api/client"}},
 	{"Keys", "For partners: the keys of a client.", []string{"/api/client/{id}/keys"}},
 	{"Devices", "For programs that send from a phone.", []string{"/device", "/api/sessions/{id}/devices"}},

@@ -29,7 +29,7 @@ var MovedTables = []movedTable{
 	{Name: "partner", Columns: "id name slug created_at"},
 	{Name: "client", Columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
 		" zone region suspended features closed created_at deleted_at blanked_to erased revision held_at" +
-		" credits_topped credits_told expiry_told expiry_told_at"},
+		" credits_topped credits_told expiry_told expiry_told_at marketing_from"},
 	{Name: "quota", Columns: "client_id noun most"},
 	{Name: "login", Columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
 	{Name: "invitation", Columns: "login_id hash expires_at"},
@@ -62,6 +62,9 @@ var MovedTables = []movedTable{
 		" started_at paused_at resumed_at ended_at final"},
 	{Name: "statement", Columns: "client_id month frozen_at counted_to body", left: "working_until"},
 	{Name: "statement_price", Columns: "partner_id currency prices"},
+	{Name: "budget", Columns: "client_id amount currency zone began_at ends_at spent unpriced generation counted place_at place_id told held_to let_at"},
+	{Name: "budget_message", Columns: "client_id message_id generation amount"},
+	{Name: "free_service", Columns: "client_id session_id month messages"},
 	{Name: "campaign_feed", Columns: "client_id campaign_id place next_at waiting fed refused held_out"},
 	{Name: "campaign_list", Columns: "client_id id campaign_id columns mapping size written_at"},
 	{Name: "charge", Columns: "client_id campaign_id country category billable messages"},

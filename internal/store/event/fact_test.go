@@ -315,6 +315,15 @@ var eventCases = map[string]moveCase{
 		s.spend(10)
 	}, []string{"account.credit_low", "account.credit_out", "account.credit_low", "account.credit_out"}},
 	"credits taken by the partner": {func(s *eventClient) { s.credits(100); s.credits(50); s.credits(10); s.credits(0); s.credits(0) }, []string{"account.credit_low", "account.credit_out"}},
+	"budget": {func(s *eventClient) {
+		s.budget(10)
+		for _, spent := range []int{7_999_999, 8_000_000, 9_000_000, 10_500_000, 11_000_000} {
+			s.spent(spent)
+		}
+		s.budget(12) // 91 percent
+		s.budget(20)
+		s.budget(0)
+	}, []string{"account.budget_low", "account.budget_out", "account.budget_low"}},
 	"credits become unlimited": {func(s *eventClient) {
 		s.credits(5)
 		s.patch(puntuale.ClientPatch{Credits: puntuale.ChangeTo[*int64](nil)})
@@ -454,4 +463,21 @@ func TestDetails(t *testing.T) {
 			}
 		}
 	})
+}
+
+// budget sets the client's budget, in euros; 0: none.
+func (s *eventClient) budget(amount int64) {
+	s.w.PriceMessages(func(puntuale.BilledMessage) (int64, bool) { return 0, true }, "EUR")
+	s.must(nil, s.w.SetBudget(context.Background(), s.ID, amount*1_000_000, "EUR", begin))
+	s.keepBudgets()
+}
+
+// spent sets what the month's messages cost, in millionths of a euro.
+func (s *eventClient) spent(amount int) {
+	s.w.Exec("update budget set spent = $1", amount)
+	s.keepBudgets()
+}
+
+func (s *eventClient) keepBudgets() {
+	s.must(nil, s.w.KeepBudgets(context.Background(), begin, func(puntuale.SessionID, time.Time) {}))
 }

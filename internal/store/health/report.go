@@ -34,6 +34,9 @@ func reports(ctx context.Context, a engine.Querier, client puntuale.ClientID, se
 // SessionHealth summarises what Meta said about a session.
 func (s *Health) SessionHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, now time.Time) (puntuale.SessionHealth, error) {
 	h, err := summary(ctx, s.db.CallReads, client, session, now)
+	if err == nil {
+		h.FreeService, err = freeService(ctx, s.db.CallReads, client, session, now)
+	}
 	return h, engine.PublicError(err)
 }
 
@@ -205,6 +208,20 @@ func summary(ctx context.Context, a engine.Querier, client puntuale.ClientID, id
 	}
 	paused, err := pausedTemplates(ctx, a, client, id)
 	return puntuale.HealthOf(all, ways, paused, now), err
+}
+
+// freeService returns how many messages of the present month, in the client's zone, Meta told to be free service messages.
+func freeService(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.SessionID, now time.Time) (n int64, err error) {
+	var zone string
+	var month int64
+	if _, err := engine.QueryOne(ctx, a, `select f.month, f.messages, k.zone from free_service f join client k on k.id = f.client_id where f.client_id = $1 and f.session_id = $2 order by f.month desc limit 1`,
+		[]any{client, id}, &month, &n, &zone); err != nil {
+		return 0, fmt.Errorf("read how many service messages are free: %w", err)
+	}
+	if puntuale.Month(month) != puntuale.MonthIn(now, zone) {
+		n = 0
+	}
+	return n, nil
 }
 
 // same reports whether two summaries need no event.

@@ -32,6 +32,8 @@ var ofEvents = map[puntuale.EventType]puntuale.NoticeKind{
 	puntuale.EventCampaignDone:      puntuale.NoticeCampaignDone,
 	puntuale.EventCampaignPaused:    puntuale.NoticeCampaignPaused,
 	puntuale.EventWebhookDisabled:   puntuale.NoticeWebhookDisabled,
+	puntuale.EventBudgetLow:         puntuale.NoticeBudget,
+	puntuale.EventBudgetOut:         puntuale.NoticeBudget,
 }
 
 // Tell writes the notices of a fact, in the transaction that makes the fact true. A fact without a client is about a
@@ -63,7 +65,10 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 		return nil
 	case kind == puntuale.NoticeExpiring:
 		n.Detail.Event = f.Type
-		return expiring(ctx, a, n)
+		return toBoth(ctx, a, n, gathered)
+	case kind == puntuale.NoticeBudget:
+		n.Detail = puntuale.NoticeDetail{Event: f.Type}
+		return toBoth(ctx, a, n, insertOfPartner)
 	case f.Client == 0:
 		return ofPartnersWebhook(ctx, a, n)
 	}
@@ -135,8 +140,8 @@ func reconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) error
 	return insert(ctx, a, n, 0)
 }
 
-// expiring writes a notice for the client's users, and another for the partner's users.
-func expiring(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
+// toBoth writes a notice for the client's users, and another for the partner's users.
+func toBoth(ctx context.Context, a engine.Querier, n puntuale.Notice, toPartner func(context.Context, engine.Querier, puntuale.Notice) error) error {
 	if err := insert(ctx, a, n, 0); err != nil {
 		return err
 	}
@@ -144,8 +149,12 @@ func expiring(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 	if err != nil || !found {
 		return err
 	}
-	n.Kind, n.Subject, n.Client = puntuale.NoticeClientExpiring, int64(n.Client), 0
-	return gathered(ctx, a, n)
+	kind := puntuale.NoticeClientBudget
+	if n.Kind == puntuale.NoticeExpiring {
+		kind = puntuale.NoticeClientExpiring
+	}
+	n.Kind, n.Subject, n.Client = kind, int64(n.Client), 0
+	return toPartner(ctx, a, n)
 }
 
 // gathered writes a notice about a client that expires. The notice joins the one about other clients of the partner that

@@ -40,9 +40,10 @@ var nameOf = fmt.Sprintf(`coalesce(case n.kind
  when %d then (select w.url from webhook w where w.id = n.subject and w.partner_id = n.partner_id and w.client_id = n.client_id)
  when %d then (select k.name from api_key k where k.id = n.subject and k.partner_id = n.partner_id and k.client_id = n.client_id)
  when %d then (select c.name from calendar c where c.client_id = n.client_id and c.id = n.subject)
+ when %d then (select k.name from client k where k.id = n.subject and k.partner_id = n.partner_id)
  when %d then (select k.name from client k where k.id = n.subject and k.partner_id = n.partner_id) end, '')`,
 	puntuale.NoticeDisconnected, puntuale.NoticeReconnected, puntuale.NoticeHealth, puntuale.NoticeCampaignDone, puntuale.NoticeCampaignPaused, puntuale.NoticeWebhookDisabled,
-	puntuale.NoticeKeyCreated, puntuale.NoticeCalendar, puntuale.NoticeClientExpiring)
+	puntuale.NoticeKeyCreated, puntuale.NoticeCalendar, puntuale.NoticeClientExpiring, puntuale.NoticeClientBudget)
 
 var columns = `n.id, n.partner_id, n.client_id, n.login_id, n.kind, n.subject, ` + nameOf + `, n.detail, n.at,
  case when exists (select 1 from notice_read r where r.login_id = $3 and r.notice_id = n.id) then 1 else 0 end`

@@ -87,12 +87,12 @@ func ClientDeleted(ctx context.Context, a engine.Querier, client puntuale.Client
 	if _, err := a.Exec(ctx, `delete from notice_choice where login_id in (select l.id from login l where l.client_id = $1)`, client); err != nil {
 		return fmt.Errorf("delete the choices of a client's users: %w", err)
 	}
-	const condition = `n.client_id = $1 or n.client_id = 0 and n.kind = $2 and n.subject = $1`
+	const condition = `n.client_id = $1 or n.client_id = 0 and n.kind in ($2, $3) and n.subject = $1`
 	for _, statement := range []string{
 		`delete from notice_read where notice_id in (select n.id from notice n where ` + condition + `)`,
 		`delete from notice where id in (select n.id from notice n where ` + condition + `)`,
 	} {
-		if _, err := a.Exec(ctx, statement, client, int64(puntuale.NoticeClientExpiring)); err != nil {
+		if _, err := a.Exec(ctx, statement, client, int64(puntuale.NoticeClientExpiring), int64(puntuale.NoticeClientBudget)); err != nil {
 			return fmt.Errorf("delete a client's notices: %w", err)
 		}
 	}

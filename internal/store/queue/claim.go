@@ -135,6 +135,8 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
 			b.Answers[i] = puntuale.ClaimUnmarked
+		case m.Purpose == puntuale.PurposeMarketing && m.Intent == 0 && st.MarketingWaits(b.Now): // a repeat may go on, because the network may have the message
+			b.Answers[i] = puntuale.ClaimBudget
 		case m.Intent > 0 && st.WaitReason(b.Now) == puntuale.ReasonNoCredit: // allowed, because a repeat needs no new credit
 			b.order = append(b.order, i)
 		case st.WaitReason(b.Now) != "":

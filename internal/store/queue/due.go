@@ -266,7 +266,7 @@ func (s *Queue) SendPermissions(ctx context.Context, clients []puntuale.ClientID
 
 // SendPermissionsOf reads the data for the send permissions of clients.
 const SendPermissionsOf = `
-select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
+select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, k.marketing_from, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
 // erasures counts the erasures that replaced a number by its mark, in the blacklist or in the ledger of consent. The
 // database evaluates this expression once in each statement.
@@ -284,7 +284,7 @@ func sendPermissions(ctx context.Context, a engine.Querier, clients []puntuale.C
 			var id puntuale.ClientID
 			var deleted, held int64
 			var st puntuale.SendPermission
-			if err := rows.Scan(&id, &deleted, engine.ScanBool(&st.Suspended), &held, engine.ScanTime(&st.ExpiresAt), &st.Credits, engine.ScanBool(&st.Erased), &erased); err != nil {
+			if err := rows.Scan(&id, &deleted, engine.ScanBool(&st.Suspended), &held, engine.ScanTime(&st.ExpiresAt), &st.Credits, engine.ScanBool(&st.Erased), engine.ScanTime(&st.MarketingFrom), &erased); err != nil {
 				return err
 			}
 			st.Deleted, st.Held = deleted != 0, held != 0

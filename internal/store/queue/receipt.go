@@ -116,6 +116,9 @@ func (b *keptReceipts) Run(ctx context.Context) error {
 	if err := b.countCharges(ctx, kept); err != nil {
 		return err
 	}
+	if err := b.countFree(ctx, kept); err != nil {
+		return err
+	}
 	if err := b.complete(ctx, complete); err != nil {
 		return err
 	}
@@ -254,6 +257,34 @@ func (b *keptReceipts) countCharges(ctx context.Context, all []*receiptTarget) e
 		engine.Column(keys, func(k *chargeKey) int64 { return k.billable }), engine.Column(keys, func(k *chargeKey) int64 { return counts[*k] }),
 	}); err != nil {
 		return fmt.Errorf("count charges: %w", err)
+	}
+	return nil
+}
+
+// countFree counts the service messages of sessions for which the network reported that they are free, by the month in the
+// client's zone. All receipts are of one client.
+func (b *keptReceipts) countFree(ctx context.Context, all []*receiptTarget) error {
+	counts := map[puntuale.SessionID]int64{}
+	for _, m := range all {
+		if c := m.charge; c != nil && c.Category == puntuale.CategoryService && !c.Billable {
+			counts[m.session]++
+		}
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	client := all[0].Client
+	var zone string
+	if _, err := engine.QueryOne(ctx, b.a, `select k.zone from client k where k.id = $1`, []any{client}, &zone); err != nil {
+		return fmt.Errorf("read a client's zone: %w", err)
+	}
+	sessions := slices.Sorted(maps.Keys(counts))
+	if _, err := b.a.Exec(ctx, `insert into free_service as g (client_id, session_id, month, messages)
+ select $1::bigint, u.s, $2::integer, u.n from $u(s bigint, n bigint) where true
+ on conflict (client_id, session_id, month) do update set messages = g.messages + excluded.messages`, client, int64(puntuale.MonthIn(b.now, zone)), engine.Columns{
+		engine.Column(sessions, func(s *puntuale.SessionID) int64 { return int64(*s) }), engine.Column(sessions, func(s *puntuale.SessionID) int64 { return counts[*s] }),
+	}); err != nil {
+		return fmt.Errorf("count free service messages: %w", err)
 	}
 	return nil
 }

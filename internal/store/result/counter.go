@@ -14,13 +14,17 @@ import (
 
 // Counter counts the messages of all clients. It is safe for concurrent use.
 type Counter struct {
-	db   *engine.DB
-	kind *engine.Kind
+	db    *engine.DB
+	kind  *engine.Kind
+	spend BudgetCounter
 }
 
+// BudgetCounter counts messages that changed for the budgets of clients, in the counter's transaction.
+type BudgetCounter func(ctx context.Context, a engine.Querier, changed []puntuale.MessageRef) error
+
 // New returns the counter of a database.
-func New(db *engine.DB) *Counter {
-	return &Counter{db, &engine.Kind{Name: "results", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Background: true, GivesWay: true, Check: engine.RunAgain,
+func New(db *engine.DB, spend BudgetCounter) *Counter {
+	return &Counter{db: db, spend: spend, kind: &engine.Kind{Name: "results", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Background: true, GivesWay: true, Check: engine.RunAgain,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 			return tasks[0].Run(ctx, &w.Conn)
 		}}}
@@ -37,7 +41,7 @@ func (s *Counter) CountResults(ctx context.Context, limit int) (more bool, err e
 	for _, step := range []struct {
 		wanted bool
 		do     func(ctx context.Context, a engine.Querier, limit int) (bool, error)
-	}{{changed, countChanges}, {open, recount}} {
+	}{{changed, s.countChanges}, {open, recount}} {
 		if !step.wanted {
 			continue
 		}
@@ -65,7 +69,7 @@ func lock(ctx context.Context, a engine.Querier) error {
 }
 
 // countChanges counts the messages of the oldest rows of changes.
-func countChanges(ctx context.Context, a engine.Querier, limit int) (more bool, err error) {
+func (s *Counter) countChanges(ctx context.Context, a engine.Querier, limit int) (more bool, err error) {
 	var rows []int64
 	var all []puntuale.MessageRef
 	if err := a.Query(ctx, `select id, client_id, messages from result_change order by id limit $1`, []any{limit}, func(r engine.Row) error {
@@ -86,6 +90,9 @@ func countChanges(ctx context.Context, a engine.Querier, limit int) (more bool, 
 		return err
 	}); err != nil {
 		return false, fmt.Errorf("read messages to count: %w", err)
+	}
+	if err := s.spend(ctx, a, all); err != nil {
+		return false, err
 	}
 	if err := count(ctx, a, all); err != nil {
 		return false, err

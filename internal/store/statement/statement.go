@@ -14,14 +14,19 @@ import (
 
 // Statements stores the statements of all clients. Its methods are safe for concurrent use.
 type Statements struct {
-	db   *engine.DB
-	work *engine.Kind
+	db       *engine.DB
+	work     *engine.Kind
+	budget   *engine.Kind
+	price    MessagePrice // nil: budgets are not counted
+	currency string
 }
 
 // New returns the statements of a database.
 func New(db *engine.DB) *Statements {
 	s := &Statements{db: db, work: engine.NewSingle("statement", engine.PriorityFeed)}
 	s.work.Check, s.work.Background = engine.RunAgain, true // a second run changes nothing
+	s.budget = engine.NewSingle("budget", engine.PriorityFeed)
+	s.budget.Check, s.budget.Background = engine.RunAgain, true // its transactions read again what they change
 	return s
 }
 
@@ -56,10 +61,13 @@ type ClientStatements struct {
 	client puntuale.ClientID
 }
 
+// billedColumns are the columns that a billedRow scans.
+const billedColumns = `m.id, m.done_at, s.type, s.sandbox, m.origin, m.purpose, m.phone, m.credit, m.outcome, m.run_id, m.step,
+ coalesce(g.category, ''), coalesce(g.country, ''), coalesce(g.billable, 0), coalesce(g.charged_at, 0)`
+
 // billed reads messages in the order of their outcomes, after a message. The two conditions that follow it choose the
 // statement's own messages, and those that are corrections.
-const billed = `select m.id, m.done_at, s.type, s.sandbox, m.origin, m.purpose, m.phone, m.credit, m.outcome, m.run_id, m.step,
- coalesce(g.category, ''), coalesce(g.country, ''), coalesce(g.billable, 0), coalesce(g.charged_at, 0)
+const billed = `select ` + billedColumns + `
  from message m cross join session s left join receipt g on g.client_id = m.client_id and g.message_id = m.id
  where m.client_id = $1 and (m.done_at, m.id) > ($2, $3) and m.done_at < $4 and m.outcome <> 0 and s.client_id = m.client_id and s.id = m.session_id`
 
@@ -91,27 +99,33 @@ func (c ClientStatements) BilledMessages(ctx context.Context, p puntuale.BilledP
 	case !p.ChargedFrom.IsZero():
 		condition, args = chargedLater, append(args, engine.Micros(p.ChargedFrom))
 	}
-	var steps []stepRef
-	all, err := engine.QueryAll(ctx, c.db.MaintenanceReads, billed+condition+` order by m.done_at, m.id limit $5`, args, func(r engine.Row, m *puntuale.BilledMessage) error {
-		var at stepRef
-		var credit, outcome int
-		err := r.Scan(&m.ID, engine.ScanTime(&m.Done), &m.Network, engine.ScanBool(&m.Sandbox), queue.ScanOrigin(&m.Origin), &m.Purpose, &m.Phone, &credit, &outcome, &at.run, &at.step,
-			&m.Charge.Category, &m.Charge.Country, engine.ScanBool(&m.Charge.Billable), engine.ScanTime(&m.ChargedAt))
-		m.Credit, m.Late = credit == 1, outcome == 2
-		steps = append(steps, at)
-		return err
-	})
-	if err == nil {
-		err = c.addTemplates(ctx, all, steps)
-	}
+	all, err := c.readBilled(ctx, c.db.MaintenanceReads, billed+condition+` order by m.done_at, m.id limit $5`, args)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read the messages of a statement: %w", err))
 	}
 	return all, nil
 }
 
+// readBilled reads messages, and the categories of the approved templates of those of Official sessions.
+func (c ClientStatements) readBilled(ctx context.Context, a engine.Querier, text string, args []any) ([]puntuale.BilledMessage, error) {
+	var steps []stepRef
+	all, err := engine.QueryAll(ctx, a, text, args, func(r engine.Row, m *puntuale.BilledMessage) error {
+		var at stepRef
+		var credit, outcome int
+		err := r.Scan(&m.ID, engine.ScanTime(&m.Done), &m.Network, engine.ScanBool(&m.Sandbox), queue.ScanOrigin(&m.Origin), &m.Purpose, &m.Phone, &credit, &outcome, &at.run, &at.step,
+			&m.Charge.Category, &m.Charge.Country, engine.ScanBool(&m.Charge.Billable), engine.ScanTime(&m.ChargedAt))
+		m.Credit, m.Sent, m.Late = credit == 1, outcome == 1, outcome == 2
+		steps = append(steps, at)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, c.addTemplates(ctx, a, all, steps)
+}
+
 // addTemplates adds the categories of approved templates to messages of Official sessions.
-func (c ClientStatements) addTemplates(ctx context.Context, all []puntuale.BilledMessage, steps []stepRef) error {
+func (c ClientStatements) addTemplates(ctx context.Context, a engine.Querier, all []puntuale.BilledMessage, steps []stepRef) error {
 	wanted := map[int64][]int{}
 	var runs []int64
 	for i := range all {
@@ -128,7 +142,7 @@ func (c ClientStatements) addTemplates(ctx context.Context, all []puntuale.Bille
 		return nil
 	}
 	categories := map[string]string{}
-	if err := c.db.MaintenanceReads.Query(ctx, `select t.name, lower(t.category) from network_template t where t.client_id = $1`, []any{c.client}, func(r engine.Row) error {
+	if err := a.Query(ctx, `select t.name, lower(t.category) from network_template t where t.client_id = $1`, []any{c.client}, func(r engine.Row) error {
 		var name, category string
 		err := r.Scan(&name, &category)
 		categories[name] = category
@@ -136,7 +150,7 @@ func (c ClientStatements) addTemplates(ctx context.Context, all []puntuale.Bille
 	}); err != nil {
 		return err
 	}
-	return c.db.MaintenanceReads.Query(ctx, `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`, []any{c.client, engine.Columns{runs}}, func(r engine.Row) error {
+	return a.Query(ctx, `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`, []any{c.client, engine.Columns{runs}}, func(r engine.Row) error {
 		var run int64
 		var content string
 		if err := r.Scan(&run, &content); err != nil {

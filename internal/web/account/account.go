@@ -21,6 +21,7 @@ var accountRoutes = []page.Route{
 	page.Get("/partner/clients/{id}/edit", page.PartnerSide, puntuale.Staff, editAccount),
 	page.Post("/partner/clients/{id}/edit", page.PartnerSide, puntuale.Staff, "client.change", changeAccount),
 	page.Post("/partner/clients/{id}/credits", page.PartnerSide, puntuale.Staff, "client.credits", addCredits),
+	page.Post("/partner/clients/{id}/budget", page.PartnerSide, puntuale.Staff, "client.budget", setBudget),
 	page.Post("/partner/clients/{id}/suspend", page.PartnerSide, puntuale.Staff, "client.suspend", suspendAccount),
 	page.Post("/partner/clients/{id}/resume", page.PartnerSide, puntuale.Staff, "client.resume", resumeAccount),
 	page.Post("/partner/clients/{id}/delete", page.PartnerSide, puntuale.Owner, "client.delete", deleteAccount),
@@ -93,6 +94,10 @@ func accountOf(v *page.Request, id string) (Account, error) {
 		return Account{}, err
 	}
 	a.Snapshot = string(text)
+	if a.Budget, err = v.Site.Statements.BudgetOf(v.Ctx(), v.Partner, id); err != nil {
+		return Account{}, err
+	}
+	a.Currency = v.Site.Statements.Currency()
 	if a.Keys, err = v.Partner.Keys(v.Ctx(), id); err != nil {
 		return Account{}, err
 	}
@@ -319,6 +324,26 @@ func addCredits(v *page.Request) error {
 	v.SetAuditTarget(c.ID.String() + " " + strconv.FormatInt(n, 10))
 	v.Say("account.credits_done", "")
 	return v.Redirect("/partner/clients/" + c.ID.String())
+}
+
+// setBudget sets what the client's messages may cost in a month.
+func setBudget(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	b, err := v.Site.Statements.SetBudget(v.Ctx(), v.Partner, v.Path("id"), f.Value("amount"))
+	if err != nil {
+		a, readErr := accountOf(v, v.Path("id"))
+		if readErr != nil {
+			return readErr
+		}
+		a.BudgetForm = f
+		return v.ShowRefused(err, f, BudgetForm(a), AccountPage(a), "amount")
+	}
+	v.SetAuditTarget(b.Client.String() + " " + puntuale.Money(b.Amount) + " " + b.Currency)
+	v.Say("budget.done", "")
+	return v.Redirect("/partner/clients/" + b.Client.String())
 }
 
 func suspendAccount(v *page.Request) error { return suspend(v, true) }

@@ -19,5 +19,9 @@ func usage(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(Usage(v.Client.Account(), pulse, days))
+	budget, err := v.Site.Statements.Budget(v.Ctx(), v.Client)
+	if err != nil {
+		return err
+	}
+	return v.Show(Usage(v.Client.Account(), pulse, days, budget, v.Site.Statements.Currency()))
 }

@@ -26,7 +26,11 @@ func month(v *page.Request) puntuale.Month {
 func clientOf(v *page.Request) (Page, error) {
 	m := month(v)
 	s, err := v.Site.Statements.OfClient(v.Ctx(), v.Client, m.String())
-	return Page{Address: v.Frame.Place.Base + "/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), All: []statement.Of{s}}, err
+	p := Page{Address: v.Frame.Place.Base + "/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), All: []statement.Of{s}}
+	if err == nil && m == p.Now {
+		p.Budget, err = v.Site.Statements.Budget(v.Ctx(), v.Client)
+	}
+	return p, err
 }
 
 func clientStatement(v *page.Request) error {

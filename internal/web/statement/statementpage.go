@@ -20,7 +20,8 @@ type Page struct {
 	Address    string // of the page without its query
 	Month, Now puntuale.Month
 	All        []statement.Of
-	Form       *view.Form // the partner's prices; nil on a client's page
+	Form       *view.Form      // the partner's prices; nil on a client's page
+	Budget     puntuale.Budget // of the client, if the page shows the present month
 }
 
 // at returns the address of the page, or of its file, of another month.
