@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TriggerFact is a kind of fact that may trigger rules. The database stores its number. The numbers up to 39 are numbers
-// of event types.
+// TriggerFact is a kind of fact that may trigger rules. The database stores its number. It is the number of an event type,
+// except for FactContact and FactHook: the events with their numbers trigger no rules.
 type TriggerFact int8
 
 const (
@@ -25,6 +25,11 @@ const (
 	FactContact  = TriggerFact(40) // a contact's date changed, or the contact was deleted
 	FactHook     = TriggerFact(41)
 )
+
+// OfMessage reports whether the fact is what became of a message.
+func (f TriggerFact) OfMessage() bool {
+	return f == FactSent || f == FactFailed || f == FactRead || f == FactClicked
+}
 
 // OfBooking reports whether the fact is what became of a booking.
 func (f TriggerFact) OfBooking() bool { return EventType(f).OfBooking() }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -377,6 +378,56 @@ func TestNoReply(t *testing.T) {
 			t.Errorf("%v", reasons)
 		}
 	})
+}
+
+// A rule on followed links acts once, when a person follows the message's link. A preview of the chat is no person.
+func TestClicked(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := driver(t)
+			d.Config.Public = "https://m.example.com/"
+			w := newWorld(t, d)
+			w.node = w.MustJoin()
+			if _, err := w.c.UpdateSettings(t.Context(), puntuale.SettingsPatch{TrackLinks: new(true)}); err != nil {
+				t.Fatal(err)
+			}
+			id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerOutcome, Sequence: puntuale.SequenceChoice(w.c.Sequence.String()), Is: puntuale.OutcomeClicked},
+				[]puntuale.Action{{Kind: puntuale.ActionTag, Add: []string{"interessato"}}})
+			run := w.c.Run(phone, w.DB.Clock.Now(), 1)
+			run.Messages[0].Content.Text = "Ecco: https://negozio.example/offerta"
+			started, err := w.c.Start(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step := puntuale.StepRef{RunRef: puntuale.RunRef{Client: w.c.ID, ID: puntuale.RunID(started.IDs[0])}}
+			contents, err := w.Contents(t.Context(), []puntuale.StepRef{step})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, code, _ := strings.Cut(contents[step].Content.Text, "https://m.example.com"+puntuale.LinkPath)
+			w.sends(phone, 0, started.IDs[0])
+			for i, c := range []struct {
+				machine bool
+				acted   int
+			}{{true, 0}, {false, 1}, {false, 1}} {
+				w.DB.Clock.Advance(time.Minute)
+				ref, _, err := w.Links.LinkOf(t.Context(), code)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := w.Links.RecordClicks(t.Context(), w.DB.Clock.Now(), []puntuale.Click{{LinkRef: ref, At: w.DB.Clock.Now(), Machine: c.machine}}); err != nil {
+					t.Fatal(err)
+				}
+				w.runs()
+				if n := len(w.log(id)); n != c.acted {
+					t.Errorf("after call %d the rule has acted %d times: %+v", i, n, w.log(id))
+				}
+			}
+			w.want(id, 1, "")
+		})
+	}
 }
 
 // sends sends one message of a run. place is the index of the message in the run, from 0.

@@ -134,7 +134,7 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 			}
 			return nil
 		}},
-		{TriggerMessages, func(f puntuale.TriggerFact) bool { return f < puntuale.FactBooked && f != puntuale.FactReply }, func(r engine.Row) error {
+		{TriggerMessages, puntuale.TriggerFact.OfMessage, func(r engine.Row) error {
 			var n int
 			var x puntuale.TakenTrigger
 			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Run, &x.Sequence, &x.Depth, engine.ScanBool(&x.Ended), engine.ScanTime(&x.LastDue)); err != nil {
