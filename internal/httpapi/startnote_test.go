@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -42,4 +43,29 @@ func TestStartNotes(t *testing.T) {
 			t.Errorf("a single message: %s", got.body)
 		}
 	})
+}
+
+// TestLinksStay: the check of a sequence says if its links should be tracked, but the service has no address for them.
+func TestLinksStay(t *testing.T) {
+	t.Parallel()
+	for public, warns := range map[string]bool{"": true, "https://wa.example.com": false} {
+		t.Run(public, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, options{sandbox: true, public: public})
+			a := s.newAccount("a@x", "full")
+			for i, c := range []struct {
+				client bool
+				member string // of the sequence
+				asks   bool
+			}{{false, "", false}, {false, `,"track_links":true`, true}, {true, "", true}, {true, `,"track_links":false`, false}} {
+				s.must(nil, "PATCH", "/api/settings", a.Key, fmt.Sprintf(`{"track_links":%t}`, c.client))
+				made := s.must(nil, "POST", "/api/sequences", a.Key, fmt.Sprintf(`{"name":"s%d"%s,"steps":[{"text":"Senza","timing":{"anchor":"start","offset":{"amount":0}}},
+					{"text":"Vedi https://negozio.example/x","timing":{"anchor":"start","offset":{"amount":1,"unit":"days"}}}]}`, i, c.member))
+				const warning = `"warnings":[{"step":1,"message":"I suoi link non si contano`
+				if got := strings.Contains(made.body, warning); got != (warns && c.asks) {
+					t.Errorf("client %t, sequence %q: %s", c.client, c.member, made.body)
+				}
+			}
+		})
+	}
 }
