@@ -24,11 +24,13 @@ type linkWorld struct {
 	step puntuale.StepRef
 }
 
+const linkSite = "https://m.example.com/"
+
 const linkText = "Ciao! Vedi https://negozio.example/orari?x=1, oppure (https://negozio.example/è). Di nuovo: https://negozio.example/orari?x=1"
 
 func newLinkWorld(t *testing.T, driver storetest.Driver) *linkWorld {
 	d := driver(t)
-	d.Config.Public = "https://m.example.com/"
+	d.Config.Public = linkSite
 	w := storetest.NewWorld(t, d)
 	l := &linkWorld{World: w, Client: w.Client(puntuale.AccountFull), t: t, node: w.MustJoin()}
 	l.track(true)

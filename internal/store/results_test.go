@@ -27,6 +27,7 @@ func TestResultsAreExact(t *testing.T) {
 				t.Parallel()
 				d := driver(t)
 				d.Clock.Set(longAgo)
+				d.Config.Public = linkSite
 				h := newResultHistory(t, storetest.NewWorld(t, d), seed)
 				for round := range 4 {
 					h.play(70)
@@ -71,6 +72,8 @@ func newResultHistory(t *testing.T, w *storetest.World, seed uint64) *resultHist
 		h.ok(err)
 		h.clients, h.template, h.own[c.ID] = append(h.clients, c.ID), c, c
 		h.sessions[c.ID] = []puntuale.SessionID{c.Session, second}
+		_, err = c.UpdateSettings(context.Background(), puntuale.SettingsPatch{TrackLinks: new(true)})
+		h.ok(err)
 	}
 	return h
 }
@@ -88,7 +91,7 @@ func (h *resultHistory) phone() string             { return fmt.Sprintf("+393330
 
 func (h *resultHistory) play(steps int) {
 	verbs := slices.Concat(slices.Repeat([]func(){h.start, h.claim, h.record, h.receipts, h.reply, h.wait}, 6),
-		slices.Repeat([]func(){h.resend, h.count, h.settle, h.late, h.book, h.book}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel})
+		slices.Repeat([]func(){h.resend, h.count, h.settle, h.late, h.book, h.book, h.click, h.click}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel})
 	for range steps {
 		verbs[h.r.IntN(len(verbs))]()
 	}
@@ -106,6 +109,9 @@ func (h *resultHistory) start() {
 			run.Messages[i].Content.Template = "modello"
 		}
 		run.Messages[i].StepID = []string{"", "3", "8"}[h.r.IntN(3)]
+		if h.r.IntN(2) == 0 {
+			run.Messages[i].Content.Text = "Ecco https://negozio.example/x, oppure https://negozio.example/y"
+		}
 		run.Messages[i].ValidUntil = run.Messages[i].Due.Add(20 * 24 * time.Hour)
 	}
 	if h.r.IntN(3) == 0 { // one message of a campaign, in one of its variants
@@ -199,6 +205,23 @@ func (h *resultHistory) receipts() {
 	}
 	_, err := h.KeepReceipts(context.Background(), h.now(), all)
 	h.ok(err)
+}
+
+// click lets a person or a machine follow a link of a message that was tried.
+func (h *resultHistory) click() {
+	for _, m := range h.some(2, "intent_at > 0 and phone <> ''") {
+		step := puntuale.StepRef{RunRef: puntuale.RunRef{Client: m.Client}}
+		h.ok(h.DB.SQL.QueryRow(fmt.Sprintf("select run_id, step from message where client_id = %d and id = %d", m.Client, m.ID)).Scan(&step.RunRef.ID, &step.Step))
+		contents, err := h.Contents(context.Background(), []puntuale.StepRef{step})
+		h.ok(err)
+		codes := codesIn(contents[step].Content.Text)
+		if len(codes) == 0 {
+			continue
+		}
+		link, _, err := h.Links.LinkOf(context.Background(), codes[h.r.IntN(len(codes))])
+		h.ok(err)
+		h.ok(h.Links.RecordClicks(context.Background(), h.now(), []puntuale.Click{{LinkRef: link, At: h.now(), Machine: h.r.IntN(3) == 0}}))
+	}
 }
 
 func (h *resultHistory) detail(m puntuale.MessageRef) puntuale.MessageDetail {
@@ -383,6 +406,7 @@ func (h *resultHistory) move(driver storetest.Driver) {
 	h.play(5)
 	file := exported(h.t, h.DB, transfer.ExportConfig{})
 	to := driver(h.t)
+	to.Config.Public = linkSite
 	imported(h.t, to, file)
 	to.Clock.Set(h.now())
 	h.DB, h.Store = to, to.Open(h.t)
@@ -410,7 +434,7 @@ func (h *resultHistory) compare(when string) {
 			}
 			for _, row := range r.All {
 				at := fmt.Sprintf("%d %s=%s ", client, dimension, row.Key)
-				for i, n := range []int64{row.Planned, row.Sent, row.Delivered, row.Read, row.Answered, row.OptedOut, row.Failed, row.Skipped, row.Cancelled} {
+				for i, n := range []int64{row.Planned, row.Sent, row.Delivered, row.Read, row.Answered, row.OptedOut, row.Failed, row.Skipped, row.Cancelled, row.Clicked} {
 					got[at+countNames[i]] += n
 				}
 				for word, n := range row.Reasons {
@@ -490,13 +514,14 @@ func (h *resultHistory) scratchBookings(all map[string]int64) {
 	h.ok(rows.Err())
 }
 
-var countNames = []string{"planned", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled"}
+var countNames = []string{"planned", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled", "clicked"}
 
 // scratchMessage is a row of the table message with what belongs to it.
 type scratchMessage struct {
 	ref                                                       puntuale.MessageRef
 	from                                                      puntuale.MessageID
 	session, due, state, outcome, step, rule, delivered, read int64
+	clicked                                                   int
 	campaign                                                  puntuale.CampaignID
 	template, reason, zone                                    string
 }
@@ -504,7 +529,8 @@ type scratchMessage struct {
 // scratch counts all stored messages, without the counter's tables.
 func (h *resultHistory) scratch() map[string]int64 {
 	rows, err := h.DB.SQL.Query(`select m.client_id, m.id, m.resent_from, m.session_id, m.due_at, m.state, m.outcome, m.reason, r.zone, r.rule_id, r.steps, m.step, m.campaign_id,
- coalesce(g.delivered_at, 0), coalesce(g.read_at, 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id
+ coalesce(g.delivered_at, 0), coalesce(g.read_at, 0),
+ (select count(*) from link k where k.client_id = m.client_id and k.run_id = m.run_id and k.step = m.step and k.clicked_at > 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id
  left join receipt g on g.client_id = m.client_id and g.message_id = m.id order by m.client_id, m.id`)
 	h.ok(err)
 	defer rows.Close()
@@ -514,7 +540,7 @@ func (h *resultHistory) scratch() map[string]int64 {
 		var m scratchMessage
 		var steps string
 		var position int
-		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.campaign, &m.delivered, &m.read))
+		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.campaign, &m.delivered, &m.read, &m.clicked))
 		m.step, m.template = scratchStep(steps, position)
 		root := m.ref
 		if m.from != 0 {
@@ -569,7 +595,7 @@ func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessag
 		}
 	}
 	if counted["sent"] {
-		counted["read"] = read > 0
+		counted["read"], counted["clicked"] = read > 0, last.clicked > 0
 		for _, m := range chain {
 			for _, what := range h.answers[m.ref] {
 				switch what {
