@@ -92,35 +92,42 @@ func TestHanging(t *testing.T) {
 		for _, l := range all {
 			l.has(1, 20*time.Second)
 		}
+		// others emits events for the receivers that answer, and returns how long the events took. Each receiver had so many
+		// events before.
+		others := func(before int) []time.Duration {
+			emitted := map[string]time.Time{}
+			for n := range events {
+				for i := hanging; i < receivers; i++ {
+					emitted[fmt.Sprintf("%d_%d", clients[i].ID, before+n+1)] = time.Now()
+					w.emit(clients[i].ID, 1)
+				}
+			}
+			for i := hanging; i < receivers; i++ {
+				all[i].has(before+events, 30*time.Second)
+			}
+			var delays []time.Duration
+			for i := hanging; i < receivers; i++ {
+				all[i].mu.Lock()
+				for n := range events {
+					name := fmt.Sprintf("%d_%d", clients[i].ID, before+n+1)
+					delays = append(delays, all[i].first["evt_"+name].Sub(emitted[name]))
+				}
+				all[i].mu.Unlock()
+				all[i].exactly(clients[i].ID, before+events, 1)
+			}
+			slices.Sort(delays)
+			t.Logf("median %v, p99 %v, last %v", delays[len(delays)/2], delays[len(delays)*99/100], delays[len(delays)-1])
+			return delays
+		}
+		alone := others(1)
 		hangs.Store(true)
 		for i := range hanging { // enough events to fill a pool
 			w.emit(clients[i].ID, 50)
 		}
-		emitted := map[string]time.Time{}
-		for n := range events {
-			for i := hanging; i < receivers; i++ {
-				emitted[fmt.Sprintf("%d_%d", clients[i].ID, n+2)] = time.Now()
-				w.emit(clients[i].ID, 1)
-			}
-		}
-		for i := hanging; i < receivers; i++ {
-			all[i].has(events+1, 30*time.Second)
-		}
-		var delays []time.Duration
-		for i := hanging; i < receivers; i++ {
-			all[i].mu.Lock()
-			for n := range events {
-				name := fmt.Sprintf("%d_%d", clients[i].ID, n+2)
-				delays = append(delays, all[i].first["evt_"+name].Sub(emitted[name]))
-			}
-			all[i].mu.Unlock()
-			all[i].exactly(clients[i].ID, events+1, 1)
-		}
-		slices.Sort(delays)
-		p99 := delays[len(delays)*99/100]
-		t.Logf("%d of %d receivers hang: the others' median %v, p99 %v, last %v", hanging, receivers, delays[len(delays)/2], p99, delays[len(delays)-1])
-		if p99 > time.Second && !raced {
-			t.Errorf("the p99 is %v", p99)
+		beside := others(1 + events)
+		// A busy machine needs longer for both.
+		if p99, limit := beside[len(beside)*99/100], max(time.Second, 3*alone[len(alone)*99/100]); p99 > limit && !raced {
+			t.Errorf("%d of %d receivers hang: the others' p99 is %v, more than %v", hanging, receivers, p99, limit)
 		}
 		for i := range hanging {
 			if all[i].busiest() > puntuale.WebhookAtOnce*2 || !proven(i) && all[i].busiest() > 1 {
