@@ -128,7 +128,7 @@ func TestBookingAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *booked){
 		"Tap": answerTap, "Words": answerWords, "Stale": answerStale, "Past": answerPast, "Two": answerTwo, "Kept": answerKept, "Foreign": answerForeign,
-		"OptOut": answerOptOut, "Pressed": answerPressed, "Unplannable": answerUnplannable, "Batch": answerBatch, "Once": answerOnce, "Older": answerOlder,
+		"OptOut": answerOptOut, "Pressed": answerPressed, "Unplannable": answerUnplannable, "Batch": answerBatch, "Once": answerOnce, "Older": answerOlder, "Counted": answerCounted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,6 +175,17 @@ func answerTap(_ *testing.T, b *booked) {
 	b.clock.Advance(70 * 24 * time.Hour) // weeks later, after the appointment
 	b.hear("n8", b.tap(id, 1))
 	b.want("buttons of a past date", say(b.latest(), b.view("p1").Status, b.unclear()), say("unclear Non posso payload", id, "confirmed 1"))
+}
+
+// Results count taps and words that answer a question, with the button's label.
+func answerCounted(_ *testing.T, b *booked) {
+	b.hear("n1", b.tap(b.ask("p1"), 0))
+	b.hear("n1", b.tap(b.ask("p2"), 0)) // the network tells the first one again
+	made := b.put("p3", `{"sequence":"`+b.sequence+`","phone":"3339876543","nome":"Eva","appuntamento":"20/01/2027 15:30"}`)
+	b.sendNow(made.ID[0])
+	b.hear("n2", puntuale.InboundMessage{Phone: "+393339876543", Text: "non posso"})
+	got := b.results(b.Key, "by=sequence&start=2026-11-01&end=2027-06-30").Total
+	b.want("answered", say(*got.Answered, got.Buttons), "2 map[Confermo:1 Non posso:1]")
 }
 
 // A text answers the one open question.

@@ -223,7 +223,7 @@ func BeginAnswer(ctx context.Context, a engine.Querier, now time.Time, id int64,
 func (k *KeptAnswer) End(ctx context.Context, effect puntuale.ReplyEffect) error {
 	k.row.Effect, k.row.effect, k.row.Decided = effect, effect, true
 	k.row.answered, k.row.matched = k.row.InReplyTo, k.row.Matched
-	for _, step := range []func(context.Context) error{k.batch.openWindows, k.batch.classify, k.batch.await, k.batch.store, k.batch.converse} {
+	for _, step := range []func(context.Context) error{k.batch.openWindows, k.batch.classify, k.batch.await, k.batch.store, k.batch.count, k.batch.converse} {
 		if err := step(ctx); err != nil {
 			return err
 		}

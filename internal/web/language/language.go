@@ -102,6 +102,10 @@ func (l *Language) T(key string, pairs ...any) string {
 		config.TemplateData = data
 	}
 	text, err := l.words().localizer.Localize(&config)
+	if err != nil && config.PluralCount != nil { // a text with one form is good for every number
+		config.PluralCount = nil
+		text, err = l.words().localizer.Localize(&config)
+	}
 	if err != nil {
 		return "⟦" + key + "⟧"
 	}

@@ -60,6 +60,20 @@ func walk(tree map[string]any, above string, each func(key, text string)) {
 	}
 }
 
+// TestOneOfEach: each text can be said with the number 1, also if it has one form for all numbers.
+func TestOneOfEach(t *testing.T) {
+	t.Parallel()
+	for _, l := range All {
+		for key := range keys(t, l.Code) {
+			for _, n := range []any{0, 1, 2, "1"} {
+				if text := l.T(key, "N", n); strings.HasPrefix(text, "⟦") {
+					t.Errorf("%s: %s with %v: %s", l.Code, key, n, text)
+				}
+			}
+		}
+	}
+}
+
 // TestSameKeys: both languages have the same text keys.
 func TestSameKeys(t *testing.T) {
 	t.Parallel()
