@@ -1001,7 +1001,7 @@ func campaignSends(c puntuale.Campaign, sequence string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(c.Draft.Shares) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "<dl class=\"result-words\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "<dl class=\"result-words variant-words\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -22,8 +22,34 @@ type Page struct {
 	Days     puntuale.ResultReport // the same messages by day
 	Before   puntuale.ResultRow    // the same, in the period before
 	Subject  string                // the name of what it is about; "": everything
+	Today    puntuale.Date
 	Partner  bool
 	Variants bool // the report is about a campaign with several texts, or a holdout
+}
+
+// period is a period that the page offers.
+type period struct {
+	name       string
+	start, end puntuale.Date
+}
+
+// periods returns the periods that people ask for most, the shortest first. A week begins on Monday.
+func (p Page) periods() []period {
+	today := p.Today
+	monday := today.AddDays(1 - today.Weekday())
+	month := puntuale.Date{Year: today.Year, Month: today.Month, Day: 1}
+	return []period{
+		{"today", today, today}, {"week", monday, monday.AddDays(6)}, {"last_week", monday.AddDays(-7), monday.AddDays(-1)},
+		{"month", month, month.AddMonths(1).AddDays(-1)}, {"last_month", month.AddMonths(-1), month.AddDays(-1)},
+	}
+}
+
+// columns returns the columns of the table of groups.
+func (p Page) columns() []puntuale.ResultMarks {
+	if p.Report.Total.Told(puntuale.ResultClicked) {
+		return append(slices.Clone(columnMarks), puntuale.ResultClicked)
+	}
+	return columnMarks
 }
 
 func (p Page) days() int { return daysBetween(p.Filter.Start, p.Filter.End) + 1 }
@@ -288,6 +314,7 @@ func reasonText(ctx context.Context, code string) string {
 // PeoplePage lists the people behind a count.
 type PeoplePage struct {
 	Query        url.Values
+	Subject      string // the name of what the list is about; "": everything
 	Rows         []result.Person
 	Cursor, Next string
 	Form         *view.Form
@@ -326,6 +353,9 @@ func (p PeoplePage) what(ctx context.Context) string {
 	}
 	if label := p.Query.Get("button"); label != "" {
 		text += ": " + label
+	}
+	if p.Subject != "" {
+		text += " · " + p.Subject
 	}
 	return text
 }

@@ -62,7 +62,7 @@ func partnerResults(v *page.Request) error {
 
 // show reads the report, its days and the period before, and shows them.
 func show(v *page.Request, q url.Values, read func(result.Report) (puntuale.ResultReport, puntuale.ResultFilter, error)) error {
-	p := Page{Query: q, Form: view.NewForm("start", q.Get("start"), "end", q.Get("end")), Partner: v.Client == nil}
+	p := Page{Query: q, Form: view.NewForm("start", q.Get("start"), "end", q.Get("end")), Partner: v.Client == nil, Today: puntuale.DateOf(v.Now().In(v.Frame.Zone))}
 	ask := asked(q)
 	ask.Hours = !p.Partner
 	var err error
@@ -105,14 +105,27 @@ func refused(v *page.Request, err error, p Page) error {
 		return err
 	}
 	p.Form.Take(v.Frame.Language, e, "start", "end")
-	today := puntuale.DateOf(v.Now().In(v.Frame.Zone))
-	p.Filter = puntuale.ResultFilter{By: puntuale.ResultBySequence, Start: today, End: today}
+	p.Filter = puntuale.ResultFilter{By: puntuale.ResultBySequence, Start: p.Today, End: p.Today}
 	return v.ShowAs(422, Results(p))
 }
 
-// subject returns the name of what the report is about; "": everything.
+// subject returns the name of what the report is about, such as a sequence and one of its steps; "": everything.
 func subject(v *page.Request, f puntuale.ResultFilter) (string, error) {
 	by := f
+	part := ""
+	if f.Step != nil {
+		by.By = puntuale.ResultByStep
+		if f.Campaign != 0 {
+			by.By = puntuale.ResultByVariant
+		}
+		found, err := v.Client.Results(v.Ctx(), by)
+		if err != nil {
+			return "", err
+		}
+		if len(found.All) > 0 {
+			part = " · " + found.All[0].Name
+		}
+	}
 	switch {
 	case f.Campaign != 0:
 		by.By = puntuale.ResultByCampaign
@@ -129,7 +142,7 @@ func subject(v *page.Request, f puntuale.ResultFilter) (string, error) {
 	if err != nil || len(found.All) == 0 {
 		return "", err
 	}
-	return found.All[0].Name, nil
+	return found.All[0].Name + part, nil
 }
 
 // askedPeople returns the people that parameters ask for.
@@ -147,7 +160,17 @@ func people(v *page.Request) error {
 	if err != nil {
 		return page.Lost(err)
 	}
-	return v.Show(People(PeoplePage{Query: q, Rows: rows, Cursor: v.Query("cursor"), Next: next, Form: view.NewForm()}))
+	about := asked(q)
+	about.By = string(puntuale.ResultByDay)
+	_, filter, err := result.Read(v.Ctx(), v.Client, about)
+	if err != nil {
+		return page.Lost(err)
+	}
+	p := PeoplePage{Query: q, Rows: rows, Cursor: v.Query("cursor"), Next: next, Form: view.NewForm()}
+	if p.Subject, err = subject(v, filter); err != nil {
+		return err
+	}
+	return v.Show(People(p))
 }
 
 func exportPeople(v *page.Request) error {
