@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -78,6 +79,13 @@ type Client struct {
 	Suspended bool
 	Features  []string
 	Created   time.Time
+
+	// Plan is the plan that the client was created with or moved to last; 0: none. The plan may have been deleted since.
+	Plan      PlanID
+	PlanSince Date // the client's day when the plan's days of service began; zero: no plan
+	// Budget is the amount of the client's [Budget], in millionths; 0: none. The store writes it when it creates a client, and
+	// does not read it.
+	Budget int64
 
 	// Revision grows with every change that may affect the plan of a start: a change of the client, its keys,
 	// sequences, templates or sessions. Data read under one revision are current while the revision stays the same.
@@ -166,6 +174,7 @@ type NewClient struct {
 	Key     Key
 
 	Invitation *Invitation // nil: none
+	Currency   string      // of Client.Budget
 }
 
 // CreatedIDs names a new client and its default session.
@@ -209,6 +218,10 @@ type ClientPatch struct {
 	Region     Change[string]
 	Closed     Change[[]Date]
 	Suspended  Change[bool]
+	Plan       Change[PlanID] // 0: no plan
+	PlanSince  Change[Date]
+	Budget     Change[int64] // as Client.Budget
+	Currency   string        // of Budget
 	Settings   SettingsPatch
 	Quotas     map[Quota]*int64 // only quotas that change; a nil number brings the default back
 
@@ -220,12 +233,145 @@ type ClientPatch struct {
 	Derive func(Client) Client
 }
 
+// Changed returns the client after the patch, without settings, quotas and CreditsAdd.
+func (p ClientPatch) Changed(c Client) Client {
+	p.Cap.Apply(&c.Cap)
+	p.Credits.Apply(&c.Credits)
+	p.Profile.Apply(&c.Profile)
+	p.Refill.Apply(&c.Refill)
+	p.RefillTo.Apply(&c.RefillTo)
+	p.Expires.Apply(&c.Expires)
+	p.Features.Apply(&c.Features)
+	p.Name.Apply(&c.Name)
+	p.Phone.Apply(&c.Phone)
+	p.Zone.Apply(&c.Zone)
+	p.Region.Apply(&c.Region)
+	p.Closed.Apply(&c.Closed)
+	p.Suspended.Apply(&c.Suspended)
+	p.Plan.Apply(&c.Plan)
+	p.PlanSince.Apply(&c.PlanSince)
+	p.Budget.Apply(&c.Budget)
+	if p.Derive != nil {
+		c = p.Derive(c)
+	}
+	return c
+}
+
+// Limits of plans.
+const (
+	MaxPlans    = 100   // plans of a partner
+	MaxPlanDays = 36500 // days of service that a plan gives
+)
+
+// ClientPlan is a name for values that a partner gives to many clients. A plan that changes, or is deleted, leaves its
+// clients as they are.
+type ClientPlan struct {
+	ID     PlanID
+	Name   string // no two plans of a partner have the same
+	Values PlanValues
+}
+
+// PlanValues contains what a plan sets in a client. A value that is not set leaves the client's own. The store keeps the
+// values as JSON, so the names of their members stay.
+type PlanValues struct {
+	Profile  Change[string]   `json:"profile,omitzero"`
+	Refill   Change[string]   `json:"refill,omitzero"`
+	RefillTo Change[int64]    `json:"refill_to,omitzero"` // not set: the plan's credits
+	Credits  Change[*int64]   `json:"credits,omitzero"`   // nil: unlimited
+	Cap      Change[*int64]   `json:"cap,omitzero"`       // nil: no cap
+	Days     Change[*int64]   `json:"days,omitzero"`      // from Client.PlanSince to the last day of service; nil: the service never ends
+	Features Change[[]string] `json:"features,omitzero"`
+	Budget   Change[int64]    `json:"budget,omitzero"` // of a month, in millionths of the currency of the list of prices; 0: none
+	Quotas   Quotas           `json:"quotas,omitempty"`
+}
+
+// Granted returns the credits to which a refill raises a client of the plan. It is no change if the plan does not say.
+func (v PlanValues) Granted() Change[int64] {
+	if v.RefillTo.Set || v.Credits.To == nil {
+		return v.RefillTo
+	}
+	return ChangeTo(*v.Credits.To)
+}
+
+// Expires returns the last day of service that the plan gives a client whose service under the plan began on a day.
+func (v PlanValues) Expires(since Date) Change[Date] {
+	if !v.Days.Set || v.Days.To == nil {
+		return Change[Date]{Set: v.Days.Set}
+	}
+	return ChangeTo(since.AddDays(int(*v.Days.To)))
+}
+
+// Differing returns those values of the plan that a client has not. Credits differ if their last grant, and not only what
+// is left of it, is another than the plan's.
+func (v PlanValues) Differing(c Client) (d PlanValues) {
+	if v.Profile.Set && v.Profile.To != c.Profile {
+		d.Profile = v.Profile
+	}
+	if v.Refill.Set && v.Refill.To != c.Refill {
+		d.Refill = v.Refill
+	}
+	granted := v.Granted()
+	granted.Set = granted.Set && granted.To != c.RefillTo
+	if v.RefillTo.Set && granted.Set {
+		d.RefillTo = v.RefillTo
+	}
+	if v.Credits.Set && ((v.Credits.To == nil) != (c.Credits == nil) || granted.Set && !v.RefillTo.Set) {
+		d.Credits = v.Credits
+	}
+	if v.Cap.Set && !sameNumber(v.Cap.To, c.Cap) {
+		d.Cap = v.Cap
+	}
+	if v.Budget.Set && v.Budget.To != c.Budget {
+		d.Budget = v.Budget
+	}
+	if ends := v.Expires(c.PlanSince); ends.Set && ends.To != c.Expires {
+		d.Days = v.Days
+	}
+	if v.Features.Set && !slices.Equal(v.Features.To, c.Features) {
+		d.Features = v.Features
+	}
+	for q, n := range v.Quotas {
+		if n != c.Quotas.Get(q) {
+			if d.Quotas == nil {
+				d.Quotas = Quotas{}
+			}
+			d.Quotas[q] = n
+		}
+	}
+	return d
+}
+
+// Members returns the names that the API has for the values that are set.
+func (v PlanValues) Members() []string {
+	all := []string{}
+	for _, m := range []struct {
+		set  bool
+		name string
+	}{
+		{v.Credits.Set, "credits"}, {v.Refill.Set, "refill_period"}, {v.RefillTo.Set, "refill_to"}, {v.Cap.Set, "daily_api_cap"}, {v.Budget.Set, "budget"},
+		{v.Days.Set, "expiration_date"}, {v.Profile.Set, "profile"}, {v.Features.Set, "active_features"},
+	} {
+		if m.set {
+			all = append(all, m.name)
+		}
+	}
+	for _, q := range AllQuotas {
+		if _, set := v.Quotas[q]; set {
+			all = append(all, "quotas."+string(q))
+		}
+	}
+	return all
+}
+
+func sameNumber(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
+
 // ClientFilter narrows a list of clients; zero values select everything.
 type ClientFilter struct {
 	Text  string // part of the name, the e-mail or the phone, in upper or lower case
 	State ClientState
 	Today Date // today's date, which StateExpired and StateExpiring need
 	Until Date // only with StateExpiring: the latest last day of service that a listed client may have
+	Plan  PlanID
 }
 
 // ClientState selects clients in a list by their status.

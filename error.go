@@ -248,6 +248,7 @@ const (
 	NoMessage    ReasonCode = "message.not_found"
 	NoPage       ReasonCode = "page.not_found"
 	NoPartner    ReasonCode = "partner.not_found"
+	NoPlan       ReasonCode = "plan.not_found"
 	NoReply      ReasonCode = "reply.not_found"
 	NoSequence   ReasonCode = "sequence.not_found"
 	NoSession    ReasonCode = "session.not_found"

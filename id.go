@@ -17,6 +17,7 @@ type (
 	TemplateID int64
 	CampaignID int64
 	ListID     int64 // a list of recipients
+	PlanID     int64 // a plan of a partner
 
 	// RunID equals the MessageID of the run's first message. The ids of the run's other planned messages follow without
 	// gaps. A resend makes a new message, whose id is not one of these.
@@ -32,6 +33,7 @@ func (id SessionID) String() string  { return strconv.FormatInt(int64(id), 10) }
 func (id SequenceID) String() string { return strconv.FormatInt(int64(id), 10) }
 func (id TemplateID) String() string { return strconv.FormatInt(int64(id), 10) }
 func (id CampaignID) String() string { return strconv.FormatInt(int64(id), 10) }
+func (id PlanID) String() string     { return strconv.FormatInt(int64(id), 10) }
 func (id KeyID) String() string      { return strconv.FormatInt(int64(id), 10) }
 func (id MessageID) String() string  { return strconv.FormatInt(int64(id), 10) }
 

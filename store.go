@@ -316,8 +316,7 @@ type Page struct {
 	Cursor string
 }
 
-// PartnerTenant is all that a partner's key can reach. A client that was deleted, or that belongs to another partner,
-// is missing: CodeNotFound.
+// PartnerTenant is all that a partner's key can reach. Deleted clients, and those of other partners, are missing: CodeNotFound.
 type PartnerTenant interface {
 	IdempotencyStore
 	WebhookStore
@@ -332,17 +331,19 @@ type PartnerTenant interface {
 	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error)
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 	DeleteClient(ctx context.Context, id ClientID, now time.Time) error
+	Plans(ctx context.Context) ([]ClientPlan, error)
+	CreatePlan(ctx context.Context, p ClientPlan, o *Idempotency) (PlanID, error)
+	UpdatePlan(ctx context.Context, p ClientPlan, known ...Version) error
+	DeletePlan(ctx context.Context, id PlanID) error
 
-	// Keys of the partner (client 0) and of its clients. not_found means that the key is unknown,
-	// revoked, or expired after a rotation. A method that makes a key may also return quota_reached (for a client), or
-	// conflict (the partner has MaxPartnerKeys).
+	// Keys of the partner (client 0) and of its clients. not_found: the key is unknown, revoked, or expired after a rotation.
+	// A method that makes a key may also return quota_reached (for a client), or conflict (the partner has MaxPartnerKeys).
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error)
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 
-	// Users of the partner (client 0) and of its clients. A user or client of another partner, or a
-	// deleted client, is missing: not_found.
+	// Users of the partner (client 0) and of its clients. A user of another partner is missing: not_found.
 	Users(ctx context.Context, client ClientID) ([]User, error)
 	User(ctx context.Context, client ClientID, id UserID) (User, error)
 	CreateUser(ctx context.Context, u User, i *Invitation) (UserID, error)
@@ -351,7 +352,6 @@ type PartnerTenant interface {
 	UpdateUser(ctx context.Context, client ClientID, id UserID, p UserPatch, allow func(User) error) (User, error)
 	DeleteUser(ctx context.Context, client ClientID, id UserID) error
 
-	// The audit entries of dashboards.
 	AddAudit(ctx context.Context, e AuditEntry) error
 	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
 
@@ -370,8 +370,8 @@ type PartnerTenant interface {
 	Totals(ctx context.Context, client ClientID, from, to Date, now time.Time) ([]DayTotal, error)
 	Results(ctx context.Context, f ResultFilter, now time.Time) (ResultReport, error)
 
-	// OwnPrices returns what the partner asks for messages.
-	OwnPrices(ctx context.Context) (Prices, error)
+	OwnPrices(ctx context.Context) (Prices, error)                                // what the partner asks for messages
+	Budgets(ctx context.Context, clients []ClientID) (map[ClientID]Budget, error) // amounts and currencies; clients without a budget are missing
 	SetOwnPrices(ctx context.Context, p Prices) error
 }
 

@@ -48,8 +48,11 @@ func (c Client) Version() Version {
 	}
 	closed, features := append([]Date{}, c.Closed...), append([]string{}, c.Features...) // nil and empty must give the same version
 	return versionOf(c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, c.Zone, c.Region, c.Expires.String(), closed, features,
-		c.Cap, c.Credits == nil, c.Suspended, c.Settings.Version(), quotas)
+		c.Cap, c.Credits == nil, c.Suspended, c.Settings.Version(), quotas, c.Plan, c.PlanSince.String())
 }
+
+// Version returns the version of a plan's name and values.
+func (p ClientPlan) Version() Version { return versionOf(p.Name, p.Values) }
 
 // Version returns the version of a client's settings.
 func (s ClientSettings) Version() Version {

@@ -227,7 +227,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 	s.accounts = account.New(account.Config{
 		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Vault: vault,
 		SignIn: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-		Mails: mails,
+		Mails: mails, Currency: s.statements.Currency(),
 	})
 	return s.openMailer(cfg, meter)
 }

@@ -54,6 +54,12 @@ type expiration struct {
 	Expires *string `json:"expiration_date" format:"date" doc:"Last day of service; null when it does not expire"`
 }
 
+// TransformSchema documents that the value may be null.
+func (*clientPlanAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Nullable = true
+	return s
+}
+
 func expirations(ctx context.Context, p *account.Partner, in *call, _ *expirationInput) ([]expiration, error) {
 	location, ids, faults, err := in.clientIDs()
 	if err != nil {
@@ -124,6 +130,15 @@ type listedClient struct {
 	Created   string   `json:"created_at" format:"date-time"`
 
 	Quotas quotasAnswer `json:"quotas" doc:"How many of each the client may have"`
+
+	Plan *clientPlanAnswer `json:"plan" doc:"The plan that it was created with or moved to; null: none"`
+}
+
+type clientPlanAnswer struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	Since   string   `json:"since" format:"date" doc:"The plan's days of service are counted from here"`
+	Differs []string `json:"differs" doc:"The client's own values, which differ from the plan's: such as daily_api_cap or quotas.sessions. Credits differ if the last grant does, not what is left of it"`
 }
 
 type quotasAnswer struct {
@@ -154,9 +169,16 @@ func listClients(ctx context.Context, p *account.Partner, in *call, q *ListInput
 	if err != nil {
 		return clientsAnswer{}, err
 	}
+	plans, err := p.PlansOf(ctx, rows...)
+	if err != nil {
+		return clientsAnswer{}, err
+	}
 	listed := each(rows, func(c puntuale.Client) listedClient {
 		l := listedOf(c)
 		l.Quotas = quotasOf(quotas[c.ID])
+		if plan, found := plans[c.ID]; found {
+			l.Plan = &clientPlanAnswer{plan.ID.String(), plan.Name, c.PlanSince.String(), plan.Differing}
+		}
 		return l
 	})
 	return clientsAnswer{listed, textOrNull(next)}, nil
@@ -194,6 +216,8 @@ type changeBody struct {
 	Credits    credits     `json:"credits,omitzero" doc:"An integer, or Illimitati"`
 	Quotas     *quotasBody `json:"quotas,omitempty" doc:"How many of each the client may have; what is left out stays as it is, and a client that has more keeps them"`
 
+	Plan nullableMember[string] `json:"plan,omitzero" nullable:"true" doc:"ID of a plan: the client gets its values, except those that are given here, and its days of service begin today. null: no plan any more; the values stay"`
+
 	SettingsBody
 	_ closedCheck
 }
@@ -227,6 +251,14 @@ func (credits) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
+// MarshalJSON writes the form in which the credits were read.
+func (c credits) MarshalJSON() ([]byte, error) {
+	if c.To == nil {
+		return render(puntuale.UnlimitedCredits)
+	}
+	return render(*c.To)
+}
+
 func (c *credits) readJSON(o *object, name string, raw json.RawMessage) {
 	if raw[0] != '"' {
 		c.Set = true
@@ -255,19 +287,25 @@ func (b *changeBody) requested() account.ClientChange {
 		Name: changeTo(b.Name), Phone: changeTo(b.Phone), Profile: changeTo(b.Profile), Refill: changeTo(b.Refill), RefillTo: changeTo(b.RefillTo),
 		Zone: changeTo(b.Timezone), Region: changeTo(b.Region), Expires: changeTo(b.Expires.orEmpty()), Closed: changeTo(b.Holidays), Features: changeTo(b.Features),
 		Cap: puntuale.Change[*int64](b.Cap), Credits: puntuale.Change[*int64](b.Credits), CreditsAdd: changeTo(b.CreditsAdd), Suspended: changeTo(b.Suspended),
-		Settings: b.patch(),
-	}
-	if q := b.Quotas; q != nil {
-		r.Quotas = map[puntuale.Quota]*int64{}
-		for name, limit := range map[puntuale.Quota]nullableMember[int64]{
-			puntuale.QuotaSessions: q.Sessions, puntuale.QuotaSequences: q.Sequences, puntuale.QuotaTemplates: q.Templates, puntuale.QuotaUsers: q.Users, puntuale.QuotaKeys: q.Keys,
-		} {
-			if limit.Set {
-				r.Quotas[name] = limit.To
-			}
-		}
+		Plan: changeTo(b.Plan.orEmpty()), Settings: b.patch(), Quotas: b.Quotas.limits(),
 	}
 	return r
+}
+
+// limits returns the limits that are set. nil means the default.
+func (q *quotasBody) limits() map[puntuale.Quota]*int64 {
+	all := map[puntuale.Quota]*int64{}
+	if q == nil {
+		return all
+	}
+	for name, limit := range map[puntuale.Quota]nullableMember[int64]{
+		puntuale.QuotaSessions: q.Sessions, puntuale.QuotaSequences: q.Sequences, puntuale.QuotaTemplates: q.Templates, puntuale.QuotaUsers: q.Users, puntuale.QuotaKeys: q.Keys,
+	} {
+		if limit.Set {
+			all[name] = limit.To
+		}
+	}
+	return all
 }
 
 // changeTo returns the change to a value, or no change for nil.

@@ -81,6 +81,9 @@ func (nullableMember[T]) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[T](), true, "")
 }
 
+// MarshalJSON writes the value, or null. A member that is not set needs the tag omitzero.
+func (n nullableMember[T]) MarshalJSON() ([]byte, error) { return render(n.To) }
+
 // orEmpty returns the value, or the empty value for null. It returns nil for an absent member.
 func (n nullableMember[T]) orEmpty() *T {
 	if n.Set && n.To == nil {

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"puntuale/internal/price"
 	"strings"
 	"sync"
 	"testing"
@@ -126,7 +127,7 @@ func newService(t *testing.T, o options) *service {
 		},
 	})
 	s.accounts = account.New(account.Config{
-		Control: s.control, Tenants: operator, Partners: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Public: o.public,
+		Control: s.control, Tenants: operator, Partners: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Public: o.public, Currency: price.Embedded().Currency,
 		Wakeup: func(id puntuale.SessionID, due time.Time) {
 			s.wakeups.take(id, due)
 			s.owner.wake(id, due)

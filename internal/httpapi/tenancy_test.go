@@ -18,7 +18,7 @@ type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // these belong to the session with devices
 	booking, visits                                                                                             string // a booking's reference, and its sequence
-	file                                                                                                        string
+	file, plan                                                                                                  string
 	contact, webhook, automation, calendar                                                                      string
 	campaign, ready, digest, running                                                                            string // campaigns: one draft, one with a check, and one that is started
 }
@@ -93,6 +93,9 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c.running = s.newCampaign(c.key, email)
 	s.must(nil, "POST", "/api/campaigns/"+c.running+"/start", c.key, `{"digest":"`+s.checkCampaign(c.key, c.running)+`"}`)
 	s.must(nil, "POST", "/api/blacklist", c.key, `{"phone":"`+phone+`","reason":"`+email+`"}`)
+	s.sql(`delete from client_plan where (select count(*) from client_plan) > 50`) // a partner has a limited number of them
+	s.must(&made, "POST", "/api/plans", partner, `{"name":"`+email+`"}`)
+	c.plan = made.ID
 	return c
 }
 
@@ -166,6 +169,12 @@ var operations = map[string]struct {
 	"listClients":            {"GET", "/api/clients", "", true, "", false},
 	"changeClient":           {"PATCH", "/api/client/{client}", `{"name":"y"}`, true, "404", false},
 	"deleteClient":           {"DELETE", "/api/client/{client}", "", true, "404", true},
+	"listPlans":              {"GET", "/api/plans", "", true, "", false},
+	"createPlan":             {"POST", "/api/plans", `{"name":"Base","credits":500}`, true, "", false},
+	"getPlan":                {"GET", "/api/plans/{plan}", "", true, "404", false},
+	"replacePlan":            {"PUT", "/api/plans/{plan}", `{"name":"y","days":30}`, true, "404", false},
+	"applyPlan":              {"POST", "/api/plans/{plan}/apply", "", true, "404", false},
+	"deletePlan":             {"DELETE", "/api/plans/{plan}", "", true, "404", true},
 	"listKeys":               {"GET", "/api/client/{client}/keys", "", true, "404", false},
 	"createKey":              {"POST", "/api/client/{client}/keys", `{"name":"seconda"}`, true, "404", false},
 	"rotateKey":              {"POST", "/api/client/{client}/keys/{key}/rotate", `{"grace":3600}`, true, "404", false},
@@ -328,7 +337,7 @@ const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreAL
 
 func (c tenant) fill(text string) string {
 	return strings.NewReplacer("{booking}", c.booking, "{calendar}", c.calendar, "{visits}", c.visits, "{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{automation}", c.automation, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
-		"{client}", c.client, "{template}", c.template, "{file}", c.file, "{key}", c.keyID).Replace(text)
+		"{client}", c.client, "{template}", c.template, "{file}", c.file, "{plan}", c.plan, "{key}", c.keyID).Replace(text)
 }
 
 // contentTypeOf returns the content type of an operation's body.
@@ -444,7 +453,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{file: strings.Repeat("z", 26) + ".txt", booking: nobody, calendar: nobody, visits: nobody, posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{plan: nobody, file: strings.Repeat("z", 26) + ".txt", booking: nobody, calendar: nobody, visits: nobody, posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]

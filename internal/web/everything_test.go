@@ -29,6 +29,12 @@ func (w *world) everything(client puntuale.ClientID) things {
 	c, err := person.Client(ctx, client.String())
 	w.must(err)
 	has := things{"clients": client.String()}
+	of, err := w.store.ClientOf(ctx, client)
+	w.must(err)
+	plan, err := w.store.Partner(of.Partner).CreatePlan(ctx, puntuale.ClientPlan{Name: "Base di " + client.String(), Values: puntuale.PlanValues{
+		Credits: puntuale.ChangeTo(new(int64(500))), Refill: puntuale.ChangeTo(puntuale.RefillMonthly), Days: puntuale.ChangeTo(new(int64(365))), Quotas: puntuale.Quotas{puntuale.QuotaSessions: 2}}}, nil)
+	w.must(err)
+	has["plans"] = plan.String()
 	sequence := appointment()
 	sequence.Name = "Promemoria visita " + client.String()
 	q, err := c.CreateSequence(ctx, sequence, control.Once[control.Sequence]{})

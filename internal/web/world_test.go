@@ -189,7 +189,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w.statements = statement.New(statement.Config{Tenants: w.store, Maintenance: w.store, Budgets: w.store, Clock: w.clock})
 	w.store.PriceMessages(w.statements.Priced, w.statements.Currency())
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
-		SignIn: w.store, Public: public, Resolver: w.dns})
+		SignIn: w.store, Public: public, Resolver: w.dns, Currency: w.statements.Currency()})
 	receivers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	w.webhooks = webhook.New(webhook.Config{Tenants: w.store, Vault: w.vault, Clock: w.clock, Public: "https://puntuale.example",
 		Chatwoot: chatwoot.New(chatwoot.Config{HTTP: media.WebhookTransport(receivers, nil)}), Caller: delivery.NewCaller(delivery.CallerConfig{

@@ -32,6 +32,7 @@ type NewClient struct {
 	Type     string           // test, baby or full; "": full
 	Faults   []puntuale.Fault // the faults that the calling package already found in the request
 	Sandbox  *bool            // whether the default session is a sandbox; nil: the operator's setting
+	Values   ClientChange     // the plan, and values that win over those of the plan and of the type
 }
 
 // CreatedClient is a new client with its default session and its first key. The key is shown only once.
@@ -53,19 +54,14 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[
 		return CreatedClient{}, err
 	}
 	r.Faults = f
-	kind, err := r.check()
+	now := p.accounts.clock.Now()
+	account, err := p.account(ctx, r, now)
 	if err != nil {
 		return CreatedClient{}, err
 	}
 	if clash != nil {
 		return CreatedClient{}, clash
 	}
-	now := p.accounts.clock.Now()
-	account, err := p.accounts.newAccount(kind, now)
-	if err != nil {
-		return CreatedClient{}, err
-	}
-	account.Partner, account.Name, account.Email, account.Phone = p.id, r.Name, r.Email, r.Phone
 	login, invitation, invited, err := p.firstLogin(ctx, r)
 	if err != nil {
 		return CreatedClient{}, err
@@ -88,13 +84,44 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[
 		Client:  account,
 		Login:   login,
 		Session: first,
-		Key:     key, Invitation: invited,
+		Key:     key, Invitation: invited, Currency: p.accounts.currency,
 	}, once.Keep(result))
 	if err != nil {
 		return CreatedClient{}, fmt.Errorf("create a client: %w", once.Opened(err))
 	}
 	p.accounts.wakeup(ids.Session, time.Time{})
 	return result(ids), nil
+}
+
+// account checks the whole request, and returns the new account: with the values of its type, over them those of its
+// plan, and over these the request's own. Codes: invalid.
+func (p *Partner) account(ctx context.Context, r NewClient, now time.Time) (puntuale.Client, error) {
+	kind, err := r.check()
+	account, typeErr := p.accounts.newAccount(kind, now)
+	if typeErr != nil {
+		return account, typeErr
+	}
+	account.Partner, account.Name, account.Email, account.Phone = p.id, r.Name, r.Email, r.Phone
+	v := r.Values
+	f := request.Faults(v.Faults)
+	if err := f.Take(err); err != nil {
+		return account, err
+	}
+	v.Faults = f
+	if err := p.moveTo(ctx, &v, account); err != nil {
+		return account, err
+	}
+	patch, err := p.accounts.patch(account, v, now)
+	if err != nil {
+		return account, err
+	}
+	account.Quotas = puntuale.Quotas{}
+	for q, limit := range patch.Quotas {
+		if limit != nil {
+			account.Quotas[q] = *limit
+		}
+	}
+	return patch.Changed(account), nil
 }
 
 // firstLogin returns a new client's login. The login has either a password or an invitation to set one.

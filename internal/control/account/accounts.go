@@ -25,6 +25,7 @@ type Config struct {
 	// Public is the address at which the internet reaches the service, such as https://messages.example.com. "" means
 	// that the address is not set.
 	Public   string
+	Currency string   // of the list of prices; plans with budgets need it
 	Resolver Resolver // reads the DNS records of partners' host names; required if people sign in
 }
 
@@ -44,13 +45,14 @@ type Accounts struct {
 	public   string
 	ownHost  string // the host name of the public address
 	resolver Resolver
+	currency string
 }
 
 // New returns Accounts.
 func New(cfg Config) *Accounts {
 	c := &Accounts{
 		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, signIns: cfg.SignIn, clock: cfg.Clock, wakeup: cfg.Wakeup, sandbox: cfg.Sandbox,
-		vault: cfg.Vault, mails: cfg.Mails, public: strings.TrimSuffix(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
+		vault: cfg.Vault, mails: cfg.Mails, public: strings.TrimSuffix(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver, currency: cfg.Currency,
 	}
 	if c.wakeup == nil {
 		c.wakeup = func(puntuale.SessionID, time.Time) {}

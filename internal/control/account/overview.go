@@ -20,7 +20,8 @@ type ClientRow struct {
 // ClientSearch is a request for a part of the list of clients.
 type ClientSearch struct {
 	Text  string
-	State string // active, suspended, expired, expiring or empty; "": any
+	State string          // active, suspended, expired, expiring or empty; "": any
+	Plan  puntuale.PlanID // 0: any
 	Page  request.Page
 }
 
@@ -38,7 +39,7 @@ func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow,
 	s.Page.Unknown = append(s.Page.Unknown, f...)
 	now := p.accounts.clock.Now()
 	today := p.accounts.control.Today(now)
-	filter := puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon)}
+	filter := puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon), Plan: s.Plan}
 	found, next, err := request.List(s.Page, func(page puntuale.Page) ([]puntuale.Client, string, error) {
 		return p.tenant.FindClients(ctx, filter, page)
 	})

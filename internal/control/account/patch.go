@@ -39,17 +39,25 @@ type ClientChange struct {
 	Credits    puntuale.Change[*int64] // nil: unlimited
 	CreditsAdd puntuale.Change[int64]
 	Suspended  puntuale.Change[bool]
+	Plan       puntuale.Change[string] // the id of the plan whose values the client gets, except those that are set here; "": no plan any more
 	Settings   puntuale.SettingsPatch
 	Quotas     map[puntuale.Quota]*int64 // a nil value restores the default
 
 	Known  []puntuale.Version // the client's version must be one of these; empty: any version
 	Faults []puntuale.Fault   // the faults that the calling package already found in the request
+
+	plan      puntuale.PlanID // with Plan; 0: none
+	planSince puntuale.Date
+	budget    puntuale.Change[int64] // of the plan
 }
 
 // ChangeClient changes a client, and returns the changed client. Codes: not_found, invalid, precondition_failed.
 func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (puntuale.Client, error) {
 	account, err := p.Account(ctx, id)
 	if err != nil {
+		return puntuale.Client{}, err
+	}
+	if err := p.moveTo(ctx, &r, account); err != nil {
 		return puntuale.Client{}, err
 	}
 	now := p.accounts.clock.Now()
@@ -70,6 +78,10 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	patch := puntuale.ClientPatch{
 		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(account.Type), Zone: r.Zone, Features: r.Features,
 		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended, Settings: r.Settings, Quotas: r.Quotas, Known: r.Known,
+	}
+	patch.Budget, patch.Currency = r.budget, c.currency
+	if r.Plan.Set {
+		patch.Plan, patch.PlanSince = puntuale.ChangeTo(r.plan), puntuale.ChangeTo(r.planSince)
 	}
 	r.checkTexts(&f)
 	r.checkCredits(&f, account)

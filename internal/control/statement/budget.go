@@ -20,8 +20,6 @@ type BudgetStore interface {
 	SetBudget(ctx context.Context, client puntuale.ClientID, amount int64, currency string, now time.Time) error
 }
 
-const faultBudget puntuale.ReasonCode = "statement.budget" // {1}: the largest amount
-
 // Currency returns the currency of the list of prices, in which budgets are.
 func (s *Statements) Currency() string { return s.cfg.Prices.Currency }
 
@@ -68,7 +66,7 @@ func (s *Statements) SetBudget(ctx context.Context, partner *account.Partner, id
 	f, millionths := request.Faults(faults), int64(0)
 	if text := strings.ReplaceAll(strings.TrimSpace(amount), ",", "."); text != "" {
 		if millionths, err = puntuale.ParseMoney(text); err != nil || millionths == 0 {
-			f.Add("body.amount", faultBudget, amount, puntuale.Money(puntuale.MaxBudget))
+			f.Add("body.amount", account.FaultBudget, amount, puntuale.Money(puntuale.MaxBudget))
 		}
 	}
 	if err := f.Err(); err != nil {

@@ -23,6 +23,8 @@ var bodyExamples = map[string]json.RawMessage{
 	"retryCampaign":         []byte(`{"uncertain": false}`),
 	"startCampaign":         []byte(`{"digest": "0123456789abcdef0123456789abcdef"}`),
 	"createClient":          []byte(`{"name": "Studio dentistico Bianchi", "email": "bianchi@example.com", "password": "a good long one", "phone": "+39 011 765 4321", "account_type": "test", "sandbox": true}`),
+	"createPlan":            []byte(`{"name": "Base", "credits": 500, "refill_period": "Mensile", "daily_api_cap": 2000, "budget": "49.90", "days": 365, "active_features": ["agenda"], "quotas": {"sessions": 2}}`),
+	"replacePlan":           []byte(`{"name": "Base 2027", "credits": 800, "refill_period": "Mensile", "daily_api_cap": 2000, "days": 365, "quotas": {"sessions": 3}}`),
 	"createKey":             []byte(`{"name": "CRM"}`),
 	"createSequence":        sequenceExample,
 	"createSession":         []byte(`{"name": "Banco", "connection_type": "Socket", "sandbox": true}`),

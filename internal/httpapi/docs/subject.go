@@ -41,6 +41,7 @@ var Subjects = []Subject{
 	{"Settings", "What a client decided about the people that it writes to.", []string{"/api/settings"}},
 	{"Statements", "What was used in a month, what the network bills for it, and what it may cost.", []string{"/api/statements", "/api/budget"}},
 	{"Clients", "For partners: accounts of clients.", []string{"/api/client"}},
+	{"Plans", "For partners: values that many clients get.", []string{"/api/plans"}},
 	{"Keys", "For partners: the keys of a client.", []string{"/api/client/{id}/keys"}},
 	{"Devices", "For programs that send from a phone.", []string{"/device", "/api/sessions/{id}/devices"}},
 	{"After a restore", "What to do with messages that may have left before a backup was restored.", []string{"/api/messages/unknown", "/api/messages/held"}},

@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/statement"
 )
 
 const faultPartnerSlugTaken puntuale.ReasonCode = "partner.slug_taken"
@@ -102,14 +103,26 @@ func insertClient(ctx context.Context, a engine.Querier, p puntuale.PartnerID, i
 		return err
 	}
 	if _, err := a.Exec(ctx, `insert into client (id, partner_id, name, email, phone, type, profile, refill, refill_to, refill_at,
- credits, cap, expires_on, expires_at, zone, region, closed, suspended, features, created_at, credits_topped)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
+ credits, cap, expires_on, expires_at, zone, region, closed, suspended, features, created_at, credits_topped, plan_id, plan_since)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
 		id, p, c.Name, n.Login.Email, c.Phone, c.Type, c.Profile, c.Refill, c.RefillTo, engine.Micros(c.RefillAt), optional(c.Credits),
-		optional(c.Cap), dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, engine.Micros(c.Created), creditsOf(c)); err != nil {
+		optional(c.Cap), dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, engine.Micros(c.Created), creditsOf(c), c.Plan, dayNumber(c.PlanSince)); err != nil {
 		return fmt.Errorf("insert a client: %w", err)
 	}
 	if err := StoreSettings(ctx, a, id, puntuale.SettingsPatch{Consent: new(puntuale.ConsentRequired)}); err != nil {
 		return err
+	}
+	quotas := map[puntuale.Quota]*int64{}
+	for q, limit := range c.Quotas {
+		quotas[q] = &limit
+	}
+	if err := storeQuotas(ctx, a, id, quotas); err != nil {
+		return err
+	}
+	if c.Budget > 0 {
+		if err := statement.ChangeBudget(ctx, a, id, c.Zone, c.Budget, n.Currency, c.Created); err != nil {
+			return err
+		}
 	}
 	if c.Credits == nil {
 		return nil
@@ -118,13 +131,13 @@ func insertClient(ctx context.Context, a engine.Querier, p puntuale.PartnerID, i
 }
 
 const ClientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.profile, c.refill, c.refill_to, c.refill_at,
- c.credits, c.cap, c.expires_on, c.expires_at, c.zone, c.region, c.closed, c.suspended, c.features, c.created_at, c.revision,
+ c.credits, c.cap, c.expires_on, c.expires_at, c.zone, c.region, c.closed, c.suspended, c.features, c.created_at, c.revision, c.plan_id, c.plan_since,
  coalesce((select s.type from session s where s.client_id = c.id and s.is_default = 1 and s.deleted_at = 0), '')`
 
 func ClientFields(c *puntuale.Client) []any {
 	return []any{&c.ID, &c.Partner, &c.Name, &c.Email, &c.Phone, &c.Type, &c.Profile, &c.Refill, &c.RefillTo, engine.ScanTime(&c.RefillAt),
 		&c.Credits, &c.Cap, date{&c.Expires}, engine.ScanTime(&c.ExpiresAt), &c.Zone, &c.Region, engine.ScanJSON(&c.Closed), engine.ScanBool(&c.Suspended),
-		engine.ScanJSON(&c.Features), engine.ScanTime(&c.Created), &c.Revision, &c.Connection}
+		engine.ScanJSON(&c.Features), engine.ScanTime(&c.Created), &c.Revision, &c.Plan, date{&c.PlanSince}, &c.Connection}
 }
 
 func optional(n *int64) sql.NullInt64 {

@@ -9,6 +9,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/statement"
 )
 
 func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(ClientFields(c)...) }
@@ -93,6 +94,15 @@ func (p Partner) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[
 func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
 	var c puntuale.Client
 	err := p.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		if patch.Budget.Set {
+			unlocked, found, err := p.ClientIn(ctx, a, id)
+			if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
+				return err
+			}
+			if err := statement.ChangeBudget(ctx, a, id, unlocked.Zone, patch.Budget.To, patch.Currency, now); err != nil {
+				return err
+			}
+		}
 		if err := p.LockClient(ctx, a, id); err != nil {
 			return err
 		}
@@ -142,22 +152,7 @@ const (
 
 // patched returns the client with the changes of the patch.
 func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error) {
-	p.Cap.Apply(&c.Cap)
-	p.Credits.Apply(&c.Credits)
-	p.Profile.Apply(&c.Profile)
-	p.Refill.Apply(&c.Refill)
-	p.RefillTo.Apply(&c.RefillTo)
-	p.Expires.Apply(&c.Expires)
-	p.Features.Apply(&c.Features)
-	p.Name.Apply(&c.Name)
-	p.Phone.Apply(&c.Phone)
-	p.Zone.Apply(&c.Zone)
-	p.Region.Apply(&c.Region)
-	p.Closed.Apply(&c.Closed)
-	p.Suspended.Apply(&c.Suspended)
-	if p.Derive != nil {
-		c = p.Derive(c)
-	}
+	c = p.Changed(c)
 	if p.Credits.Set && c.Credits != nil && *c.Credits < 0 {
 		return c, puntuale.Invalid(puntuale.Fault{Location: "body.credits", Code: faultBelowZero, Value: *c.Credits})
 	}
@@ -198,8 +193,8 @@ func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, 
 	}
 	if _, err := a.Exec(ctx, `update client set name = $2, phone = $3, profile = $4, refill = $5, refill_to = $6, refill_at = $7,
  credits = $8, cap = $9, expires_on = $10, expires_at = $11, zone = $12, region = $13, closed = $14, suspended = $15, features = $16,
- revision = $17 where id = $1`, c.ID, c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, engine.Micros(c.RefillAt), optional(c.Credits), optional(c.Cap),
-		dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, c.Revision); err != nil {
+ revision = $17, plan_id = $18, plan_since = $19 where id = $1`, c.ID, c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, engine.Micros(c.RefillAt), optional(c.Credits), optional(c.Cap),
+		dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, c.Revision, c.Plan, dayNumber(c.PlanSince)); err != nil {
 		return fmt.Errorf("update a client: %w", err)
 	}
 	if err := queue.TellSetCredits(ctx, a, now, c.ID, old.Credits, c.Credits); err != nil {

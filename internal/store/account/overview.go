@@ -28,6 +28,9 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 		like := arg("%" + likely.Replace(strings.ToLower(text)) + "%")
 		where += ` and (lower(c.name) like ` + like + ` escape '!' or lower(c.email) like ` + like + ` escape '!' or c.phone like ` + like + ` escape '!')`
 	}
+	if f.Plan != 0 {
+		where += ` and c.plan_id = ` + arg(f.Plan)
+	}
 	switch f.State {
 	case puntuale.StateActive:
 		where += ` and c.suspended = 0 and (c.expires_on = 0 or c.expires_on >= ` + arg(dayNumber(f.Today)) + `)`

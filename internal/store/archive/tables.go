@@ -29,7 +29,8 @@ var MovedTables = []movedTable{
 	{Name: "partner", Columns: "id name slug created_at"},
 	{Name: "client", Columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
 		" zone region suspended features closed created_at deleted_at blanked_to erased revision held_at" +
-		" credits_topped credits_told expiry_told expiry_told_at marketing_from"},
+		" credits_topped credits_told expiry_told expiry_told_at marketing_from plan_id plan_since"},
+	{Name: "client_plan", Columns: "partner_id id name body"},
 	{Name: "quota", Columns: "client_id noun most"},
 	{Name: "login", Columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
 	{Name: "invitation", Columns: "login_id hash expires_at"},

@@ -95,20 +95,45 @@ func (s *Statements) SetBudget(ctx context.Context, client puntuale.ClientID, am
 		if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 			return err
 		}
-		if amount == 0 {
-			_, err := a.Exec(ctx, `update budget set amount = null, told = 0 where client_id = $1`, client)
-			return errors.Join(err, s.keep(ctx, a, client, now), letFirstLeave(ctx, a, client, now))
-		}
-		began, ends := monthOf(now, zone)
-		// A budget that had no amount, or another currency, was not counted. The month is then counted from its beginning.
-		if _, err := a.Exec(ctx, `insert into budget as g (client_id, amount, currency, zone, began_at, ends_at) values ($1, $2, $3, $4, $5, $6)
- on conflict (client_id) do update set amount = excluded.amount, told = 0, currency = excluded.currency,
- ends_at = case when g.amount is null or g.currency <> excluded.currency then 0 else g.ends_at end`,
-			client, amount, currency, zone, engine.Micros(began), engine.Micros(ends)); err != nil {
-			return fmt.Errorf("set a budget: %w", err)
+		if err := ChangeBudget(ctx, a, client, zone, amount, currency, now); err != nil {
+			return err
 		}
 		return errors.Join(s.keep(ctx, a, client, now), letFirstLeave(ctx, a, client, now))
 	}).ForOwner(int64(client)), false)
+}
+
+// ChangeBudget sets the amount and currency of a client's budget in the caller's transaction, before the transaction locks
+// the client. Amount 0 removes it. [Statements.KeepBudgets] does the rest soon after.
+func ChangeBudget(ctx context.Context, a engine.Querier, client puntuale.ClientID, zone string, amount int64, currency string, now time.Time) error {
+	statement, args := `update budget set amount = null, told = 0 where client_id = $1`, []any{client}
+	if amount > 0 {
+		began, ends := monthOf(now, zone)
+		// A budget that had no amount, or another currency, was not counted. The month is then counted from its beginning.
+		statement = `insert into budget as g (client_id, amount, currency, zone, began_at, ends_at) values ($1, $2, $3, $4, $5, $6)
+ on conflict (client_id) do update set amount = excluded.amount, told = 0, currency = excluded.currency,
+ ends_at = case when g.amount is null or g.currency <> excluded.currency then 0 else g.ends_at end`
+		args = append(args, amount, currency, zone, engine.Micros(began), engine.Micros(ends))
+	}
+	if _, err := a.Exec(ctx, statement, args...); err != nil {
+		return fmt.Errorf("set a budget: %w", err)
+	}
+	return nil
+}
+
+// Budgets returns the amounts and currencies of the budgets of clients. It omits clients without a budget.
+func (p PartnerStatements) Budgets(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Budget, error) {
+	found, err := engine.QueryAll(ctx, p.db.CallReads, `select b.client_id, b.amount, b.currency from $u(i bigint) join budget b on b.client_id = u.i
+ join client k on k.id = b.client_id and k.partner_id = $1 where b.amount is not null`,
+		[]any{p.partner, engine.Columns{engine.Column(clients, func(id *puntuale.ClientID) int64 { return int64(*id) })}},
+		func(r engine.Row, b *puntuale.Budget) error { return r.Scan(&b.Client, &b.Amount, &b.Currency) })
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read budgets: %w", err))
+	}
+	all := make(map[puntuale.ClientID]puntuale.Budget, len(found))
+	for _, b := range found {
+		all[b.Client] = b
+	}
+	return all, nil
 }
 
 // monthOf returns when the month of a moment begins and ends in a zone.

@@ -107,6 +107,20 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		r, err := theirs.Results(context.Background(), of, Begin)
 		return r.All, err
 	},
+	"Budgets": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.Budgets(context.Background(), []puntuale.ClientID{c.ID})
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"Plans": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Plans(context.Background())
+	},
+	"CreatePlan": nil,
+	"UpdatePlan": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.UpdatePlan(context.Background(), puntuale.ClientPlan{ID: 1, Name: "x"})
+	},
+	"DeletePlan": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.DeletePlan(context.Background(), 1)
+	},
 	"OwnPrices":    nil, // this method and the next concern only the caller's own prices
 	"SetOwnPrices": nil,
 	"Host":         nil, // this method and the next two concern only the caller's own host
@@ -222,6 +236,13 @@ func testPartnersApart(t *testing.T, w *World) {
 	if err := mine.SetBrand(ctx, puntuale.Brand{Logo: []byte{1}, LogoKind: "image/png"}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := mine.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Budget: puntuale.ChangeTo[int64](5_000_000), Currency: "EUR"}, Begin); err != nil {
+		t.Fatal(err)
+	}
+	plan := puntuale.ClientPlan{Name: "Base", Values: puntuale.PlanValues{Days: puntuale.ChangeTo(new(int64(30)))}}
+	if plan.ID, err = mine.CreatePlan(ctx, plan, nil); plan.ID != 1 || err != nil {
+		t.Fatalf("plan %d, %v", plan.ID, err)
+	}
 	delivery := c.mustTell(mine)
 	before, err := mine.Client(ctx, c.ID)
 	if err != nil {
@@ -259,6 +280,9 @@ func testPartnersApart(t *testing.T, w *World) {
 	}
 	if w, err := mine.Webhook(ctx, delivery.webhook); err != nil || w.URL != "https://example.com" {
 		t.Errorf("the webhook became %+v, %v", w, err)
+	}
+	if plans, err := mine.Plans(ctx); err != nil || !reflect.DeepEqual(plans, []puntuale.ClientPlan{plan}) {
+		t.Errorf("its plans became %+v, %v", plans, err)
 	}
 	if keys, err := mine.Keys(ctx, c.ID, Begin); err != nil || len(keys) != 2 {
 		t.Errorf("its keys became %+v, %v", keys, err)

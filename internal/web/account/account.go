@@ -31,7 +31,11 @@ var accountRoutes = []page.Route{
 }
 
 func newAccount(v *page.Request) error {
-	return v.Show(AccountNew(view.NewForm("account_type", string(puntuale.AccountTest))))
+	plans, err := v.Partner.Plans(v.Ctx())
+	if err != nil {
+		return err
+	}
+	return v.Show(AccountNew(view.NewForm("account_type", string(puntuale.AccountTest)), plans))
 }
 
 func createAccount(v *page.Request) error {
@@ -41,7 +45,7 @@ func createAccount(v *page.Request) error {
 	}
 	call := account.NewClient{
 		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Invite: true, Phone: f.Value("phone"), Type: f.Value("account_type"),
-		Spoken: v.Frame.Language.Code,
+		Spoken: v.Frame.Language.Code, Values: account.ClientChange{Plan: puntuale.ChangeTo(f.Value("plan"))},
 	}
 	taken, err := v.Partner.HasUser(v.Ctx(), call.Email)
 	if err != nil {
@@ -55,7 +59,11 @@ func createAccount(v *page.Request) error {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Code: puntuale.FaultUserEmailTaken})
 		}
-		return v.ShowRefused(err, f, AccountNewForm(f), AccountNew(f), "name", "email", "password", "phone", "account_type")
+		plans, readErr := v.Partner.Plans(v.Ctx())
+		if readErr != nil {
+			return readErr
+		}
+		return v.ShowRefused(err, f, AccountNewForm(f, plans), AccountNew(f, plans), "name", "email", "password", "phone", "account_type", "plan")
 	}
 	v.SetAuditTarget(created.ID.String())
 	fresh := FreshAccount{Client: created.Account, Key: created.Key, Address: loginAddress(v)}
@@ -98,6 +106,14 @@ func accountOf(v *page.Request, id string) (Account, error) {
 		return Account{}, err
 	}
 	a.Currency = v.Site.Statements.Currency()
+	if a.Plans, err = v.Partner.Plans(v.Ctx()); err != nil {
+		return Account{}, err
+	}
+	plans, err := plansOf(v, row.Client)
+	if err != nil {
+		return Account{}, err
+	}
+	a.Plan = plans[row.ID]
 	if a.Keys, err = v.Partner.Keys(v.Ctx(), id); err != nil {
 		return Account{}, err
 	}

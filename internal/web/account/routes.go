@@ -7,4 +7,4 @@ import (
 )
 
 // Routes are all pages of the package.
-var Routes = slices.Concat(partnerRoutes, accountRoutes, teamRoutes, auditRoutes, keyRoutes, usageRoutes, settingRoutes)
+var Routes = slices.Concat(partnerRoutes, planRoutes, accountRoutes, teamRoutes, auditRoutes, keyRoutes, usageRoutes, settingRoutes)

@@ -24,6 +24,7 @@ type item struct {
 var items = []item{
 	{title: "nav.clients", icon: "users", path: "/partner", first: true},
 	{title: "nav.expiries", icon: "calendar-due", path: "/partner/expiries", first: true},
+	{title: "nav.plans", icon: "list", path: "/partner/plans"},
 	{title: "nav.totals", icon: "chart-bar", path: "/partner/totals", first: true},
 	{title: "nav.results", icon: "chart-bar", path: "/partner/results"},
 	{title: "nav.statements", icon: "coin", path: "/partner/statements"},
