@@ -41,7 +41,7 @@ func (r *release) compile(ctx context.Context, target string) (program, error) {
 		p.path += ".exe"
 	}
 	stamp := fmt.Sprintf("%.12s of %s", r.program.commit, r.program.at.Format(time.RFC3339))
-	flags := fmt.Sprintf("-s -w -buildid= -funcalign=16 -X main.version=%s -X 'main.commit=%s'", r.version, stamp)
+	flags := fmt.Sprintf("-s -w -buildid= -funcalign=8 -X main.version=%s -X 'main.commit=%s'", r.version, stamp)
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", flags}
 	for _, pattern := range cold {
 		args = append(args, "-gcflags="+pattern)
