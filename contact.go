@@ -135,6 +135,7 @@ type ContactPatch struct {
 
 // ContactFilter chooses the contacts that match all its set members.
 type ContactFilter struct {
+	Newest bool // lists by id or by one tag begin with the newest contact; other lists ignore it
 	Tag    string
 	Phone  string   // a whole number, or the beginning of a number followed by "*"
 	Name   string   // words of a name; each word must begin a word of the contact's name; case and accents do not matter

@@ -251,6 +251,9 @@ type MessageOutcome struct {
 	Done   time.Time // when the outcome was recorded or last corrected
 }
 
+// MaxCounted is the number at which counts beside the filters of a list stop. A larger count means that there are more.
+const MaxCounted = 10_000
+
 // MessageFilter chooses the messages that match all its set members. A zero member chooses all.
 type MessageFilter struct {
 	State              *State

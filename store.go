@@ -239,6 +239,7 @@ type Tenant interface {
 	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
 	UpdateContact(ctx context.Context, id ContactID, p ContactPatch, day Date, now time.Time) (Contact, error)
 	DeleteContact(ctx context.Context, id ContactID, day Date) error
+	TagContacts(ctx context.Context, ids []ContactID, add, remove []string, now time.Time) (int, error)
 	// NumberChanges returns the changes to and from the names of a person, newest first, at most 20.
 	NumberChanges(ctx context.Context, phone string) ([]NotedChange, error)
 	// UndoChange undoes the latest change of the person who has the phone, and counts one call; the cap never refuses it.
@@ -252,7 +253,7 @@ type Tenant interface {
 	FindContacts(ctx context.Context, text string, limit int) (found []Contact, more bool, err error)
 	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)
 	NamesOf(ctx context.Context, phones []string) (map[string]string, error)
-	CountContacts(ctx context.Context, f ContactFilter, limit int) (int, error)
+	CountContacts(ctx context.Context, f ContactFilter, limit int) (n int, all bool, err error)
 	ContactTags(ctx context.Context) (map[string]int, error)
 
 	// Replies. All lists are newest first.
@@ -344,6 +345,7 @@ type PartnerTenant interface {
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 
 	// Users of the partner (client 0) and of its clients. A user of another partner is missing: not_found.
+	// Users of the partner (client 0) and of its clients. A user or client of others, or a deleted client: not_found.
 	Users(ctx context.Context, client ClientID) ([]User, error)
 	User(ctx context.Context, client ClientID, id UserID) (User, error)
 	CreateUser(ctx context.Context, u User, i *Invitation) (UserID, error)

@@ -2,9 +2,7 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -68,6 +66,8 @@ type ContactQuery struct {
 	Tag   string
 	Phone string // a number, or the beginning of a number with "*" at its end
 	Name  string // words; each must be the beginning of a word in the contact's name
+
+	Newest bool // the newest contact comes first, if the query has no name and no number
 }
 
 // Codes of the faults that this file reports.
@@ -400,7 +400,7 @@ func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntua
 	var f request.Faults
 	f.Text("query.name", q.Name, puntuale.MaxName)
 	f.Text("query.tag", q.Tag, puntuale.MaxTag)
-	filter := puntuale.ContactFilter{Tag: norm.NFC.String(strings.TrimSpace(q.Tag)), Name: q.Name}
+	filter := puntuale.ContactFilter{Tag: norm.NFC.String(strings.TrimSpace(q.Tag)), Name: q.Name, Newest: q.Newest}
 	phone := strings.TrimSpace(q.Phone)
 	if beginning, ok := strings.CutSuffix(phone, "*"); ok {
 		if phone, ok = request.ParseBeginning(beginning, c.account.Region); !ok {
@@ -425,17 +425,60 @@ func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) (
 	return rows, next, nil
 }
 
-// CountContacts counts contacts, up to limit. Codes: invalid.
-func (c *Client) CountContacts(ctx context.Context, q ContactQuery, limit int) (int, error) {
+// CountContacts counts contacts, up to limit. all is true if n is the complete count. Codes: invalid.
+func (c *Client) CountContacts(ctx context.Context, q ContactQuery, limit int) (n int, all bool, err error) {
 	filter, faults := c.contactFilter(q)
 	if len(faults) > 0 {
-		return 0, puntuale.Invalid(faults...)
+		return 0, false, puntuale.Invalid(faults...)
 	}
-	n, err := c.tenant.CountContacts(ctx, filter, limit)
+	if n, all, err = c.tenant.CountContacts(ctx, filter, limit); err != nil {
+		return 0, false, fmt.Errorf("count contacts: %w", err)
+	}
+	return n, all, nil
+}
+
+// taggedAtOnce is how many contacts one call of TagContacts reads and changes.
+const taggedAtOnce = 200
+
+// TaggedContacts is what one call of [Client.TagContacts] did.
+type TaggedContacts struct {
+	Changed int
+	Left    int    // contacts that stayed as they were: they had the tag already or not at all, or have too many tags
+	Next    string // the cursor of the next call; "": all are done
+}
+
+// TagContacts adds a tag to the next contacts that a query finds, at most 200, or removes it from them. The caller repeats
+// the call with the cursor Next. Codes: invalid.
+func (c *Client) TagContacts(ctx context.Context, q ContactQuery, cursor, tag string, remove bool) (done TaggedContacts, err error) {
+	k, err := c.checkContacts(nil)
 	if err != nil {
-		return 0, fmt.Errorf("count contacts: %w", err)
+		return done, err
 	}
-	return n, nil
+	tags := k.tags("body.tag", []string{tag})
+	_, faults := c.contactFilter(q)
+	k.faults = append(k.faults, faults...)
+	if err := k.faults.Err(); err != nil {
+		return done, err
+	}
+	rows, next, err := c.Contacts(ctx, q, request.Page{Limit: strconv.Itoa(taggedAtOnce), Cursor: cursor})
+	if err != nil {
+		return done, err
+	}
+	ids := make([]puntuale.ContactID, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
+	}
+	add, drop := tags, []string(nil)
+	if remove {
+		add, drop = nil, tags
+	}
+	if len(ids) > 0 {
+		if done.Changed, err = c.tenant.TagContacts(ctx, ids, add, drop, c.control.clock.Now().Truncate(time.Microsecond)); err != nil {
+			return done, fmt.Errorf("tag contacts: %w", err)
+		}
+	}
+	done.Left, done.Next = len(ids)-done.Changed, next
+	return done, nil
 }
 
 // ContactTags returns the number of contacts of each tag. It returns at most 1,000 tags.
@@ -515,85 +558,4 @@ func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 		f.Required(request.At(location, i), tags[i], puntuale.MaxTag)
 	}
 	slices.Sort(tags)
-}
-
-// contactRows presents contacts as the rows of a list.
-type contactRows struct {
-	ctx     context.Context //nolint:containedctx // it lives as long as one call
-	tenant  puntuale.Tenant
-	filter  puntuale.ContactFilter
-	columns []string
-	places  map[string]int
-
-	rows   []puntuale.Contact
-	cursor string
-	begun  bool
-	line   int
-}
-
-func (r *contactRows) Columns() []string { return r.columns }
-
-// survey reads all contacts once, to find the columns of the list.
-func (r *contactRows) survey() error {
-	names := map[string]bool{}
-	n := 0
-	for {
-		c, err := r.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		n++
-		for name := range c.Fields {
-			names[name] = true
-		}
-	}
-	switch {
-	case n == 0:
-		return puntuale.Invalid(puntuale.Fault{Location: "body.from.tags", Code: faultContactNoneTagged})
-	case len(names)+2 > roster.MaxColumns:
-		return puntuale.Invalid(puntuale.Fault{Location: "body.from.tags", Code: faultCampaignTooManyFields, Args: []string{strconv.Itoa(roster.MaxColumns)}})
-	}
-	r.columns = append([]string{columnPhone, columnName}, slices.Sorted(maps.Keys(names))...)
-	r.places = make(map[string]int, len(r.columns))
-	for i, name := range r.columns {
-		r.places[name] = i
-	}
-	r.cursor, r.begun = "", false
-	return nil
-}
-
-func (r *contactRows) next() (puntuale.Contact, error) {
-	for len(r.rows) == 0 {
-		if r.begun && r.cursor == "" {
-			return puntuale.Contact{}, io.EOF
-		}
-		var err error
-		if r.rows, r.cursor, err = r.tenant.Contacts(r.ctx, r.filter, puntuale.Page{Limit: contactPage, Cursor: r.cursor}); err != nil {
-			return puntuale.Contact{}, fmt.Errorf("read contacts: %w", err)
-		}
-		r.begun = true
-	}
-	c := r.rows[0]
-	r.rows = r.rows[1:]
-	return c, nil
-}
-
-// Next returns the next contact as a row. It omits fields that no contact had during the survey.
-func (r *contactRows) Next() (roster.Row, error) {
-	c, err := r.next()
-	if err != nil {
-		return roster.Row{}, err
-	}
-	r.line++
-	row := roster.Row{Line: r.line, Cells: make([]string, len(r.columns))}
-	row.Cells[0], row.Cells[1] = c.Phone, c.Name
-	for name, field := range c.Fields {
-		if at, ok := r.places[name]; ok {
-			row.Cells[at] = field.Text()
-		}
-	}
-	return row, nil
 }

@@ -215,7 +215,7 @@ func (x *contactReading) prepare(ctx context.Context) error {
 
 func (x *contactReading) read(ctx context.Context) (err error) {
 	if x.ask.Check {
-		if x.people, err = x.client.tenant.CountContacts(ctx, puntuale.ContactFilter{}, puntuale.MaxContacts); err != nil {
+		if x.people, _, err = x.client.tenant.CountContacts(ctx, puntuale.ContactFilter{}, puntuale.MaxContacts); err != nil {
 			return fmt.Errorf("count contacts: %w", err)
 		}
 	}

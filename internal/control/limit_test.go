@@ -586,7 +586,7 @@ var listLimits = []limit{
 		return err
 	}},
 	{"CountContacts", "invalid query.name", func(ctx context.Context, w *limited) error {
-		_, err := w.client.CountContacts(ctx, control.ContactQuery{Name: nul}, math.MaxInt)
+		_, _, err := w.client.CountContacts(ctx, control.ContactQuery{Name: nul}, math.MaxInt)
 		return err
 	}},
 	{"FindBlacklisted", "invalid query.limit query.cursor query.q", func(ctx context.Context, w *limited) error {

@@ -93,6 +93,51 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 	return rows, next, nil
 }
 
+// fewMessages is how many messages a person may have so that they are counted in each state.
+const fewMessages = 1000
+
+// CountStates counts what a query finds in each state. It ignores the query's own state.
+// A count of [puntuale.MaxCounted] + 1 means that there are more. It returns nil if no index serves
+// the count: for a text, for a campaign, and for a large client's messages of one sequence, origin or period. Codes: invalid.
+func (c *Client) CountStates(ctx context.Context, q MessageQuery) (map[puntuale.State]int, error) {
+	var f request.Faults
+	q.State, q.WithoutRescheduled, q.Brief = "", false, false
+	filter, err := c.filter(&f, q)
+	if err == nil {
+		err = f.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	served := filter.Sequence == 0 && filter.Origin == "" && filter.From.IsZero() && filter.To.IsZero()
+	if filter.Text != "" || filter.Campaign != 0 {
+		return nil, nil //nolint:nilnil // nil is documented
+	}
+	if filter.Phone != "" || filter.Reference != "" {
+		if _, all, err := c.tenant.CountMessages(ctx, filter, fewMessages); err != nil || !all {
+			return nil, err
+		}
+	} else if !served {
+		filter.Look = BriefCalls
+	}
+	counts := map[puntuale.State]int{}
+	for _, s := range []puntuale.State{puntuale.Blacklisted, puntuale.Rescheduled, puntuale.Cancelled, puntuale.Failed, puntuale.Completed, puntuale.Pending} {
+		filter.State = &s
+		n, all, err := c.tenant.CountMessages(ctx, filter, puntuale.MaxCounted)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("count messages by state: %w", err)
+		case all:
+			counts[s] = n
+		case n == puntuale.MaxCounted:
+			counts[s] = puntuale.MaxCounted + 1
+		default: // the newest calls do not contain all of these messages
+			return nil, nil //nolint:nilnil // nil is documented
+		}
+	}
+	return counts, nil
+}
+
 // Codes of the faults that this file reports.
 const (
 	faultNotCampaignID puntuale.ReasonCode = "fault.not_campaign_id"

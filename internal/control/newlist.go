@@ -232,3 +232,84 @@ func (c *Client) readOnce(ctx context.Context, from io.Reader, l UploadedList, d
 	defer func() { _ = r.Close() }()
 	return do(r)
 }
+
+// contactRows presents contacts as the rows of a list.
+type contactRows struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as one call
+	tenant  puntuale.Tenant
+	filter  puntuale.ContactFilter
+	columns []string
+	places  map[string]int
+
+	rows   []puntuale.Contact
+	cursor string
+	begun  bool
+	line   int
+}
+
+func (r *contactRows) Columns() []string { return r.columns }
+
+// survey reads all contacts once, to find the columns of the list.
+func (r *contactRows) survey() error {
+	names := map[string]bool{}
+	n := 0
+	for {
+		c, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		n++
+		for name := range c.Fields {
+			names[name] = true
+		}
+	}
+	switch {
+	case n == 0:
+		return puntuale.Invalid(puntuale.Fault{Location: "body.from.tags", Code: faultContactNoneTagged})
+	case len(names)+2 > roster.MaxColumns:
+		return puntuale.Invalid(puntuale.Fault{Location: "body.from.tags", Code: faultCampaignTooManyFields, Args: []string{strconv.Itoa(roster.MaxColumns)}})
+	}
+	r.columns = append([]string{columnPhone, columnName}, slices.Sorted(maps.Keys(names))...)
+	r.places = make(map[string]int, len(r.columns))
+	for i, name := range r.columns {
+		r.places[name] = i
+	}
+	r.cursor, r.begun = "", false
+	return nil
+}
+
+func (r *contactRows) next() (puntuale.Contact, error) {
+	for len(r.rows) == 0 {
+		if r.begun && r.cursor == "" {
+			return puntuale.Contact{}, io.EOF
+		}
+		var err error
+		if r.rows, r.cursor, err = r.tenant.Contacts(r.ctx, r.filter, puntuale.Page{Limit: contactPage, Cursor: r.cursor}); err != nil {
+			return puntuale.Contact{}, fmt.Errorf("read contacts: %w", err)
+		}
+		r.begun = true
+	}
+	c := r.rows[0]
+	r.rows = r.rows[1:]
+	return c, nil
+}
+
+// Next returns the next contact as a row. It omits fields that no contact had during the survey.
+func (r *contactRows) Next() (roster.Row, error) {
+	c, err := r.next()
+	if err != nil {
+		return roster.Row{}, err
+	}
+	r.line++
+	row := roster.Row{Line: r.line, Cells: make([]string, len(r.columns))}
+	row.Cells[0], row.Cells[1] = c.Phone, c.Name
+	for name, field := range c.Fields {
+		if at, ok := r.places[name]; ok {
+			row.Cells[at] = field.Text()
+		}
+	}
+	return row, nil
+}

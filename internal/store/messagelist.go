@@ -104,9 +104,12 @@ const (
 	// lookedAt finds the call that is $3 calls older than the cursor.
 	lookedAt = `select r.id from run r where r.client_id = $1 and r.id < $2 order by r.id desc limit 1 offset $3`
 	// runFrom finds the first call whose id is at least $2.
-	runFrom  = `select r.id, r.received_at from run r where r.client_id = $1 and r.id >= $2 order by r.id limit 1`
-	openUpTo = `select count(*) from (select m.id` + openIn + ` limit $2) as o`
-	runEnds  = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
+	runFrom = `select r.id, r.received_at from run r where r.client_id = $1 and r.id >= $2 order by r.id limit 1`
+	// openUpTo counts a client's waiting messages, at most $2 of each session. It asks for the order of the index, because
+	// PostgreSQL would read the whole table otherwise, in the hope that most rows match.
+	openUpTo = `select cast(coalesce(sum((select count(*) from (select m.id from message m where m.session_id = s.id and m.state = 0
+ order by m.priority, m.next_at limit $2) as o)), 0) as bigint) from session s where s.client_id = $1`
+	runEnds = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
 )
 
 // runsApart allows for ids that are not in the order of time. A call with a smaller id may have been received later

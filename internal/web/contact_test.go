@@ -55,7 +55,7 @@ func TestContactsStory(t *testing.T) {
 		b.until(`document.querySelector(".mapping") && document.querySelector("#import-result [formaction]")`)
 		b.click("#import-result details summary")
 		b.check("import-checked")
-		if n, err := w.Client().CountContacts(t.Context(), control.ContactQuery{}, 10); err != nil || n != 1 {
+		if n, _, err := w.Client().CountContacts(t.Context(), control.ContactQuery{}, 10); err != nil || n != 1 {
 			t.Errorf("a check stored: %d, %v", n, err)
 		}
 		b.click(`#import-result [formaction]`)

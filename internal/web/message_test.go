@@ -22,8 +22,10 @@ func numbered(html string) string {
 	if from, to := strings.Index(html, "<main"), strings.Index(html, "</main>"); from >= 0 && to > from {
 		html = html[from:to]
 	}
-	return versions.ReplaceAllString(messageNumbers.ReplaceAllString(html, "/messages/N"), "version=V")
+	return rowNumbers.ReplaceAllString(versions.ReplaceAllString(messageNumbers.ReplaceAllString(html, "/messages/N"), "version=V"), `id="row-N"`)
 }
+
+var rowNumbers = regexp.MustCompile(`id="row-\d+"`)
 
 var versions = regexp.MustCompile(`version=[0-9a-f.]+`)
 

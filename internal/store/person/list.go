@@ -115,19 +115,54 @@ func (s ContactStore) read(ctx context.Context, ids []int64) ([]puntuale.Contact
 	return all, nil
 }
 
-// CountContacts counts contacts. It stops at limit.
-func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilter, limit int) (n int, err error) {
+// CountContacts counts contacts, up to limit. all reports whether n is the complete count. One condition is counted in its
+// index. With more conditions, each contact of the rarest one is checked, so CountContacts ends after checkedBound of them.
+func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilter, limit int) (n int, all bool, err error) {
 	if f.Tag == "" && f.Phone == "" && f.Name == "" && f.Filled == "" && len(f.Any) == 0 {
 		_, err := engine.QueryOne(ctx, s.db.CallReads, `select n.people from person_count n where n.client_id = $1`, []any{s.client}, &n)
-		return min(n, limit), engine.PublicError(err)
+		return min(n, limit), n <= limit, engine.PublicError(err)
 	}
 	x, err := s.search(ctx, f, "")
-	for err == nil && n < limit && !x.ended {
-		var part []foundContact
-		part, err = x.next(ctx, countBound, false)
+	if err != nil {
+		return 0, false, err
+	}
+	if x.single() {
+		return x.countIndex(ctx, limit)
+	}
+	where, _ := x.conditions()
+	for n <= limit && !x.ended && (where == "" || x.scanned < checkedBound) {
+		part, err := x.next(ctx, min(checkedBound, limit-n+1), false)
+		if err != nil {
+			return 0, false, err
+		}
 		n += len(part)
 	}
-	return min(n, limit), err
+	return min(n, limit), x.ended && n <= limit, nil
+}
+
+// single reports whether the filter has one condition only, which is no list of tags.
+func (x *search) single() bool {
+	conditions := len(x.words)
+	for _, set := range []bool{x.f.Tag != "", x.f.Phone != "" || x.prefix != "", x.f.Filled != ""} {
+		if set {
+			conditions++
+		}
+	}
+	return conditions == 1 && x.f.Filled == "" && len(x.f.Any) == 0
+}
+
+// countIndex counts the contacts of the only condition. A contact may have several words that match, so it reads more rows
+// than it counts, but not many more.
+func (x *search) countIndex(ctx context.Context, limit int) (n int, all bool, err error) {
+	text, args := x.statement(x.at, x.f.Tag)
+	counted, rows, most := "count(*)", 0, limit+1
+	if x.at.By == byWord {
+		counted, most = "count(distinct k.person_id)", 2*limit+manyRows
+	}
+	if _, err := engine.QueryOne(ctx, x.lists(), `select `+counted+`, count(*) from (`+text+`) as k`, append(args, most), &n, &rows); err != nil {
+		return 0, false, engine.PublicError(fmt.Errorf("count contacts: %w", err))
+	}
+	return min(n, limit), n <= limit && rows < most, nil
 }
 
 // maxTags is how many tags one answer may contain.

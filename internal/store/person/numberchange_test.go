@@ -505,7 +505,7 @@ func TestContactsOfBothNumbersMerge(t *testing.T) {
 		w.must(err)
 		w.change(oldNumber, newNumber, time.Minute)
 		c, found, err := w.ContactOf(ctx, oldNumber)
-		if n, _ := w.CountContacts(ctx, puntuale.ContactFilter{}, 9); err != nil || !found || n != 1 || c.Phone != newNumber || c.Name != "Ada Rossi" || len(c.Tags) != 2 || c.Fields["targa"].Value != "AA" {
+		if n, _, _ := w.CountContacts(ctx, puntuale.ContactFilter{}, 9); err != nil || !found || n != 1 || c.Phone != newNumber || c.Name != "Ada Rossi" || len(c.Tags) != 2 || c.Fields["targa"].Value != "AA" {
 			w.t.Errorf("%d contacts, %+v, %v", n, c, err)
 		}
 		_, err = w.UndoChange(ctx, newNumber, day, begin.Add(time.Hour))
@@ -515,7 +515,7 @@ func TestContactsOfBothNumbersMerge(t *testing.T) {
 				w.t.Errorf("after the undo: %+v, %v", c, err)
 			}
 		}
-		if n, _ := w.CountContacts(ctx, puntuale.ContactFilter{}, 9); n != 2 {
+		if n, _, _ := w.CountContacts(ctx, puntuale.ContactFilter{}, 9); n != 2 {
 			w.t.Errorf("%d contacts after the undo", n)
 		}
 	})

@@ -30,10 +30,10 @@ const (
 )
 
 const (
-	manyRows   = 2000 // counting the contacts of one condition stops at this number
-	maxWords   = 10
-	scanBound  = 3000   // largest number of contacts that are read for one page
-	countBound = 20_000 // largest number of contacts that one read of CountContacts counts
+	manyRows     = 2000 // counting the contacts of one condition stops at this number
+	maxWords     = 10
+	scanBound    = 3000 // largest number of contacts that are read for one page
+	checkedBound = 1000 // largest number of contacts that CountContacts checks against several conditions
 )
 
 // cursor is the place where a list continues.
@@ -42,6 +42,7 @@ type cursor struct {
 	Word int                `json:"w,omitempty"` // index of the word in search.words
 	Text string             `json:"t,omitempty"` // the list continues after this phone or word
 	ID   puntuale.ContactID `json:"i,omitempty"`
+	Back bool               `json:"d,omitempty"` // the list by id or tag has falling ids
 }
 
 const cursorNoun = "contact:"
@@ -92,6 +93,9 @@ func (s ContactStore) search(ctx context.Context, f puntuale.ContactFilter, from
 
 // drives reports whether the filter still contains the condition by which the cursor's list is read.
 func (x *search) drives(c cursor) bool {
+	if c.Back != (x.f.Newest && (c.By == byID || c.By == byTag)) {
+		return false
+	}
 	switch c.By {
 	case byID:
 		return x.f.Tag == "" && x.f.Phone == "" && x.prefix == "" && len(x.words) == 0 && len(x.f.Any) == 0
@@ -122,13 +126,13 @@ func (x *search) choose(ctx context.Context) error {
 	for i := range x.words {
 		all = append(all, cursor{By: byWord, Word: i})
 	}
-	for _, c := range []cursor{{By: byTag}, {By: byPhone}} {
+	for _, c := range []cursor{{By: byTag, Back: x.f.Newest, ID: x.begin()}, {By: byPhone}} {
 		if x.drives(c) {
 			all = append(all, c)
 		}
 	}
 	if len(all) < 2 {
-		x.at = append(all, cursor{})[0]
+		x.at = append(all, cursor{Back: x.f.Newest, ID: x.begin()})[0]
 		return nil
 	}
 	least := manyRows + 1
@@ -148,13 +152,28 @@ func (x *search) choose(ctx context.Context) error {
 
 func (s ContactStore) lists() engine.Querier { return s.db.Lists(int64(s.client)) }
 
+// begin returns the id after which a list by id begins.
+func (x *search) begin() puntuale.ContactID {
+	if x.f.Newest {
+		return puntuale.MaxID
+	}
+	return 0
+}
+
+// after returns the condition and the order of a list by id, after the id with the placeholder sign.
+func (c cursor) after(id, sign string) string {
+	if c.Back {
+		return id + ` < ` + sign + ` order by ` + id + ` desc`
+	}
+	return id + ` > ` + sign + ` order by ` + id
+}
+
 // statement returns a statement that reads contacts by one condition, after the cursor c. The caller adds the last
 // argument, the limit.
 func (x *search) statement(c cursor, tag string) (text string, args []any) {
 	switch c.By {
 	case byTag, byAny:
-		return `select t.person_id, '' from person_term t where t.client_id = $1 and t.kind = 2 and t.term = $2 and t.person_id > $3
- order by t.person_id limit $4`, []any{x.client, tag, c.ID}
+		return `select t.person_id, '' from person_term t where t.client_id = $1 and t.kind = 2 and t.term = $2 and ` + c.after("t.person_id", "$3") + ` limit $4`, []any{x.client, tag, c.ID}
 	case byWord:
 		word := x.words[c.Word]
 		return `select t.person_id, t.term from person_term t where t.client_id = $1 and t.kind = 1 and (t.term, t.person_id) > ($2, $3) and t.term < $4
@@ -169,7 +188,7 @@ func (x *search) statement(c cursor, tag string) (text string, args []any) {
 		}
 		return `select p.id, p.phone from person p where p.client_id = $1 and p.phone >= $2 and p.phone < $3 order by p.phone limit $4`, []any{x.client, from, to}
 	}
-	return `select p.id, '' from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`, []any{x.client, c.ID}
+	return `select p.id, '' from person p where p.client_id = $1 and ` + c.after("p.id", "$2") + ` limit $3`, []any{x.client, c.ID}
 }
 
 // foundContact is a contact that a search has found.

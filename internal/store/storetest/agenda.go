@@ -73,6 +73,9 @@ func testUpcoming(t *testing.T, w *World) {
 		t.Errorf("count within a call = %d, %v, %v", got, all, err)
 	}
 	pending := puntuale.Pending
+	if got, all, err := c.CountMessages(ctx, puntuale.MessageFilter{State: &pending, Look: 1}, 10); err != nil || got != 3 || !all {
+		t.Errorf("count of all that wait = %d, %v, %v", got, all, err) // the index of waiting messages serves it, so no bound is needed
+	}
 	for limit, n := range map[int]int{10: 3, 2: 2} {
 		if got, all, err := c.CountMessages(ctx, puntuale.MessageFilter{State: &pending}, limit); err != nil || got != n || all != (limit >= 3) {
 			t.Errorf("count up to %d = %d, %v, %v", limit, got, all, err)

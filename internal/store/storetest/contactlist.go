@@ -146,10 +146,26 @@ func testFindContacts(t *testing.T, w *World) {
 			}
 		}
 		for _, maximum := range []int{1, 100} {
-			if n, err := c.CountContacts(ctx, test.f, maximum); err != nil || n != min(maximum, len(test.want)) {
+			if n, all, err := c.CountContacts(ctx, test.f, maximum); err != nil || n != min(maximum, len(test.want)) || all != (n == len(test.want)) {
 				t.Errorf("%+v: counted %d of at most %d, want %d (%v)", test.f, n, maximum, len(test.want), err)
 			}
 		}
+	}
+	for _, f := range []puntuale.ContactFilter{{}, {Tag: "vip"}, {Tag: "cliente", Filled: "nota"}, {Tag: "vip", Phone: "+39*"}, {Name: "anna"}, {Any: []string{"vip", "cliente"}}} {
+		for _, limit := range []int{1, 2, 100} {
+			first, last := c.mustFind(f, limit), c.mustFind(puntuale.ContactFilter{Newest: true, Tag: f.Tag, Phone: f.Phone, Name: f.Name, Filled: f.Filled, Any: f.Any}, limit)
+			if f.Name == "" && len(f.Any) == 0 {
+				slices.Reverse(first)
+			}
+			if len(first) == 0 || !slices.Equal(first, last) {
+				t.Errorf("%+v, newest first, %d a page: %q, want %q", f, limit, last, first)
+			}
+		}
+	}
+	if _, cursor, err := c.Contacts(ctx, puntuale.ContactFilter{}, puntuale.Page{Limit: 1}); err != nil {
+		t.Error(err)
+	} else if _, _, err := c.Contacts(ctx, puntuale.ContactFilter{Newest: true}, puntuale.Page{Cursor: cursor}); puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		t.Errorf("the cursor of the other order: %v", err)
 	}
 	// The first text is no cursor. The second is the cursor of a list by tag. The third is a cursor at an eighth word.
 	for _, cursor := range []string{"x", "Y29udGFjdDp7ImIiOjJ9", "Y29udGFjdDp7ImIiOjQsInciOjd9"} {
@@ -328,7 +344,7 @@ func testForgottenContacts(t *testing.T, w *World) {
 	if names := other.mustFind(puntuale.ContactFilter{}, 5); len(names) != 1 {
 		t.Errorf("another client's: %q", names)
 	}
-	if n, err := c.CountContacts(context.Background(), puntuale.ContactFilter{}, 10); err != nil || n != 1 {
+	if n, _, err := c.CountContacts(context.Background(), puntuale.ContactFilter{}, 10); err != nil || n != 1 {
 		t.Errorf("counted %d, %v", n, err)
 	}
 	if err := w.Store.Partner(w.Partner).DeleteClient(context.Background(), c.ID, Begin); err != nil {
@@ -416,5 +432,47 @@ func testRemember(t *testing.T, w *World) {
 	}
 	if names := other.mustFind(puntuale.ContactFilter{}, 5); len(names) > 0 {
 		t.Errorf("another client's: %q", names)
+	}
+}
+
+// testTagContacts checks that contacts get and lose tags together. A contact that would get too many tags stays as it is, and
+// a contact that was deleted does not come back.
+func testTagContacts(t *testing.T, w *World) {
+	c, ctx := w.Client(puntuale.AccountFull), context.Background()
+	full := make([]string, puntuale.MaxContactTags)
+	for i := range full {
+		full[i] = fmt.Sprintf("t%02d", i)
+	}
+	merged := c.mustMerge(Begin, puntuale.Contact{Phone: "+393330000001", Name: "Anna", Tags: []string{"vip"}}, puntuale.Contact{Phone: "+393330000002", Name: "Bea"},
+		puntuale.Contact{Phone: "+393330000003", Name: "Carla", Tags: full}, puntuale.Contact{Phone: "+393330000004", Name: "Dora"})
+	ids := make([]puntuale.ContactID, len(merged.All))
+	for i := range merged.All {
+		ids[i] = merged.All[i].ID
+	}
+	if err := c.DeleteContact(ctx, ids[3], Day); err != nil {
+		t.Fatal(err)
+	}
+	later := Begin.Add(time.Hour)
+	for _, step := range []struct {
+		add, remove []string
+		changed     int
+		tag         string
+		want        []string
+	}{
+		{[]string{"vip"}, nil, 1, "vip", []string{"Anna", "Bea"}},
+		{[]string{"vip"}, nil, 0, "vip", []string{"Anna", "Bea"}},
+		{nil, []string{"t07", "vip"}, 3, "vip", nil},
+		{[]string{"vip"}, nil, 3, "vip", []string{"Anna", "Bea", "Carla"}},
+	} {
+		n, err := c.TagContacts(ctx, ids, step.add, step.remove, later)
+		if got := c.mustFind(puntuale.ContactFilter{Tag: step.tag}, 10); err != nil || n != step.changed || !slices.Equal(got, step.want) {
+			t.Errorf("add %q, remove %q: %d changed, %q, %v", step.add, step.remove, n, got, err)
+		}
+	}
+	if got, err := c.Contact(ctx, ids[0]); err != nil || !got.Changed.Equal(later) || got.Name != "Anna" {
+		t.Errorf("Anna: %+v, %v", got, err)
+	}
+	if n, all, err := c.CountContacts(ctx, puntuale.ContactFilter{}, 10); n != 3 || !all || err != nil {
+		t.Errorf("%d contacts, %v, %v", n, all, err)
 	}
 }

@@ -266,6 +266,10 @@ var foreignCalls = map[string]foreign{
 		_, err := tenant.UpdateContact(context.Background(), other.contacted(), puntuale.ContactPatch{Name: new("x")}, Day, Begin)
 		return nil, err
 	},
+	"TagContacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		n, err := tenant.TagContacts(context.Background(), []puntuale.ContactID{other.contacted()}, []string{"loro"}, nil, Begin)
+		return make([]int, n), err
+	},
 	"PersonalData": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (found any, err error) {
 		other.contacted()
 		other.w.Exec("insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted) values ($1, $2, $3, 4, 'x', 1)", other.ID, other.theirRule().ID, phone)
@@ -386,7 +390,7 @@ var foreignCalls = map[string]foreign{
 		other.contacted()
 		found := []int{}
 		for _, f := range []puntuale.ContactFilter{{}, {Tag: "cliente"}, {Any: []string{"cliente"}}, {Name: "anna"}} {
-			n, err := tenant.CountContacts(context.Background(), f, 10)
+			n, _, err := tenant.CountContacts(context.Background(), f, 10)
 			if err != nil {
 				return found, err
 			}

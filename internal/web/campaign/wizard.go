@@ -46,6 +46,7 @@ func newCampaign(v *page.Request) error {
 	if id := v.Query("sequence"); id != "" {
 		f = view.NewForm("what", "sequence", "sequence", id)
 	}
+	f.Values.Set("tag", v.Query("tag"))
 	p, err := whatPage(v, Wizard{Step: "what"}, f)
 	if err != nil {
 		return err
@@ -180,6 +181,9 @@ func createCampaign(v *page.Request) error {
 		return whatAgain(v, err, Wizard{Step: "what"}, f)
 	}
 	v.SetAuditTarget(made.ID.String())
+	if tag := f.Value("tag"); tag != "" {
+		return v.Redirect(view.WithQuery(campaignAddress(v, made.ID, "/people"), "tag", tag))
+	}
 	return v.Redirect(campaignAddress(v, made.ID, "/people"))
 }
 
@@ -255,7 +259,7 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 	}
 	p = PeoplePage{
 		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
-		Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(),
+		Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(fromTags, v.Query("tag")),
 	}
 	for i, n := range list.Numbers {
 		if at, ok := list.Mapping["phone"]; ok && at < len(p.Preview[i]) {

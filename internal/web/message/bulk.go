@@ -19,12 +19,8 @@ var bulkRoutes = []page.Route{
 	page.Post("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, "message.all", doAll),
 }
 
-// bulkRows is the number of messages that one request changes. maxBulk is the number at which the first page stops
-// counting.
-const (
-	bulkRows = "200"
-	maxBulk  = 10_000
-)
+// bulkRows is the number of messages that one request changes.
+const bulkRows = "200"
 
 // bulkVerb returns the action that is possible for all messages in a state: "again", "cancel", or "" for no action.
 func bulkVerb(state string) string {
@@ -46,7 +42,16 @@ func askAll(v *page.Request) error {
 	b.Sequence, b.Campaign = page.SequenceName(v, b.Search.Sequence), page.CampaignName(v, b.Search.Campaign)
 	q := queryOf(b.Search, "")
 	q.Brief = true
-	total, all, err := v.Client.CountMessages(v.Ctx(), q, maxBulk)
+	counts, err := v.Client.CountStates(v.Ctx(), q)
+	if err != nil {
+		return err
+	}
+	state, _ := puntuale.ParseState(b.Search.State) // bulkVerb knows the state
+	if n, counted := counts[state]; counted {
+		b.Total, b.More = min(n, puntuale.MaxCounted), n > puntuale.MaxCounted
+		return v.Show(AskAll(b))
+	}
+	total, all, err := v.Client.CountMessages(v.Ctx(), q, puntuale.MaxCounted)
 	if err != nil {
 		return err
 	}

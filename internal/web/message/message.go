@@ -78,6 +78,9 @@ func messageList(v *page.Request) (MessageList, error) {
 		return l, err
 	}
 	l.Short = l.Search.Text != "" && l.Next != "" && len(l.Rows) > 0 && strconv.Itoa(len(l.Rows)) != messageRows
+	if l.Counts, err = v.Client.CountStates(v.Ctx(), queryOf(l.Search, "")); err != nil {
+		return l, err
+	}
 	if l.Unwanted, err = v.Client.Unwanted(v.Ctx(), l.Rows); err != nil {
 		return l, err
 	}
@@ -115,7 +118,7 @@ func liveMessages(v *page.Request) error {
 		if err != nil {
 			return "", err
 		}
-		return v.Rendered(MessageRows(l))
+		return v.Rendered(liveList(l))
 	})
 }
 

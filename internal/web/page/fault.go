@@ -196,8 +196,12 @@ func (v *Request) toSignIn() {
 // cameFrom returns the path in the header Referer: the page of this service on which the person acted. It returns "" if
 // the header names another site, a sign-in page or a ticket.
 func (v *Request) cameFrom() string {
-	u, err := url.Parse(v.HTTP.Referer())
-	if err != nil || u.Host == "" || u.Host != v.HTTP.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
+	return cameFrom(v.HTTP)
+}
+
+func cameFrom(r *http.Request) string {
+	u, err := url.Parse(r.Referer())
+	if err != nil || u.Host == "" || u.Host != r.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
 		return ""
 	}
 	if from := u.RequestURI(); OwnAddress(from) {

@@ -70,7 +70,7 @@ var homeZone = func() *time.Location {
 func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	f := &view.Frame{
 		Language: acceptedLanguage(r), Zone: homeZone, Now: s.Control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
-		Look: view.Look{Name: "Puntuale"},
+		Look: view.Look{Name: "Puntuale"}, From: cameFrom(r),
 	}
 	if returnTo := r.URL.Query()["back"]; len(returnTo) <= view.MaxBack {
 		f.Back = returnTo

@@ -20,6 +20,8 @@ var contactRoutes = []page.Route{
 	page.Get("/c/{client}/contacts", page.ClientSide, puntuale.Reader, contacts),
 	page.Get("/c/{client}/contacts/new", page.ClientSide, puntuale.Staff, newContact),
 	page.Post("/c/{client}/contacts", page.ClientSide, puntuale.Staff, "contact.create", addContact),
+	page.Get("/c/{client}/contacts/all", page.ClientSide, puntuale.Staff, askTag),
+	page.Post("/c/{client}/contacts/all", page.ClientSide, puntuale.Staff, "contact.all", tagAll),
 	page.Get("/c/{client}/contacts/{id}/edit", page.ClientSide, puntuale.Staff, editContact),
 	page.Post("/c/{client}/contacts/{id}/edit", page.ClientSide, puntuale.Staff, "contact.change", changeContact),
 	page.Get("/c/{client}/contacts/{id}/delete", page.ClientSide, puntuale.Staff, askToDelete),
@@ -31,10 +33,26 @@ const contactRows = "50"
 // dialled matches a phone number, or the beginning of a number, in a search field that also accepts names.
 var dialled = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]*$`)
 
-// contactQuery reads the filters in the address.
-func contactQuery(v *page.Request) (q control.ContactQuery) {
-	q.Tag = v.Query("tag")
-	switch text := strings.TrimSpace(v.Query("q")); {
+// countContacts counts what the filters find. If there are more than [puntuale.MaxCounted], the count is larger than that.
+// The count is -1 if many contacts match a part of the filters, so that counting would take long.
+func countContacts(v *page.Request, q control.ContactQuery) (int, error) {
+	n, all, err := v.Client.CountContacts(v.Ctx(), q, puntuale.MaxCounted)
+	switch {
+	case all:
+		return n, err
+	case n == puntuale.MaxCounted:
+		return n + 1, err
+	}
+	return -1, err
+}
+
+// newest is the value of the parameter "sort" if the newest contact comes first.
+const newest = "newest"
+
+// contactQuery reads the filters in an address or a form.
+func contactQuery(value func(string) string) (q control.ContactQuery) {
+	q.Tag, q.Newest = value("tag"), value("sort") == newest
+	switch text := strings.TrimSpace(value("q")); {
 	case dialled.MatchString(text):
 		q.Phone = text + "*"
 	default:
@@ -44,18 +62,21 @@ func contactQuery(v *page.Request) (q control.ContactQuery) {
 }
 
 func contacts(v *page.Request) (err error) {
-	p := ContactList{Query: strings.TrimSpace(v.Query("q")), Tag: v.Query("tag"), Cursor: v.Query("cursor"), Form: &view.Form{Values: v.HTTP.URL.Query()}}
+	p := ContactList{Query: strings.TrimSpace(v.Query("q")), Tag: v.Query("tag"), Newest: v.Query("sort") == newest, Cursor: v.Query("cursor"), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	tags, err := v.Client.ContactTags(v.Ctx())
 	if err != nil {
 		return err
 	}
-	p.Tags = slices.Sorted(maps.Keys(tags))
-	p.Rows, p.Next, err = v.Client.Contacts(v.Ctx(), contactQuery(v), request.Page{Limit: contactRows, Cursor: p.Cursor})
+	p.Tags, p.Tagged = slices.Sorted(maps.Keys(tags)), tags
+	p.Rows, p.Next, err = v.Client.Contacts(v.Ctx(), contactQuery(v.Query), request.Page{Limit: contactRows, Cursor: p.Cursor})
 	if e, status := page.Refusal(err); e != nil {
 		p.Form.Take(v.Frame.Language, e)
 		return v.ShowAs(status, Contacts(p))
 	}
 	if err != nil {
+		return err
+	}
+	if p.Count, err = countContacts(v, contactQuery(v.Query)); err != nil {
 		return err
 	}
 	return v.Show(Contacts(p))

@@ -166,10 +166,10 @@ func refusedFile(v *page.Request, lines []control.RefusedContact) string {
 // exportRows is the number of contacts that an export reads at a time.
 const exportRows = "1000"
 
-// exportContacts writes all contacts, or those with a tag, in a form that an import accepts. It reads the contacts
+// exportContacts writes all contacts, or those that the filters find, in a form that an import accepts. It reads the contacts
 // twice: first to find the names of all fields, then to write the rows.
 func exportContacts(v *page.Request) error {
-	q := control.ContactQuery{Tag: v.Query("tag")}
+	q := contactQuery(v.Query)
 	names := map[string]bool{}
 	cursor := ""
 	for {

@@ -179,7 +179,25 @@
   });
   document.addEventListener("toast", (event) => say(event.detail?.text ?? event.detail?.value ?? "", event.detail?.tone));
 
+  // The server knows from which page of a list the reader came, but only for the first page that the list leads to. So the
+  // tab keeps the address for the next pages, for example after an action. If the last page was the list, the link goes back
+  // in the history of the browser, which also scrolls.
+  const keepBack = () => {
+    const link = document.querySelector("a.back");
+    if (!link || !document.referrer) return;
+    const from = new URL(document.referrer), key = `back:${link.pathname}`;
+    if (from.origin !== location.origin) return;
+    if (from.pathname === link.pathname) sessionStorage.setItem(key, link.href);
+    else if (from.pathname === location.pathname || from.pathname.startsWith(`${link.pathname}/`)) link.href = sessionStorage.getItem(key) ?? link.href;
+    link.addEventListener("click", (event) => {
+      if (history.length < 2 || event.ctrlKey || event.metaKey || event.shiftKey || link.href.split("#")[0] !== document.referrer) return;
+      event.preventDefault();
+      history.back();
+    });
+  };
+
   const begin = () => {
+    keepBack();
     focusFault(document);
     for (const box of document.querySelectorAll("[data-toast]")) seen(box);
     if (location.hash) open(location.hash.slice(1));

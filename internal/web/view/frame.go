@@ -23,6 +23,7 @@ type Frame struct {
 	Nav      []Group
 	Find     string // the address of the search in the present dashboard; "": the page has no search
 	Path     string // the path of the page
+	From     string // the address of this site's page that led to this one; "": none, or it is not known
 	// Unreferred is true if the page sends no Referer, so its forms must say where the reader is.
 	Unreferred bool
 	Back       []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
@@ -121,6 +122,14 @@ func Has(ctx context.Context, role puntuale.Role) bool {
 // Number formats a whole number with separators of thousands.
 func Number[N ~int | ~int64](ctx context.Context, n N) string {
 	return FrameOf(ctx).Language.Number(int64(n))
+}
+
+// Counted formats a count beside a filter. Counts stop at [puntuale.MaxCounted]; then a plus says that there are more.
+func Counted(ctx context.Context, n int) string {
+	if n > puntuale.MaxCounted {
+		return Number(ctx, puntuale.MaxCounted) + "+"
+	}
+	return Number(ctx, n)
 }
 
 // Base returns the beginning of the addresses of the client's dashboard, such as "/c/12".

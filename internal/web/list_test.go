@@ -1,0 +1,285 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/store/storetest"
+)
+
+// onDatabases runs a test on each database.
+func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newWorldOn(t, driver(t), ""))
+		})
+	}
+}
+
+// tabsOf returns the words of the tabs above the list of messages.
+func tabsOf(page string) string {
+	_, page, _ = strings.Cut(page, `id="message-states"`)
+	return words("<" + page[:max(0, strings.Index(page, "</nav>"))])
+}
+
+// TestListCounts: each tab of the list of messages says how many messages it has with the other filters. A search by text has
+// no counts, because no index serves them.
+func TestListCounts(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		f := w.traffic()
+		failed, _ := f.day()
+		v := w.visitor(w.clients[puntuale.Staff])
+		other := w.sequence(control.NewSequence{Name: "Altra", Steps: []puntuale.Step{{Text: "x"}}})
+		all := "Tutti 17 In attesa 10 Inviati 5 Non riusciti 2 Annullati 0 In blacklist 0 Sostituiti 0"
+		for query, want := range map[string]string{
+			"":                                 all,
+			"?state=FAILED":                    all,
+			"?sequence=" + f.sequence.String(): all,
+			"?sequence=" + other:               "Tutti 0 In attesa 0 Inviati 0 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?phone=3331239901&state=PENDING":  "Tutti 1 In attesa 0 Inviati 0 Non riusciti 1 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?from=2026-11-21&to=2026-11-21":   "Tutti 1 In attesa 1 Inviati 0 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?text=Ciao":                       "Tutti In attesa Inviati Non riusciti Annullati In blacklist Sostituiti",
+			"?phone=abc":                       "Tutti In attesa Inviati Non riusciti Annullati In blacklist Sostituiti",
+		} {
+			if got := tabsOf(v.get(w.pages + "/messages" + query).body); got != want {
+				t.Errorf("%s: %q, want %q", query, got, want)
+			}
+		}
+		if r := v.get(w.pages + "/messages?state=PENDING"); !strings.Contains(words(r.body), "Annulla tutti (10)") {
+			t.Error("the action on all does not say how many they are")
+		}
+		if r := v.post(w.pages+"/messages/"+failed.String()+"/again", url.Values{"when": {"now"}}); r.status != http.StatusSeeOther {
+			t.Fatalf("again: %d", r.status)
+		}
+		if got := tabsOf(v.get(w.pages + "/messages").body); got != "Tutti 17 In attesa 11 Inviati 5 Non riusciti 1 Annullati 0 In blacklist 0 Sostituiti 1" {
+			t.Errorf("after one was sent again: %q", got)
+		}
+	})
+}
+
+// TestListCountsEnd: counts are exact up to 10,000, and a plus says that there are more.
+func TestListCountsEnd(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		f := w.traffic()
+		old := f.ended("+393331239901", "Ciao", w.clock.Now().Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because("sandbox.refused")})
+		v := w.visitor(w.clients[puntuale.Staff])
+		copyMessage := func(from, to int) {
+			t.Helper()
+			numbers := fmt.Sprintf("(with recursive n(i) as (select %d union all select i + 1 from n where i < %d) select i from n) as n", from, to-1)
+			for _, statement := range []string{
+				`insert into run (client_id, id, sequence_id, session_id, phone, origin, messages, name, zone, received_at, request, client_name, sequence_name, content)
+ select r.client_id, r.id + 100000 + n.i, r.sequence_id, r.session_id, r.phone, r.origin, 1, '', r.zone, r.received_at, r.request, '', '', r.content
+ from run r cross join ` + numbers + ` where r.id = %d`,
+				`insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, state, intent, outcome, done_at)
+ select m.client_id, m.id + 100000 + n.i, m.session_id, m.run_id + 100000 + n.i, m.desired_at, m.due_at, m.next_at, m.valid_until, m.step, m.origin, m.phone, m.state, m.intent, m.outcome, m.done_at
+ from message m cross join ` + numbers + ` where m.id = %d`,
+			} {
+				if _, err := w.sql.Exec(fmt.Sprintf(statement, int64(old))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		copyMessage(1, 10_000)
+		if got := tabsOf(v.get(w.pages + "/messages").body); !strings.Contains(got, "Tutti 10.000 ") || !strings.Contains(got, "Non riusciti 10.000 ") {
+			t.Errorf("10,000 messages: %q", got)
+		}
+		copyMessage(10_000, 10_002)
+		if got := tabsOf(v.get(w.pages + "/messages").body); !strings.Contains(got, "Tutti 10.000+ ") || !strings.Contains(got, "Non riusciti 10.000+ ") {
+			t.Errorf("10,002 messages: %q", got)
+		}
+		if got := words(v.get(w.pages + "/messages/all?state=FAILED").body); !strings.Contains(got, "10.000") {
+			t.Errorf("the question: %q", got)
+		}
+	})
+}
+
+// hiddenOf returns the hidden fields of a page's form for an action on all rows.
+func hiddenOf(page string) url.Values {
+	_, page, _ = strings.Cut(page, `id="bulk"`)
+	page, _, _ = strings.Cut(page, "</form>")
+	form := url.Values{}
+	for _, field := range regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		form.Set(field[1], field[2])
+	}
+	return form
+}
+
+// TestTagAll: all contacts that the filters find get a tag, and later lose it, also without scripts. Other contacts stay as
+// they are.
+func TestTagAll(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		v, reader := w.visitor(w.clients[puntuale.Owner]), w.visitor(w.clients[puntuale.Reader])
+		var all []puntuale.Contact
+		for i := range 450 {
+			all = append(all, puntuale.Contact{Phone: fmt.Sprintf("+39333%07d", i), Name: "Anna Prova", Tags: []string{"cliente"}})
+		}
+		all = append(all, puntuale.Contact{Phone: "+393349999999", Name: "Bea Altra", Tags: []string{"cliente"}})
+		_, err := w.store.Tenant(w.client).MergeContacts(t.Context(), puntuale.ContactBatch{All: all, Now: w.clock.Now()})
+		w.must(err)
+		list := v.get(w.pages + "/contacts?q=anna&tag=cliente")
+		if got := words(list.body); !strings.Contains(got, "450 contatti") || !strings.Contains(got, "cliente (451)") || !strings.Contains(list.body, `/contacts/all?q=anna&amp;tag=cliente`) {
+			t.Errorf("the list: %q", got)
+		}
+		if r := reader.get(w.pages + "/contacts?q=anna"); strings.Contains(r.body, "/contacts/all") || !strings.Contains(words(r.body), "450 contatti") {
+			t.Error("the list of a reader")
+		}
+		if r := reader.post(w.pages+"/contacts/all", url.Values{"new": {"x"}, "verb": {"add"}}); r.status != http.StatusForbidden {
+			t.Errorf("a reader: %d", r.status)
+		}
+		tagged := func(tag string) int {
+			n, _, err := w.Client().CountContacts(t.Context(), control.ContactQuery{Tag: tag}, 10_000)
+			w.must(err)
+			return n
+		}
+		body := v.get(w.pages + "/contacts?tag=cliente&sort=newest").body
+		if at := strings.Index(body, "Bea Altra"); at < 0 || at > strings.Index(body, "Anna Prova") || !strings.Contains(body, "cursor=") || !strings.Contains(body, "sort=newest&amp;tag=cliente&amp;cursor") && !strings.Contains(body, "tag=cliente&amp;sort=newest&amp;cursor") {
+			t.Error("the newest contact is not first, or the next page has another order")
+		}
+		asked := v.get(w.pages + "/contacts/all?q=anna&tag=cliente")
+		if got := words(asked.body); !strings.Contains(got, "450 contatti · «anna» · Etichetta «cliente»") {
+			t.Errorf("the question: %q", got)
+		}
+		for _, wrong := range []string{"", "a,b", strings.Repeat("x", puntuale.MaxTag+1)} {
+			form := hiddenOf(asked.body)
+			form.Set("verb", "add")
+			form.Set("new", wrong)
+			if r := v.post(w.pages+"/contacts/all", form); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, `id="f-new-fault"`) {
+				t.Errorf("tag %q: %d", wrong, r.status)
+			}
+		}
+		run := func(page, verb, tag string) (requests int, at, told string) {
+			t.Helper()
+			form := hiddenOf(page)
+			form.Set("verb", verb)
+			form.Set("new", tag)
+			for requests = 1; requests < 9; requests++ {
+				r := v.post(w.pages+"/contacts/all", form)
+				if r.status == http.StatusSeeOther {
+					at = r.header.Get("Location")
+					return requests, at, words(strings.ReplaceAll(v.get(at).body, "<main", "<div"))
+				}
+				if form = hiddenOf(r.body); r.status != http.StatusOK {
+					t.Fatalf("%d: %s", r.status, mainOf(r.body))
+				}
+			}
+			t.Fatal("the action does not end")
+			return 0, "", ""
+		}
+		requests, at, told := run(asked.body, "add", "estate")
+		if requests != 3 || at != w.pages+"/contacts?tag=estate" || !strings.Contains(told, "450 contatti hanno ricevuto l’etichetta «estate».") || tagged("estate") != 450 || tagged("cliente") != 451 {
+			t.Errorf("%d requests, then %s: %q; %d and %d", requests, at, told, tagged("estate"), tagged("cliente"))
+		}
+		_, at, told = run(v.get(w.pages+"/contacts/all?tag=cliente").body, "remove", "estate")
+		if at != w.pages+"/contacts?tag=cliente" || !strings.Contains(told, "450 contatti hanno perso") || !strings.Contains(told, "Un altro è rimasto com’era.") || tagged("estate") != 0 {
+			t.Errorf("removed, then %s: %q; %d", at, told, tagged("estate"))
+		}
+		if _, _, _ = run(v.get(w.pages+"/contacts/all?tag=cliente").body, "remove", "cliente"); tagged("cliente") != 0 {
+			t.Errorf("the tag by which they were found: %d are left", tagged("cliente"))
+		}
+		r := v.get(w.pages + "/contacts/export?q=bea")
+		if !strings.Contains(r.body, "+393349999999") || strings.Contains(r.body, "Anna") {
+			t.Errorf("the export of what was found: %s", r.body)
+		}
+	})
+}
+
+var backLink = regexp.MustCompile(`<a class="back" href="([^"]*)"`)
+
+// TestBackToList: the link back on a page leads to the part of the list from which the reader came, at the row of the page.
+// It leads to the list without filters if the reader came from elsewhere.
+func TestBackToList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	failed, _ := f.day()
+	v := w.visitor(w.clients[puntuale.Staff])
+	w.contact("+393331239901", "Anna Rossi")
+	anna, _, err := w.Client().Contacts(t.Context(), control.ContactQuery{Name: "anna"}, request.Page{})
+	w.must(err)
+	message, person := w.pages+"/messages/"+failed.String(), w.pages+"/person?phone=%2B393331239901"
+	row, annas := "#row-"+failed.String(), "#row-"+anna[0].ID.String()
+	for _, test := range []struct{ page, from, want string }{
+		{message, w.base + w.pages + "/messages?cursor=abc&state=FAILED", w.pages + "/messages?cursor=abc&state=FAILED" + row},
+		{message, w.base + w.pages + "/messages", w.pages + "/messages" + row},
+		{message, w.base + w.pages, w.pages + "/messages"},
+		{message, "", w.pages + "/messages"},
+		{message, "https://example.org" + w.pages + "/messages?state=FAILED", w.pages + "/messages"},
+		{message, w.base + "//example.org/x", w.pages + "/messages"},
+		{message, w.base + "/c/999/messages?state=FAILED", w.pages + "/messages"},
+		{person, w.base + w.pages + "/contacts?q=ann&tag=x", w.pages + "/contacts?q=ann&tag=x" + annas},
+		{person, w.base + w.pages + "/replies?unread=true", w.pages + "/replies?unread=true"},
+		{person, w.base + w.pages + "/messages?state=FAILED", w.pages + "/contacts"},
+	} {
+		r := v.do(http.MethodGet, test.page, nil, http.Header{"Referer": {test.from}})
+		link := backLink.FindStringSubmatch(r.body)
+		if r.status != http.StatusOK || link == nil || strings.ReplaceAll(link[1], "&amp;", "&") != test.want {
+			t.Errorf("%s from %q: %d, back to %q, want %q", test.page, test.from, r.status, link, test.want)
+		}
+	}
+	for _, list := range []string{"/messages?state=FAILED", "/contacts"} {
+		if body := v.get(w.pages + list).body; !strings.Contains(body, `id="`+strings.TrimPrefix(row, "#")+`"`) && !strings.Contains(body, `id="`+strings.TrimPrefix(annas, "#")+`"`) {
+			t.Errorf("%s has no row to lead to", list)
+		}
+	}
+}
+
+// TestListsStory: somebody looks through the second page of the failed messages, opens one, acts on it, and comes back to the
+// same page. Then all contacts that a search finds get a tag, and a campaign begins with this tag.
+func TestListsStory(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		f := w.traffic()
+		f.day()
+		for i := range 60 {
+			f.ended(fmt.Sprintf("+3933312388%02d", i), "Ciao, a domani.", w.clock.Now().Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because("sandbox.refused")})
+			w.contact(fmt.Sprintf("+3933312388%02d", i), fmt.Sprintf("Anna Prova %d", i))
+		}
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/messages?state=FAILED")
+		b.check("counts")
+		b.leaves(func() { b.click(`.pager [rel=next]`) })
+		list := evaluate[string](b, `location.pathname + location.search`)
+		const ninth = `document.querySelectorAll("tr[data-row]")[8]`
+		evaluate[string](b, `(`+ninth+`.scrollIntoView({block: "center"}), "")`)
+		same := `location.pathname + location.search === ` + fmt.Sprintf("%q", list)
+		open := func() {
+			b.leaves(func() { b.click(`tr[data-row]:nth-child(9) a`) })
+			b.until(`document.querySelector("a.back")`)
+		}
+		open()
+		b.click("a.back")
+		b.until(same + ` && scrollY > 0 && ` + ninth + `?.getBoundingClientRect().top > 0 && ` + ninth + `.getBoundingClientRect().bottom < innerHeight`)
+		open()
+		b.click("[data-open=again]")
+		b.until(`document.querySelector("dialog[open]")`)
+		b.leaves(func() { b.click("dialog[open] button.btn-primary") })
+		b.until(`document.querySelector("a.back") && document.querySelector("[data-toast]")`)
+		b.click("a.back")
+		b.until(same + ` && document.querySelector("tr[data-row]")`)
+		b.check("came-back")
+
+		b.open(w.pages + "/contacts?q=anna")
+		b.check("contacts")
+		b.leaves(func() { b.click(`a[href*="/contacts/all"]`) })
+		b.check("tag-all")
+		b.click("#bulk .btn-primary")
+		b.until(`document.querySelector("#f-new-fault")`)
+		b.check("tag-fault")
+		b.fill("new", "estate")
+		b.click("#bulk .btn-primary")
+		b.until(`location.search === "?tag=estate" && document.querySelector("[data-toast]")`)
+		b.check("tagged")
+		b.leaves(func() { b.click(`a[href*="/campaigns/new"]`) })
+		b.until(`document.querySelector("[name=tag]").value === "estate"`)
+	})
+}

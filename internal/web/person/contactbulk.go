@@ -1,0 +1,76 @@
+package person
+
+import (
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// readTagAll reads the filters of an action on all contacts that they find.
+func readTagAll(value func(string) string, f *view.Form) TagAll {
+	return TagAll{Query: strings.TrimSpace(value("q")), Tag: value("tag"), Form: f}
+}
+
+// askTag asks which tag all contacts that the filters find get or lose.
+func askTag(v *page.Request) (err error) {
+	p := readTagAll(v.Query, view.NewForm("verb", "add"))
+	if p.Total, err = countContacts(v, contactQuery(v.Query)); err != nil {
+		return err
+	}
+	return v.Show(AskTag(p))
+}
+
+// tagAll changes the next part of the contacts. The form contains the cursor, and how many contacts were changed so far.
+func tagAll(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	p := readTagAll(f.Value, f)
+	p.Total, _ = strconv.Atoi(f.Value("total"))
+	p.Done, _ = strconv.Atoi(f.Value("done"))
+	p.Left, _ = strconv.Atoi(f.Value("left"))
+	remove := f.Value("verb") == "remove"
+	done, err := v.Client.TagContacts(v.Ctx(), contactQuery(f.Value), f.Value("cursor"), f.Value("new"), remove)
+	if err != nil {
+		return v.ShowRefused(atTag(err), f, TagForm(p), AskTag(p), "new")
+	}
+	p.Done, p.Left, p.Cursor = max(0, p.Done)+done.Changed, max(0, p.Left)+done.Left, done.Next
+	v.SetAuditTarget(f.Value("verb") + " " + strconv.Itoa(done.Changed))
+	v.Quiet = done.Changed == 0
+	if p.Running = done.Next != ""; p.Running {
+		if v.Partial() {
+			return v.Show(TagForm(p))
+		}
+		return v.Show(AskTag(p))
+	}
+	tag, said, next := strings.TrimSpace(f.Value("new")), "contact.tagged", contactsURL(v.Frame.Place.Base, "", strings.TrimSpace(f.Value("new")))
+	if remove {
+		said, next = "contact.untagged", contactsURL(v.Frame.Place.Base, p.Query, p.Tag)
+	}
+	told := v.T(said, "N", p.Done, "Tag", tag)
+	if p.Left > 0 {
+		told += " " + v.T("contact.tag_left", "N", p.Left)
+	}
+	v.Toast("ok", told, "")
+	return v.Redirect(next)
+}
+
+// atTag changes the locations of faults in the tag into the name of the form's field.
+func atTag(err error) error {
+	e, _ := page.Refusal(err)
+	if e == nil {
+		return err
+	}
+	named := *e
+	named.Faults = append([]puntuale.Fault(nil), e.Faults...)
+	for i, fault := range named.Faults {
+		if strings.HasPrefix(fault.Location, "body.tag") {
+			named.Faults[i].Location = "body.new"
+		}
+	}
+	return &named
+}
