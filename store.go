@@ -344,7 +344,6 @@ type PartnerTenant interface {
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 
-	// Users of the partner (client 0) and of its clients. A user of another partner is missing: not_found.
 	// Users of the partner (client 0) and of its clients. A user or client of others, or a deleted client: not_found.
 	Users(ctx context.Context, client ClientID) ([]User, error)
 	User(ctx context.Context, client ClientID, id UserID) (User, error)
@@ -357,7 +356,6 @@ type PartnerTenant interface {
 	AddAudit(ctx context.Context, e AuditEntry) error
 	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
 
-	// The partner's brand.
 	Host(ctx context.Context) (Host, error)
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
 	SetBrand(ctx context.Context, b Brand, known ...Version) error
