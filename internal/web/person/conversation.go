@@ -141,7 +141,8 @@ func markRead(v *page.Request, phone string) error {
 }
 
 // answerPage returns the sessions that can answer the person. For an Official session, it also returns the time until
-// which free text is allowed. The session of the latest reply is preselected.
+// which free text is allowed. The session of the latest reply is preselected, or another one if that one can send only a
+// template.
 func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p AnswerPage, err error) {
 	p = AnswerPage{Phone: phone}
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MaxChoices})
@@ -166,6 +167,14 @@ func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p Answe
 		p.Sessions = append(p.Sessions, o)
 	}
 	p.Form = view.NewForm("phone", phone, "id_sessione", chosen, "key", v.Frame.Request)
+	if s := p.chosen(); s != nil && s.closed() {
+		for _, open := range p.Sessions {
+			if !open.closed() {
+				p.Form = view.NewForm("phone", phone, "id_sessione", open.ID, "key", v.Frame.Request)
+				break
+			}
+		}
+	}
 	return p, nil
 }
 
