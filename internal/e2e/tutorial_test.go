@@ -62,13 +62,13 @@ type tutorial struct {
 	page string // the text of docs/tutorial.md
 }
 
-// press clicks on the element with this label. The tutorial must have the label in bold.
+// press clicks on the element with this label. A count may stand behind the label. The tutorial must have the label in bold.
 func (r tutorial) press(label string) {
 	r.t.Helper()
 	if !strings.Contains(r.page, "**"+label+"**") {
 		r.t.Errorf("docs/tutorial.md does not say **%s**", label)
 	}
-	find := fmt.Sprintf(`[...document.querySelectorAll("dialog[open] button, dialog[open] a, nav a, main a, main button")].find(e => e.innerText.trim() === %q && e.offsetParent && !e.disabled)`, label)
+	find := fmt.Sprintf(`[...document.querySelectorAll("dialog[open] button, dialog[open] a, nav a, main a, main button")].find(e => e.innerText.trim().replace(/\s*\(?\d[\d.,]*\+?\)?$/, "") === %q && e.offsetParent && !e.disabled)`, label)
 	r.waitFor(`document.readyState === "complete" && ((e) => e && (e.scrollIntoView({block: "center"}), e.click(), true))(` + find + `)`)
 }
 

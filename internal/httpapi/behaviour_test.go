@@ -404,7 +404,7 @@ func behaviourClients(t *testing.T, s *service) {
 	s.must(&page, "GET", "/api/clients?limit=2", s.partner, "")
 	wantShape(t, page.Clients[0], `id_client:string account_name:string login:string phone:string connection_type:string profile:string credits:string
  refill_period:string expiration_date:string active_features:array account_type:string daily_api_cap:number refill_to:null timezone:string region:string
- holidays:array suspended:boolean created_at:string quotas:object`)
+ holidays:array suspended:boolean created_at:string quotas:object plan:null`)
 	if len(page.Clients) != 2 || page.Next == nil || !strings.Contains(string(page.Clients[0]), `"id_client":"`+ids[0]+`"`) {
 		t.Errorf("%s", page.Clients)
 	}
