@@ -229,7 +229,7 @@ func versionOf(kept []byte) int64 {
 	case len(kept) > 0 && (kept[0] == asItIs || kept[0] == wrapped):
 		return 1
 	case len(kept) >= allHead:
-		return int64(binary.BigEndian.Uint64(kept[1:allHead])) //nolint:gosec // only counts steps
+		return int64(binary.BigEndian.Uint64(kept[1:allHead]))
 	}
 	return 0
 }
@@ -244,7 +244,7 @@ func wrap(r *dataKeys, master []byte) []byte {
 		if content, err = json.Marshal(r); err != nil {
 			panic("write the data keys: " + err.Error()) // it contains only numbers and bytes, which can always be encoded
 		}
-		form, head = allAsTheyAre, binary.BigEndian.AppendUint64(nil, uint64(r.Version)) //nolint:gosec // never negative
+		form, head = allAsTheyAre, binary.BigEndian.AppendUint64(nil, uint64(r.Version))
 	}
 	if master == nil {
 		return slices.Concat([]byte{form}, head, content)
