@@ -542,6 +542,10 @@ var listLimits = []limit{
 		_, _, err := w.client.CountMessages(ctx, control.MessageQuery{State: nul}, math.MaxInt)
 		return err
 	}},
+	{"CountStates", "invalid query.phone query.from", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CountStates(ctx, control.MessageQuery{State: nul, Phone: long, Period: request.Period{Start: []request.Bound{{Name: "from", Text: long}}}})
+		return err
+	}},
 	{"Outcomes", "invalid query.cursor", func(ctx context.Context, w *limited) error {
 		bound := func(text string) []request.Bound { return []request.Bound{{Name: "x", Text: text}} }
 		_, _, err := w.client.Outcomes(ctx, control.OutcomeQuery{Period: request.Period{Start: bound("01/01/0001 00:00"), End: bound("31/12/9999 23:59")}, Cursor: long})
@@ -587,6 +591,10 @@ var listLimits = []limit{
 	}},
 	{"CountContacts", "invalid query.name", func(ctx context.Context, w *limited) error {
 		_, _, err := w.client.CountContacts(ctx, control.ContactQuery{Name: nul}, math.MaxInt)
+		return err
+	}},
+	{"TagContacts", "invalid body.tag[0] query.name", func(ctx context.Context, w *limited) error {
+		_, err := w.client.TagContacts(ctx, control.ContactQuery{Name: nul}, "", long, false)
 		return err
 	}},
 	{"FindBlacklisted", "invalid query.limit query.cursor query.q", func(ctx context.Context, w *limited) error {
@@ -636,6 +644,10 @@ func sorted(err error, first ...string) error {
 var partnerLimits = []limit{
 	{"CreateClient", "invalid body.name body.email body.email body.phone body.account_type", func(ctx context.Context, w *limited) error {
 		_, err := w.partner.CreateClient(ctx, account.NewClient{Name: long, Email: long, Password: "x", Phone: nul, Type: nul}, control.Once[account.CreatedClient]{})
+		return err
+	}},
+	{"CreatePlan", "invalid body.name body.profile body.refill_period", func(ctx context.Context, w *limited) error {
+		_, err := w.partner.CreatePlan(ctx, account.PlanDraft{Name: long, Values: puntuale.PlanValues{Profile: setTo(nul), Refill: setTo(nul)}}, control.Once[puntuale.ClientPlan]{})
 		return err
 	}},
 	{"ChangeClient", "invalid body.name body.phone body.profile body.refill_period body.active_features body.daily_api_cap body.credits body.refill_to body.credits_add body.credits_add body.quotas.users body.region body.holidays body.timezone body.expiration_date",
@@ -769,14 +781,14 @@ var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEn
 	Client.Contact Client.UpdateContact Client.DeleteContact Client.RecipientsFrom Client.SetAddress Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients Client.SampleRecipient
 	Client.CheckCampaign Client.StartCampaign Client.StartMade Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
 	Client.Reply Client.NetworkTemplates Client.NetworkTemplate Client.TemplateRequests Client.TemplateLanguages Client.UnpauseNetworkTemplate Client.DeleteNetworkTemplate Client.AcceptCategory Client.SessionHealth Client.UndoContactChange Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.RecipientStatus Client.BookingWith Client.File Client.DeleteFile Client.SmallPicture
-	Partner.Account Partner.ClientOfSession Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
+	Partner.Account Partner.ClientOfSession Partner.Plan Partner.ReplacePlan Partner.DeletePlan Partner.ApplyPlan Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
 // unlimited lists the verbs that accept no values from outside, or only values that need no limit. The parser limits
 // recipients. The packages search and result limit what they search for and count.
 var unlimited = strings.Fields(`Client.Account Client.AsOf Client.Before Client.BookingOf Client.BookingsMade Client.CountReplan Client.ErasedReferences Client.KeepAsOf Client.Listed Client.MoveReplan Client.NamedBookings Client.Now Client.ReadTwice Client.Replan Client.ReplanBookings Client.SpendCall Client.StartReplan Client.Uncounted Client.Unchanged Client.Unheld Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountBookings Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.Pulse
 	Client.Settings Client.Addressless Client.UnreadReplies Client.ConfirmOptOut
-	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
+	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Plans Partner.PlansOf Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Client.BeginCompare Client.NumberChanges Client.UndoChange Client.BeginLink Client.Holders Client.Known Client.ParseRecipient Client.Spend Client.Stopping Client.Wait Client.CheckFile Client.FileUsers Client.Files Client.OpenFile Client.UploadFile Client.Day Client.FindContacts Client.FindNamed Client.OutlinesOf Client.ResultMessages Client.Results Partner.Day Partner.Results Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Look Device.Owner Device.Partner Device.Pause Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
 // TestEveryVerbHasItsLimits finds verbs without a row. For a new verb, add a row to the tables above. If the verb's

@@ -58,8 +58,8 @@ func testUpdateClient(t *testing.T, w *World) {
 			c.RefillAt, c.ExpiresAt = want.RefillAt, want.ExpiresAt
 			return c
 		}}
-	if n := reflect.TypeOf(patch).NumField(); n != 18 { // other tests cover Quotas, Settings and Known
-		t.Errorf("%d fields may be changed, 18 are tried", n)
+	if n := reflect.TypeOf(patch).NumField(); n != 22 { // other tests cover Quotas, Settings, Known, Plan, PlanSince, Budget and Currency
+		t.Errorf("%d fields may be changed, 22 are tried", n)
 	}
 	got, err := p.UpdateClient(ctx, c.ID, patch, Begin)
 	if err != nil || !reflect.DeepEqual(got, want) {
