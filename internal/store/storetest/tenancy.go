@@ -417,13 +417,6 @@ var foreignCalls = map[string]foreign{
 		}
 		return p, err
 	},
-	"HealthOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		h, err := tenant.HealthOf(context.Background(), other.Session, Begin)
-		if h.Limit > 0 || h.Quality != "" {
-			return h, err
-		}
-		return []string{}, err
-	},
 	"SessionLoad": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := tenant.SessionLoad(context.Background(), other.Session, Begin)
 		return nil, err

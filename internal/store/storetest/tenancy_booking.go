@@ -24,8 +24,15 @@ func (w *World) countResults() {
 	}
 }
 
-// ofBookings contains the methods of a tenant about bookings, linking pages, files, results, restores and the simulated network.
+// ofBookings contains the methods of a tenant about bookings, linking pages, the health of numbers, files, results, restores and the simulated network.
 var ofBookings = map[string]foreign{
+	"HealthOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		h, err := tenant.HealthOf(context.Background(), other.Session, Begin)
+		if h.Limit > 0 || h.Quality != "" {
+			return h, err
+		}
+		return []string{}, err
+	},
 	"OfferLinkingPage": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, tenant.OfferLinkingPage(context.Background(), other.Session, "stolen", Begin.Add(time.Hour))
 	},
