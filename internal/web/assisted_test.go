@@ -332,6 +332,9 @@ func TestAssistedPush(t *testing.T) {
 	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: service})
 	b.links(d)
 	b.until(`navigator.serviceWorker.controller`)
+	evaluate[bool](b, `window.former = true`)
+	command(b, page.Reload, page.ReloadParams{IgnoreCache: new(true)}) // such a page loads without its worker, as a page that loads while the worker starts
+	b.until(`!window.former && navigator.serviceWorker.controller`)
 	pushed := func() bool {
 		all, err := w.Client().Devices(t.Context(), d.session.ID.String())
 		w.must(err)

@@ -13,6 +13,9 @@ addEventListener("activate", (event) => event.waitUntil((async () => {
   await clients.claim();
 })()));
 
+// The only message is that a page is not controlled yet.
+addEventListener("message", (event) => event.waitUntil(clients.claim()));
+
 // The page comes from the network if the network answers within a few seconds, and otherwise from the cache. Files come
 // from the cache, because a file at an address with a hash never changes.
 addEventListener("fetch", (event) => {

@@ -144,6 +144,8 @@
       worker.addEventListener("controllerchange", () => { this.stale = !first; });
       worker.addEventListener("message", () => this.work());
       install();
+      // A worker that starts while the page loads does not control the page, so the page asks for it.
+      worker.ready.then(({ active }) => { if (!worker.controller) active.postMessage("claim"); });
     },
 
     // takeCode copies a code from the page's address into the form, and removes the code from the browser's history.
