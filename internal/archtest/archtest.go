@@ -179,7 +179,7 @@ var Owners = map[string][]string{
 	"code.dny.dev/ssrf":                 {"internal/media"},
 	"go.mau.fi":                         {"internal/connector/socket"},
 	"google.golang.org/protobuf":        {"internal/connector/socket"},
-	"github.com/makiuchi-d/gozxing":     {"internal/connector/sendapp"},
+	"github.com/liyue201/goqr":          {"internal/connector/sendapp"},
 	"github.com/SherClockHolmes":        {"internal/push"},
 	"github.com/wneessen/go-mail":       {"internal/mail"},
 	"filippo.io/age":                    {"internal/backup"},

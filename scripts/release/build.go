@@ -19,7 +19,7 @@ import (
 // because what each message costs depends on them. docs/decisions/running.md says why.
 var cold = []string{
 	"puntuale/...=-l", "puntuale=", "puntuale/internal/batch=", "puntuale/internal/clock=", "puntuale/internal/store/...=", "puntuale/internal/dispatch/...=", "puntuale/internal/plan/...=",
-	"go.mau.fi/...=-l", "github.com/alecthomas/...=-l", "github.com/beeper/...=-l", "github.com/go-openapi/...=-l", "github.com/makiuchi-d/...=-l",
+	"go.mau.fi/...=-l", "github.com/alecthomas/...=-l", "github.com/beeper/...=-l", "github.com/go-openapi/...=-l", "github.com/liyue201/...=-l",
 	"github.com/nicksnyder/...=-l", "github.com/pelletier/...=-l", "github.com/pressly/...=-l", "github.com/prometheus/...=-l", "github.com/rs/...=-l",
 	"github.com/SherClockHolmes/...=-l", "github.com/vektah/...=-l", "github.com/wneessen/...=-l", "github.com/yuin/...=-l",
 	"filippo.io/...=-l", "github.com/danielgtaylor/...=-l", "github.com/minio/...=-l", "github.com/tinylib/...=-l", "github.com/klauspost/...=-l",

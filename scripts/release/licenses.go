@@ -35,13 +35,14 @@ type license struct {
 }
 
 // allowed lists the terms under which a part may be, as the product itself is under the GPL, version 3 or later.
-var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BlueOak-1.0.0", "CC0-1.0", "GPL-3.0-only", "0BSD", "ISC", "MIT", "MIT-0", "MPL-2.0", "Unicode-3.0", "Unlicense", "Zlib"}
+var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BlueOak-1.0.0", "CC0-1.0", "GPL-3.0-only", "0BSD", "ISC", "LGPL-3.0-only", "MIT", "MIT-0", "MPL-2.0", "Unicode-3.0", "Unlicense", "Zlib"}
 
 // marks are pieces of text that tell licenses apart. Blanks are compared as one space.
 var marks = []struct{ id, text string }{
 	{"GPL-3.0-only", "GNU GENERAL PUBLIC LICENSE Version 3"},
 	{"AGPL-3.0-only", "GNU AFFERO GENERAL PUBLIC LICENSE Version 3"},
-	{"LGPL", "GNU LESSER GENERAL PUBLIC LICENSE Version"},
+	{"LGPL-3.0-only", "GNU LESSER GENERAL PUBLIC LICENSE Version 3"},
+	{"LGPL-2", "GNU LESSER GENERAL PUBLIC LICENSE Version 2"},
 	{"MPL-2.0", "Mozilla Public License Version 2.0"},
 	{"MPL-2.0", "Mozilla Public License, version 2.0"},
 	{"Apache-2.0", "Apache License Version 2.0"},

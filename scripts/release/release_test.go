@@ -129,6 +129,8 @@ func TestIdentify(t *testing.T) {
 		"Redistribution and use in source and binary forms, with or without":                                                                  {"BSD-2-Clause"},
 		"Mozilla Public License Version 2.0\n==":                                                                                              {"MPL-2.0"},
 		"                    GNU GENERAL PUBLIC LICENSE\n                       Version 3, 29 June 2007":                                      {"GPL-3.0-only"},
+		"                   GNU LESSER GENERAL PUBLIC LICENSE\n                       Version 3, 29 June 2007":                                {"LGPL-3.0-only"},
+		"\t\t  GNU LESSER GENERAL PUBLIC LICENSE\n\t\t       Version 2.1, February 1999":                                                      {"LGPL-2"},
 		"                    GNU AFFERO GENERAL PUBLIC LICENSE\n                       Version 3, 19 November 2007":                           {"AGPL-3.0-only"},
 		"Permission to use, copy, modify, and distribute this software for any\npurpose with or without fee is hereby granted, provided that": {"ISC"},
 		"All rights reserved.": nil,

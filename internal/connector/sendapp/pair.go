@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makiuchi-d/gozxing"
-	"github.com/makiuchi-d/gozxing/qrcode"
+	"github.com/liyue201/goqr"
 
 	"puntuale"
 )
@@ -255,15 +254,34 @@ func decodeCode(address string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the picture: %w", err)
 	}
-	bits, err := gozxing.NewBinaryBitmapFromImage(picture)
-	if err != nil {
-		return "", fmt.Errorf("read the picture: %w", err)
-	}
-	found, err := qrcode.NewQRCodeReader().Decode(bits, map[gozxing.DecodeHintType]any{gozxing.DecodeHintType_TRY_HARDER: true})
+	found, err := goqr.Recognize(framed(picture))
 	if err != nil {
 		return "", fmt.Errorf("find a code in the picture: %w", err)
 	}
-	return found.GetText(), nil
+	if len(found) != 1 {
+		return "", fmt.Errorf("the picture has %d codes", len(found))
+	}
+	return string(found[0].Payload), nil
+}
+
+// framed returns the picture in grey, with a white frame, and larger if it is small. The library does not find a code
+// that touches the edge, or whose modules are one pixel wide.
+func framed(picture image.Image) *image.Gray {
+	const frame = 40 // pixels
+	b, scale := picture.Bounds(), 1
+	if b.Dx() < codePixels/4 {
+		scale = 3
+	}
+	drawn := image.NewGray(image.Rect(0, 0, scale*b.Dx()+2*frame, scale*b.Dy()+2*frame))
+	for i := range drawn.Pix {
+		drawn.Pix[i] = 0xFF
+	}
+	for y := range scale * b.Dy() {
+		for x := range scale * b.Dx() {
+			drawn.Set(frame+x, frame+y, picture.At(b.Min.X+x/scale, b.Min.Y+y/scale))
+		}
+	}
+	return drawn
 }
 
 // codePixels is the largest width and height of a picture, because a small file may contain a huge picture.
