@@ -24,13 +24,14 @@ const DefaultGateway = "https://app.sendapp.cloud/api"
 // JSON returns the form that the vault seals.
 func (k GatewayKeys) JSON() []byte { return jsonOf(k) }
 
-// Mark returns the keyed hash of the number's id at the gateway. Stores compare marks to find two sessions with the
-// same number. Mark returns "" if there is no id yet. The argument hash is the vault's method Mark.
+// Mark returns the keyed hash of the number's id at the gateway, together with the account's token. Stores compare marks
+// to find two sessions with the same number. Without the token, a stranger who knows the id could occupy the number, and
+// learn that somebody uses it. Mark returns "" if there is no id yet. The argument hash is the vault's method Mark.
 func (k GatewayKeys) Mark(hash func(purpose string, parts ...string) string) string {
 	if k.InstanceID == "" {
 		return ""
 	}
-	return hash("instance of a gateway", k.BaseURL, k.InstanceID)
+	return hash("instance of a gateway", k.BaseURL, k.AccessToken, k.InstanceID)
 }
 
 // SealedGateway is the argument purpose of Vault.Seal for a gateway's keys. Their place is [SessionID.SealPlace].

@@ -21,10 +21,15 @@ func TestGatewaySessions(t *testing.T) {
 		if !strings.Contains(created.body, `"per_minute":20`) {
 			t.Errorf("a gateway's number has no pace: %s", created.body)
 		}
-		again := s.call("POST", "/api/sessions", a.Key, `{"name":"Doppia","connection_type":"Send_app","sandbox":false,"gateway":{"access_token":"t","instance_id":"65F0A1"}}`)
+		again := s.call("POST", "/api/sessions", a.Key, `{"name":"Doppia","connection_type":"Send_app","sandbox":false,"gateway":{"access_token":"`+token+`","instance_id":"65F0A1"}}`)
 		if again.status != 409 {
 			t.Errorf("the same number twice: %d %s", again.status, again.body)
 		}
+		// Who knows the instance but not its token can neither occupy it nor learn that it is used.
+		var stranger struct{ ID string }
+		b := s.newAccount("b@x", "full")
+		s.must(&stranger, "POST", "/api/sessions", b.Key, `{"name":"Altrui","connection_type":"Send_app","sandbox":false,"gateway":{"access_token":"t","instance_id":"65F0A1"}}`)
+		s.must(nil, "DELETE", "/api/sessions/"+stranger.ID, b.Key, "")
 		for body, at := range map[string][]string{
 			`{"name":"x","connection_type":"Send_app","sandbox":false}`:                                                                {"body.gateway"},
 			`{"name":"x","connection_type":"Send_app","sandbox":false,"gateway":{}}`:                                                   {"body.gateway.access_token"},
@@ -55,7 +60,7 @@ func TestGatewaySessions(t *testing.T) {
 		if refused := s.call("PUT", "/api/sessions/"+other.ID+"/gateway", a.Key, `{"access_token":"t"}`); refused.status != 409 {
 			t.Errorf("keys of a session without a gateway: %d %s", refused.status, refused.body)
 		}
-		if n := s.count("select count(*) from session where type = 'Send_app'"); n != 1 {
+		if n := s.count("select count(*) from session where type = 'Send_app' and deleted_at = 0"); n != 1 {
 			t.Errorf("%d sessions were stored, want 1", n)
 		}
 	})
