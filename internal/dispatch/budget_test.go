@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"puntuale/internal/campaign"
 	"puntuale/internal/clock"
 	"puntuale/internal/control/statement"
+	"puntuale/internal/dispatch"
 )
 
 // budgeted is a client with an Official session, a server's counting and feeding, and a simulated network.
@@ -35,13 +37,21 @@ func newBudgeted(t *testing.T, open func(*testing.T) *world) *budgeted {
 	return b
 }
 
-// serve runs what a server runs: dispatcher, feeder and counter.
-func (b *budgeted) serve() {
+// serve runs what a server runs: dispatcher, feeder and counter. The function end stops it.
+func (b *budgeted) serve() (end func()) {
 	cfg := b.config()
 	cfg.Connector = func(puntuale.Session) puntuale.Connector { return b.network }
-	d := b.dispatch(b.t, cfg)
+	d := dispatch.New(cfg)
+	b.must(d.Start(b.ctx))
+	var ended sync.Once
 	ctx, stop := context.WithCancel(b.ctx)
-	b.t.Cleanup(stop)
+	end = func() {
+		ended.Do(func() {
+			stop()
+			b.must(d.Stop(b.ctx))
+		})
+	}
+	b.t.Cleanup(end)
 	f := campaign.New(campaign.Config{
 		Store: b.store, Queue: b.store, Bound: b.store.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return b.store.Tenant(id) },
 		Node: d.Node, Wakeup: d.Wake, Clock: clock.System(), Logger: quiet(),
@@ -61,6 +71,7 @@ func (b *budgeted) serve() {
 			_ = clock.System().Sleep(ctx, 2*time.Second)
 		}
 	}()
+	return end
 }
 
 func (b *budgeted) must(err error) {
@@ -243,6 +254,44 @@ func TestBudgetExpiry(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			if m := b.message(t, id); m.State != puntuale.Failed || m.Reason.Code != puntuale.ReasonBudget {
 				t.Errorf("after its end it is %v %q", m.State, m.Reason)
+			}
+		})
+	})
+}
+
+// TestBudgetServers: the budget is used up, and the server ends. Another server takes over, which on PostgreSQL runs all the
+// time. It lets no marketing leave, until the budget is larger.
+func TestBudgetServers(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBudgeted(t, open)
+			b.setBudget(10)
+			b.begin(3000)
+			end := b.serve()
+			if b.postgres {
+				time.Sleep(5 * time.Second)
+				b.serve()
+			}
+			time.Sleep(time.Minute)
+			b.wantLeft("the budget is used up", 152, 152+50)
+			left := len(b.marketing())
+			end()
+			if !b.postgres {
+				b.serve()
+			}
+			reminder := b.start(t, "+393340000001", time.Hour, time.Now().Add(time.Minute))[0]
+			time.Sleep(3 * time.Minute)
+			b.wantLeft("a server ended", left, left)
+			b.wantWaits("a server ended", puntuale.CampaignByBudget)
+			if at := b.network.of(reminder); len(at) != 1 {
+				t.Errorf("the reminder left at %v", at)
+			}
+			b.setBudget(20)
+			time.Sleep(time.Minute)
+			b.wantLeft("it was raised", 303, 303+50)
+			if n := b.notices(puntuale.NoticeBudget); n != 4 {
+				t.Errorf("%d notices, want 4", n)
 			}
 		})
 	})

@@ -301,6 +301,31 @@ func testTake(t *testing.T, w *World) {
 	}
 }
 
+// testTakeBudget checks that devices get no marketing while a budget is used up, but messages that are not marketing, and
+// what they hold already. Afterwards they get the marketing that waited.
+func testTakeBudget(t *testing.T, w *World) {
+	p := w.post()
+	if _, err := p.UpdateSettings(context.Background(), puntuale.SettingsPatch{Consent: new(puntuale.ConsentFree)}); err != nil {
+		t.Fatal(err)
+	}
+	d := p.link(true)
+	held := p.start(number(1), Begin)
+	p.wantTaken("before the end of the budget", p.take(d, Begin), held)
+	waits, reminder := p.start(number(2), Begin), p.start(number(3), Begin)
+	ends := Begin.Add(30 * time.Minute)
+	w.Exec("update message set purpose = 1 where id <> $1", reminder)
+	w.Exec("update client set marketing_from = $1 where id = $2", ends.UnixMicro(), p.ID)
+	p.wantTaken("the budget is used up", p.take(d, Begin.Add(time.Second)), reminder)
+	if m := p.Detail(waits); m.State != puntuale.Pending || m.Detail.Code != puntuale.ReasonBudget || m.Attempt != 0 {
+		t.Errorf("marketing waits: %+v", m.Message)
+	}
+	again := p.take(d, Begin.Add(lease))
+	p.wantTaken("its hold ended", again, held) // the device may have sent it, and sends it only once
+	p.wantReport("sent", p.report(d, Begin.Add(lease), again[0], puntuale.Sent), puntuale.ReportRecorded)
+	p.wantTaken("before the next month", p.take(d, ends.Add(-time.Second)), reminder)
+	p.wantTaken("in the next month", p.take(d, ends.Add(puntuale.MarketingSpread)), waits)
+}
+
 // number returns the phone number of person n.
 func number(n int) string { return fmt.Sprintf("+39333%07d", n) }
 
