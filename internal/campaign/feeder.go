@@ -42,6 +42,13 @@ type Tenant interface {
 type Feeder struct {
 	Config
 	plans map[puntuale.CampaignID]*feedState
+	told  map[puntuale.CampaignID]failure // the last failure of each campaign
+}
+
+// failure is a failure in the log, and when it was written there.
+type failure struct {
+	cause string
+	at    time.Time
 }
 
 // feedState is what the feeder stores in memory about a campaign between two rounds. The store checks these values
@@ -67,12 +74,13 @@ const (
 	restAtMost = time.Second            // other campaigns wait for the rest, too
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
+	logEvery   = time.Minute      // between two entries in the log about the same failure
 	countEvery = 10 * time.Second // between two counts of a business's room at the network
 )
 
 // New returns a feeder. The feeder does nothing before Run.
 func New(cfg Config) *Feeder {
-	return &Feeder{Config: cfg, plans: map[puntuale.CampaignID]*feedState{}}
+	return &Feeder{Config: cfg, plans: map[puntuale.CampaignID]*feedState{}, told: map[puntuale.CampaignID]failure{}}
 }
 
 // Run feeds the campaigns until ctx ends.
@@ -120,14 +128,25 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 			delete(f.plans, id)
 		}
 	}
+	for id := range f.told {
+		if id != 0 && !onNode[id] {
+			delete(f.told, id)
+		}
+	}
 	return wait
 }
 
-// failed logs that a campaign could not be fed. id 0 means all campaigns. The next round tries again.
+// failed logs that a campaign could not be fed. id 0 means all campaigns. The next round tries again, and often fails
+// again, so the same failure is logged only once a minute.
 func (f *Feeder) failed(ctx context.Context, id puntuale.CampaignID, err error) {
 	if ctx.Err() != nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, errMoved) {
 		return
 	}
+	now, cause := f.Clock.Now(), err.Error()
+	if last, ok := f.told[id]; ok && last.cause == cause && now.Before(last.at.Add(logEvery)) {
+		return
+	}
+	f.told[id] = failure{cause: cause, at: now}
 	f.Logger.Warn("feeding failed", "campaign_id", int64(id), "error", err)
 }
 

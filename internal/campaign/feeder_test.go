@@ -1,8 +1,10 @@
 package campaign_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -259,4 +261,56 @@ type slow struct {
 func (s *slow) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error) {
 	defer s.pass()
 	return s.FeedStore.Feed(ctx, node, c)
+}
+
+// A campaign that cannot be read is in the log once a minute, and does not keep others from being fed.
+func TestUnreadableCampaign(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, storetest.SQLite(t))
+	ctx, now := t.Context(), clock.System().Now()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
+		t.Fatal(err)
+	}
+	frozen := puntuale.CampaignFrozen{
+		Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Text: "ciao", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}},
+		Zone:     "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1},
+	}
+	var ids []puntuale.CampaignID
+	var last puntuale.ListID
+	for range 2 {
+		id, list := c.MustCampaign(3)
+		if _, err := c.StartCampaign(ctx, id, puntuale.CampaignStart{Digest: "d", Frozen: frozen, Session: c.Session, First: now, Day: storetest.Day, Now: now}); err != nil {
+			t.Fatal(err)
+		}
+		ids, last = append(ids, id), list
+	}
+	w.Exec("update campaign set frozen = '{' where id = $1", ids[0])
+	var log bytes.Buffer
+	fake := clock.NewFake(now)
+	f := campaign.New(campaign.Config{
+		Store: w.Store, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+		Node: func() puntuale.NodeID { return node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	run, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Run(run) }()
+	for range 180 {
+		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err := fake.Waiting(within, 1) // returns when the feeder has finished a round
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fake.Advance(time.Second)
+	}
+	stop()
+	<-ended
+	if n := strings.Count(log.String(), "feeding failed"); n != 3 {
+		t.Errorf("%d entries in three minutes: %s", n, log.String())
+	}
+	if fed, err := c.Recipients(ctx, last, puntuale.RecipientFilter{State: new(puntuale.RecipientFed)}, 0, 3); err != nil || len(fed) != 3 {
+		t.Errorf("of the other campaign: %+v, %v", fed, err)
+	}
 }
