@@ -2,7 +2,6 @@ package booking
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -32,19 +31,8 @@ type BookingImport struct {
 
 // ImportedFile is what an import did, or would do.
 type ImportedFile struct {
+	view.ImportedTable
 	Rows, Made, Changed, Same int
-	Header, Hidden            int
-	Columns                   []string
-	Preview                   [][]string
-	Refused                   []puntuale.RefusedGroup
-	Lines                     []RefusedLine
-}
-
-// RefusedLine is a row that an import refuses.
-type RefusedLine struct {
-	Line   int
-	Reason string
-	Value  puntuale.Reason
 }
 
 func askForFile(v *page.Request) error {
@@ -104,20 +92,21 @@ func (p *BookingImport) asked() bookings.Import {
 
 func (p *BookingImport) show(found bookings.ImportedBookings) {
 	p.Checked = true
-	p.Found = ImportedFile{Rows: found.Rows, Made: found.Made, Changed: found.Changed, Same: found.Same, Header: found.Header, Hidden: found.Hidden, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
+	p.Found = ImportedFile{
+		Rows: found.Rows, Made: found.Made, Changed: found.Changed, Same: found.Same,
+		ImportedTable: view.ImportedTable{Header: found.Header, Hidden: found.Hidden, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused},
+	}
 	for _, l := range found.Lines {
-		p.Found.Lines = append(p.Found.Lines, RefusedLine{l.Line, l.Reason, l.Value})
+		p.Found.Lines = append(p.Found.Lines, view.RefusedRow{Line: l.Line, Reason: l.Reason, Value: l.Value})
 	}
 	for i := range found.Columns {
-		p.Form.Values.Set(columnName(i), "")
+		p.Form.Values.Set(view.ColumnName(i), "")
 	}
 	for name, at := range found.Mapping {
-		p.Form.Values.Set(columnName(at), name)
+		p.Form.Values.Set(view.ColumnName(at), name)
 	}
 	p.Form.Values.Set("header", strconv.Itoa(found.Header))
 }
-
-func columnName(at int) string { return "column." + strconv.Itoa(at) }
 
 // ownColumns are the members of a booking that are not fields.
 var ownColumns = []string{"reference", "phone", "status", "sequence"}
@@ -128,7 +117,7 @@ func (p *BookingImport) columnOptions(ctx context.Context, at int) []view.Option
 	for _, own := range ownColumns {
 		all = append(all, view.Option{Value: own, Text: view.T(ctx, "booking.import_column."+own)})
 	}
-	names := []string{fieldOf(p.Found.Columns[at])}
+	names := []string{view.ColumnField(p.Found.Columns[at], ownColumns)}
 	for name := range p.Form.Values {
 		if strings.HasPrefix(name, "column.") && p.Form.Value(name) != "" && !slices.Contains(ownColumns, p.Form.Value(name)) {
 			names = append(names, p.Form.Value(name))
@@ -143,36 +132,10 @@ func (p *BookingImport) columnOptions(ctx context.Context, at int) []view.Option
 	return all
 }
 
-// fieldOf makes a field's name from the letters and digits of a header; "": it cannot be one.
-func fieldOf(header string) string {
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, strings.ToLower(header)), "_")
-	if name == "" || name[0] <= '9' || slices.Contains(ownColumns, name) {
+// action returns the words of the button that imports; "": nothing can be imported.
+func (p *BookingImport) action(ctx context.Context) string {
+	if p.Found.Made+p.Found.Changed == 0 {
 		return ""
 	}
-	return name[:min(len(name), 64)]
-}
-
-// header returns the name of a column.
-func (p *BookingImport) header(ctx context.Context, at int) string {
-	return view.Or(p.Found.Columns[at], view.T(ctx, "contact.column_n", "Number", fmt.Sprint(at+1)))
-}
-
-// example returns the first values in a column.
-func (p *BookingImport) example(at int) string {
-	var cells []string
-	for _, row := range p.Found.Preview {
-		if at < len(row) && row[at] != "" && len(cells) < 3 {
-			cells = append(cells, row[at])
-		}
-	}
-	text := strings.Join(cells, " · ")
-	if letters := []rune(text); len(letters) > 80 {
-		return string(letters[:79]) + "…"
-	}
-	return text
+	return view.T(ctx, "booking.import_do", "N", p.Found.Made+p.Found.Changed)
 }

@@ -61,17 +61,20 @@ func importAsked(p ContactImportPage) control.ContactImport {
 // imported shows the result of an import or of a check.
 func imported(v *page.Request, p ContactImportPage, found control.ImportedContacts) error {
 	p.Checked = true
-	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, Header: found.Header, Hidden: found.Hidden, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
+	p.Found = ImportedContacts{
+		Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents,
+		ImportedTable: view.ImportedTable{Header: found.Header, Hidden: found.Hidden, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused},
+	}
 	for i, n := range found.Numbers {
 		if at := found.Mapping["phone"]; at < len(p.Found.Preview[i]) {
 			p.Found.Preview[i][at] = v.ReadAs(n.Written, n.Phone)
 		}
 	}
 	for _, l := range found.Lines {
-		p.Found.Lines = append(p.Found.Lines, RefusedContact{Line: l.Line, Reason: l.Reason, Value: l.Value})
+		p.Found.Lines = append(p.Found.Lines, view.RefusedRow{Line: l.Line, Reason: l.Reason, Value: l.Value})
 	}
 	for name, at := range found.Mapping {
-		p.Form.Values.Set(columnName(at), name)
+		p.Form.Values.Set(view.ColumnName(at), name)
 	}
 	p.Form.Values.Set("header", strconv.Itoa(found.Header))
 	for _, d := range found.Dates {
@@ -80,9 +83,9 @@ func imported(v *page.Request, p ContactImportPage, found control.ImportedContac
 		p.showDates(v, d, at)
 		if !d.Question.IsZero() {
 			p.Open = true
-			p.Form.Refuse(columnName(at), v.Frame.Language.Reason(d.Question))
+			p.Form.Refuse(view.ColumnName(at), v.Frame.Language.Reason(d.Question))
 		} else {
-			p.Form.Values.Set(columnName(at), d.Field+dateMark+string(d.Order))
+			p.Form.Values.Set(view.ColumnName(at), d.Field+dateMark+string(d.Order))
 		}
 	}
 	if p.Done {
@@ -124,8 +127,6 @@ func (p *ContactImportPage) showDates(v *page.Request, d control.ImportedDates, 
 
 // dateMark is between a field and the order of its dates, in the value of a column's choice.
 const dateMark = "="
-
-func columnName(at int) string { return "column." + strconv.Itoa(at) }
 
 // columnsOf returns the columns and the dates that the person chose, written as in the API's parameters. "" means that the
 // server guesses them.
