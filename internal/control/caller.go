@@ -156,6 +156,9 @@ func (c *Client) SetAddress(from netip.Addr) { c.actor.Address = AddressText(fro
 // Account returns the client's account, as it was when this Client was created.
 func (c *Client) Account() puntuale.Client { return c.account }
 
+// ByPartner reports whether a user of the client's partner acts, and not the client itself.
+func (c *Client) ByPartner() bool { return c.actor.Entry }
+
 // Confirm checks in the store that the key is valid and may be used, if Recognize found the client. A call must call
 // Confirm before it refuses for any other reason. Codes: unauthorized, forbidden.
 func (c *Client) Confirm(ctx context.Context) error {

@@ -15,7 +15,7 @@ func registerStatements(a *api) {
 	register(a, eitherSide, operation{id: "getStatement", method: http.MethodGet, path: "/api/statements/{month}", strict: true,
 		summary: "Get what was used in a month: messages by category and country, with what the network bills",
 		description: "The client's own with its key, those of all clients with a partner's key. A month is closed three days after its end, in the client's zone. Then it never changes: " +
-			"what becomes known later is a correction in the next month. Messages of the simulated network are left out."}, a.statement)
+			"what becomes known later is a correction in the next month. Where the partner set its own price, a client's key gets only this one, and not what the network bills. Messages of the simulated network are left out."}, a.statement)
 }
 
 // registerBudgets adds the calls about budgets.
@@ -103,10 +103,10 @@ type statementLine struct {
 	Network  string  `json:"network" doc:"The connection type of the session: Official, Socket, and so on"`
 	Origin   string  `json:"origin" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION"`
 	Messages int     `json:"messages" doc:"Negative in a correction that takes messages back"`
-	Price    *string `json:"price" doc:"Of all messages, an exact decimal number; null: no price is known, or the network bills nothing"`
+	Price    *string `json:"price" doc:"Of all messages, an exact decimal number; null: no price is known, the network bills nothing, or the client asks and the partner has its own price"`
 	Currency string  `json:"currency" doc:"Of price"`
 	Source   string  `json:"source" enum:"reported,estimated,none" doc:"reported: the network told the category, and whether it bills. estimated: it did not yet. none: the network bills nothing for messages"`
-	Free     bool    `json:"free" doc:"true: the network told that it bills nothing"`
+	Free     bool    `json:"free" doc:"true: the network told that it bills nothing. A client's key gets false where the partner has its own price"`
 	Corrects *string `json:"corrects" doc:"The month that this line corrects; null: the line is of this month"`
 	OwnPrice *string `json:"own_price" doc:"What the partner asks for these messages; null: it set no price"`
 }
@@ -124,7 +124,7 @@ type statementClient struct {
 
 type statementTotals struct {
 	Messages    int     `json:"messages"`
-	Price       string  `json:"price" doc:"Of the lines that have a price"`
+	Price       string  `json:"price" doc:"Of the lines that have a price in this answer"`
 	Currency    string  `json:"currency"`
 	OwnPrice    string  `json:"own_price"`
 	OwnCurrency *string `json:"own_currency" doc:"null: the partner set no prices"`

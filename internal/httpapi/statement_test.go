@@ -136,8 +136,13 @@ func TestStatement(t *testing.T) {
 		if err := own(map[string]string{"marketing": "0,10", "service": "0.02"}); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.statementOf(a.Key, "2026-11").Totals; got.OwnPrice != "0.22" || got.Currency != "EUR" {
+		if got := s.wantStatement(s.partner, "2026-11", false, november...).Totals; got.OwnPrice != "0.22" || got.Currency != "EUR" || got.Price == "0.00" {
 			t.Errorf("with own prices: %+v", got)
+		}
+		// The client's own key gets no price of the network where the partner has one, and not that the network bills nothing.
+		ofClient := []string{"1 marketing IT Official estimated  false", "1 marketing IT Official reported  false", "1 service IT Official reported  false", november[3]}
+		if got := s.wantStatement(a.Key, "2026-11", false, ofClient...).Totals; got.OwnPrice != "0.22" || got.Price != priceOf(t, "FR") {
+			t.Errorf("with own prices, the client gets %+v", got)
 		}
 		closing := func(at time.Time) {
 			t.Helper()
@@ -149,9 +154,9 @@ func TestStatement(t *testing.T) {
 			}
 		}
 		closing(time.Date(2026, 12, 3, 22, 59, 0, 0, time.UTC)) // a minute before the end of the grace in Rome
-		s.wantStatement(a.Key, "2026-11", false, november...)
+		s.wantStatement(a.Key, "2026-11", false, ofClient...)
 		closing(time.Date(2026, 12, 3, 23, 1, 0, 0, time.UTC))
-		s.wantStatement(a.Key, "2026-11", true, november...)
+		s.wantStatement(a.Key, "2026-11", true, ofClient...)
 
 		s.clock.Set(time.Date(2026, 12, 10, 12, 0, 0, 0, time.UTC))
 		tell(third, puntuale.ReceiptDelivered, bills("IT", "utility", true))
@@ -159,20 +164,18 @@ func TestStatement(t *testing.T) {
 		if err := own(map[string]string{"marketing": "9"}); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.wantStatement(a.Key, "2026-11", true, november...).Totals; got.OwnPrice != "0.22" {
+		if got := s.wantStatement(a.Key, "2026-11", true, ofClient...).Totals; got.OwnPrice != "0.22" {
 			t.Errorf("a closed month has the own prices %s", got.OwnPrice)
 		}
-		if all := s.statementOf(s.partner, "2026-11"); !all.Frozen || len(all.Lines) != 4 {
-			t.Errorf("the partner sees %+v", all)
-		}
+		s.wantStatement(s.partner, "2026-11", true, november...)
 		s.wantStatement(a.Key, "2026-12", false)
 		closing(time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC))
 		s.wantStatement(a.Key, "2026-12", true,
-			"-1 marketing IT Official estimated -0.0658 false 2026-11", "-1 utility FR Official estimated -"+priceOf(t, "FR")+" false 2026-11", "1 utility IT Official reported "+priceOf(t, "IT")+" false 2026-11")
+			"-1 marketing IT Official estimated  false 2026-11", "-1 utility FR Official estimated -"+priceOf(t, "FR")+" false 2026-11", "1 utility IT Official reported "+priceOf(t, "IT")+" false 2026-11")
 		closing(time.Date(2027, 2, 4, 12, 0, 0, 0, time.UTC))
 		s.wantStatement(a.Key, "2027-01", true)
 		s.must(nil, "POST", "/api/contacts/erase", a.Key, `{"phone":"+393330000001"}`)
-		s.wantStatement(a.Key, "2026-11", true, november...)
+		s.wantStatement(s.partner, "2026-11", true, november...)
 		for _, month := range []string{"2027-03", "2026-13", "1999-12", "2026", "novembre"} {
 			if r := s.call("GET", "/api/statements/"+month, a.Key, ""); r.status != 422 {
 				t.Errorf("%s: %d %s", month, r.status, r.body)

@@ -67,12 +67,20 @@ func TestStatements(t *testing.T) {
 	if got := w.visitor(w.partners[puntuale.Staff]).post("/partner/statements/prices", url.Values{"currency": {"EUR"}, "marketing": {"5"}}); got.status != http.StatusForbidden {
 		t.Errorf("a price by staff: %d", got.status)
 	}
-	if text := words(inMain(v.get(w.pages + "/statements").body)); !strings.Contains(text, "0,20 EUR") {
-		t.Errorf("with the partner's price: %s", text)
-	}
-	file := v.get(w.pages + "/statements/export?month=2026-11").body
-	if !strings.Contains(file, "marketing") || !strings.Contains(file, "0.1316") || strings.Count(strings.TrimSpace(file), "\n") != 4 {
-		t.Errorf("the file: %s", file)
+	owner.post("/partner/clients/"+w.client.String()+"/enter", nil)
+	// The partner's user sees both prices, the client's own only the partner's. The two other lines have only Meta's.
+	for _, reader := range []struct {
+		v     *visitor
+		meta  bool
+		lines int
+	}{{v, false, 3}, {owner, true, 4}} {
+		text, file := words(inMain(reader.v.get(w.pages+"/statements").body)), reader.v.get(w.pages+"/statements/export?month=2026-11").body
+		if !strings.Contains(text, "0,30 EUR") || strings.Contains(text, "0,1316") != reader.meta || strings.Contains(text, "Gratuiti") != reader.meta || !strings.Contains(text, "FR · Testo libero") {
+			t.Errorf("with the partner's price, Meta's %v: %s", reader.meta, text)
+		}
+		if !strings.Contains(file, "marketing") || strings.Contains(file, "0.1316") != reader.meta || strings.Count(strings.TrimSpace(file), "\n") != reader.lines {
+			t.Errorf("the file, Meta's prices %v: %s", reader.meta, file)
+		}
 	}
 	if got := owner.get("/partner/statements/export?month=2026-11").body; !strings.Contains(got, "Studio Bianchi") {
 		t.Errorf("the partner's file: %s", got)

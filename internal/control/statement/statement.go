@@ -74,10 +74,37 @@ func (s *Statements) month(text string, zone *time.Location) (puntuale.Month, er
 	return month, nil
 }
 
-// OfClient returns a client's statement of a month, such as 2026-11. Codes: invalid.
+// OfClient returns a client's statement of a month, such as 2026-11. Where the partner asks a price of its own, the client's
+// own users and keys see only this price; the partner's users see the network's too. Codes: invalid.
 func (s *Statements) OfClient(ctx context.Context, client *control.Client, month string) (Of, error) {
 	bound := openBound
-	return s.of(ctx, client.Account(), month, &bound)
+	of, err := s.of(ctx, client.Account(), month, &bound)
+	if !client.ByPartner() {
+		of.Lines = concealed(of.Own, of.Lines)
+	}
+	return of, err
+}
+
+// concealed returns lines without what the network bills for messages that have a price of the partner's: the difference
+// is nobody's business but the partner's. That the network bills nothing is concealed too, so lines that differ only in this
+// become one.
+func concealed(own puntuale.Prices, lines []puntuale.StatementLine) []puntuale.StatementLine {
+	kept := make([]puntuale.StatementLine, 0, len(lines))
+	for _, line := range lines {
+		if OwnPrice(own, line) != "" {
+			line.Price, line.Free = "", false
+		}
+		if n := len(kept); n > 0 {
+			last, messages := kept[n-1], line.Messages
+			if line.Messages = last.Messages; line.Price == "" && line == last {
+				kept[n-1].Messages += messages
+				continue
+			}
+			line.Messages = messages
+		}
+		kept = append(kept, line)
+	}
+	return slices.DeleteFunc(kept, func(l puntuale.StatementLine) bool { return l.Messages == 0 })
 }
 
 // OfPartner returns the statements of all the partner's clients that are not deleted, by name. Codes: invalid.

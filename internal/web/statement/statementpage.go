@@ -2,6 +2,7 @@ package statement
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,12 +75,23 @@ func own(ctx context.Context, s statement.Of, l puntuale.StatementLine) string {
 func (p Page) estimated() bool {
 	for _, s := range p.All {
 		for _, l := range s.Lines {
-			if l.Source == puntuale.PriceEstimated {
+			if l.Source == puntuale.PriceEstimated && !ownOnly(s, l) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// networkPriced reports whether a page of a client has what the network bills. It has not if the reader may see only the
+// partner's own prices.
+func networkPriced(s Of) bool {
+	return len(s.Lines) == 0 || slices.ContainsFunc(s.Lines, func(l puntuale.StatementLine) bool { return !ownOnly(s, l) })
+}
+
+// ownOnly reports whether a line has no other price than the partner's own.
+func ownOnly(s Of, l puntuale.StatementLine) bool {
+	return l.Price == "" && !l.Free && statement.OwnPrice(s.Own, l) != ""
 }
 
 // frozen reports whether the month is closed for all clients.
