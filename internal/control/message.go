@@ -96,9 +96,10 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 // fewMessages is how many messages a person may have so that they are counted in each state.
 const fewMessages = 1000
 
-// CountStates counts what a query finds in each state. It ignores the query's own state.
-// A count of [puntuale.MaxCounted] + 1 means that there are more. It returns nil if no index serves
-// the count: for a text, for a campaign, and for a large client's messages of one sequence, origin or period. Codes: invalid.
+// CountStates counts what a query finds in each state. It ignores the query's own state. A count of [puntuale.MaxCounted] + 1
+// means that there are more. It returns nil if counting would read too much: for a text, if the search does not reach the
+// client's oldest message; for a large campaign with further conditions; and for a large client's messages of one sequence,
+// origin or period. Codes: invalid.
 func (c *Client) CountStates(ctx context.Context, q MessageQuery) (map[puntuale.State]int, error) {
 	var f request.Faults
 	q.State, q.WithoutRescheduled, q.Brief = "", false, false
@@ -110,32 +111,66 @@ func (c *Client) CountStates(ctx context.Context, q MessageQuery) (map[puntuale.
 		return nil, err
 	}
 	served := filter.Sequence == 0 && filter.Origin == "" && filter.From.IsZero() && filter.To.IsZero()
-	if filter.Text != "" || filter.Campaign != 0 {
-		return nil, nil //nolint:nilnil // nil is documented
-	}
-	if filter.Phone != "" || filter.Reference != "" {
-		if _, all, err := c.tenant.CountMessages(ctx, filter, fewMessages); err != nil || !all {
+	switch {
+	case filter.Text != "" || filter.Phone != "" || filter.Reference != "":
+		most := fewMessages
+		if filter.Text != "" {
+			most = puntuale.MaxCounted
+		}
+		if _, all, err := c.tenant.CountMessages(ctx, filter, most); err != nil || !all {
 			return nil, err
 		}
-	} else if !served {
+	case filter.Campaign != 0:
+		counts, err := c.countCampaign(ctx, filter.Campaign)
+		if err != nil || filter == (puntuale.MessageFilter{Campaign: filter.Campaign}) {
+			return counts, err
+		}
+		sum := 0
+		for _, n := range counts {
+			sum += n
+		}
+		if sum > puntuale.MaxCounted {
+			return nil, nil //nolint:nilnil // nil is documented
+		}
+	case !served:
 		filter.Look = BriefCalls
 	}
 	counts := map[puntuale.State]int{}
 	for _, s := range []puntuale.State{puntuale.Blacklisted, puntuale.Rescheduled, puntuale.Cancelled, puntuale.Failed, puntuale.Completed, puntuale.Pending} {
-		filter.State = &s
-		n, all, err := c.tenant.CountMessages(ctx, filter, puntuale.MaxCounted)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("count messages by state: %w", err)
-		case all:
-			counts[s] = n
-		case n == puntuale.MaxCounted:
-			counts[s] = puntuale.MaxCounted + 1
-		default: // the newest calls do not contain all of these messages
-			return nil, nil //nolint:nilnil // nil is documented
+		n, counted, err := c.countState(ctx, filter, s)
+		if err != nil || !counted {
+			return nil, err
 		}
+		counts[s] = n
 	}
 	return counts, nil
+}
+
+// countState counts the messages in one state. counted is false if the newest calls do not contain all of them.
+func (c *Client) countState(ctx context.Context, filter puntuale.MessageFilter, s puntuale.State) (n int, counted bool, err error) {
+	filter.State = &s
+	n, all, err := c.tenant.CountMessages(ctx, filter, puntuale.MaxCounted)
+	switch {
+	case err != nil:
+		return 0, false, fmt.Errorf("count messages by state: %w", err)
+	case !all && n == puntuale.MaxCounted:
+		return n + 1, true, nil
+	}
+	return n, all, nil
+}
+
+// countCampaign counts a campaign's messages in each state, of any number, because they have an index.
+func (c *Client) countCampaign(ctx context.Context, id puntuale.CampaignID) (map[puntuale.State]int, error) {
+	of, err := c.tenant.CampaignCounts(ctx, id, false)
+	if err != nil {
+		return nil, fmt.Errorf("count messages of campaign %d: %w", id, err)
+	}
+	counts := map[puntuale.State]int{puntuale.Pending: of.Pending, puntuale.Completed: of.Completed, puntuale.Failed: of.Failed, puntuale.Cancelled: of.Cancelled, puntuale.Blacklisted: of.Blacklisted}
+	for s, n := range counts {
+		counts[s] = min(n, puntuale.MaxCounted+1)
+	}
+	counts[puntuale.Rescheduled], _, err = c.countState(ctx, puntuale.MessageFilter{Campaign: id}, puntuale.Rescheduled)
+	return counts, err
 }
 
 // Codes of the faults that this file reports.

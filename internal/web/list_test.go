@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -33,24 +34,31 @@ func tabsOf(page string) string {
 	return words("<" + page[:max(0, strings.Index(page, "</nav>"))])
 }
 
-// TestListCounts: each tab of the list of messages says how many messages it has with the other filters. A search by text has
-// no counts, because no index serves them.
+// TestListCounts: each tab of the list of messages says how many messages it has with the other filters, also those of a
+// text and of a campaign.
 func TestListCounts(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		f := w.traffic()
 		failed, _ := f.day()
 		v := w.visitor(w.clients[puntuale.Staff])
 		other := w.sequence(control.NewSequence{Name: "Altra", Steps: []puntuale.Step{{Text: "x"}}})
-		all := "Tutti 17 In attesa 10 Inviati 5 Non riusciti 2 Annullati 0 In blacklist 0 Sostituiti 0"
+		id, err := w.store.Tenant(w.client).CreateCampaign(context.Background(), puntuale.Campaign{Session: f.session, Name: "Saldi", Created: w.clock.Now()}, storetest.Day, nil)
+		w.must(err)
+		campaign, today := "?campaign="+id.String(), w.clock.Now().Format(time.DateOnly)
+		w.comparedTraffic(id)
+		all := "Tutti 97 In attesa 10 Inviati 85 Non riusciti 2 Annullati 0 In blacklist 0 Sostituiti 0"
 		for query, want := range map[string]string{
-			"":                                 all,
-			"?state=FAILED":                    all,
-			"?sequence=" + f.sequence.String(): all,
-			"?sequence=" + other:               "Tutti 0 In attesa 0 Inviati 0 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
-			"?phone=3331239901&state=PENDING":  "Tutti 1 In attesa 0 Inviati 0 Non riusciti 1 Annullati 0 In blacklist 0 Sostituiti 0",
-			"?from=2026-11-21&to=2026-11-21":   "Tutti 1 In attesa 1 Inviati 0 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
-			"?text=Ciao":                       "Tutti In attesa Inviati Non riusciti Annullati In blacklist Sostituiti",
-			"?phone=abc":                       "Tutti In attesa Inviati Non riusciti Annullati In blacklist Sostituiti",
+			"":                                    all,
+			"?state=FAILED":                       all,
+			"?sequence=" + f.sequence.String():    "Tutti 17 In attesa 10 Inviati 5 Non riusciti 2 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?sequence=" + other:                  "Tutti 0 In attesa 0 Inviati 0 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?phone=3331239901&state=PENDING":     "Tutti 1 In attesa 0 Inviati 0 Non riusciti 1 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?from=2026-11-21&to=2026-11-21":      "Tutti 1 In attesa 1 Inviati 0 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?text=Ciao":                          "Tutti 92 In attesa 5 Inviati 85 Non riusciti 2 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?text=Grazie&state=PENDING":          "Tutti 5 In attesa 5 Inviati 0 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
+			campaign:                              "Tutti 80 In attesa 0 Inviati 80 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
+			campaign + "&text=ciao&from=" + today: "Tutti 80 In attesa 0 Inviati 80 Non riusciti 0 Annullati 0 In blacklist 0 Sostituiti 0",
+			"?phone=abc":                          "Tutti In attesa Inviati Non riusciti Annullati In blacklist Sostituiti",
 		} {
 			if got := tabsOf(v.get(w.pages + "/messages" + query).body); got != want {
 				t.Errorf("%s: %q, want %q", query, got, want)
@@ -62,7 +70,7 @@ func TestListCounts(t *testing.T) {
 		if r := v.post(w.pages+"/messages/"+failed.String()+"/again", url.Values{"when": {"now"}}); r.status != http.StatusSeeOther {
 			t.Fatalf("again: %d", r.status)
 		}
-		if got := tabsOf(v.get(w.pages + "/messages").body); got != "Tutti 17 In attesa 11 Inviati 5 Non riusciti 1 Annullati 0 In blacklist 0 Sostituiti 1" {
+		if got := tabsOf(v.get(w.pages + "/messages").body); got != "Tutti 97 In attesa 11 Inviati 85 Non riusciti 1 Annullati 0 In blacklist 0 Sostituiti 1" {
 			t.Errorf("after one was sent again: %q", got)
 		}
 	})
