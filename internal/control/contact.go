@@ -68,6 +68,10 @@ type ContactQuery struct {
 	Name  string // words; each must be the beginning of a word in the contact's name
 
 	Newest bool // the newest contact comes first, if the query has no name and no number
+
+	// IDs are contacts that somebody chose one by one, at most 200. Only [Client.TagContacts] uses them, and then it ignores the
+	// rest of the query. nil: nobody chose.
+	IDs []string
 }
 
 // Codes of the faults that this file reports.
@@ -448,7 +452,7 @@ type TaggedContacts struct {
 }
 
 // TagContacts adds a tag to the next contacts that a query finds, at most 200, or removes it from them. The caller repeats
-// the call with the cursor Next. Codes: invalid.
+// the call with the cursor Next. Codes: invalid; not_found if a chosen id is none.
 func (c *Client) TagContacts(ctx context.Context, q ContactQuery, cursor, tag string, remove bool) (done TaggedContacts, err error) {
 	k, err := c.checkContacts(nil)
 	if err != nil {
@@ -457,16 +461,23 @@ func (c *Client) TagContacts(ctx context.Context, q ContactQuery, cursor, tag st
 	tags := k.tags("body.tag", []string{tag})
 	_, faults := c.contactFilter(q)
 	k.faults = append(k.faults, faults...)
+	k.faults.Entries("body.ids", len(q.IDs), taggedAtOnce)
 	if err := k.faults.Err(); err != nil {
 		return done, err
 	}
-	rows, next, err := c.Contacts(ctx, q, request.Page{Limit: strconv.Itoa(taggedAtOnce), Cursor: cursor})
+	ids, err := chosenContacts(q.IDs)
 	if err != nil {
 		return done, err
 	}
-	ids := make([]puntuale.ContactID, len(rows))
-	for i := range rows {
-		ids[i] = rows[i].ID
+	if q.IDs == nil {
+		rows, next, err := c.Contacts(ctx, q, request.Page{Limit: strconv.Itoa(taggedAtOnce), Cursor: cursor})
+		if err != nil {
+			return done, err
+		}
+		for i := range rows {
+			ids = append(ids, rows[i].ID)
+		}
+		done.Next = next
 	}
 	add, drop := tags, []string(nil)
 	if remove {
@@ -477,8 +488,22 @@ func (c *Client) TagContacts(ctx context.Context, q ContactQuery, cursor, tag st
 			return done, fmt.Errorf("tag contacts: %w", err)
 		}
 	}
-	done.Left, done.Next = len(ids)-done.Changed, next
+	done.Left = len(ids) - done.Changed
 	return done, nil
+}
+
+// chosenContacts parses the ids of contacts, each once. Codes: not_found.
+func chosenContacts(texts []string) (ids []puntuale.ContactID, err error) {
+	for _, text := range texts {
+		id, err := contactID(text)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // ContactTags returns the number of contacts of each tag. It returns at most 1,000 tags.

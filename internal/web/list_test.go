@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
@@ -242,6 +244,53 @@ func TestBackToList(t *testing.T) {
 	}
 }
 
+// TestTagChosen: only the contacts whose rows a person chose get a tag. Nobody else's contacts do, and nobody does if none was
+// chosen.
+func TestTagChosen(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		v := w.visitor(w.clients[puntuale.Staff])
+		var ids []string
+		for i := range 4 {
+			c, err := w.Client().AddContact(context.Background(), control.NewContact{Phone: fmt.Sprintf("+3933312388%02d", i), Name: fmt.Sprintf("Anna %d", i)}, control.Once[puntuale.Contact]{})
+			w.must(err)
+			ids = append(ids, c.ID.String())
+		}
+		list := v.get(w.pages + "/contacts?q=anna").body
+		if !strings.Contains(list, `form="choose" name="id" value="`+ids[0]+`"`) || !strings.Contains(list, `id="choose"`) {
+			t.Fatal("the list has no boxes")
+		}
+		if reader := w.visitor(w.clients[puntuale.Reader]).get(w.pages + "/contacts").body; strings.Contains(reader, `form="choose"`) {
+			t.Error("a reader may choose rows")
+		}
+		tagged := func() int {
+			t.Helper()
+			tags, err := w.Client().ContactTags(context.Background())
+			w.must(err)
+			return tags["estate"]
+		}
+		post := func(chosen ...string) answer {
+			t.Helper()
+			asked := v.get(w.pages + "/contacts/all?" + url.Values{"chosen": {"yes"}, "q": {"anna"}, "id": chosen}.Encode())
+			if strings.Count(asked.body, `name="id"`) != len(chosen) {
+				t.Errorf("the question about %v: %s", chosen, words(inMain(asked.body)))
+			}
+			return v.post(w.pages+"/contacts/all", url.Values{"chosen": {"yes"}, "q": {"anna"}, "verb": {"add"}, "new": {"estate"}, "id": chosen})
+		}
+		if post(); tagged() != 0 {
+			t.Errorf("nobody was chosen, and %d got the tag", tagged())
+		}
+		if r := post("abc"); r.status != http.StatusNotFound || tagged() != 0 {
+			t.Errorf("a wrong id: %d, %d", r.status, tagged())
+		}
+		if r := v.post(w.pages+"/contacts/all", url.Values{"chosen": {"yes"}, "verb": {"add"}, "new": {"estate"}, "id": make([]string, 201)}); r.status != http.StatusUnprocessableEntity {
+			t.Errorf("201 ids: %d", r.status)
+		}
+		if r := post(ids[0], ids[2], ids[2], "999999"); r.status != http.StatusSeeOther || tagged() != 2 {
+			t.Errorf("two chosen: %d, %d got the tag", r.status, tagged())
+		}
+	})
+}
+
 // TestListsStory: somebody looks through the second page of the failed messages, opens one, acts on it, and comes back to the
 // same page. Then all contacts that a search finds get a tag, and a campaign begins with this tag.
 func TestListsStory(t *testing.T) {
@@ -289,5 +338,29 @@ func TestListsStory(t *testing.T) {
 		b.check("tagged")
 		b.leaves(func() { b.click(`a[href*="/campaigns/new"]`) })
 		b.until(`document.querySelector("[name=tag]").value === "estate"`)
+
+		// Two rows of one page and one of the next one, chosen with the keyboard too.
+		b.open(w.pages + "/contacts")
+		b.until(`document.querySelector("#choose").hidden`)
+		b.click(`tr[data-row]:nth-child(2) input[name=id]`)
+		b.until(`document.querySelector("#choose output").textContent === "1"`)
+		evaluate[string](b, `(document.querySelector("tr[data-row]:nth-child(3) input[name=id]").focus(), "")`)
+		b.do(chromedp.KeyEvent(" "))
+		b.until(`document.querySelector("#choose output").textContent === "2" && !document.querySelector("#choose").hidden`)
+		b.check("chosen")
+		b.leaves(func() { b.click(`.pager [rel=next]`) })
+		b.until(`document.querySelector("#choose output").textContent === "2"`)
+		b.click(`tr[data-row]:nth-child(1) input[name=id]`)
+		b.until(`document.querySelector("#choose output").textContent === "3"`)
+		b.leaves(func() { b.click("#choose [type=submit]") })
+		b.until(`document.querySelectorAll("#bulk input[name=id]").length === 3`)
+		b.check("tag-chosen")
+		b.fill("new", "scelti")
+		b.click("#bulk .btn-primary")
+		b.until(`location.search === "?tag=scelti" && document.querySelectorAll("tr[data-row]").length === 3 && document.querySelector("#choose").hidden`)
+		b.click("[data-choose-page]")
+		b.until(`document.querySelector("#choose output").textContent === "3"`)
+		b.click("[data-choose-none]")
+		b.until(`document.querySelector("#choose").hidden && !document.querySelector("tr[data-row] input:checked")`)
 	})
 }

@@ -1,22 +1,40 @@
 package person
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
-// readTagAll reads the filters of an action on all contacts that they find.
-func readTagAll(value func(string) string, f *view.Form) TagAll {
-	return TagAll{Query: strings.TrimSpace(value("q")), Tag: value("tag"), Form: f}
+// readTagAll reads the filters of an action on all contacts that they find, or the contacts that the person chose.
+func readTagAll(values url.Values, f *view.Form) TagAll {
+	p := TagAll{Query: strings.TrimSpace(values.Get("q")), Tag: values.Get("tag"), Form: f}
+	if p.Chosen = values.Get("chosen") != ""; p.Chosen {
+		p.IDs = values["id"]
+	}
+	return p
+}
+
+// query returns which contacts the action changes. If the person chose none, these are none.
+func (p TagAll) query(value func(string) string) control.ContactQuery {
+	q := contactQuery(value)
+	if p.Chosen {
+		q.IDs = append([]string{}, p.IDs...)
+	}
+	return q
 }
 
 // askTag asks which tag all contacts that the filters find get or lose.
 func askTag(v *page.Request) (err error) {
-	p := readTagAll(v.Query, view.NewForm("verb", "add"))
+	p := readTagAll(v.HTTP.URL.Query(), view.NewForm("verb", "add"))
+	if p.Total = len(p.IDs); p.Chosen {
+		return v.Show(AskTag(p))
+	}
 	if p.Total, err = countContacts(v, contactQuery(v.Query)); err != nil {
 		return err
 	}
@@ -29,12 +47,12 @@ func tagAll(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	p := readTagAll(f.Value, f)
+	p := readTagAll(f.Values, f)
 	p.Total, _ = strconv.Atoi(f.Value("total"))
 	p.Done, _ = strconv.Atoi(f.Value("done"))
 	p.Left, _ = strconv.Atoi(f.Value("left"))
 	remove := f.Value("verb") == "remove"
-	done, err := v.Client.TagContacts(v.Ctx(), contactQuery(f.Value), f.Value("cursor"), f.Value("new"), remove)
+	done, err := v.Client.TagContacts(v.Ctx(), p.query(f.Value), f.Value("cursor"), f.Value("new"), remove)
 	if err != nil {
 		return v.ShowRefused(atTag(err), f, TagForm(p), AskTag(p), "new")
 	}

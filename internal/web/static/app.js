@@ -75,7 +75,7 @@
   document.addEventListener("click", async (event) => {
     const at = event.target instanceof Element ? event.target : null;
     if (!at) return;
-    const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-more], [data-print], [data-theme-toggle]");
+    const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-more], [data-print], [data-choose-none], [data-theme-toggle]");
     if (!button) {
       if (at instanceof HTMLDialogElement) at.close(); // the click was on the dialog's backdrop
       else openRow(at, event);
@@ -86,6 +86,10 @@
     else if ("dismiss" in button.dataset) button.closest("[data-toast]")?.remove();
     else if ("more" in button.dataset) another(button);
     else if ("print" in button.dataset) print();
+    else if ("chooseNone" in button.dataset) {
+      keepChosen(button.form.dataset.choose, []);
+      showChosen();
+    }
     else if ("themeToggle" in button.dataset) globalThis.puntualeTheme.toggle();
     else if ("copy" in button.dataset) await copy(button);
   });
@@ -108,6 +112,56 @@
     const { ctrlKey, metaKey, shiftKey } = event;
     row.querySelector("a")?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window, ctrlKey, metaKey, shiftKey }));
   };
+
+  // The rows of a list that a person chose with their boxes, on this page and on others. They are kept in this tab until an
+  // action on them begins.
+  const rows = (form) => [...document.querySelectorAll("input[type=checkbox][form=choose]")].filter((box) => box.form === form);
+  const place = (list) => "puntuale:chosen:" + (document.body.dataset.user ?? "") + ":" + list;
+  const readChosen = (form) => {
+    try {
+      return new Set(JSON.parse(sessionStorage.getItem(place(form.dataset.choose))) ?? []);
+    } catch { return new Set(rows(form).filter((box) => box.checked).map((box) => box.value)); }
+  };
+  const keepChosen = (list, all) => {
+    try { sessionStorage.setItem(place(list), JSON.stringify([...all])); } catch { /* then only the boxes of this page count */ }
+  };
+  const showChosen = () => {
+    const form = document.querySelector("form[data-choose]"), page = document.querySelector("[data-choose-page]");
+    if (!form) return;
+    const all = readChosen(form), boxes = rows(form);
+    for (const box of boxes) box.checked = all.has(box.value);
+    for (const hidden of form.querySelectorAll("[data-elsewhere]")) hidden.remove();
+    for (const id of all) {
+      if (boxes.some((box) => box.value === id)) continue;
+      form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "id", value: id }));
+      form.lastElementChild.dataset.elsewhere = "";
+    }
+    form.querySelector("output").textContent = all.size;
+    form.querySelector("[data-chosen-count]").hidden = form.querySelector("[data-choose-none]").hidden = false;
+    form.hidden = all.size === 0;
+    if (!page) return;
+    page.closest("label").hidden = false;
+    page.checked = boxes.length > 0 && boxes.every((box) => box.checked);
+    page.indeterminate = !page.checked && boxes.some((box) => box.checked);
+  };
+  const choose = (form, boxes, on) => {
+    const all = readChosen(form);
+    for (const box of boxes) {
+      box.checked = on;
+      on ? all.add(box.value) : all.delete(box.value);
+    }
+    keepChosen(form.dataset.choose, all);
+    showChosen();
+  };
+  document.addEventListener("change", ({ target }) => {
+    const form = target.form?.dataset.choose ? target.form : "choosePage" in target.dataset ? document.querySelector("form[data-choose]") : null;
+    if (form) choose(form, target.form === form ? [target] : rows(form), target.checked);
+  });
+  document.addEventListener("submit", ({ target }) => {
+    if (target.dataset?.chosen && target.elements.new?.value.trim()) keepChosen(target.dataset.chosen, []);
+  });
+  document.addEventListener("htmx:after:swap", showChosen);
+  addEventListener("pageshow", showChosen);
 
   const copy = async (button) => {
     const words = button.querySelector("[data-copied]");
