@@ -43,17 +43,27 @@ func TestSendOne(t *testing.T) {
 		b.click(`main a[href$="/messages/new"]`)
 		b.until(`document.querySelector("#f-phone") && document.readyState === "complete"`)
 		b.check("new")
-		b.fill("phone", "333 123 4567", "text", "Il suo ordine è pronto.")
+		b.fill("phone", "333 123 4567")
 		b.click("main form button.btn-primary")
 		b.until(`document.querySelectorAll(".fault").length === 1`)
 		b.check("fault")
+		w.contact("+393331234567", "Giulia Neri")
+		b.fill("phone", "")
+		b.click("#f-phone")
+		b.do(chromedp.KeyEvent("giulia"))
+		b.until(`document.querySelector("#send-picks [data-pick]")`)
+		b.until(`document.activeElement.id === "f-phone"`) // not the field with the fault
+		b.check("picks")
+		b.do(chromedp.KeyEvent("\r"))
+		b.until(`document.querySelector("#f-phone").value === "+393331234567" && !document.querySelector("#send-picks [data-pick]") && location.pathname.endsWith("/messages/new")`)
+		b.fill("text", "Il suo ordine è pronto.")
 		b.click("details:has(.upload) > summary")
 		b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input"), []string{drawing}))
 		b.until(`document.querySelector(".upload-says.fault") && document.querySelector("#f-media").value === ""`)
 		b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input"), []string{photo}))
 		b.until(`document.querySelector("#f-media").value.startsWith("file:") && document.querySelector(".upload-look").naturalWidth === 1 && document.querySelector(".bubble-picture")?.naturalWidth === 1`)
 		b.check("photo")
-		b.click("[name=purpose][value=service]")
+		b.until(`document.querySelector("[name=purpose]:checked").value === "service"`)
 		b.click("[name=when][value=date]")
 		b.fill("date", w.clock.Now().Add(24*time.Hour).Format("2006-01-02")+"T09:30")
 		b.check("later")
@@ -199,6 +209,34 @@ func TestUploads(t *testing.T) {
 		if r := staff.send(w.pages+"/files", form(content), kind); r.status < 400 || r.status >= 500 || !strings.Contains(r.body, want) {
 			t.Errorf("%.20q: %d %s", content, r.status, r.body)
 		}
+	}
+}
+
+// TestSendLimits: the page says which files the chosen session's network takes, and not those of others. The purpose is
+// service unless the person chooses another.
+func TestSendLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id, err := w.store.Tenant(w.client).CreateOfficial(t.Context(), puntuale.Session{Name: "Ufficiale", Type: puntuale.Official, Created: w.clock.Now()}, func(puntuale.SessionID) []byte { return []byte("x") }, nil)
+	w.must(err)
+	v, address := w.visitor(w.clients[puntuale.Staff]), w.pages+"/messages/new"
+	page := v.get(address).body
+	if text := words(inMain(page)); !strings.Contains(text, "nessuna rete riceve il file") || strings.Contains(text, "5 MB") {
+		t.Errorf("the sandbox's limits: %s", text)
+	}
+	form := formTo(page, address)
+	if form.Get("purpose") != "service" {
+		t.Errorf("the purpose is %q", form.Get("purpose"))
+	}
+	form.Set("do", "look")
+	form.Set("id_sessione", id.String())
+	if text := words(v.htmx(address, form).body); !strings.Contains(text, "immagini JPEG o PNG fino a 5 MB") || strings.Contains(text, "nessuna rete") {
+		t.Errorf("the Official number's limits: %s", text)
+	}
+	w.contact("+393331234567", "Giulia Neri")
+	picked := v.do(http.MethodGet, w.pages+"/search?picks=phone&phone=giul", nil, http.Header{"HX-Request": {"true"}})
+	if !strings.Contains(picked.body, `data-pick="+393331234567"`) || strings.Contains(picked.body, "<a ") {
+		t.Errorf("people for the field: %s", picked.body)
 	}
 }
 

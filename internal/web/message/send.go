@@ -24,10 +24,11 @@ var sendRoutes = []page.Route{
 type SendPage struct {
 	Form     *view.Form
 	Sessions []view.Option
+	Network  string // of the chosen session, as the texts about limits name it; "": there is no session
 }
 
 func newMessage(v *page.Request) error {
-	p, err := sendPage(v, view.NewForm("phone", v.Query("phone"), "when", "now", "key", v.Frame.Request))
+	p, err := sendPage(v, view.NewForm("phone", v.Query("phone"), "purpose", puntuale.PurposeService.String(), "when", "now", "key", v.Frame.Request))
 	if err != nil {
 		return err
 	}
@@ -42,8 +43,19 @@ func sendPage(v *page.Request, f *view.Form) (p SendPage, err error) {
 		if s.Default && f.Value("id_sessione") == "" {
 			f.Values.Set("id_sessione", s.ID.String())
 		}
+		if s.ID.String() == f.Value("id_sessione") {
+			p.Network = networkOf(s.Session)
+		}
 	}
 	return p, err
+}
+
+// networkOf names the network of a session, as far as it limits files.
+func networkOf(s puntuale.Session) string {
+	if s.Sandbox {
+		return "sandbox"
+	}
+	return strings.ToLower(string(s.Type))
 }
 
 // sendFields are the fields of the form, in the order of the page.
@@ -56,7 +68,11 @@ func sendMessage(v *page.Request) error {
 	}
 	if f.Value("do") == "look" && v.Partial() {
 		v.Quiet = true
-		return v.Show(SendPreview(f))
+		p, err := sendPage(v, f)
+		if err != nil {
+			return err
+		}
+		return v.Show(SendLook(p))
 	}
 	call, err := singleCall(f)
 	if err != nil {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,6 +23,10 @@ func ownSearch(v *page.Request) error {
 	}
 	return v.Redirect(address)
 }
+
+// picks is the parameter of a search for the number field of a form, whose value is the text. The answer has only people, as
+// buttons that write their number into the field.
+const picks = "picks"
 
 func clientSearch(v *page.Request) error {
 	return show(v, func(text string) (search.Result, error) {
@@ -49,7 +54,8 @@ func partnerSearch(v *page.Request) error {
 
 // show answers a search. While a person types, htmx sends the request again, and show sends only the result.
 func show(v *page.Request, find func(text string) (search.Result, error)) error {
-	r := Result{Text: strings.TrimSpace(v.Query("text")), Address: v.HTTP.URL.Path, Form: view.NewForm("text", v.Query("text"))}
+	text := cmp.Or(v.Query("text"), v.Query(v.Query(picks)))
+	r := Result{Text: strings.TrimSpace(text), Address: v.HTTP.URL.Path, Form: view.NewForm("text", text)}
 	status := http.StatusOK
 	if r.Text != "" {
 		found, err := find(r.Text)
@@ -62,6 +68,9 @@ func show(v *page.Request, find func(text string) (search.Result, error)) error 
 			return err
 		}
 		r.Found = found
+	}
+	if v.Partial() && v.Query(picks) != "" {
+		return v.ShowAs(status, Picks(r))
 	}
 	if v.Partial() {
 		return v.ShowAs(status, Results(r))

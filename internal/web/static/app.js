@@ -61,6 +61,7 @@
   const focusFault = (root) => {
     const field = root.querySelector?.("[data-focus]");
     if (!field) return;
+    field.removeAttribute("data-focus"); // only once: a later change of another part must not take the focus from the person
     field.focus({ preventScroll: true });
     field.scrollIntoView({ block: "center" });
   };

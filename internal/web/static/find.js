@@ -114,4 +114,30 @@
     if (to < 0) fieldOf(at)?.focus();
     else rows[Math.min(to, rows.length - 1)]?.focus();
   });
+
+  // The people found for a form's number field. A click or Enter on one writes its number into the field.
+  const picksOf = (at) => at instanceof Element ? document.getElementById(at.dataset.picks ?? "") ?? at.closest(".picks")?.querySelector(".picks-list")?.parentElement : null;
+  const pick = (button) => {
+    const box = button.closest(".picks"), into = box.querySelector("[data-picks]");
+    into.value = button.dataset.pick;
+    document.getElementById(into.dataset.picks).replaceChildren();
+    into.dispatchEvent(new Event("change", { bubbles: true }));
+    into.focus();
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element ? event.target.closest("[data-pick]") : null;
+    if (button) pick(button);
+  });
+  document.addEventListener("keydown", (event) => {
+    const box = picksOf(event.target), all = [...(box?.querySelectorAll("[data-pick]") ?? [])];
+    if (all.length === 0) return;
+    const into = box.closest(".picks").querySelector("[data-picks]"), from = all.indexOf(event.target);
+    if (event.key === "Escape") box.replaceChildren();
+    else if (event.key === "Enter" && from < 0 && /\p{L}/u.test(into.value)) pick(all[0]);
+    else if (event.key === "ArrowDown") all[Math.min(from + 1, all.length - 1)].focus();
+    else if (event.key === "ArrowUp") (all[from - 1] ?? into).focus();
+    else return;
+    if (event.key === "Escape") into.focus();
+    event.preventDefault();
+  });
 })();
