@@ -176,6 +176,9 @@ type ResultMessage struct {
 	Day   Date // when it was due
 	Marks ResultMarks
 	Told  ResultMarks // which of delivered, read and answered its network tells; clicked: links are tracked
+
+	Sequence SequenceID // 0: none
+	Step     int        // of the sequence, from 0; of a campaign's message its variant
 }
 
 // ResultMessages chooses the messages behind a count.

@@ -164,6 +164,10 @@ func TestResultTable(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
+	people := inMain(v.get(w.pages + "/results/people?is=sent&not=read").body)
+	if text := words(people); !strings.Contains(text, "Richiamo annuale · messaggio 2") || !strings.Contains(text, fmt.Sprintf("%d messaggi in tutto", strings.Count(people, "<tr data-row"))) {
+		t.Errorf("the people behind the number: %s", text)
+	}
 	csv := v.get(w.pages + "/results/people/export?is=sent&not=read&sequence=" + sequence.String())
 	if csv.status != http.StatusOK || strings.Count(csv.body, "\n") < 5 || strings.Contains(csv.body, "+393339000003") { // this one was sent by a phone, which does not tell
 		t.Errorf("%d %s", csv.status, csv.body)

@@ -1,7 +1,9 @@
 package result
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -22,6 +24,7 @@ type Person struct {
 	puntuale.ResultMessage
 	Phone string // "": the person was erased
 	Name  string // "": not known
+	Of    string // name of the message's sequence, or else of its send; "": it has none
 }
 
 // Marks that a caller may name.
@@ -84,10 +87,36 @@ func List(ctx context.Context, client *control.Client, p PersonQuery) ([]Person,
 	all := make([]Person, 0, len(rows))
 	for _, m := range rows {
 		if d := byID[m.ID]; d != nil { // else it went to the archive meanwhile
-			all = append(all, Person{m, d.Phone, names[d.Phone]})
+			all = append(all, Person{m, d.Phone, names[d.Phone], cmp.Or(d.SequenceName, d.RunName)})
 		}
 	}
 	return all, next, nil
+}
+
+// counts is how many parts Count reads.
+const counts = 10
+
+// Count counts the messages behind a count, up to [puntuale.MaxCounted]. all is false if there are more than n. It leaves out
+// the same messages as List. Codes: invalid.
+func Count(ctx context.Context, client *control.Client, p PersonQuery) (n int, all bool, err error) {
+	f := request.Faults(p.Faults)
+	today, err := client.Day()
+	if err != nil {
+		return 0, false, err
+	}
+	filter := p.filter(&f, today)
+	if err := f.Err(); err != nil {
+		return 0, false, err
+	}
+	part := request.Page{Limit: strconv.Itoa(puntuale.MaxCounted / counts)}
+	for range counts {
+		rows, next, err := client.ResultMessages(ctx, filter, part)
+		if n += len(rows); err != nil || next == "" {
+			return n, err == nil, err
+		}
+		part.Cursor = next
+	}
+	return n, false, nil
 }
 
 // cellMarks are the marks of the columns of [Cells].

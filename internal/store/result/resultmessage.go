@@ -65,7 +65,7 @@ func (s Reports) ResultMessages(ctx context.Context, f puntuale.ResultMessages, 
 			if k == nil || m.Marks&f.Is != f.Is || m.Marks&f.Not != 0 || !hasWords(words, &f) {
 				return nil
 			}
-			m.Told = k.tells
+			m.Told, m.Sequence, m.Step = k.tells, k.Sequence, k.Step
 			if unknown := (puntuale.ResultDelivered | puntuale.ResultRead | puntuale.ResultAnswered | puntuale.ResultClicked) &^ k.tells; f.Not&unknown != 0 && m.Marks&puntuale.ResultSent != 0 {
 				return nil // nobody knows whether the person did this
 			}

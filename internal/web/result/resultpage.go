@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/control/result"
@@ -316,6 +317,8 @@ type PeoplePage struct {
 	Query        url.Values
 	Subject      string // the name of what the list is about; "": everything
 	Rows         []result.Person
+	Count        int  // how many messages there are on all pages
+	All          bool // there are not more than Count
 	Cursor, Next string
 	Form         *view.Form
 	Open         bool // the form of the campaign is open
@@ -328,6 +331,22 @@ func (p PeoplePage) url(ctx context.Context, more string, without ...string) str
 		q.Del(name)
 	}
 	return view.Base(ctx) + "/results" + more + "?" + q.Encode()
+}
+
+// total says how many messages the list has on all pages.
+func (p PeoplePage) total(ctx context.Context) string {
+	if !p.All {
+		return view.T(ctx, "result.total_more", "Count", view.Number(ctx, p.Count)+"+")
+	}
+	return view.T(ctx, "result.total", "N", p.Count)
+}
+
+// messageOf names the message of a row: its sequence, and which message of it.
+func messageOf(ctx context.Context, r result.Person) string {
+	if r.Sequence == 0 {
+		return r.Of
+	}
+	return strings.Trim(r.Of+" · "+view.T(ctx, "result.message_number", "Number", r.Step+1), " ·")
 }
 
 // what says which people the page lists.

@@ -170,6 +170,9 @@ func people(v *page.Request) error {
 	if p.Subject, err = subject(v, filter); err != nil {
 		return err
 	}
+	if p.Count, p.All, err = result.Count(v.Ctx(), v.Client, askedPeople(q)); err != nil {
+		return page.Lost(err)
+	}
 	return v.Show(People(p))
 }
 
@@ -206,6 +209,9 @@ func makeCampaign(v *page.Request) error {
 			return err
 		}
 		p := PeoplePage{Query: q, Rows: rows, Next: next, Form: f, Open: true}
+		if p.Count, p.All, failed = result.Count(v.Ctx(), v.Client, askedPeople(q)); failed != nil {
+			return err
+		}
 		return v.ShowRefused(err, f, campaignForm(p), People(p), "name", "step.text")
 	}
 	v.SetAuditTarget(made.ID.String())
