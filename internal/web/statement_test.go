@@ -41,7 +41,7 @@ func TestStatements(t *testing.T) {
 	w.billed()
 	v, owner := w.visitor(w.clients[puntuale.Reader]), w.visitor(w.partners[puntuale.Owner])
 	text := words(inMain(v.get(w.pages + "/statements").body))
-	for _, want := range []string{"Rendiconto · novembre 2026", "IT · Marketing", "0,1316 EUR", "Gratuiti", "FR · Testo libero", "Stima", "Comunicato da Meta", "Aperto"} {
+	for _, want := range []string{"Rendiconto · novembre 2026", "Rete", "IT · Marketing", "0,1316 EUR", "Gratuiti", "FR · Testo libero", "Stima", "Comunicato da Meta", "Aperto"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q: %s", want, text)
 		}
@@ -64,6 +64,9 @@ func TestStatements(t *testing.T) {
 	if got := set("0,10"); got.status != http.StatusSeeOther {
 		t.Errorf("a price: %d %s", got.status, words(got.body))
 	}
+	if form := formTo(owner.get("/partner/statements").body, "/partner/statements/prices"); form.Get("marketing") != "0,10" {
+		t.Errorf("the form has the price as %q, not as the page writes it", form.Get("marketing"))
+	}
 	if got := w.visitor(w.partners[puntuale.Staff]).post("/partner/statements/prices", url.Values{"currency": {"EUR"}, "marketing": {"5"}}); got.status != http.StatusForbidden {
 		t.Errorf("a price by staff: %d", got.status)
 	}
@@ -75,7 +78,7 @@ func TestStatements(t *testing.T) {
 		lines int
 	}{{v, false, 3}, {owner, true, 4}} {
 		text, file := words(inMain(reader.v.get(w.pages+"/statements").body)), reader.v.get(w.pages+"/statements/export?month=2026-11").body
-		if !strings.Contains(text, "0,30 EUR") || strings.Contains(text, "0,1316") != reader.meta || strings.Contains(text, "Gratuiti") != reader.meta || !strings.Contains(text, "FR · Testo libero") {
+		if !strings.Contains(text, "0,30") || !strings.Contains(text, map[bool]string{false: "0,30 EUR", true: "0,2000 EUR"}[reader.meta]) || strings.Contains(text, "0,1316") != reader.meta || strings.Contains(text, "Gratuiti") != reader.meta || !strings.Contains(text, "FR · Testo libero") {
 			t.Errorf("with the partner's price, Meta's %v: %s", reader.meta, text)
 		}
 		if !strings.Contains(file, "marketing") || strings.Contains(file, "0.1316") != reader.meta || strings.Count(strings.TrimSpace(file), "\n") != reader.lines {
@@ -107,6 +110,9 @@ func TestStatementsInBrowser(t *testing.T) {
 		if first := b.printed("1"); first < 20 {
 			t.Errorf("the printed page has only %d pieces of text", first)
 		}
+		evaluate[bool](b, `(document.querySelector(".stat:nth-child(2) dd").firstChild.textContent = "1.234.567,1234 ", true)`) // a large agency
+		b.until(`[...document.querySelectorAll(".stat")].every((tile) => tile.scrollWidth <= tile.clientWidth)`)
+		b.picture("statement-large")
 		b.open(w.pages + "/statements?month=2026-10")
 		b.check("statement-empty")
 		b.signIn(w.partners[puntuale.Owner])

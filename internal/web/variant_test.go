@@ -58,6 +58,8 @@ func TestCampaignCompare(t *testing.T) {
 		w.comparedTraffic(puntuale.CampaignID(id))
 		b.open(at)
 		b.click(`main a[href*="by=variant"]`)
+		today := w.clock.Now().Format(time.DateOnly) // the day of the first message, and not after today
+		b.until(`location.search.includes("start=` + today + `") && location.search.includes("end=` + today + `")`)
 		b.until(`document.querySelectorAll(".note").length > 0 && document.querySelector("main table.list tbody tr")`)
 		for _, text := range []string{"A. Ciao {{nome}}", "B. {{nome}}, oggi"} {
 			b.reads(text)

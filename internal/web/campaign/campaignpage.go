@@ -165,10 +165,8 @@ func dayWords(ctx context.Context, day string) string {
 	return view.FrameOf(ctx).Language.Day(d)
 }
 
-// money formats an exact amount for the reader.
-func money(ctx context.Context, amount string) string {
-	return strings.ReplaceAll(amount, ".", view.T(ctx, "campaign.point"))
-}
+// money formats an exact amount for the reader; "": there is none.
+func money(ctx context.Context, amount string) string { return view.Decimal(ctx, amount, 0) }
 
 // summary returns one line about a campaign's progress.
 func (p *CampaignPage) summary(ctx context.Context) string {
@@ -393,12 +391,23 @@ func (p *CampaignPage) nextURL(ctx context.Context) string {
 	return view.WithQuery(address, "after", p.Next) + "#" + part
 }
 
-// resultsOf returns the address of the campaign's results, from the day of its start on.
+// resultsOf returns the address of the campaign's results, from the day of its first message up to today. If the first one is
+// still to come, the period is its day. A report has at most a year.
 func resultsOf(ctx context.Context, p CampaignPage) string {
-	start := puntuale.DateOf(p.Started.In(view.FrameOf(ctx).Zone))
+	first, f := p.Started, view.FrameOf(ctx)
+	if p.Draft.StartAt.After(first) {
+		first = p.Draft.StartAt
+	}
+	start, end := puntuale.DateOf(first.In(f.Zone)), puntuale.DateOf(f.Now.In(f.Zone))
+	if end.Before(start) {
+		end = start
+	}
+	if longest := end.AddDays(-365); start.Before(longest) {
+		start = longest
+	}
 	by := puntuale.ResultByDay
 	if len(p.Draft.Shares) > 0 || p.Draft.Holdout > 0 {
 		by = puntuale.ResultByVariant
 	}
-	return view.Base(ctx) + "/results?" + url.Values{"by": {string(by)}, "campaign": {p.ID.String()}, "start": {start.String()}, "end": {start.AddDays(30).String()}}.Encode()
+	return view.Base(ctx) + "/results?" + url.Values{"by": {string(by)}, "campaign": {p.ID.String()}, "start": {start.String()}, "end": {end.String()}}.Encode()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/control/statement"
@@ -49,7 +50,7 @@ func partnerOf(v *page.Request) (Page, error) {
 		return Page{}, err
 	}
 	own, err := v.Site.Statements.OwnPrices(v.Ctx(), v.Partner)
-	return Page{Address: "/partner/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), All: all, Form: priceForm(own)}, err
+	return Page{Address: "/partner/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), All: all, Form: priceForm(v, own)}, err
 }
 
 func partnerStatements(v *page.Request) error {
@@ -60,10 +61,10 @@ func partnerStatements(v *page.Request) error {
 	return v.Show(Partner(p))
 }
 
-func priceForm(own puntuale.Prices) *view.Form {
+func priceForm(v *page.Request, own puntuale.Prices) *view.Form {
 	f := view.NewForm("currency", cmp.Or(own.Currency, "EUR"))
 	for category, each := range own.Each {
-		f.Values.Set(category, each)
+		f.Values.Set(category, strings.Replace(each, ".", v.T("campaign.point"), 1))
 	}
 	return f
 }

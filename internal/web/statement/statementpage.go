@@ -45,12 +45,25 @@ func lines(s statement.Of, corrections bool) (all []puntuale.StatementLine) {
 	return all
 }
 
-// money formats an exact amount with its currency for the reader; "": there is none.
-func money(ctx context.Context, amount, currency string) string {
+// money formats an exact amount for the reader; "": there is none. places is how many decimals it has at least.
+func money(ctx context.Context, amount, currency string, places int) string {
 	if amount == "" || currency == "" {
 		return "–"
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(amount, "-", "−"), ".", view.T(ctx, "campaign.point")) + "\u00a0" + currency
+	return view.Decimal(ctx, amount, places) + "\u00a0" + currency
+}
+
+// places returns how many decimals the longest of a table's amounts has.
+func places(all []Of) (most int) {
+	for _, s := range all {
+		for _, l := range s.Lines {
+			for _, amount := range []string{l.Price, statement.OwnPrice(s.Own, l)} {
+				_, decimals, _ := strings.Cut(amount, ".")
+				most = max(most, len(decimals))
+			}
+		}
+	}
+	return most
 }
 
 func category(ctx context.Context, l puntuale.StatementLine) string {
@@ -67,8 +80,8 @@ func networkKey(t puntuale.ConnectionType) string {
 }
 
 // own returns what the partner asks for the messages of a line.
-func own(ctx context.Context, s statement.Of, l puntuale.StatementLine) string {
-	return money(ctx, statement.OwnPrice(s.Own, l), s.Own.Currency)
+func own(ctx context.Context, s statement.Of, l puntuale.StatementLine, places int) string {
+	return money(ctx, statement.OwnPrice(s.Own, l), s.Own.Currency, places)
 }
 
 // estimated reports whether the network has not told yet what it bills for some of the lines.

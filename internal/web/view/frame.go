@@ -5,6 +5,8 @@ package view
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -122,6 +124,25 @@ func Has(ctx context.Context, role puntuale.Role) bool {
 // Number formats a whole number with separators of thousands.
 func Number[N ~int | ~int64](ctx context.Context, n N) string {
 	return FrameOf(ctx).Language.Number(int64(n))
+}
+
+// Decimal formats an exact decimal number, such as -1234.5, with the reader's signs. It has at least this many decimals, so
+// that all numbers of a column have as many.
+func Decimal(ctx context.Context, exact string, places int) string {
+	plain, negative := strings.CutPrefix(exact, "-")
+	whole, decimals, _ := strings.Cut(plain, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return exact
+	}
+	text := Number(ctx, n)
+	if decimals += strings.Repeat("0", max(0, places-len(decimals))); decimals != "" {
+		text += T(ctx, "campaign.point") + decimals
+	}
+	if negative {
+		text = "−" + text
+	}
+	return text
 }
 
 // Counted formats a count beside a filter. Counts stop at [puntuale.MaxCounted]; then a plus says that there are more.
