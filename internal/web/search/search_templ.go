@@ -731,7 +731,7 @@ func message(m puntuale.MessageDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = view.StateBadge(m.State).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.MessageBadge(m, nil).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
