@@ -18,6 +18,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/httpkit/admission"
+	"puntuale/internal/store/storetest"
 	"puntuale/internal/web/page"
 )
 
@@ -271,5 +272,44 @@ func TestBlacklistPages(t *testing.T) {
 	}
 	if r := v.post(page, nil); r.status != http.StatusNotFound {
 		t.Errorf("again: %d", r.status)
+	}
+}
+
+// TestMessageOfBlacklisted: the page of a message that does not leave, or did not, says since when and why the number is in the
+// blacklist, and leads to the page that takes it out. The search shows how far a message got.
+func TestMessageOfBlacklisted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f, v := w.traffic(), w.visitor(w.clients[puntuale.Staff])
+	const phone = "+393331239905"
+	waits := f.planned(phone, "Ciao", w.clock.Now().Add(time.Hour))
+	did := f.planned(phone, "Ciao", w.clock.Now())
+	_, err := w.Client().AddBlacklisted(t.Context(), phone, "ha chiesto di smettere", control.Once[puntuale.BlacklistEntry]{})
+	w.must(err)
+	answers, err := w.store.Claim(t.Context(), puntuale.Claim{Node: f.node, Token: storetest.Token(f.node), Now: w.clock.Now(), Messages: []puntuale.ClaimItem{{MessageRef: puntuale.MessageRef{Client: w.client, ID: did}, Phone: phone}}})
+	w.must(err)
+	listed, _, err := w.Client().FindBlacklisted(t.Context(), phone, request.Page{})
+	w.must(err)
+	remove := fmt.Sprintf(`href="%s/blacklist/%d/remove"`, w.pages, listed[0].ID)
+	for _, id := range []puntuale.MessageID{waits, did} {
+		page := inMain(v.get(w.pages + "/messages/" + id.String()).body)
+		if !strings.Contains(words(page), "Motivo: «ha chiesto di smettere». Dal") || !strings.Contains(page, remove) {
+			t.Errorf("message %d (%v): %s", id, answers, words(page))
+		}
+		if reader := w.visitor(w.clients[puntuale.Reader]).get(w.pages + "/messages/" + id.String()).body; strings.Contains(reader, "/remove") {
+			t.Error("a reader may take the number out")
+		}
+	}
+	_, err = w.Client().RemoveBlacklisted(t.Context(), phone)
+	w.must(err)
+	if text := words(inMain(v.get(w.pages + "/messages/" + did.String()).body)); !strings.Contains(text, "Ora il numero non è più in blacklist") {
+		t.Errorf("after the removal: %s", text)
+	}
+
+	read := f.ended("+393331239906", "Una parola rara", w.clock.Now(), puntuale.Outcome{Verdict: puntuale.Sent})
+	_, err = w.store.KeepReceipts(t.Context(), w.clock.Now(), []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: w.client, ID: read}, Session: f.session, Token: storetest.Token(f.node), Kind: puntuale.ReceiptRead, At: w.clock.Now()}})
+	w.must(err)
+	if text := words(inMain(v.get(w.pages + "/search?text=rara").body)); !strings.Contains(text, "Letto") {
+		t.Errorf("the search: %s", text)
 	}
 }

@@ -164,6 +164,13 @@ func messagePage(v *page.Request) (MessagePage, error) {
 	if err := v.NamePeople(story.Phone); err != nil {
 		return MessagePage{}, err
 	}
+	listed := story.State == puntuale.Blacklisted || unwanted[story.ID] == puntuale.ReasonBlacklisted
+	var entry *puntuale.BlacklistEntry
+	if listed && story.Phone != "" {
+		if entry, err = page.BlacklistEntry(v, story.Phone); err != nil {
+			return MessagePage{}, err
+		}
+	}
 	var booking *puntuale.Booking
 	b, belongs, err := v.Client.BookingOf(v.Ctx(), story.ID)
 	if err != nil {
@@ -177,7 +184,7 @@ func messagePage(v *page.Request) (MessagePage, error) {
 		planned = v.Now().In(v.Frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
 	}
 	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
-	return MessagePage{Version: version, Booking: booking, Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: sessionView(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
+	return MessagePage{Version: version, Booking: booking, Blacklisted: entry, Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: sessionView(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
 }
 
 // messageAddress returns the address of a message's page.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // NamePeople reads by which names the client knows people, for all parts of the page.
@@ -29,4 +30,19 @@ func (v *Request) NameRecipients(lists ...[]puntuale.MessageDetail) error {
 		}
 	}
 	return v.NamePeople(phones...)
+}
+
+// BlacklistEntry returns the entry that keeps a number, as messages write it, from getting messages. nil: it is not in the
+// blacklist.
+func BlacklistEntry(v *Request, phone string) (*puntuale.BlacklistEntry, error) {
+	if listed, err := v.Client.Blacklisted(v.Ctx(), phone); err != nil || !listed {
+		return nil, err
+	}
+	found, _, err := v.Client.FindBlacklisted(v.Ctx(), phone, request.Page{Limit: "10"})
+	for i := range found {
+		if found[i].Phone == phone || found[i].Erased {
+			return &found[i], err
+		}
+	}
+	return nil, err
 }

@@ -113,13 +113,7 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	if !p.Listed {
 		return p, nil
 	}
-	found, _, err := v.Client.FindBlacklisted(v.Ctx(), phone, request.Page{Limit: "10"})
-	for i := range found {
-		if found[i].Phone == phone || found[i].Erased {
-			p.Blacklisted = &found[i]
-			break
-		}
-	}
+	p.Blacklisted, err = page.BlacklistEntry(v, phone)
 	return p, err
 }
 
