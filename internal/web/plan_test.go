@@ -68,6 +68,14 @@ func TestPlanPages(t *testing.T) {
 	if text := words(inMain(staff.get(client).body)); !strings.Contains(text, "Base dal") || !strings.Contains(text, "Come il piano") || !strings.Contains(text, "Crediti 500") {
 		t.Errorf("the client of the plan: %s", text)
 	}
+	for _, page := range []string{"/partner/plans", plan} {
+		if text := words(inMain(staff.get(page).body)); !strings.Contains(text, "49,90 EUR") {
+			t.Errorf("%s shows the budget without its currency: %s", page, text)
+		}
+	}
+	if text := words(inMain(staff.get(plan + "/edit").body)); !strings.Contains(text, "Budget del mese, in EUR") {
+		t.Errorf("the form: %s", text)
+	}
 	edit := formTo(staff.get(plan+"/edit").body, plan+"/edit")
 	if edit.Get("daily_api_cap.none") != "on" || edit.Get("credits") != "500" || edit.Get("budget") != "49,90" || edit.Get("quotas.sessions") != "2" {
 		t.Errorf("the form has %v", edit)

@@ -38,7 +38,7 @@ func plans(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(Plans(all))
+	return v.Show(Plans(all, v.Site.Statements.Currency()))
 }
 
 // plan shows a plan, and the clients that got it.
@@ -54,7 +54,7 @@ func planPage(v *page.Request) (p PlanPage, err error) {
 	if p.ClientPlan, err = v.Partner.Plan(v.Ctx(), v.Path("plan")); err != nil {
 		return p, err
 	}
-	p.Cursor = v.Query("cursor")
+	p.Cursor, p.Currency = v.Query("cursor"), v.Site.Statements.Currency()
 	rows, next, err := v.Partner.FindClients(v.Ctx(), account.ClientSearch{Plan: p.ID, Page: request.Page{Limit: page.RowsOfPage, Cursor: p.Cursor}})
 	if err != nil {
 		return p, page.Lost(err)
@@ -77,7 +77,9 @@ func plansOf(v *page.Request, clients ...puntuale.Client) (map[puntuale.ClientID
 	return all, err
 }
 
-func newPlan(v *page.Request) error { return v.Show(PlanNew(view.NewForm())) }
+func newPlan(v *page.Request) error {
+	return v.Show(PlanNew(view.NewForm(), v.Site.Statements.Currency()))
+}
 
 func createPlan(v *page.Request) error {
 	f, err := v.Form()
@@ -86,7 +88,7 @@ func createPlan(v *page.Request) error {
 	}
 	made, err := v.Partner.CreatePlan(v.Ctx(), readPlan(f), control.Once[puntuale.ClientPlan]{})
 	if err != nil {
-		return v.ShowRefused(planFault(err), f, PlanForm(f, "/partner/plans/new", "/partner/plans"), PlanNew(f), planFieldNames()...)
+		return v.ShowRefused(planFault(err), f, PlanForm(f, v.Site.Statements.Currency(), "/partner/plans/new", "/partner/plans"), PlanNew(f, v.Site.Statements.Currency()), planFieldNames()...)
 	}
 	v.SetAuditTarget(made.ID.String() + " " + made.Name)
 	v.Say("plan.created", "", "Name", made.Name)
@@ -98,7 +100,7 @@ func editPlan(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(PlanEdit(planForm(v, p), p))
+	return v.Show(PlanEdit(planForm(v, p), p, v.Site.Statements.Currency()))
 }
 
 func changePlan(v *page.Request) error {
@@ -116,7 +118,7 @@ func changePlan(v *page.Request) error {
 		if v.Compare(err, f, p.Version(), v.HTTP.URL.Path) {
 			v.Differ(f, planForm(v, p), planFields...)
 		}
-		return v.ShowRefused(planFault(err), f, PlanForm(f, planURL(p.ID)+"/edit", planURL(p.ID)), PlanEdit(f, p), planFieldNames()...)
+		return v.ShowRefused(planFault(err), f, PlanForm(f, v.Site.Statements.Currency(), planURL(p.ID)+"/edit", planURL(p.ID)), PlanEdit(f, p, v.Site.Statements.Currency()), planFieldNames()...)
 	}
 	v.SetAuditTarget(p.ID.String() + " " + d.Name)
 	v.Say("plan.saved", "")
@@ -273,7 +275,7 @@ func moveToPlan(v *page.Request) error {
 type planFact struct{ Label, Text string }
 
 // planFacts returns what a plan sets, for people.
-func planFacts(ctx context.Context, x puntuale.PlanValues) (all []planFact) {
+func planFacts(ctx context.Context, x puntuale.PlanValues, currency string) (all []planFact) {
 	add := func(set bool, member, text string) {
 		if set {
 			all = append(all, planFact{planMember(ctx, member), text})
@@ -291,7 +293,7 @@ func planFacts(ctx context.Context, x puntuale.PlanValues) (all []planFact) {
 	add(x.Cap.Set, "daily_api_cap", number(x.Cap, "plan.no_cap"))
 	budget := view.T(ctx, "plan.no_budget")
 	if x.Budget.To > 0 {
-		budget = money(ctx, x.Budget.To)
+		budget = view.Money(ctx, x.Budget.To, currency)
 	}
 	add(x.Budget.Set, "budget", budget)
 	add(x.Days.Set, "days", number(x.Days, "plan.no_end"))
