@@ -83,6 +83,7 @@ func TestAnswerStory(t *testing.T) {
 		b.check("pressed")
 		b.open(w.personURL("+393331234567"))
 		b.reads(said("Ha risposto a una domanda su un appuntamento", "Answered a question about an appointment"))
+		b.until(`[...document.querySelectorAll(".turn-effect .tag")].every((tag) => tag.getBoundingClientRect().right <= tag.closest(".bubble").getBoundingClientRect().right)`)
 		b.check("conversation")
 		b.open(w.pages + "/settings")
 		b.fill("confirm_words", "ci vediamo\nsì", "button_line", said("Scrivi il numero:", "Write the number:"))
