@@ -139,3 +139,7 @@ func (p *BookingImport) action(ctx context.Context) string {
 	}
 	return view.T(ctx, "booking.import_do", "N", p.Found.Made+p.Found.Changed)
 }
+
+func whyRefused(ctx context.Context, reason string) string {
+	return view.T(ctx, "booking.import_refused."+reason)
+}

@@ -210,7 +210,7 @@ func ImportResult(p BookingImport) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = view.ImportRefused(p.Found.ImportedTable, "booking.import_refused.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.ImportRefused(p.Found.ImportedTable, whyRefused).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -299,7 +299,7 @@ func ImportResult(p BookingImport) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = view.ImportRefused(p.Found.ImportedTable, "booking.import_refused.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = view.ImportRefused(p.Found.ImportedTable, whyRefused).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

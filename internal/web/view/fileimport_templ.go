@@ -586,8 +586,8 @@ func ImportActions(address, words string) templ.Component {
 // shownRows is how many refused rows are shown.
 const shownRows = 50
 
-// ImportRefused shows the refused rows, each with the reason. The texts of reasons begin with prefix.
-func ImportRefused(t ImportedTable, prefix string) templ.Component {
+// ImportRefused shows the refused rows, each with the words of its reason.
+func ImportRefused(t ImportedTable, words func(ctx context.Context, reason string) string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -632,9 +632,9 @@ func ImportRefused(t ImportedTable, prefix string) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var24 string
-				templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, prefix+g.Reason))
+				templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(words(ctx, g.Reason))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `fileimport.templ`, Line: 176, Col: 35}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `fileimport.templ`, Line: 176, Col: 32}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 				if templ_7745c5c3_Err != nil {
@@ -681,9 +681,9 @@ func ImportRefused(t ImportedTable, prefix string) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var27 string
-				templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "blacklist.line_n", "Line", strconv.Itoa(l.Line)) + ": " + T(ctx, prefix+l.Reason))
+				templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "blacklist.line_n", "Line", strconv.Itoa(l.Line)) + ": " + words(ctx, l.Reason))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `fileimport.templ`, Line: 187, Col: 97}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `fileimport.templ`, Line: 187, Col: 94}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 				if templ_7745c5c3_Err != nil {
@@ -693,13 +693,13 @@ func ImportRefused(t ImportedTable, prefix string) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if words := FrameOf(ctx).Language.Reason(l.Value); words != "" {
+				if value := FrameOf(ctx).Language.Reason(l.Value); value != "" {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "<span class=\"soft\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var28 string
-					templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs("(" + words + ")")
+					templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs("(" + value + ")")
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `fileimport.templ`, Line: 189, Col: 45}
 					}
