@@ -42,6 +42,7 @@ type ClientSettings struct {
 	FlattenValues bool     // true: values of approved templates are flattened ([FlattenValue]); false: [ValueBreaks] refuses them
 	PauseCostlier bool     // true: messages wait if Meta makes their template MARKETING, and people get a notice
 	TrackLinks    bool     // true: addresses in texts become tracked links, unless the sequence says otherwise
+	KeepMedia     bool     // true: the files in people's replies become files of the client
 	ButtonLine    string   // the line above the numbered lines that stand for buttons; "": [DefaultButtonLine]
 }
 
@@ -97,4 +98,5 @@ type SettingsPatch struct {
 	FlattenValues *bool
 	PauseCostlier *bool
 	TrackLinks    *bool
+	KeepMedia     *bool // false: what is still being fetched is not kept, either
 }

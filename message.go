@@ -362,12 +362,12 @@ func FilesIn(text string) iter.Seq[FileID] {
 const (
 	MaxFileBytes       = 16 << 20 // of one file
 	MaxClientFileBytes = 1 << 30  // of all files of a client
-	MaxClientFiles     = 1000
+	MaxClientFiles     = 1000     // files that only people sent may be half of them, and half of the bytes
 	FilePartBytes      = 1 << 20  // the store keeps a file in parts of this size; only the last one is smaller
 	MaxSmallPicture    = 16 << 10 // of the small picture of an image
 )
 
-// File is a file that a client uploaded. Its type is the type of its content, whatever its name says.
+// File is a file that a client uploaded, or that a person sent. Its type is the type of its content, whatever its name says.
 type File struct {
 	ID            FileID
 	Name          string // with the extension of the type
@@ -377,7 +377,10 @@ type File struct {
 	Width, Height int    // pixels of an image; 0: not known
 	Small         []byte // a small picture of an image, JPEG of at most [MaxSmallPicture] bytes; the store returns it only alone
 	Created       time.Time
-	Needed        time.Time // when the last message with it is over, rounded up to a day; the time of the upload, if there is none
+	Needed        time.Time // when the last message with it is over, rounded up to a day; the time of the upload or of the reply, if there is none
+
+	Received bool          // only people sent it, and nobody uploaded it
+	For      *IncomingFile // the attempt that stores it, for the calls that store files; nil: somebody uploads it
 }
 
 // FileUser is what names an uploaded file.

@@ -56,6 +56,55 @@ type ReplyMedia struct {
 	Ref   []byte    `json:"ref,omitempty"`  // what the session's connector needs to fetch the file
 }
 
+// KeptFile says what became of the file of a reply, if the client's settings ask the server to keep it. The store writes it
+// as JSON.
+type KeptFile struct {
+	Waiting bool       `json:"waiting,omitempty"` // the file is still being fetched and checked
+	File    FileID     `json:"file,omitempty"`    // "": it is not kept
+	Name    string     `json:"name,omitempty"`    // of the kept file: that of the reply, with the extension of the content
+	Type    string     `json:"type,omitempty"`    // media type of the content
+	Size    int64      `json:"size,omitempty"`    // bytes
+	Code    ReasonCode `json:"code,omitempty"`    // why the file is not kept
+	Args    []string   `json:"args,omitempty"`
+}
+
+// Reason returns why the file is not kept, or zero.
+func (k *KeptFile) Reason() Reason { return Because(k.Code, k.Args...) }
+
+// FileOf returns the id of the reply's kept file, or "".
+func (r *Reply) FileOf() FileID {
+	if r.Kept == nil {
+		return ""
+	}
+	return r.Kept.File
+}
+
+// IncomingFile is the file of a reply that the server is to keep. The store has it from the transaction that stores the
+// reply until the file is kept, or an attempt fails for good.
+type IncomingFile struct {
+	Client  ClientID
+	Partner PartnerID
+	Reply   ReplyID
+	Due     time.Time // when the next attempt may begin. While an attempt runs, it is the attempt's deadline, and names it
+	Tries   int       // attempts that began
+}
+
+// IncomingFileWithin is how long an attempt to keep a file may take. After it, another one may begin.
+const IncomingFileWithin = 5 * time.Minute
+
+// IncomingFileTries is how many attempts there are to keep a file.
+const IncomingFileTries = 8
+
+// IncomingFileRetry returns how long to wait after the attempt with this number, from 1. It returns false after the last
+// attempt, about 22 hours after the reply.
+func IncomingFileRetry(tries int) (time.Duration, bool) {
+	waits := [IncomingFileTries - 1]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour}
+	if tries < 1 || tries > len(waits) {
+		return 0, false
+	}
+	return waits[tries-1], true
+}
+
 // ReplyFile is a file of a reply, fetched to its end. The caller must close the file.
 type ReplyFile struct {
 	io.ReadCloser
@@ -102,6 +151,7 @@ type Reply struct {
 	Kind      ReplyKind
 	Text      string
 	Media     *ReplyMedia // nil: no file
+	Kept      *KeptFile   // nil: the file stays at the network only
 	NetworkID string
 	Run       RunID // latest run that sent a message to the person, at most [RunAnswerTime] before the reply; 0: none
 	Effect    ReplyEffect

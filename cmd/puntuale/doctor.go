@@ -14,6 +14,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/backup"
+	"puntuale/internal/clamd"
 	"puntuale/internal/client"
 	"puntuale/internal/diskspace"
 	"puntuale/internal/doctor"
@@ -108,6 +109,9 @@ func (s *serveSettings) facts() *doctor.Config {
 			defer cancel()
 			return server.Check(within)
 		}
+	}
+	if s.Clamd != "" {
+		d.Scanner = clamd.Scanner{Address: s.Clamd}.Ping
 	}
 	return d
 }

@@ -1,18 +1,41 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 
 	"puntuale"
+	"puntuale/internal/clamd"
 	"puntuale/internal/connector/replyfile"
+	"puntuale/internal/intake"
 	"puntuale/internal/media"
 )
 
 // replyFolder is the folder for the files of replies while they are open.
 func (s *baseSettings) replyFolder() string { return filepath.Join(s.Data, "replies") }
+
+// scan returns the function that looks for viruses in a file; nil if the operator set no scanner.
+func (s *networkSettings) scan() func(context.Context, io.Reader) (string, error) {
+	if s.Clamd == "" {
+		return nil
+	}
+	return clamd.Scanner{Address: s.Clamd}.Scan
+}
+
+// fileFetcher returns the part that keeps the files of replies.
+func (s *server) fileFetcher(cfg *serverConfig) *intake.FileFetcher {
+	return &intake.FileFetcher{Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger, Keep: func(ctx context.Context, x puntuale.IncomingFile) error {
+		c, err := s.control.OfNetwork(ctx, x.Client)
+		if err != nil {
+			return err
+		}
+		return c.KeepFile(ctx, x)
+	}}
+}
 
 // openReplies makes the opener, which fetches the files of replies. Every node has one, because it can fetch any file
 // without the session's connection.

@@ -217,7 +217,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		Take: func(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 			return s.networks.intake.Take(ctx, session, reported)
 		},
-		Opener: opener, Stopping: s.stopping, Connections: cfg.Connections,
+		Opener: opener, Scan: cfg.scan(), Stopping: s.stopping, Connections: cfg.Connections,
 	})
 	meter.WatchStoredBytes(s.control.MostStored)
 	var mails puntuale.MailStore

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -82,6 +83,7 @@ type networkSettings struct {
 	WebhookAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where receivers of webhooks may be, such as 10.1.2.0/24 for a CRM in the LAN. The server may use http to a receiver only there. All others must have a public address and https."`
 	CalendarAllow   []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where calendars may be, such as 10.1.2.0/24 for a server in the LAN. The server may use http to a calendar only there. All others must have a public address and https."`
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The file extensions that a media address may have."`
+	Clamd           string        `placeholder:"ADDRESS" help:"The address of clamd, the daemon of ClamAV: host:port, or the path of its unix socket. It looks for viruses in every file that people upload or send. While it does not answer, uploads are refused, and files of replies wait. Without it, nobody looks."`
 }
 
 // admissionSettings limit how many calls and connections a server works on at the same time.
@@ -169,6 +171,9 @@ func (s *serveSettings) check() []fault {
 		faults = append(faults, fault{"roles", f})
 	}
 	faults = append(faults, checkMedia(s.Media)...)
+	if f := checkAddr(s.Clamd); s.Clamd != "" && !filepath.IsAbs(s.Clamd) && f != "" {
+		faults = append(faults, fault{"clamd", f + ", nor the path of a unix socket"})
+	}
 	faults = append(faults, s.checkArchive()...)
 	faults = append(faults, s.backupSettings.check()...)
 	switch {

@@ -42,6 +42,7 @@ const (
 	rememberEvery  = 10 * time.Second
 	pushEvery      = 3 * time.Second
 	mailEvery      = 3 * time.Second
+	keepEvery      = 2 * time.Second
 	failsLong      = time.Hour // after a task has failed for this long, a person must look at the failure
 )
 
@@ -77,6 +78,9 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 			}
 			return err
 		}}, task{name: "event backlog", every: backlogEvery, do: s.eventBacklog(m)})
+	}
+	if cfg.has(roleDispatch) {
+		all = append(all, task{name: "files of replies", every: keepEvery, do: s.fileFetcher(cfg).Round})
 	}
 	if cfg.has(roleDispatch) && pushes != nil {
 		all = append(all, task{name: "push", every: pushEvery, do: pushes.Round})

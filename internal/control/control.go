@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -54,6 +55,8 @@ type Config struct {
 	// events are dropped.
 	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	Opener puntuale.MediaOpener // opens the files of replies; nil: the files cannot be opened
+	// Scan looks for viruses in files that enter, and returns what it found, or "". If Scan is nil, files are not scanned.
+	Scan func(ctx context.Context, content io.Reader) (finding string, err error)
 	// Stopping is closed when the server begins to stop. Then all calls that only wait must end. If it is nil, they do not
 	// end early.
 	Stopping    <-chan struct{}
@@ -123,7 +126,7 @@ func New(cfg Config) *Control {
 		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, wakeup: cfg.Wakeup, vault: cfg.Vault,
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
-		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener, stopping: cfg.Stopping,
+		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files, scan: cfg.Scan}, take: cfg.Take, opener: cfg.Opener, stopping: cfg.Stopping,
 		shares: newSemaphores(cmp.Or(cfg.Connections, defaultConnections)),
 		lists:  listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
 	}

@@ -51,11 +51,17 @@ const (
 
 // UploadFile stores a file, in parts, while at most one part is in memory. The type is the type of the content. If the
 // client has the same file already, UploadFile returns that one, with the new name. Codes: invalid, unreadable, too_large,
-// quota_reached, rate_limited, overloaded, forbidden.
+// quota_reached, rate_limited, overloaded, forbidden, unavailable.
 func (c *Client) UploadFile(ctx context.Context, r FileUpload) (f puntuale.File, err error) {
 	if err := c.MayCreate(); err != nil {
 		return f, err
 	}
+	r.Content = &uploadedBytes{ctx: ctx, client: c, from: r.Content}
+	return c.takeFile(ctx, r, nil, time.Time{})
+}
+
+// takeFile checks and stores a file that somebody uploads, or that came with a reply at a time.
+func (c *Client) takeFile(ctx context.Context, r FileUpload, of *puntuale.IncomingFile, at time.Time) (f puntuale.File, err error) {
 	u, err := c.beginUpload()
 	if err != nil {
 		return f, err
@@ -66,15 +72,22 @@ func (c *Client) UploadFile(ctx context.Context, r FileUpload) (f puntuale.File,
 		return f, fmt.Errorf("keep a file on disk: %w", err)
 	}
 	defer func() { _ = spool.Close() }()
-	name, size, err := c.receive(ctx, r, spool)
+	name, size, err := c.receive(r, spool)
 	if err != nil {
 		return f, err
 	}
-	facts, err := file.Inspect(spool, size)
+	inspect := file.Inspect
+	if of != nil {
+		inspect = file.InspectReceived
+	}
+	facts, err := inspect(spool, size)
 	if refused, ok := errors.AsType[*file.RefusedError](err); ok {
 		return f, puntuale.Invalid(refused.Reason.At("body.file", nil))
 	}
 	if err != nil {
+		return f, err
+	}
+	if err := c.scan(ctx, io.NewSectionReader(spool, 0, size)); err != nil {
 		return f, err
 	}
 	hash := sha256.New()
@@ -83,7 +96,10 @@ func (c *Client) UploadFile(ctx context.Context, r FileUpload) (f puntuale.File,
 	}
 	f = puntuale.File{
 		ID:   puntuale.FileID(strings.ToLower(rand.Text()) + "." + facts.Extension),
-		Name: facts.Name(name), Type: facts.Type, Hash: hash.Sum(nil), Size: facts.Size, Width: facts.Width, Height: facts.Height, Created: c.control.clock.Now(),
+		Name: facts.Name(name), Type: facts.Type, Hash: hash.Sum(nil), Size: facts.Size, Width: facts.Width, Height: facts.Height, Created: c.control.clock.Now(), For: of,
+	}
+	if f.Needed = f.Created; of != nil {
+		f.Needed = at // so the file goes with the reply
 	}
 	f.Small = smallOf(ctx, u, &facts, spool)
 	return c.storeFile(ctx, f, facts.Reader(spool))
@@ -107,8 +123,8 @@ func smallOf(ctx context.Context, u *upload.Upload, facts *file.Facts, spool io.
 }
 
 // receive keeps the bytes of an upload on disk. It returns the file's name and size.
-func (c *Client) receive(ctx context.Context, r FileUpload, spool io.Writer) (name string, size int64, err error) {
-	body := io.Reader(&uploadedBytes{ctx: ctx, client: c, from: io.LimitReader(r.Content, puntuale.MaxFileBytes+MaxFileForm+1)})
+func (c *Client) receive(r FileUpload, spool io.Writer) (name string, size int64, err error) {
+	body := io.LimitReader(r.Content, puntuale.MaxFileBytes+MaxFileForm+1)
 	name = r.Name
 	if r.Boundary != "" {
 		part, err := firstFile(multipart.NewReader(body, r.Boundary))
@@ -413,6 +429,8 @@ func stepMedia(i int) string { return request.At("body.steps", i) + ".media" }
 // fileRefused returns why a session's network would refuse a file, or zero.
 func (c *Control) fileRefused(f puntuale.File, session puntuale.Session) puntuale.Reason {
 	switch {
+	case f.Type == file.Sticker:
+		return file.StickerRefusal()
 	case session.ID == 0:
 	case session.Type == puntuale.Official:
 		if most := MaxOfficialFile(f.Type); f.Size > most {
@@ -501,6 +519,7 @@ const (
 // tries. Therefore, two processes allow twice as many tries, which is acceptable.
 type fileChecks struct {
 	source puntuale.MediaSource // nil: files cannot be tried
+	scan   func(ctx context.Context, content io.Reader) (finding string, err error)
 
 	mu      sync.Mutex
 	windows map[puntuale.ClientID]fileWindow

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"puntuale"
 	"puntuale/internal/booking"
 	"puntuale/internal/control/request"
+	"puntuale/internal/file"
+	"puntuale/internal/roster"
 )
 
 // maxUnread bounds the count of people with unread replies.
@@ -178,10 +182,101 @@ func possible(phone string) bool {
 	return len(phone) <= puntuale.MaxPersonID && !strings.ContainsRune(phone, 0)
 }
 
-// OpenMedia fetches the file of a reply from its network. The caller must close the file. Codes: not_found (the session
-// was deleted), gone (there is no file, or the network no longer has it), unavailable (try later), too_large,
-// overloaded.
+// OpenMedia opens the file of a reply: the kept one, or else it fetches the file from its network. The virus scanner sees
+// every file first, if there is one. The caller must close the file. Codes: not_found (the session was deleted), gone (there
+// is no file, the network no longer has it, or it has a virus), unavailable (try later), too_large, overloaded.
 func (c *Client) OpenMedia(ctx context.Context, r puntuale.Reply) (*puntuale.ReplyFile, error) {
+	if k := r.Kept; k != nil && k.File != "" {
+		content, err := c.OpenFile(ctx, puntuale.File{ID: k.File, Size: k.Size})
+		if err != nil {
+			return nil, err
+		}
+		return &puntuale.ReplyFile{ReadCloser: content, Size: k.Size}, nil
+	} else if k != nil && k.Code == FileInfected {
+		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: k.Reason()}
+	}
+	f, err := c.openAtNetwork(ctx, r)
+	if err != nil || c.control.files.scan == nil {
+		return f, err
+	}
+	defer func() { _ = f.Close() }()
+	return c.scanned(ctx, f)
+}
+
+// scanned returns a copy of a file that the virus scanner saw.
+func (c *Client) scanned(ctx context.Context, f *puntuale.ReplyFile) (_ *puntuale.ReplyFile, err error) {
+	spool, err := roster.Spool(c.control.lists.scratch)
+	if err != nil {
+		return nil, fmt.Errorf("keep a file on disk: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = spool.Close()
+		}
+	}()
+	if _, err = io.Copy(spool, f); err != nil {
+		return nil, fmt.Errorf("read the file of a reply: %w", err)
+	}
+	if err = c.scan(ctx, io.NewSectionReader(spool, 0, f.Size)); err != nil {
+		if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeInvalid {
+			err = &puntuale.Error{Code: puntuale.CodeGone, Reason: e.Faults[0].Reason()}
+		}
+		return nil, err
+	}
+	if _, err = spool.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read the file of a reply: %w", err)
+	}
+	return &puntuale.ReplyFile{ReadCloser: spool, Size: f.Size}, nil
+}
+
+// KeepFile fetches the file of a reply from its network, and stores it in the same way as UploadFile. It also takes stickers.
+// The store notes the file at the reply in the transaction that makes the file usable, so a repeat stores nothing twice.
+// Codes: those of UploadFile, those of OpenMedia, and not_found, if the file is not to be kept any more.
+func (c *Client) KeepFile(ctx context.Context, x puntuale.IncomingFile) error {
+	y, err := c.tenant.Reply(ctx, x.Reply)
+	if err != nil {
+		return fmt.Errorf("read a reply: %w", err)
+	}
+	if y.Media == nil {
+		return puntuale.NotFound(puntuale.NoReply)
+	}
+	tooLarge := &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
+	if y.Media.Size > puntuale.MaxFileBytes {
+		return tooLarge
+	}
+	m, err := c.openAtNetwork(ctx, y)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Close() }()
+	if m.Size > puntuale.MaxFileBytes {
+		return tooLarge
+	}
+	_, err = c.takeFile(ctx, FileUpload{Name: cmp.Or(y.Media.Name, string(y.Kind)), Content: m}, &x, y.At)
+	return err
+}
+
+// FileInfected is the code of the fault of a file with a virus. {1}: what the virus scanner calls it
+const FileInfected puntuale.ReasonCode = "file.infected"
+
+// scan lets the virus scanner look at a file that enters, if the operator set one. Codes: invalid (a virus), too_large (for
+// the scanner), unavailable (the scanner does not answer).
+func (c *Client) scan(ctx context.Context, content io.Reader) error {
+	if c.control.files.scan == nil {
+		return nil
+	}
+	finding, err := c.control.files.scan(ctx, content)
+	switch {
+	case err != nil:
+		return fmt.Errorf("scan a file: %w", err)
+	case finding != "":
+		return puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: FileInfected, Args: []string{finding}})
+	}
+	return nil
+}
+
+// openAtNetwork fetches the file of a reply from its network.
+func (c *Client) openAtNetwork(ctx context.Context, r puntuale.Reply) (*puntuale.ReplyFile, error) {
 	if r.Media == nil || c.control.opener == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}
 	}

@@ -127,6 +127,8 @@ func TestFindings(t *testing.T) {
 		"key in the environment": {Config{Key: KeyFacts{Given: true}}, "key", OK, ""},
 		"key":                    {Config{Key: KeyFacts{File: "k"}}, "key", OK, ""},
 		"mail server silent":     {Config{Mails: true, Mail: failed}, "e-mail", Fault, "--smtp"},
+		"scanner silent":         {Config{Scanner: failed}, "virus scanner", Fault, "--clamd"},
+		"scanner":                {Config{Scanner: worked}, "virus scanner", OK, ""},
 		"mail":                   {Config{Mails: true, Mail: worked}, "e-mail", OK, ""},
 		"no mail":                {Config{}, "e-mail", Warning, ""},
 		"database":               {database(DatabaseFacts{Name: "d"}, nil), "database", OK, ""},

@@ -169,6 +169,19 @@ func lookAtMail(ctx context.Context, cfg *Config) []Finding {
 	return found(subject, OK, "The mail server lets this server sign in.", "")
 }
 
+func lookAtScanner(ctx context.Context, cfg *Config) []Finding {
+	const subject = "virus scanner"
+	if cfg.Scanner == nil {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := cfg.Scanner(within); err != nil {
+		return found(subject, Fault, fmt.Sprintf("clamd does not answer, so nobody can upload a file, and files of replies wait: %v.", err), "Start clamd, and check its address in --clamd.")
+	}
+	return found(subject, OK, "clamd answers.", "")
+}
+
 func lookAtLimits(_ context.Context, cfg *Config) []Finding {
 	if cfg.Files == 0 {
 		return nil

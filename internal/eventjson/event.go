@@ -164,7 +164,7 @@ func replyOf(e *puntuale.Event) object {
 	if y.InReplyTo != 0 {
 		answered = int64(y.InReplyTo)
 	}
-	return object{
+	all := object{
 		{"reply", strconv.FormatInt(e.Subject, 10)},
 		{"id_sessione", idOrNull(y.Session)},
 		{"phone", y.Phone},
@@ -178,6 +178,10 @@ func replyOf(e *puntuale.Event) object {
 		{"button", textOrNull(y.Button)},
 		{"in_reply_to", answered},
 	}
+	if id := y.FileOf(); id != "" {
+		all = append(all, object{{"file", string(id)}}...)
+	}
+	return all
 }
 
 func consentOf(e *puntuale.Event) object {

@@ -54,6 +54,9 @@ func TooLarge() puntuale.Reason {
 	return puntuale.Because(faultTooLarge, strconv.Itoa(puntuale.MaxFileBytes>>20))
 }
 
+// StickerRefusal says why no message can have a sticker.
+func StickerRefusal() puntuale.Reason { return puntuale.Because(faultConvert, "WebP", "jpg, png") }
+
 // Limits of an image. An image of this size takes 200 MB where it is shown.
 const (
 	maxSide   = 10_000
@@ -63,8 +66,16 @@ const (
 // look is how many of the first bytes decide about the type.
 const look = 512
 
+// Sticker is the media type of stickers. They are kept if people send them, but no network takes them as a file of a message.
+const Sticker = "image/webp"
+
 // Inspect reads an uploaded file of this size. It returns a [*RefusedError] for a file that is not taken.
-func Inspect(r io.ReaderAt, size int64) (Facts, error) {
+func Inspect(r io.ReaderAt, size int64) (Facts, error) { return inspectAs(r, size, false) }
+
+// InspectReceived reads a file that a person sent. It does the same as Inspect, and takes stickers, too.
+func InspectReceived(r io.ReaderAt, size int64) (Facts, error) { return inspectAs(r, size, true) }
+
+func inspectAs(r io.ReaderAt, size int64, received bool) (Facts, error) {
 	head := make([]byte, look)
 	n, err := r.ReadAt(head, 0)
 	if err != nil && err != io.EOF { //nolint:errorlint // io.ReaderAt returns io.EOF itself
@@ -72,6 +83,9 @@ func Inspect(r io.ReaderAt, size int64) (Facts, error) {
 	}
 	head = head[:n]
 	f, err := inspect(r, size, head)
+	if received && isWebP(head) {
+		f, err = Facts{Type: Sticker, Extension: "webp"}, nil
+	}
 	if err != nil {
 		return Facts{}, err
 	}
@@ -104,8 +118,8 @@ func inspect(r io.ReaderAt, size int64, head []byte) (Facts, error) {
 		return Facts{}, refuse(faultConvert, "Office 97", "docx, xlsx, pptx, pdf")
 	case begins("GIF8"):
 		return Facts{}, refuse(faultConvert, "GIF", "mp4, png")
-	case begins("RIFF") && len(head) >= 12 && string(head[8:12]) == "WEBP":
-		return Facts{}, refuse(faultConvert, "WebP", "jpg, png")
+	case isWebP(head):
+		return Facts{}, &RefusedError{StickerRefusal()}
 	case begins("OggS"):
 		return inspectOgg(head)
 	case begins("#!AMR\n"):
@@ -116,6 +130,10 @@ func inspect(r io.ReaderAt, size int64, head []byte) (Facts, error) {
 		return Facts{Type: "audio/aac", Extension: "aac"}, nil
 	}
 	return inspectText(r, size, head)
+}
+
+func isWebP(head []byte) bool {
+	return len(head) >= 12 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP"
 }
 
 // inspectOgg takes voice notes: WhatsApp plays no other codec than Opus.

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 )
 
@@ -45,6 +46,9 @@ type replyRecord struct {
 	Text     string      `json:"text" doc:"At most 4096 characters; empty once it was removed"`
 	Kind     string      `json:"kind" enum:"text,image,video,audio,document,sticker,location,contact,reaction,button,call,other"`
 	Media    *replyMedia `json:"media,omitempty"`
+	File     *string     `json:"file,omitempty" doc:"ID of the kept file, if the settings ask to keep files of replies; missing: it is not kept, or not yet"`
+	Fault    *string     `json:"file_fault,omitempty" doc:"Why the file is not kept, for people; missing: it is kept, or nobody asked to keep it"`
+	Waits    bool        `json:"file_waits,omitempty" doc:"true: the file is being fetched and checked"`
 	Received string      `json:"received_at" format:"date-time" doc:"When it was written, by the network"`
 	Session  string      `json:"id_sessione"`
 	Run      *int64      `json:"run" doc:"First message of the latest run that wrote to the person in the 30 days before; null: none"`
@@ -90,6 +94,12 @@ func replyOfPerson(y puntuale.Reply) replyRecord {
 	if y.Run != 0 {
 		r.Run = new(int64(y.Run))
 	}
+	if k := y.Kept; k != nil {
+		r.File, r.Waits = textOrNull(string(k.File)), k.Waiting
+		if k.Code != "" {
+			r.Fault = new(catalogue.Italian.Sentence(k.Reason()))
+		}
+	}
 	if m := y.Media; m != nil {
 		r.Media = &replyMedia{m.Type, m.Name, m.Size, stampOrNull(m.Until)}
 	}
@@ -125,11 +135,15 @@ func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *
 	if err != nil {
 		return nil, err
 	}
+	name := y.Media.Name
+	if y.FileOf() != "" {
+		name = y.Kept.Name
+	}
 	return func(out huma.Context) {
 		defer file.Close()
 		out.SetHeader("Content-Type", "application/octet-stream") // the list of replies shows the file's type
 		out.SetHeader("Content-Length", strconv.FormatInt(file.Size, 10))
-		out.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": y.Media.Name}))
+		out.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 		out.SetHeader("X-Content-Type-Options", "nosniff")
 		out.SetHeader("Content-Security-Policy", "sandbox; default-src 'none'")
 		_, writer := humago.Unwrap(out)

@@ -37,6 +37,7 @@ type SettingsBody struct {
 	FlattenValues *bool                 `json:"flatten_values,omitempty" doc:"true: in values of approved templates each run of line breaks, tabs and spaces that Meta refuses becomes one space. false: such a value is a fault"`
 	PauseCostlier *bool                 `json:"pause_if_marketing,omitempty" doc:"true: messages with a template wait when Meta makes it MARKETING, until a person accepts that. false: they leave, at the price of marketing"`
 	TrackLinks    *bool                 `json:"track_links,omitempty" doc:"true: addresses in texts become links of this service, which count who follows them, unless the sequence says otherwise"`
+	KeepMedia     *bool                 `json:"keep_media,omitempty" doc:"true: files in people's replies are fetched and kept as files of the client. false: they stay at their network"`
 	_             closedCheck
 }
 
@@ -54,12 +55,13 @@ type settingsAnswer struct {
 	FlattenValues bool     `json:"flatten_values"`
 	PauseCostlier bool     `json:"pause_if_marketing"`
 	TrackLinks    bool     `json:"track_links"`
+	KeepMedia     bool     `json:"keep_media"`
 }
 
 func settingsOf(s puntuale.ClientSettings) settingsAnswer {
 	optOut, confirm, cancel := s.Words()
 	line := cmp.Or(s.ButtonLine, puntuale.DefaultButtonLine)
-	return settingsAnswer{s.Remember, string(s.KeepReplies), string(s.Consent), optOut, s.OptOutAnswer, s.TakeoverHours, s.AutomatedMost, confirm, cancel, line, s.FlattenValues, s.PauseCostlier, s.TrackLinks}
+	return settingsAnswer{s.Remember, string(s.KeepReplies), string(s.Consent), optOut, s.OptOutAnswer, s.TakeoverHours, s.AutomatedMost, confirm, cancel, line, s.FlattenValues, s.PauseCostlier, s.TrackLinks, s.KeepMedia}
 }
 
 func getSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}) (settingsAnswer, error) {
@@ -87,6 +89,6 @@ func changeSettings(ctx context.Context, c *control.Client, in *call, _ *setting
 func (b *SettingsBody) patch() puntuale.SettingsPatch {
 	return puntuale.SettingsPatch{
 		Remember: b.Remember, KeepReplies: b.KeepReplies, Consent: b.Consent, OptOutWords: b.OptOutWords, OptOutAnswer: b.OptOutAnswer,
-		TakeoverHours: b.TakeoverHours, AutomatedMost: b.AutomatedMost, ConfirmWords: b.ConfirmWords, CancelWords: b.CancelWords, ButtonLine: b.ButtonLine, FlattenValues: b.FlattenValues, PauseCostlier: b.PauseCostlier, TrackLinks: b.TrackLinks,
+		TakeoverHours: b.TakeoverHours, AutomatedMost: b.AutomatedMost, ConfirmWords: b.ConfirmWords, CancelWords: b.CancelWords, ButtonLine: b.ButtonLine, FlattenValues: b.FlattenValues, PauseCostlier: b.PauseCostlier, TrackLinks: b.TrackLinks, KeepMedia: b.KeepMedia,
 	}
 }

@@ -99,6 +99,7 @@ func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier
 		`delete from template_request where client_id = $1`,
 		`delete from calendar where client_id = $1`,
 		`delete from calendar_entry where client_id = $1`,
+		`delete from incoming_file where client_id = $1`,
 		`update file set hidden_at = 1, stored_at = 0, name = '', run_id = 0 where client_id = $1`, // maintenance deletes their parts, a few at a time
 	} {
 		if _, err := a.Exec(ctx, statement, id); err != nil {

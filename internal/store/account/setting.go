@@ -14,14 +14,15 @@ import (
 // client cannot change this by turning the setting on later.
 const storeSettings = `
 insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most, confirm_words, cancel_words, button_line,
- flatten_values, pause_costlier, track_links)
+ flatten_values, pause_costlier, track_links, keep_media)
 values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12), coalesce($8::integer, 5),
- coalesce($9::text, ''), coalesce($10::text, ''), coalesce($11::text, ''), coalesce($12::smallint, 0), coalesce($13::smallint, 0), coalesce($14::smallint, 0))
+ coalesce($9::text, ''), coalesce($10::text, ''), coalesce($11::text, ''), coalesce($12::smallint, 0), coalesce($13::smallint, 0), coalesce($14::smallint, 0), coalesce($15::smallint, 0))
 on conflict (client_id) do update set remember = coalesce($2::smallint, s.remember), remembered_to = s.remembered_to * coalesce($2::smallint, s.remember), keep_replies = coalesce($3::text, s.keep_replies),
  consent = coalesce($4::text, s.consent), opt_out_words = coalesce($5::text, s.opt_out_words), opt_out_answer = coalesce($6::text, s.opt_out_answer),
  takeover_hours = coalesce($7::integer, s.takeover_hours), automated_most = coalesce($8::integer, s.automated_most),
  confirm_words = coalesce($9::text, s.confirm_words), cancel_words = coalesce($10::text, s.cancel_words), button_line = coalesce($11::text, s.button_line),
- flatten_values = coalesce($12::smallint, s.flatten_values), pause_costlier = coalesce($13::smallint, s.pause_costlier), track_links = coalesce($14::smallint, s.track_links)`
+ flatten_values = coalesce($12::smallint, s.flatten_values), pause_costlier = coalesce($13::smallint, s.pause_costlier), track_links = coalesce($14::smallint, s.track_links),
+ keep_media = coalesce($15::smallint, s.keep_media)`
 
 // StoreSettings changes a client's settings in the caller's transaction.
 func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.ClientID, p puntuale.SettingsPatch) error {
@@ -46,8 +47,13 @@ func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.Client
 	}
 	if _, err := a.Exec(ctx, storeSettings, client, bit(p.Remember), orNull((*string)(p.KeepReplies)), orNull((*string)(p.Consent)), words[0],
 		orNull(p.OptOutAnswer), orNull(p.TakeoverHours), orNull(p.AutomatedMost), words[1], words[2], orNull(p.ButtonLine),
-		bit(p.FlattenValues), bit(p.PauseCostlier), bit(p.TrackLinks)); err != nil {
+		bit(p.FlattenValues), bit(p.PauseCostlier), bit(p.TrackLinks), bit(p.KeepMedia)); err != nil {
 		return fmt.Errorf("keep a client's settings: %w", err)
+	}
+	if p.KeepMedia != nil && !*p.KeepMedia {
+		if _, err := a.Exec(ctx, `delete from incoming_file where client_id = $1 and next_at > 0`, client); err != nil {
+			return fmt.Errorf("give up files that are not kept yet: %w", err)
+		}
 	}
 	return nil
 }
@@ -62,13 +68,13 @@ func orNull[T any](p *T) any {
 
 // SettingColumns lists the columns that [ScanSettings] scans.
 const SettingColumns = `client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most, confirm_words,
- cancel_words, button_line, flatten_values, pause_costlier, track_links`
+ cancel_words, button_line, flatten_values, pause_costlier, track_links, keep_media`
 
 // ScanSettings scans a row of a client's settings.
 func ScanSettings(r engine.Row, client *puntuale.ClientID, c *puntuale.ClientSettings) error {
 	var words [3]string
 	if err := r.Scan(client, engine.ScanBool(&c.Remember), &c.KeepReplies, &c.Consent, &words[0], &c.OptOutAnswer, &c.TakeoverHours, &c.AutomatedMost,
-		&words[1], &words[2], &c.ButtonLine, engine.ScanBool(&c.FlattenValues), engine.ScanBool(&c.PauseCostlier), engine.ScanBool(&c.TrackLinks)); err != nil {
+		&words[1], &words[2], &c.ButtonLine, engine.ScanBool(&c.FlattenValues), engine.ScanBool(&c.PauseCostlier), engine.ScanBool(&c.TrackLinks), engine.ScanBool(&c.KeepMedia)); err != nil {
 		return err
 	}
 	for i, all := range []*[]string{&c.OptOutWords, &c.ConfirmWords, &c.CancelWords} {

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/file"
 	"puntuale/internal/store/queue"
 )
 
@@ -22,7 +23,7 @@ where m.client_id = u.c and m.id = u.s and r.client_id = m.client_id and r.id = 
 
 const (
 	subjectReplies = `
-select u.n, y.id, y.session_id, y.phone, y.at, y.own, y.kind, y.text, y.media, y.run_id, case when y.answer > 0 then y.answer + 3 else y.effect end, y.read_at, y.blanked_at <> 0, y.payload, y.button, y.in_reply_to
+select u.n, y.id, y.session_id, y.phone, y.at, y.own, y.kind, y.text, y.media, y.run_id, case when y.answer > 0 then y.answer + 3 else y.effect end, y.read_at, y.blanked_at <> 0, y.payload, y.button, y.in_reply_to, ` + file.KeptColumn + `
 from $u(n bigint, c bigint, s bigint) cross join reply y where y.client_id = u.c and y.id = u.s`
 
 	subjectConsents = `
@@ -84,7 +85,7 @@ func scanMessage(r engine.Row, n *int, next func() *puntuale.Event) error {
 
 func scanReply(r engine.Row, n *int, next func() *puntuale.Event) error {
 	y := &puntuale.Reply{}
-	err := r.Scan(n, &y.ID, &y.Session, &y.Phone, engine.ScanTime(&y.At), engine.ScanBool(&y.Own), &y.Kind, &y.Text, engine.ScanOptionalJSON(&y.Media), &y.Run, &y.Effect, engine.ScanTime(&y.Read), &y.Blanked, &y.Payload, &y.Button, &y.InReplyTo)
+	err := r.Scan(n, &y.ID, &y.Session, &y.Phone, engine.ScanTime(&y.At), engine.ScanBool(&y.Own), &y.Kind, &y.Text, engine.ScanOptionalJSON(&y.Media), &y.Run, &y.Effect, engine.ScanTime(&y.Read), &y.Blanked, &y.Payload, &y.Button, &y.InReplyTo, engine.ScanOptionalJSON(&y.Kept))
 	if err == nil {
 		next().Reply = y
 	}

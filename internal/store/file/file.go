@@ -41,10 +41,10 @@ type ClientFiles struct {
 	rows, parts *engine.ReadPool
 }
 
-const columns = `f.id, f.name, f.type, f.hash, f.size, f.width, f.height, f.created_at, f.needed_at`
+const columns = `f.id, f.name, f.type, f.hash, f.size, f.width, f.height, f.created_at, f.needed_at, f.incoming`
 
 func fields(f *puntuale.File) []any {
-	return []any{&f.ID, &f.Name, &f.Type, &f.Hash, &f.Size, &f.Width, &f.Height, engine.ScanTime(&f.Created), engine.ScanTime(&f.Needed)}
+	return []any{&f.ID, &f.Name, &f.Type, &f.Hash, &f.Size, &f.Width, &f.Height, engine.ScanTime(&f.Created), engine.ScanTime(&f.Needed), engine.ScanBool(&f.Received)}
 }
 
 func scan(r engine.Row, f *puntuale.File) error { return r.Scan(fields(f)...) }
@@ -63,7 +63,8 @@ const (
 )
 
 // CreateFile begins a file, and returns it. If the client has a file with the same bytes already, CreateFile returns that
-// one, which gets the new name. The bytes of files whose parts still arrive count, too. Codes: quota_reached.
+// one; see useAgain. The bytes of files whose parts still arrive count, too. If a file is stored for a reply, CreateFile and
+// FinishFile note it there when it is usable. Codes: quota_reached; not_found, if the reply is not to keep it any more.
 func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun puntuale.File, err error) {
 	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		begun = f
@@ -76,19 +77,17 @@ func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun pun
 			begun = same
 			return err
 		}
-		var count, bytes int64
-		if _, err := engine.QueryOne(ctx, a, `select count(*), cast(coalesce(sum(f.size), 0) as bigint) from file f where f.client_id = $1 and f.id <> $2 and f.hidden_at = 0`, []any{s.client, f.ID}, &count, &bytes); err != nil {
-			return fmt.Errorf("count files: %w", err)
+		if err := s.hasRoom(ctx, a, f, false); err != nil {
+			return err
 		}
-		switch {
-		case count >= puntuale.MaxClientFiles:
-			return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(faultTooMany, strconv.Itoa(puntuale.MaxClientFiles))}
-		case bytes+f.Size > puntuale.MaxClientFileBytes:
-			return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(faultNoRoom, strconv.Itoa(puntuale.MaxClientFileBytes>>20))}
+		if f.For != nil {
+			if err := s.hasRoom(ctx, a, f, true); err != nil {
+				return err
+			}
 		}
-		if _, err := a.Exec(ctx, `insert into file (client_id, id, name, type, hash, size, width, height, small, created_at, needed_at)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) on conflict (client_id, id) do nothing`,
-			s.client, f.ID, f.Name, f.Type, f.Hash, f.Size, f.Width, f.Height, append([]byte{}, f.Small...), engine.Micros(f.Created)); err != nil {
+		if _, err := a.Exec(ctx, `insert into file (client_id, id, name, type, hash, size, width, height, small, created_at, needed_at, incoming)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (client_id, id) do nothing`,
+			s.client, f.ID, f.Name, f.Type, f.Hash, f.Size, f.Width, f.Height, append([]byte{}, f.Small...), engine.Micros(f.Created), engine.Micros(f.Needed), engine.Bit(f.For != nil)); err != nil {
 			return fmt.Errorf("insert a file: %w", err)
 		}
 		return nil
@@ -96,8 +95,29 @@ func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun pun
 	return begun, err
 }
 
-// useAgain looks for a finished file with the same bytes. It gives the file back if it is hidden, and gives it the name of
-// the new upload, so that nobody's old name appears in another use.
+// hasRoom refuses a file if the client has too many files or bytes. With received, it counts the files that only people sent:
+// they take at most half of the room, so that no stranger can keep the client from uploading. Codes: quota_reached.
+func (s ClientFiles) hasRoom(ctx context.Context, a engine.Querier, f puntuale.File, received bool) error {
+	most, room, only := int64(puntuale.MaxClientFiles), int64(puntuale.MaxClientFileBytes), ``
+	if received {
+		most, room, only = most/2, room/2, ` and f.incoming = 1`
+	}
+	var count, bytes int64
+	if _, err := engine.QueryOne(ctx, a, `select count(*), cast(coalesce(sum(f.size), 0) as bigint) from file f where f.client_id = $1 and f.id <> $2 and f.hidden_at = 0`+only, []any{s.client, f.ID}, &count, &bytes); err != nil {
+		return fmt.Errorf("count files: %w", err)
+	}
+	switch {
+	case count >= most:
+		return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(faultTooMany, strconv.FormatInt(most, 10))}
+	case bytes+f.Size > room:
+		return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(faultNoRoom, strconv.FormatInt(room>>20, 10))}
+	}
+	return nil
+}
+
+// useAgain looks for a finished file with the same bytes. It gives the file back if it is hidden. A file that is uploaded
+// again gets the name of the new upload, so that nobody's old name appears in another use. A person's name for a file of the
+// client changes nothing: recipients of messages would see it.
 func (s ClientFiles) useAgain(ctx context.Context, a engine.Querier, f puntuale.File) (same puntuale.File, found bool, err error) {
 	found, err = engine.QueryOne(ctx, a, `select `+columns+` from file f where f.client_id = $1 and f.hash = $2 and f.stored_at > 0`, []any{s.client, f.Hash}, fields(&same)...)
 	if err != nil {
@@ -106,15 +126,21 @@ func (s ClientFiles) useAgain(ctx context.Context, a engine.Querier, f puntuale.
 	if !found || same.ID == f.ID {
 		return f, false, nil
 	}
-	n, err := a.Exec(ctx, `update file set name = $3, hidden_at = 0, needed_at = case when needed_at < $4::bigint then $4::bigint else needed_at end
- where client_id = $1 and id = $2 and stored_at > 0`, s.client, same.ID, f.Name, s.now())
+	name, needed := f.Name, s.now()
+	if f.For != nil {
+		name, needed = same.Name, engine.Micros(f.Needed)
+	}
+	n, err := a.Exec(ctx, `update file set name = $3, hidden_at = 0, needed_at = case when needed_at < $4::bigint then $4::bigint else needed_at end,
+ incoming = case when $5::smallint = 0 then 0 else incoming end where client_id = $1 and id = $2 and stored_at > 0`, s.client, same.ID, name, needed, engine.Bit(f.For != nil))
 	if err == nil && n == 0 {
 		err = engine.ErrAgain // it was removed meanwhile
 	}
 	if err != nil {
 		return f, false, fmt.Errorf("use a file again: %w", err)
 	}
-	same.Name = f.Name
+	if same.Name = name; f.For != nil {
+		return same, true, s.keep(ctx, a, f.For, same, f.Name)
+	}
 	return same, true, nil
 }
 
@@ -156,6 +182,11 @@ func (s ClientFiles) FinishFile(ctx context.Context, f puntuale.File) (stored pu
 		}
 		if changed == 0 { // it took so long that maintenance dropped it
 			return puntuale.NotFound(puntuale.NoFile)
+		}
+		if f.For != nil {
+			if err := s.keep(ctx, a, f.For, f, f.Name); err != nil {
+				return err
+			}
 		}
 		_, err = engine.QueryOne(ctx, a, `select `+columns+` from file f where f.client_id = $1 and f.id = $2`, []any{s.client, f.ID}, fields(&stored)...)
 		return err

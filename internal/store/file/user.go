@@ -72,7 +72,7 @@ order by k, id`, []any{s.client}, func(r engine.Row) error {
 const maxUsers = 20
 
 // Erase hides the files that only erased runs had, so they are about the erased person. It leaves those that something else
-// of the client names.
+// of the client names, and those that a reply has: EraseIncoming decides about them.
 func Erase(ctx context.Context, a engine.Querier, runs engine.Columns, now time.Time) error {
 	all, err := engine.QueryAll(ctx, a, `select f.client_id, f.id from $u(c bigint, i bigint) cross join file f where f.client_id = u.c and f.run_id = u.i`, []any{runs}, func(r engine.Row, x *reference) error {
 		return r.Scan(&x.client, &x.id)
@@ -89,7 +89,7 @@ func Erase(ctx context.Context, a engine.Querier, runs engine.Columns, now time.
 			continue
 		}
 		if _, err := a.Exec(ctx, `update file set run_id = 0, needed_at = 0, hidden_at = case when hidden_at = 0 then $3::bigint else hidden_at end
- where client_id = $1 and id = $2`, x.client, x.id, engine.Micros(now)); err != nil {
+ where client_id = $1 and id = $2 and `+noReply, x.client, x.id, engine.Micros(now)); err != nil {
 			return fmt.Errorf("erase a file: %w", err)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"puntuale/internal/store/alias"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/notice"
-	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/result"
 )
@@ -589,11 +588,5 @@ func (b *inboundBatch) store(ctx context.Context) error {
 	}}, nil); err != nil {
 		return fmt.Errorf("keep replies: %w", err)
 	}
-	var facts []outbox.Fact
-	for _, x := range rows {
-		if !x.Own {
-			facts = append(facts, outbox.Fact{Client: x.Client, Type: puntuale.EventReplyReceived, Subject: x.id})
-		}
-	}
-	return outbox.Emit(ctx, b.a, b.tasks[0].Body.(*inboundCall).now, facts)
+	return b.tell(ctx, rows)
 }

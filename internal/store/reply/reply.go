@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/file"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
@@ -48,14 +49,14 @@ func (s *Replies) Maintain(ctx context.Context, now, blank time.Time) error {
 }
 
 const replyColumns = `y.id, y.session_id, y.phone, y.at, y.own, y.kind, y.text, y.media, y.network_id, y.run_id, case when y.answer > 0 then y.answer + 3 else y.effect end, y.read_at,
- case when y.blanked_at > 0 then 1 else 0 end, y.payload, y.button, y.in_reply_to, y.matched`
+ case when y.blanked_at > 0 then 1 else 0 end, y.payload, y.button, y.in_reply_to, y.matched, ` + file.KeptColumn
 
 // ReplyBytes is the approximate size of a reply in memory, in bytes.
 const ReplyBytes = `octet_length(y.text) + octet_length(y.media) + 200`
 
 func replyFields(y *puntuale.Reply) []any {
 	return []any{&y.ID, &y.Session, &y.Phone, engine.ScanTime(&y.At), engine.ScanBool(&y.Own), &y.Kind, &y.Text, engine.ScanOptionalJSON(&y.Media), &y.NetworkID,
-		&y.Run, &y.Effect, engine.ScanTime(&y.Read), engine.ScanBool(&y.Blanked), &y.Payload, &y.Button, &y.InReplyTo, &y.Matched}
+		&y.Run, &y.Effect, engine.ScanTime(&y.Read), engine.ScanBool(&y.Blanked), &y.Payload, &y.Button, &y.InReplyTo, &y.Matched, engine.ScanOptionalJSON(&y.Kept)}
 }
 
 func scanReply(rows engine.Row, y *puntuale.Reply) error { return rows.Scan(replyFields(y)...) }
@@ -272,6 +273,9 @@ func (s *Replies) blankReplies(ctx context.Context, now, before time.Time) error
 		queue.ScanRef, queue.CompareRefs, func(ctx context.Context, a engine.Querier, part []puntuale.MessageRef) error {
 			if _, err := a.Exec(ctx, `update reply set text = '', media = '', network_id = '', payload = '', button = '', blanked_at = $1::bigint from $u(c bigint, i bigint)
  where reply.client_id = u.c and reply.id = u.i and reply.blanked_at = 0`, engine.Micros(now), queue.RefColumns(part)); err != nil {
+				return err
+			}
+			if err := file.ForgetIncoming(ctx, a, queue.RefColumns(part)); err != nil {
 				return err
 			}
 			return outbox.ForgetAnswers(ctx, a, outbox.MessageSubjects(part))

@@ -427,6 +427,9 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 					x.id, engine.Micros(x.Now), engine.Columns{ids}); err != nil {
 					return fmt.Errorf("erase replies: %w", err)
 				}
+				if err := file.EraseIncoming(ctx, a, x.id, engine.Columns{engine.Column(ids, func(*int64) int64 { return int64(x.id) }), ids}, x.Now); err != nil {
+					return err
+				}
 				if err := outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, ids)); err != nil {
 					return err
 				}

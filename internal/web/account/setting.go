@@ -23,7 +23,7 @@ var settingRoutes = []page.Route{
 }
 
 // settingFields are the fields of the form, in the order of the page.
-var settingFields = []string{"remember", "keep_replies", "takeover_hours", "automated_most", "consent", "opt_out_words", "opt_out_answer", "confirm_words", "cancel_words", "button_line", "flatten_values", "pause_if_marketing", "track_links"}
+var settingFields = []string{"remember", "keep_replies", "keep_media", "takeover_hours", "automated_most", "consent", "opt_out_words", "opt_out_answer", "confirm_words", "cancel_words", "button_line", "flatten_values", "pause_if_marketing", "track_links"}
 
 // settingPage reads the data of the settings page. The path names the client.
 func settingPage(v *page.Request) (c *control.Client, p SettingPage, err error) {
@@ -61,7 +61,7 @@ func settingForm(s puntuale.ClientSettings) *view.Form {
 	f := view.NewForm("keep_replies", string(s.KeepReplies), "consent", string(s.Consent), "opt_out_words", strings.Join(words, "\n"),
 		"opt_out_answer", s.OptOutAnswer, "takeover_hours", strconv.Itoa(s.TakeoverHours), "automated_most", strconv.Itoa(s.AutomatedMost),
 		"confirm_words", strings.Join(confirm, "\n"), "cancel_words", strings.Join(cancel, "\n"), "button_line", cmp.Or(s.ButtonLine, puntuale.DefaultButtonLine))
-	for name, on := range map[string]bool{"remember": s.Remember, "flatten_values": s.FlattenValues, "pause_if_marketing": s.PauseCostlier, "track_links": s.TrackLinks} {
+	for name, on := range map[string]bool{"remember": s.Remember, "flatten_values": s.FlattenValues, "pause_if_marketing": s.PauseCostlier, "track_links": s.TrackLinks, "keep_media": s.KeepMedia} {
 		if on {
 			f.Values.Set(name, "on")
 		}
@@ -104,6 +104,7 @@ func readSettings(f *view.Form) (p puntuale.SettingsPatch, faults []puntuale.Fau
 		return new(f.Is(name, "on"))
 	}
 	p.Remember, p.FlattenValues, p.PauseCostlier, p.TrackLinks = check("remember"), check("flatten_values"), check("pause_if_marketing"), check("track_links")
+	p.KeepMedia = check("keep_media")
 	if touched("keep_replies") {
 		p.KeepReplies = new(puntuale.KeepReplies(f.Value("keep_replies")))
 	}

@@ -33,7 +33,7 @@ type uploadAnswer struct {
 // refusals are the codes of refusals that the form's script shows.
 var refusals = map[puntuale.Code]bool{
 	puntuale.CodeInvalid: true, puntuale.CodeUnreadable: true, puntuale.CodeTooLarge: true, puntuale.CodeQuotaReached: true, puntuale.CodeRateLimited: true,
-	puntuale.CodeOverloaded: true,
+	puntuale.CodeOverloaded: true, puntuale.CodeUnavailable: true,
 }
 
 // upload stores a file, and tells the form's script. A refusal says why.

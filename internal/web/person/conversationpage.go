@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
@@ -144,11 +145,36 @@ func kindWords(ctx context.Context, k puntuale.ReplyKind) string {
 // mediaWords describes a file by its kind, its name and its size.
 func mediaWords(ctx context.Context, y puntuale.Reply) string {
 	words := view.T(ctx, "media.open", "What", kindWords(ctx, y.Kind))
-	if y.Media.Name != "" {
-		words += " " + y.Media.Name
+	name, size := y.Media.Name, y.Media.Size
+	if y.FileOf() != "" {
+		name, size = y.Kept.Name, y.Kept.Size
 	}
-	if y.Media.Size > 0 {
-		words += " (" + view.Number(ctx, (y.Media.Size+1023)/1024) + " kB)"
+	if name != "" {
+		words += " " + name
+	}
+	if size > 0 {
+		words += " (" + view.Number(ctx, (size+1023)/1024) + " kB)"
 	}
 	return words
+}
+
+// mediaAddress is the page that opens the file of a reply.
+func mediaAddress(ctx context.Context, y puntuale.Reply) string {
+	return view.Base(ctx) + "/replies/" + y.ID.String() + "/media"
+}
+
+// mediaOpens reports whether the file of a reply may be opened. One with a virus may not.
+func mediaOpens(y puntuale.Reply) bool { return y.Kept == nil || y.Kept.Code != control.FileInfected }
+
+// keptWords says why a file is not kept, or not yet; "": there is nothing to say.
+func keptWords(ctx context.Context, k *puntuale.KeptFile) string {
+	switch {
+	case k == nil:
+		return ""
+	case k.Waiting:
+		return view.T(ctx, "media.waits")
+	case k.Code != "":
+		return view.T(ctx, "media.not_kept", "Why", view.FrameOf(ctx).Language.Fault(k.Reason()))
+	}
+	return ""
 }

@@ -66,6 +66,12 @@ func openMedia(v *page.Request) error {
 // file's name.
 func mediaKind(y puntuale.Reply) (kind, disposition, name string) {
 	kind, disposition = "application/octet-stream", "attachment"
+	if k := y.Kept; k != nil && k.File != "" { // its content decided about type and name
+		if kind, disposition = k.Type, "attachment"; puntuale.MediaKind(string(k.File)) == "image" {
+			disposition = "inline"
+		}
+		return kind, disposition, k.Name
+	}
 	declared, _, err := mime.ParseMediaType(y.Media.Type)
 	if name = path.Base(strings.ReplaceAll(y.Media.Name, "\\", "/")); name == "." || name == "/" {
 		name = "file-" + y.ID.String()

@@ -1,0 +1,142 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+const faultDeleted puntuale.ReasonCode = "file.deleted"
+
+// KeptColumn reads what became of the file of a reply y: a [puntuale.KeptFile] as JSON, or ” if the file was not to be kept.
+const KeptColumn = `case when y.media = '' then '' else coalesce((select case when k.next_at > 0 then '{"waiting":true}' when k.file_id = '' then k.outcome
+ when exists (select 1 from file f where f.client_id = k.client_id and f.id = k.file_id and f.stored_at > 0 and f.hidden_at = 0) then k.outcome
+ else '{"code":"` + string(faultDeleted) + `"}' end from incoming_file k where k.client_id = y.client_id and k.reply_id = y.id), '') end`
+
+// NoteIncoming notes that the files of replies are to be kept, in the transaction that stores the replies. Its columns are
+// clients, replies, and when the first attempt may begin.
+func NoteIncoming(ctx context.Context, a engine.Querier, replies engine.Columns) error {
+	if err := a.Queue(ctx, `insert into incoming_file (client_id, reply_id, next_at) select u.c, u.i, u.t from $u(c bigint, i bigint, t bigint)`, []any{replies}, nil); err != nil {
+		return fmt.Errorf("note files to keep: %w", err)
+	}
+	return nil
+}
+
+// Limits of DueIncoming.
+const (
+	maxDue          = 100
+	maxDueOfClients = 2 // of one client
+)
+
+// dueIncoming reads one entry of the index for each client with waiting files, so the files of one client do not delay those
+// of others.
+const dueIncoming = `with recursive c (id) as (
+ select min(k.client_id) from incoming_file k where k.next_at > 0 and k.client_id > $1
+ union all select (select min(k.client_id) from incoming_file k where k.next_at > 0 and k.client_id > c.id) from c where c.id is not null)
+select k.client_id, t.partner_id, k.reply_id, k.next_at, k.tries from c cross join client t cross join incoming_file k
+where t.id = c.id and k.client_id = c.id and k.reply_id in
+ (select x.reply_id from incoming_file x where x.client_id = c.id and x.next_at > 0 and x.next_at <= $2 order by x.next_at limit $3) limit $4`
+
+// DueIncoming lists files of replies whose next attempt is due, or whose attempt took too long. It lists at most two of each
+// client, and the clients by their ids, from the one after the given one. more reports whether there may be others.
+func (s *Files) DueIncoming(ctx context.Context, now time.Time, after puntuale.ClientID) (all []puntuale.IncomingFile, more bool, err error) {
+	all, err = engine.QueryAll(ctx, s.db.MaintenanceReads, dueIncoming, []any{after, engine.Micros(now), maxDueOfClients, maxDue}, func(r engine.Row, x *puntuale.IncomingFile) error {
+		return r.Scan(&x.Client, &x.Partner, &x.Reply, engine.ScanTime(&x.Due), &x.Tries)
+	})
+	if err != nil {
+		return nil, false, engine.PublicError(fmt.Errorf("look for files to keep: %w", err))
+	}
+	return all, len(all) == maxDue, nil
+}
+
+// ClaimIncoming begins an attempt that ends at the time until. It returns false if another attempt was faster, or if the file
+// is not to be kept any more.
+func (s *Files) ClaimIncoming(ctx context.Context, x puntuale.IncomingFile, until time.Time) (claimed puntuale.IncomingFile, ok bool, err error) {
+	err = s.OfClient(x.Client).write(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `update incoming_file set next_at = $4, tries = tries + 1 where client_id = $1 and reply_id = $2 and next_at = $3`,
+			x.Client, x.Reply, engine.Micros(x.Due), engine.Micros(until))
+		ok = n > 0
+		return err
+	})
+	x.Due, x.Tries = until, x.Tries+1
+	return x, ok, err
+}
+
+// SettleIncoming ends an attempt that kept no file. next is when the next attempt may begin; zero: never. It does nothing if
+// the attempt took too long, or if the reply was blanked or erased meanwhile.
+func (s *Files) SettleIncoming(ctx context.Context, x puntuale.IncomingFile, next time.Time, k puntuale.KeptFile) error {
+	outcome, err := engine.ToJSON(k)
+	if err != nil {
+		return err
+	}
+	return s.OfClient(x.Client).write(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update incoming_file set next_at = $4, outcome = $5 where client_id = $1 and reply_id = $2 and next_at = $3`,
+			x.Client, x.Reply, engine.Micros(x.Due), engine.Micros(next), outcome)
+		return err
+	})
+}
+
+// keep notes that a reply has a file, in the transaction that makes the file usable. name is the name of the reply's file.
+// Codes: not_found, if the attempt took too long, or if the reply was blanked or erased meanwhile.
+func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.IncomingFile, f puntuale.File, name string) error {
+	outcome, err := engine.ToJSON(puntuale.KeptFile{File: f.ID, Name: name, Type: f.Type, Size: f.Size})
+	if err != nil {
+		return err
+	}
+	n, err := a.Exec(ctx, `update incoming_file set next_at = 0, file_id = $4, outcome = $5 where client_id = $1 and reply_id = $2
+ and (next_at = $3 or next_at = 0 and file_id = $4)`, s.client, x.Reply, engine.Micros(x.Due), f.ID, outcome) // the second case: this transaction runs again
+	if err != nil {
+		return fmt.Errorf("note the file of a reply: %w", err)
+	}
+	if n == 0 {
+		return puntuale.NotFound(puntuale.NoReply)
+	}
+	return nil
+}
+
+// ForgetIncoming forgets the files of replies whose texts are removed because of their age. The files go at the same age.
+func ForgetIncoming(ctx context.Context, a engine.Querier, replies engine.Columns) error {
+	if _, err := a.Exec(ctx, `delete from incoming_file where (client_id, reply_id) in (select u.c, u.i from $u(c bigint, i bigint))`, replies); err != nil {
+		return fmt.Errorf("forget the files of replies: %w", err)
+	}
+	return nil
+}
+
+// EraseIncoming forgets the files of an erased person's replies, and hides those that only this person sent. It leaves those
+// that somebody uploaded or that something of the client names.
+func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.ClientID, replies engine.Columns, now time.Time) error {
+	all, err := engine.QueryAll(ctx, a, `select distinct k.file_id from $u(c bigint, i bigint) cross join incoming_file k where k.client_id = u.c and k.reply_id = u.i and k.file_id <> '' order by k.file_id`,
+		[]any{replies}, engine.ScanOne[puntuale.FileID])
+	if err != nil {
+		return fmt.Errorf("look for files of erased replies: %w", err)
+	}
+	if err := ForgetIncoming(ctx, a, replies); err != nil {
+		return err
+	}
+	s := ClientFiles{client: client}
+	for _, id := range all {
+		is, err := s.named(ctx, a, id, now)
+		if err != nil {
+			return err
+		}
+		if is {
+			continue
+		}
+		if _, err := a.Exec(ctx, `update file set run_id = 0, needed_at = 0, hidden_at = case when hidden_at = 0 then $3::bigint else hidden_at end
+ where client_id = $1 and id = $2 and incoming = 1 and `+onlyOf, client, id, engine.Micros(now)); err != nil {
+			return fmt.Errorf("erase a file of a reply: %w", err)
+		}
+	}
+	return nil
+}
+
+// noReply is the condition that no reply has a file. onlyOf is the condition that neither a reply has it, nor a run of a
+// person who was not erased.
+const (
+	noReply = `not exists (select 1 from incoming_file k where k.client_id = file.client_id and k.file_id = file.id)`
+	onlyOf  = noReply + `
+ and run_id >= 0 and not exists (select 1 from run x where x.client_id = file.client_id and x.id = file.run_id and x.phone <> '')`
+)
