@@ -98,7 +98,7 @@ func (c *Client) takeFile(ctx context.Context, r FileUpload, of *puntuale.Incomi
 		ID:   puntuale.FileID(strings.ToLower(rand.Text()) + "." + facts.Extension),
 		Name: facts.Name(name), Type: facts.Type, Hash: hash.Sum(nil), Size: facts.Size, Width: facts.Width, Height: facts.Height, Created: c.control.clock.Now(), For: of,
 	}
-	if f.Needed = f.Created; of != nil {
+	if of != nil {
 		f.Needed = at // so the file goes with the reply
 	}
 	f.Small = smallOf(ctx, u, &facts, spool)

@@ -400,6 +400,9 @@ var clientLimits = []limit{
 		_, err := w.client.OpenMedia(ctx, puntuale.Reply{})
 		return err
 	}},
+	{"KeepFile", "not_found", func(ctx context.Context, w *limited) error {
+		return w.client.KeepFile(ctx, puntuale.IncomingFile{Reply: 1 << 40})
+	}},
 	{"RemoveBlacklisted", "invalid body.phone", func(ctx context.Context, w *limited) error {
 		_, err := w.client.RemoveBlacklisted(ctx, nul)
 		return err

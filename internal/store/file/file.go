@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -87,7 +88,7 @@ func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun pun
 		}
 		if _, err := a.Exec(ctx, `insert into file (client_id, id, name, type, hash, size, width, height, small, created_at, needed_at, incoming)
  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (client_id, id) do nothing`,
-			s.client, f.ID, f.Name, f.Type, f.Hash, f.Size, f.Width, f.Height, append([]byte{}, f.Small...), engine.Micros(f.Created), engine.Micros(f.Needed), engine.Bit(f.For != nil)); err != nil {
+			s.client, f.ID, f.Name, f.Type, f.Hash, f.Size, f.Width, f.Height, append([]byte{}, f.Small...), engine.Micros(f.Created), engine.Micros(cmp.Or(f.Needed, f.Created)), engine.Bit(f.For != nil)); err != nil {
 			return fmt.Errorf("insert a file: %w", err)
 		}
 		return nil

@@ -98,7 +98,8 @@ var personal = []erasureStep{
 	{erase: (*erasureTransaction).runs},
 	{(*erasureTransaction).replies, []personalTable{
 		{table: "reply", member: "replies"},
-		{table: "delivery", member: "replies"}, // what receivers answered to events about replies and messages
+		{table: "incoming_file", member: "replies"}, // names of their files, and files that only they sent
+		{table: "delivery", member: "replies"},      // what receivers answered to events about replies and messages
 		{"conversation", "conversations", "phone unread answered_at:time", "phone",
 			`select c.phone, c.unread, c.answered_at from $u(p text) cross join conversation c where c.client_id = $1 and c.phone = u.p`},
 		{"chatwoot_conversation", "chatwoot", "phone contact_id conversation_id assigned_at:time", "webhook_id phone", `select c.webhook_id, c.phone, c.contact_id, c.conversation_id,

@@ -1,0 +1,232 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// sends lets a person send a file, and returns the reply.
+func (c *Client) sends(phone, id string, at time.Time) puntuale.Reply {
+	c.w.t.Helper()
+	media := &puntuale.ReplyMedia{Type: "image/jpeg", Name: id, Ref: []byte(id)}
+	c.mustTake(at, c.reply(id, at, puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Phone: phone, Kind: puntuale.ReplyImage, Media: media}}))
+	return c.mustReplies(puntuale.ReplyFilter{Phone: phone})[0]
+}
+
+// dueFiles lists the client's files that are due, and checks that the list is not cut.
+func (c *Client) dueFiles(now time.Time) (all []puntuale.IncomingFile) {
+	c.w.t.Helper()
+	found, more, err := c.w.DueIncoming(context.Background(), now, 0)
+	if err != nil || more {
+		c.w.t.Fatalf("due files: more %v, %v", more, err)
+	}
+	for _, x := range found {
+		if x.Client == c.ID {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// keep makes the attempt that is due for the client's only waiting file, until the file is kept.
+func (c *Client) keep(f puntuale.File, content []byte, at time.Time) puntuale.File {
+	c.w.t.Helper()
+	ctx := context.Background()
+	due := c.dueFiles(at)
+	if len(due) != 1 {
+		c.w.t.Fatalf("%d files are due", len(due))
+	}
+	x, ok, err := c.w.ClaimIncoming(ctx, due[0], at.Add(time.Minute))
+	if err != nil || !ok {
+		c.w.t.Fatalf("claim: %v, %v", ok, err)
+	}
+	f.For, f.Needed = &x, at
+	begun, err := c.CreateFile(ctx, f)
+	if err == nil && begun.ID == f.ID {
+		c.addParts(f, content)
+		for range 2 { // also if the answer of the first call is lost
+			begun, err = c.FinishFile(ctx, f)
+		}
+	}
+	if err != nil {
+		c.w.t.Fatalf("keep: %v", err)
+	}
+	return begun
+}
+
+func (c *Client) keepsMedia(on bool) {
+	c.w.t.Helper()
+	if _, err := c.UpdateSettings(context.Background(), puntuale.SettingsPatch{KeepMedia: &on, KeepReplies: new(puntuale.KeepAllReplies)}); err != nil {
+		c.w.t.Fatal(err)
+	}
+}
+
+// testIncomingFiles checks that a file in a reply is kept once, by one attempt at a time, and only if the client wants it.
+func testIncomingFiles(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	other.keepsMedia(true)
+	if y := c.sends(phone, "off", Begin); y.Kept != nil || len(c.dueFiles(Begin)) != 0 {
+		t.Errorf("nobody asked for it: %+v", y.Kept)
+	}
+	c.keepsMedia(true)
+	own := c.reply("own", Begin, puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Own: true, Kind: puntuale.ReplyImage, Media: &puntuale.ReplyMedia{Ref: []byte("x")}}})
+	c.mustTake(Begin, own, own)
+	y := c.sends(phone, "a.jpg", Begin)
+	due := c.dueFiles(Begin)
+	if y.Kept == nil || !y.Kept.Waiting || len(due) != 1 || due[0].Reply != y.ID || due[0].Partner != w.Partner || due[0].Tries != 0 || len(c.dueFiles(Begin.Add(-time.Second))) != 0 {
+		t.Fatalf("due: %+v of %+v", due, y)
+	}
+	first, ok, err := w.ClaimIncoming(ctx, due[0], Begin.Add(time.Minute))
+	if err != nil || !ok || first.Tries != 1 {
+		t.Fatalf("claim: %+v, %v, %v", first, ok, err)
+	}
+	if _, ok, err := w.ClaimIncoming(ctx, due[0], Begin.Add(time.Minute)); ok || err != nil {
+		t.Errorf("two attempts at once: %v", err)
+	}
+	if len(c.dueFiles(Begin.Add(59*time.Second))) != 0 {
+		t.Error("a second attempt may begin beside the first one")
+	}
+	due = c.dueFiles(Begin.Add(time.Minute)) // its process crashed
+	second, ok, err := w.ClaimIncoming(ctx, due[0], Begin.Add(2*time.Minute))
+	if err != nil || !ok || second.Tries != 2 {
+		t.Fatalf("claim after a crash: %+v, %v, %v", second, ok, err)
+	}
+	f, content := newFile("a.jpg", Begin)
+	f.For = &first
+	if _, err := c.CreateFile(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	c.addParts(f, content)
+	_, err = c.FinishFile(ctx, f)
+	WantCode(t, err, puntuale.CodeNotFound) // the first attempt took too long
+	stolen := second
+	stolen.Client = other.ID
+	for _, x := range []puntuale.IncomingFile{first, stolen} {
+		if err := w.SettleIncoming(ctx, x, time.Time{}, puntuale.KeptFile{Code: "media.gone"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := w.SettleIncoming(ctx, second, Begin.Add(time.Hour), puntuale.KeptFile{Code: "media.unavailable"}); err != nil {
+		t.Fatal(err)
+	}
+	if y, _ = c.Reply(ctx, y.ID); y.Kept == nil || !y.Kept.Waiting {
+		t.Errorf("after a failed attempt: %+v", y.Kept)
+	}
+	at := Begin.Add(time.Hour)
+	if err := c.DropFile(ctx, f.ID); err != nil {
+		t.Fatal(err)
+	}
+	f.ID = puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1)))
+	kept := c.keep(f, content, at)
+	y, _ = c.Reply(ctx, y.ID)
+	if y.FileOf() != kept.ID || y.Kept.Name != "a.jpg" || y.Kept.Size != kept.Size || y.Kept.Type != "image/jpeg" || !kept.Received || len(c.dueFiles(at.Add(time.Hour))) != 0 {
+		t.Errorf("kept: %+v, %+v", y.Kept, kept)
+	}
+	if listed := c.mustReplies(puntuale.ReplyFilter{Phone: phone}); listed[0].FileOf() != kept.ID {
+		t.Errorf("in the list: %+v", listed[0].Kept)
+	}
+
+	// The same bytes from another person are the same file. A person's name for a file of the client changes nothing.
+	mine := c.upload("mine.jpg", Begin)
+	for i, with := range []puntuale.File{kept, mine} {
+		y := c.sends("+393330000007", fmt.Sprint("theirs", i), at)
+		again, content := newFile(with.Name, at)
+		again.Name = "fattura falsa.jpg"
+		if got := c.keep(again, content, at); got.ID != with.ID || got.Name != with.Name {
+			t.Errorf("the same bytes: %+v, want %+v", got, with)
+		}
+		if y, _ = c.Reply(ctx, y.ID); y.FileOf() != with.ID || y.Kept.Name != "fattura falsa.jpg" {
+			t.Errorf("the reply has %+v", y.Kept)
+		}
+	}
+	if err := c.DeleteFile(ctx, kept.ID, at); err != nil { // people may delete it, to have room
+		t.Error(err)
+	}
+	if y, _ = c.Reply(ctx, y.ID); y.FileOf() != "" || y.Kept.Waiting || y.Kept.Code != "file.deleted" {
+		t.Errorf("after its deletion: %+v", y.Kept)
+	}
+
+	// One client's files do not delay another's, and a client that changes its mind waits for nothing.
+	for i := range 5 {
+		c.sends(phone, fmt.Sprint("many", i), at)
+	}
+	other.sends(phone, "one", at)
+	if n := len(c.dueFiles(at)); n != 2 || len(other.dueFiles(at)) != 1 {
+		t.Errorf("%d files of the first client, %d of the other", n, len(other.dueFiles(at)))
+	}
+	c.keepsMedia(false)
+	if n := len(c.dueFiles(at)); n != 0 || len(other.dueFiles(at)) != 1 {
+		t.Errorf("%d files after the setting, %d of the other client", n, len(other.dueFiles(at)))
+	}
+
+	// Files of people take at most half of the room.
+	other.keep(puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: "c", Type: "image/jpeg", Hash: content[:32], Size: 1, Created: at}, make([]byte, puntuale.FilePartBytes), at)
+	other.sends(phone, "large", at)
+	x, _, err := w.ClaimIncoming(ctx, other.dueFiles(at)[0], at.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: "l", Type: "image/jpeg", Hash: make([]byte, 32), Size: puntuale.MaxClientFileBytes / 2, Created: at, For: &x}
+	_, err = other.CreateFile(ctx, large)
+	WantCode(t, err, puntuale.CodeQuotaReached)
+	large.For = nil
+	if _, err = other.CreateFile(ctx, large); err != nil {
+		t.Error(err)
+	}
+}
+
+// testIncomingFilesEnd checks that a person's file goes with the reply, with the person, and with the client.
+func testIncomingFilesEnd(t *testing.T, w *World) {
+	ctx, day := context.Background(), fileDay
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	const erased, stays = "+393330000002", "+393330000003"
+	keep := func(phone, name string, at time.Time) puntuale.File {
+		c.sends(phone, phone+name, at)
+		f, content := newFile(name, at)
+		return c.keep(f, content, at)
+	}
+	uploaded := c.upload("uploaded", Begin)
+	keep(erased, "uploaded", Begin)
+	only := keep(erased, "only", Begin)
+	both := keep(erased, "both", Begin)
+	keep(stays, "both", Begin.Add(day))
+	sent := keep(erased, "sent", Begin)
+	c.withFile(erased, Begin.Add(2*day), sent)
+	others := keep(erased, "others", Begin)
+	c.withFile(stays, Begin.Add(2*day), others)
+	c.there(uploaded, only, both, sent, others)
+	c.sends(erased, "waits", Begin)
+	c.mustErase(erased, Begin.Add(3*day))
+	c.there(uploaded, both, others)
+	if n := w.Int("select count(*) from incoming_file"); n != 1 {
+		t.Errorf("%d files of replies after the erasure", n)
+	}
+	if _, err := c.Tenant.File(ctx, only.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("the person's file: %v", err)
+	}
+
+	old := keep(stays, "old", Begin)
+	before := Begin.Add(12 * time.Hour)
+	if err := w.Maintain(ctx, Begin.Add(3*day), before); err != nil {
+		t.Fatal(err)
+	}
+	w.maintainFiles(Begin.Add(3*day), before)
+	c.there(both, others)
+	if _, err := c.Tenant.File(ctx, old.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("a file older than its reply's text: %v", err)
+	}
+	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, Begin.Add(4*day)); err != nil {
+		t.Fatal(err)
+	}
+	w.maintainFiles(Begin.Add(4*day), time.Time{})
+	w.noParts()
+	if n := w.Int("select count(*) from incoming_file"); n != 0 {
+		t.Errorf("%d files of replies after the client", n)
+	}
+}
