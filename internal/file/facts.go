@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -34,6 +35,7 @@ const (
 	faultDamaged  puntuale.ReasonCode = "file.damaged"   // {1}: the type
 	faultPixels   puntuale.ReasonCode = "file.pixels"    // {1}, {2}: the most pixels of a side, and in millions of the whole
 	faultMacros   puntuale.ReasonCode = "file.macros"    // a document with a program
+	faultNotKept  puntuale.ReasonCode = "file.not_kept"  // a file of a person, of a type that is not taken
 	faultTooLarge puntuale.ReasonCode = "file.too_large" // {1}: the most, in MB
 )
 
@@ -85,6 +87,9 @@ func inspectAs(r io.ReaderAt, size int64, received bool) (Facts, error) {
 	f, err := inspect(r, size, head)
 	if received && isWebP(head) {
 		f, err = Facts{Type: Sticker, Extension: "webp"}, nil
+	}
+	if refused, ok := errors.AsType[*RefusedError](err); ok && received && (refused.Reason.Code == faultUnknown || refused.Reason.Code == faultConvert) {
+		return Facts{}, refuse(faultNotKept) // the other sentences advise somebody who uploads
 	}
 	if err != nil {
 		return Facts{}, err
