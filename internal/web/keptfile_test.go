@@ -88,7 +88,7 @@ func TestKeptFiles(t *testing.T) {
 		said := b.text(".turns")
 		for italian, english := range map[string]string{
 			"Non conservato. Il file contiene un virus: Eicar-Test-Signature": "Not kept. The file contains a virus: Eicar-Test-Signature",
-			"Non conservato. Questo tipo di file non si conserva":             "Not kept. This type of file is not kept",
+			"Non conservato. Questo tipo di file non è ammesso":               "Not kept. This type of file is not allowed",
 			"Il file viene scaricato":                                         "The file is being fetched",
 		} {
 			if !strings.Contains(said, italian) && !strings.Contains(said, english) {
