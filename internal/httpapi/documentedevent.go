@@ -57,6 +57,7 @@ type (
 		Payload  *string   `json:"payload" doc:"Of the pressed button, as the network tells it"`
 		Button   *string   `json:"button" doc:"Label of the button that the person pressed or named"`
 		InReply  *int64    `json:"in_reply_to" doc:"The message that it answers"`
+		Kept     *string   `json:"file,omitempty" doc:"ID of the kept file; missing: it is not kept, or was not yet when the event was sent"`
 	}
 	consentEvent struct {
 		EventOwner
