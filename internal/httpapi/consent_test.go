@@ -166,7 +166,7 @@ func TestSettings(t *testing.T) {
 			}
 		}
 		const usual = `["STOP","BASTA","CANCELLAMI","DISISCRIVIMI","UNSUBSCRIBE"]`
-		const answers = `,"confirm_words":["confermo","confermato","sì","ok","va bene","confirm","confirmed","yes","i confirm"],"cancel_words":["annulla","annullo","disdico","cancel","i cancel"],"button_line":"Rispondi con il numero:","flatten_values":false,"pause_if_marketing":false,"track_links":false}`
+		const answers = `,"confirm_words":["confermo","confermato","sì","ok","va bene","confirm","confirmed","yes","i confirm"],"cancel_words":["annulla","annullo","disdico","cancel","i cancel"],"button_line":"Rispondi con il numero:","flatten_values":false,"pause_if_marketing":false,"track_links":false,"keep_media":false}`
 		read(`{"remember":false,"keep_replies":"known","consent":"required","opt_out_words":` + usual + `,"opt_out_answer":"","takeover_hours":12,"automated_most":5` + answers)
 		s.must(nil, "PATCH", "/api/settings", a.Key, `{"keep_replies":"all","opt_out_words":["basta così"],"takeover_hours":0}`)
 		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"consent":"free","remember":true,"opt_out_answer":"Fatto.","automated_most":0}`)
@@ -191,11 +191,11 @@ func TestSettings(t *testing.T) {
 		s.must(nil, "PATCH", "/api/settings", a.Key, `{"opt_out_words":[]}`)
 		want = strings.Replace(want, `["basta così"]`, usual, 1)
 		read(want)
-		s.must(nil, "PATCH", "/api/settings", a.Key, `{"confirm_words":["ci vediamo"],"cancel_words":["salto"],"button_line":"Scrivi il numero:","flatten_values":true,"pause_if_marketing":true,"track_links":true}`)
-		read(want[:strings.Index(want, `,"confirm_words"`)] + `,"confirm_words":["ci vediamo"],"cancel_words":["salto"],"button_line":"Scrivi il numero:","flatten_values":true,"pause_if_marketing":true,"track_links":true}`)
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"confirm_words":["ci vediamo"],"cancel_words":["salto"],"button_line":"Scrivi il numero:","flatten_values":true,"pause_if_marketing":true,"track_links":true,"keep_media":true}`)
+		read(want[:strings.Index(want, `,"confirm_words"`)] + `,"confirm_words":["ci vediamo"],"cancel_words":["salto"],"button_line":"Scrivi il numero:","flatten_values":true,"pause_if_marketing":true,"track_links":true,"keep_media":true}`)
 		s.refusedAt(422, "PATCH", "/api/settings", a.Key, `{"confirm_words":["!"],"cancel_words":["`+strings.Repeat("x", 101)+`"],"button_line":"`+strings.Repeat("x", 101)+`"}`,
 			"body.confirm_words[0]", "body.cancel_words[0]", "body.button_line")
-		s.must(nil, "PATCH", "/api/settings", a.Key, `{"confirm_words":[],"cancel_words":[],"button_line":"","flatten_values":false,"pause_if_marketing":false,"track_links":false}`)
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"confirm_words":[],"cancel_words":[],"button_line":"","flatten_values":false,"pause_if_marketing":false,"track_links":false,"keep_media":false}`)
 		read(want)
 	})
 }
