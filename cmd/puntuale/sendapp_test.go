@@ -18,6 +18,7 @@ func TestGateway(t *testing.T) {
 	const own, person = "390117654321", "+393331234567"
 	peer := gatewaytest.New(t)
 	term := newConsole(t, nil)
+	term.program.whatsApp = &http.Client{Transport: peer} // it has the files that people send
 	server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data", "--gateway-allow", "127.0.0.0/8", "--public-url", "http://127.0.0.1:1", "--log-level", "debug")
 	r := newOfficial(t, graphtest.New(t, graphtest.NewNumber("101")), term, []string{"--data", "data"}, server)
 	body := r.must("POST", "/api/sessions", `{"name": "gateway", "connection_type": "Send_app", "pace": {"per_minute": 0, "jitter": 0}, "gateway": {"base_url": "`+peer.URL+`", "access_token": "`+gatewaytest.Token+`"}}`)
@@ -57,6 +58,18 @@ func TestGateway(t *testing.T) {
 	if n := len(peer.Sent()); n != 2 {
 		t.Errorf("the gateway sent %d messages, want 2", n)
 	}
+	r.must("PATCH", "/api/settings", `{"keep_media": true, "keep_replies": "all"}`)
+	for id, kept := range map[string]bool{"A1": true, "A2": false} {
+		member := peer.Keep("WhatsApp Document Keys", []byte("%PDF-1.7 "+id), map[string]any{"mimetype": "application/pdf", "fileName": "../" + id})
+		if !kept {
+			member["directPath"], member["url"] = "/nowhere", "https://mmg.whatsapp.net/nowhere"
+		}
+		report("messages.upsert", gatewaytest.Message(id, strings.TrimPrefix(person, "+")+"@s.whatsapp.net", false, "notify", map[string]any{"documentMessage": member}, time.Now()))
+	}
+	eventually(t, "one file is kept, and the network does not have the other", func() bool {
+		text := r.must("GET", "/api/replies", "")
+		return strings.Contains(text, `.pdf"`) && strings.Contains(text, `"file_fault":`) && strings.Contains(r.must("GET", "/api/files", ""), `"name":"A1.pdf"`)
+	})
 	hook := r.webhook[strings.LastIndex(r.webhook, "/")+1:]
 	for name, secret := range map[string]string{"token": gatewaytest.Token, "address": hook} {
 		if strings.Contains(server.logged.String(), secret) {

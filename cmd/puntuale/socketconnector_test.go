@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
+
 	"puntuale/internal/connector/socket/whatsapptest"
 	"puntuale/internal/store/storetest"
 )
@@ -184,6 +188,7 @@ func (r *socketRig) rehearse() {
 	r.pair()
 	r.receipts()
 	r.replies()
+	r.files()
 	r.waiting()
 	r.replaced()
 	r.loggedOut()
@@ -269,6 +274,24 @@ func (r *socketRig) replies() {
 	}
 	eventually(t, "the rest is CANCELLED", func() bool {
 		return strings.Contains(r.must("GET", "/api/messages?sequence="+sequence+"&state=CANCELLED", ""), `"CANCELLED"`)
+	})
+}
+
+// files: the file of a reply is kept, also by a server that does not own the session, and though WhatsApp keeps it encrypted.
+func (r *socketRig) files() {
+	t := r.t
+	t.Helper()
+	r.must("PATCH", "/api/settings", `{"keep_media": true}`)
+	up, err := r.anna.Client().Upload(t.Context(), photo(t, 50), whatsmeow.MediaImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.anna.SendMessage(t.Context(), shopNumber, &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Mimetype: proto.String("image/jpeg"),
+		URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256, FileLength: &up.FileLength}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the file is kept", func() bool {
+		return strings.Contains(r.must("GET", "/api/replies", ""), `.jpg"`) && strings.Contains(r.must("GET", "/api/files", ""), `"name":"image.jpg"`)
 	})
 }
 
