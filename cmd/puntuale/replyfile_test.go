@@ -68,6 +68,12 @@ func TestRepliesKeepFiles(t *testing.T) {
 	if y := r.sent("+393331230000"); y.File != "" || y.Fault != "" || len(scanner.Scanned()) != 0 {
 		t.Errorf("nobody asked to keep it: %+v", y)
 	}
+	arrives("+393331230001", "document", graphtest.File{Type: "application/pdf", Data: []byte("%PDF-1.7 " + clamdtest.Virus)})
+	for phone, want := range map[string]int{"+393331230000": http.StatusOK, "+393331230001": http.StatusGone} {
+		if status, body := call(t, "GET", r.base+"/api/replies/"+r.sent(phone).ID+"/media", r.key, ""); status != want {
+			t.Errorf("opened at its network: %d %.200s", status, body)
+		}
+	}
 	r.must("PATCH", "/api/settings", `{"keep_media": true}`)
 
 	r.must("GET", "/api/events", "") // from now on there is a feed
