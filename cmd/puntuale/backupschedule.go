@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/backup"
 	"puntuale/internal/diskspace"
 	"puntuale/internal/metrics"
+	"puntuale/internal/objectstore"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/transfer"
@@ -54,13 +55,13 @@ func (s *s3Settings) check() (faults []fault) {
 	return nil
 }
 
-func (s *s3Settings) storage() backup.S3 {
-	return backup.S3{Endpoint: s.S3Endpoint, Region: s.S3Region, AccessKey: s.S3AccessKey, SecretKey: s.S3SecretKey}
+func (s *s3Settings) storage() objectstore.S3 {
+	return objectstore.S3{Endpoint: s.S3Endpoint, Region: s.S3Region, AccessKey: s.S3AccessKey, SecretKey: s.S3SecretKey}
 }
 
 // checkPlace returns what is wrong with an address in a setting.
 func (s *s3Settings) checkPlace(setting, address string) []fault {
-	if err := backup.CheckS3(address, s.storage()); err != nil {
+	if err := objectstore.CheckS3(address, s.storage()); err != nil {
 		return []fault{{setting, err.Error()}}
 	}
 	return nil
@@ -91,7 +92,7 @@ func (s *server) openBackups(cfg *serverConfig, vault *auth.Vault, m *metrics.Me
 	if cfg.BackupTo == "" || !cfg.has(roleDispatch) {
 		return nil, nil
 	}
-	storage, err := backup.Open(cfg.BackupTo, cfg.storage())
+	storage, err := objectstore.Open(cfg.BackupTo, cfg.storage())
 	if err != nil {
 		return nil, err
 	}
@@ -215,12 +216,12 @@ func (c *backupsCommand) check() []fault {
 }
 
 func (c *backupsCommand) Run(ctx context.Context, p *program) error {
-	if !backup.IsS3(c.In) {
+	if !objectstore.IsS3(c.In) {
 		if c.In = p.path(c.In); !isFolder(c.In) {
 			return fmt.Errorf("there is no folder %s", c.In)
 		}
 	}
-	storage, err := backup.Open(c.In, c.storage())
+	storage, err := objectstore.Open(c.In, c.storage())
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (c *restoreCommand) fetch(ctx context.Context, p *program) (file string, dr
 	drop = func() error { return nil }
 	place, name := c.From, ""
 	switch {
-	case backup.IsS3(place):
+	case objectstore.IsS3(place):
 		if !strings.HasSuffix(place, "/") {
 			place, name = path.Dir(place), path.Base(place)
 			place = strings.Replace(place, "s3:/", "s3://", 1) // path.Dir joins slashes
@@ -265,7 +266,7 @@ func (c *restoreCommand) fetch(ctx context.Context, p *program) (file string, dr
 			return "", drop, err
 		}
 	}
-	storage, err := backup.Open(place, c.storage())
+	storage, err := objectstore.Open(place, c.storage())
 	if err != nil {
 		return "", drop, err
 	}

@@ -21,6 +21,7 @@ import (
 	"puntuale/internal/logging"
 	"puntuale/internal/mail"
 	"puntuale/internal/metrics"
+	"puntuale/internal/objectstore"
 	"puntuale/internal/operator"
 	"puntuale/internal/store"
 	"puntuale/internal/terminal"
@@ -144,7 +145,7 @@ func (s *serveSettings) lookInto(d *doctor.Config, opened *store.Store) {
 		return f, err
 	}
 	d.Backup = func(ctx context.Context) (f doctor.BackupFacts, err error) {
-		f.Scheduled, f.Remote, f.Encrypted = s.BackupTo != "", backup.IsS3(s.BackupTo), len(s.BackupRecipient) > 0
+		f.Scheduled, f.Remote, f.Encrypted = s.BackupTo != "", objectstore.IsS3(s.BackupTo), len(s.BackupRecipient) > 0
 		if f.Last, err = opened.LastBackup(ctx); err != nil {
 			return f, err
 		}

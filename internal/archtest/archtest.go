@@ -135,7 +135,8 @@ var Rules = []Rule{
 	{Package: "internal/logging", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/metrics", Module: []string{".", "internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/datakey", Module: []string{".", "internal/auth", "internal/clock"}, Never: []string{"net/http", "os", "database"}},
-	{Package: "internal/backup", Module: []string{".", "internal/clock", "internal/localfile"}, Never: []string{"database"}},
+	{Package: "internal/backup", Module: []string{".", "internal/clock", "internal/objectstore"}, Never: []string{"database"}},
+	{Package: "internal/objectstore", Module: []string{"internal/clock", "internal/localfile"}, Never: []string{"database"}},
 	{Package: "internal/doctor", Module: []string{"."}, Library: []string{"golang.org/x/sys"}, Never: []string{"database"}},
 	{Package: "internal/operator", Module: []string{"internal/doctor"}, Never: []string{"database"}},
 	{Package: "internal/diskspace", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},
@@ -183,7 +184,7 @@ var Owners = map[string][]string{
 	"github.com/SherClockHolmes":        {"internal/push"},
 	"github.com/wneessen/go-mail":       {"internal/mail"},
 	"filippo.io/age":                    {"internal/backup"},
-	"github.com/minio/minio-go":         {"internal/backup"},
+	"github.com/minio/minio-go":         {"internal/objectstore"},
 	"github.com/yuin/goldmark":          {"internal/chatwoot"},
 	"github.com/chromedp":               {}, // only tests use it
 	"github.com/coder/websocket":        {},
