@@ -15,6 +15,7 @@ import (
 	"puntuale"
 	"puntuale/internal/backup"
 	"puntuale/internal/client"
+	"puntuale/internal/clock"
 	"puntuale/internal/diskspace"
 	"puntuale/internal/doctor"
 	"puntuale/internal/localfile"
@@ -40,6 +41,7 @@ func (c *doctorCommand) Run(ctx context.Context, p *program) (err error) {
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
 	}
+	c.place(p)
 	examined := c.facts()
 	examined.Now = p.clock.Now()
 	examined.Server = func(ctx context.Context) error {
@@ -98,6 +100,15 @@ func (s *serveSettings) facts() *doctor.Config {
 	}
 	for use, folder := range diskFolders(&serverConfig{serveSettings: *s}) {
 		d.Folders[use] = folder
+	}
+	if s.FilesTo != "" {
+		d.Storage = func(ctx context.Context) error {
+			parts, err := s.objects(clock.System(), nil)
+			if err != nil {
+				return err
+			}
+			return parts.Probe(ctx)
+		}
 	}
 	if s.SMTP != "" {
 		d.Mail = func(ctx context.Context) error {

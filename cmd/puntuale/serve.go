@@ -47,6 +47,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if c.BackupTo != "" && !objectstore.IsS3(c.BackupTo) {
 		c.BackupTo = p.path(c.BackupTo)
 	}
+	c.place(p)
 	if c.Archive != "" {
 		c.Archive = p.path(c.Archive)
 	}

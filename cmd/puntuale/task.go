@@ -116,6 +116,9 @@ func diskFolders(cfg *serverConfig) map[string]string {
 	if cfg.BackupTo != "" && !objectstore.IsS3(cfg.BackupTo) {
 		folders["backups"] = cfg.BackupTo
 	}
+	if cfg.FilesTo != "" && !objectstore.IsS3(cfg.FilesTo) {
+		folders["files"] = cfg.FilesTo
+	}
 	return folders
 }
 

@@ -87,7 +87,7 @@ var Rules = []Rule{
 	{Package: "internal/store/archive", Module: []string{"internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/archiver", Module: []string{".", "internal/store/archive", "internal/store/engine", "internal/store/migration", "internal/store/queue", "internal/store/result", "internal/store/retention"}, Never: []string{"net/http"}},
 	{Package: "internal/store/sealed", Module: []string{".", "internal/store/engine", "internal/store/transfer"}, Never: []string{"net/http"}},
-	{Package: "internal/store/transfer", Module: []string{".", "internal/clock", "internal/store/archive", "internal/store/engine", "internal/store/fleet", "internal/store/migration", "internal/store/outbox", "internal/store/queue", "internal/store/person", "internal/store/result"}, Never: []string{"net/http"}},
+	{Package: "internal/store/transfer", Module: []string{".", "internal/clock", "internal/store/archive", "internal/store/engine", "internal/store/file", "internal/store/fleet", "internal/store/migration", "internal/store/outbox", "internal/store/queue", "internal/store/person", "internal/store/result"}, Never: []string{"net/http"}},
 	{Package: "internal/file", Module: []string{"."}, Never: []string{"net", "os", "database"}},
 	{Package: "internal/control", Module: []string{".", "internal/file", "internal/automation", "internal/booking", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/draft", "internal/keyword", "internal/roster", "internal/price", "internal/semaphore"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/request", Module: []string{".", "internal/phone", "internal/plan"}, Never: []string{"net/http", "database"}},

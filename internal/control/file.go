@@ -56,7 +56,7 @@ func (c *Client) UploadFile(ctx context.Context, r FileUpload) (f puntuale.File,
 	if err := c.MayCreate(); err != nil {
 		return f, err
 	}
-	u, err := c.beginUpload()
+	u, err := c.beginFileUpload()
 	if err != nil {
 		return f, err
 	}
@@ -106,23 +106,54 @@ func smallOf(ctx context.Context, u *upload.Upload, facts *file.Facts, spool io.
 	return small
 }
 
+// MostUploaded returns the most bytes that any upload of a file may have. Most files may have only
+// [puntuale.MaxFileBytes].
+func (c *Control) MostUploaded() int64 {
+	if c.lists.documents {
+		return puntuale.MaxDocumentBytes
+	}
+	return puntuale.MaxFileBytes
+}
+
+// takesLarge reports whether the client has a number whose network takes large documents.
+func (c *Client) takesLarge(ctx context.Context) (bool, error) {
+	if !c.control.lists.documents {
+		return false, nil
+	}
+	sessions, err := c.allSessions(ctx)
+	for _, s := range sessions {
+		if s.Type == puntuale.Official {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// scratchFile is where an upload is until its type is known.
+type scratchFile interface {
+	io.Writer
+	io.ReaderAt
+}
+
 // receive keeps the bytes of an upload on disk. It returns the file's name and size.
-func (c *Client) receive(ctx context.Context, r FileUpload, spool io.Writer) (name string, size int64, err error) {
-	body := io.Reader(&uploadedBytes{ctx: ctx, client: c, from: io.LimitReader(r.Content, puntuale.MaxFileBytes+MaxFileForm+1)})
+func (c *Client) receive(ctx context.Context, r FileUpload, spool scratchFile) (name string, size int64, err error) {
+	body := io.Reader(&uploadedBytes{ctx: ctx, client: c, from: io.LimitReader(r.Content, c.control.MostUploaded()+MaxFileForm+1)})
 	name = r.Name
 	if r.Boundary != "" {
-		part, err := firstFile(multipart.NewReader(body, r.Boundary))
+		part, err := upload.FirstFile(multipart.NewReader(body, r.Boundary))
 		if err != nil {
 			return "", 0, err
 		}
 		body, name = part, cmp.Or(name, part.FileName())
 	}
-	size, err = io.Copy(spool, io.LimitReader(body, puntuale.MaxFileBytes+1))
+	size, most, err := c.keep(ctx, spool, body)
 	switch {
-	case size > puntuale.MaxFileBytes:
-		return name, size, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
+	case size > most:
+		// The reader of the answer must see why. Without large documents, nobody sends much more.
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, c.control.MostUploaded()-most))
+		return name, size, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge(most)}
 	case r.Boundary != "" && errors.Is(err, io.ErrUnexpectedEOF):
-		return name, size, formFault(err)
+		return name, size, upload.FormFault(err)
 	case err != nil:
 		return name, size, fmt.Errorf("receive a file: %w", err)
 	case size == 0:
@@ -131,34 +162,20 @@ func (c *Client) receive(ctx context.Context, r FileUpload, spool io.Writer) (na
 	return name, size, nil
 }
 
-// maxFormParts is how many parts of a form may stand before the file.
-const maxFormParts = 20
-
-// firstFile returns the first file of a form.
-func firstFile(form *multipart.Reader) (*multipart.Part, error) {
-	for range maxFormParts {
-		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, formFault(err)
-		}
-		if part.FileName() != "" {
-			return part, nil
-		}
+// keep copies a file to disk, and returns the most bytes that this file may have. It stops at the first byte beyond them.
+func (c *Client) keep(ctx context.Context, spool scratchFile, body io.Reader) (size, most int64, err error) {
+	most = puntuale.MaxFileBytes
+	size, err = io.Copy(spool, io.LimitReader(body, most+1))
+	if err != nil || size <= most || !file.MayBeDocument(spool) {
+		return size, most, err
 	}
-	return nil, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
-}
-
-const faultCallNoForm puntuale.ReasonCode = "call.no_form"
-
-// formFault returns the error of a form that cannot be read. Errors of the connection and of the service stay as they are.
-func formFault(err error) error {
-	if _, known := errors.AsType[*puntuale.Error](err); known || errors.Is(err, context.Canceled) || errors.Is(err, puntuale.ErrStopping) {
-		return err
+	large, err := c.takesLarge(ctx)
+	if err != nil || !large {
+		return size, most, err
 	}
-	return &puntuale.Error{Code: puntuale.CodeUnreadable, Faults: []puntuale.Fault{{Location: "body", Code: faultCallNoForm}}, Err: err}
+	most = puntuale.MaxDocumentBytes
+	more, err := io.Copy(spool, io.LimitReader(body, most+1-size))
+	return size + more, most, err
 }
 
 // storeFile stores a file's parts, and then the file. If it fails, it drops the parts that it stored; if it cannot, the
@@ -210,13 +227,19 @@ func (c *Client) File(ctx context.Context, id string) (puntuale.File, error) {
 }
 
 // OpenFile returns a reader of a file's bytes, which has one part at a time in memory. The caller must close it. Codes:
-// overloaded, if too many files are being sent. Codes of the reader: not_found, if the file was deleted meanwhile.
+// overloaded, if too many files are being sent; unavailable and gone, if the storage outside of the database does not answer,
+// or does not have the file any more. Codes of the reader: the same, and not_found, if the file was deleted meanwhile.
 func (c *Client) OpenFile(ctx context.Context, f puntuale.File) (io.ReadCloser, error) {
 	leave, err := c.beginFile(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &openFile{file.NewReader(f.Size, func(n int) ([]byte, error) { return c.tenant.FilePart(ctx, f.ID, n) }), leave}, nil
+	content := file.NewReader(f.Size, func(n int) ([]byte, error) { return c.tenant.FilePart(ctx, f.ID, n) })
+	if err := content.Load(); err != nil {
+		leave()
+		return nil, fmt.Errorf("open a file: %w", err)
+	}
+	return &openFile{content, leave}, nil
 }
 
 // openFile lets the next file be sent when it is closed.
@@ -418,6 +441,8 @@ func (c *Control) fileRefused(f puntuale.File, session puntuale.Session) puntual
 		if most := MaxOfficialFile(f.Type); f.Size > most {
 			return puntuale.Because(faultFileForMeta, puntuale.MediaKind(string(f.ID)), strconv.FormatInt(most>>20, 10))
 		}
+	case f.Size > puntuale.MaxFileBytes:
+		return file.TooLarge(puntuale.MaxFileBytes)
 	case session.Type == puntuale.SendApp && !session.ByDevice() && !session.Sandbox && c.sessions.public == "":
 		return puntuale.Because(faultFileNoAddress)
 	}
@@ -445,6 +470,7 @@ func (c *Control) fileMark(client, until, id string) string {
 type AddressedFile struct {
 	puntuale.File
 	Content io.ReadSeeker
+	Load    func() error       // reads the beginning; codes: unavailable, gone, as of OpenFile
 	Holders []semaphore.Holder // whose share of the server the answer takes
 }
 
@@ -466,8 +492,9 @@ func (c *Control) OpenFileAddress(ctx context.Context, path string) (AddressedFi
 	if err != nil {
 		return AddressedFile{}, fmt.Errorf("read a file: %w", err)
 	}
+	content := file.NewReader(f.Size, func(n int) ([]byte, error) { return tenant.FilePart(ctx, f.ID, n) })
 	return AddressedFile{
-		File: f, Content: file.NewReader(f.Size, func(n int) ([]byte, error) { return tenant.FilePart(ctx, f.ID, n) }),
+		File: f, Content: content, Load: content.Load,
 		Holders: []semaphore.Holder{{Key: client, Slots: semaphore.FairShare}},
 	}, nil
 }

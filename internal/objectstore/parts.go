@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -27,21 +28,24 @@ var ErrSilent = errors.New("the storage of files does not answer")
 type Parts struct {
 	storage Storage
 	clock   clock.Clock
-	takes   time.Duration // see partTakes
 	slots   chan struct{} // a call that hangs keeps its slot
+	failed  func()        // counts a request that failed
 
 	mu     sync.Mutex
 	silent time.Time // until then nothing is asked
 }
 
-// NewParts returns the parts in a storage.
-func NewParts(s Storage, c clock.Clock) *Parts {
-	return &Parts{storage: s, clock: c, takes: partTakes, slots: make(chan struct{}, partsAtOnce)}
+// NewParts returns the parts in a storage. failed is called for each request that failed; it may be nil.
+func NewParts(s Storage, c clock.Clock, failed func()) *Parts {
+	if failed == nil {
+		failed = func() {}
+	}
+	return &Parts{storage: s, clock: c, slots: make(chan struct{}, partsAtOnce), failed: failed}
 }
 
 // PutPart stores part n of a file. It replaces the part if it exists.
 func (p *Parts) PutPart(ctx context.Context, folder string, n int, content []byte) error {
-	_, err := p.within(ctx, p.takes, func(ctx context.Context) ([]byte, error) {
+	_, err := p.within(ctx, partTakes, func(ctx context.Context) ([]byte, error) {
 		return nil, p.storage.Replace(ctx, folder, n, content)
 	})
 	return err
@@ -50,7 +54,7 @@ func (p *Parts) PutPart(ctx context.Context, folder string, n int, content []byt
 // Part returns part n of a file. If the part is longer than most, Part returns most+1 bytes. The error is fs.ErrNotExist if
 // the storage has no such part.
 func (p *Parts) Part(ctx context.Context, folder string, n int, most int64) ([]byte, error) {
-	return p.within(ctx, p.takes, func(ctx context.Context) ([]byte, error) { return p.storage.Read(ctx, folder, n, most) })
+	return p.within(ctx, partTakes, func(ctx context.Context) ([]byte, error) { return p.storage.Read(ctx, folder, n, most) })
 }
 
 // RemoveParts removes the parts 0 to n-1 of a file, as far as they are there.
@@ -83,8 +87,11 @@ func (p *Parts) within(ctx context.Context, takes time.Duration, do func(context
 	}()
 	select {
 	case r := <-done:
-		if r.err != nil && within.Err() != nil {
+		switch {
+		case r.err != nil && within.Err() != nil:
 			return nil, p.ended(ctx)
+		case r.err != nil && !errors.Is(r.err, fs.ErrNotExist):
+			p.failed()
 		}
 		return r.content, r.err
 	case <-within.Done():
@@ -97,6 +104,7 @@ func (p *Parts) ended(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("ask the storage of files: %w", context.Cause(ctx))
 	}
+	p.failed()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent = p.clock.Now().Add(silence)

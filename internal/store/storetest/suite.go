@@ -37,7 +37,7 @@ var suite = []func(*testing.T, *World){
 	testResend, testResendAllOrNone, testResendCap, testResendAfterSessionIsGone, testResendTogether, testLateReceiptAfterResend, testStopReachesResent,
 	testCancelMessages, testListMessages, testListMessagesPages, testListMessagesTo,
 	testOnceKeepsAnswer, testOnceTwins, testOnceRefusedKeyIsFree,
-	testTemplates, testTemplateNamesUnique, testTemplateOfSequenceStays, testFiles, testFilesEnd, testFilesOfPeople, testFilesComeBack,
+	testTemplates, testTemplateNamesUnique, testTemplateOfSequenceStays, testFiles, testFilesEnd, testFilesOfPeople, testFilesComeBack, testFilesOutside, testFilesEndOutside, testFilesOfPeopleOutside, testFilesComeBackOutside,
 	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testGiveUp, testMovedMessageIsNotClaimedByOldSession,
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore, testStoredBytes,

@@ -33,7 +33,7 @@ type uploadAnswer struct {
 // refusals are the codes of refusals that the form's script shows.
 var refusals = map[puntuale.Code]bool{
 	puntuale.CodeInvalid: true, puntuale.CodeUnreadable: true, puntuale.CodeTooLarge: true, puntuale.CodeQuotaReached: true, puntuale.CodeRateLimited: true,
-	puntuale.CodeOverloaded: true,
+	puntuale.CodeOverloaded: true, puntuale.CodeUnavailable: true,
 }
 
 // upload stores a file, and tells the form's script. A refusal says why.
@@ -59,7 +59,7 @@ func receive(v *page.Request) (f puntuale.File, err error) {
 	if err != nil || kind != "multipart/form-data" || parameters["boundary"] == "" {
 		return f, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
 	}
-	body, err := v.UploadBody(puntuale.MaxFileBytes + control.MaxFileForm)
+	body, err := v.UploadBody(v.Site.Control.MostUploaded() + control.MaxFileForm)
 	if err != nil {
 		return f, err
 	}
