@@ -148,7 +148,7 @@ func (c *Client) receive(ctx context.Context, r FileUpload, spool scratchFile) (
 	}
 	size, most, err := c.keep(ctx, spool, body)
 	switch {
-	case size > most:
+	case err == nil && size > most:
 		// The reader of the answer must see why. Without large documents, nobody sends much more.
 		_, _ = io.Copy(io.Discard, io.LimitReader(body, c.control.MostUploaded()-most))
 		return name, size, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge(most)}

@@ -109,8 +109,8 @@ func TestSilentStorage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hanging{end: make(chan struct{})}
 		defer close(h.end)
-		failures := 0
-		p := objectstore.NewParts(h, clock.System(), func() { failures++ })
+		var failures atomic.Int64
+		p := objectstore.NewParts(h, clock.System(), func() { failures.Add(1) })
 		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := p.PutPart(hurried, "x", 0, nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -131,8 +131,8 @@ func TestSilentStorage(t *testing.T) {
 		if d := took(read); d != 0 {
 			t.Errorf("a call after it took %v", d)
 		}
-		if failures != 1 {
-			t.Errorf("%d failures are counted, want that of the storage", failures)
+		if n := failures.Load(); n != 1 {
+			t.Errorf("%d failures are counted, want that of the storage", n)
 		}
 		time.Sleep(11 * time.Second)
 		for range 200 {
