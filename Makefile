@@ -70,8 +70,8 @@ long: ## run long tests, up to two hours: many nodes with the default lease; eac
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestYear ./internal/automation/yeartest
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestCutOffAtEveryStatement ./internal/store/migration
 
-s3: ## store, rehearse and fetch backups with a real S3 service; it is built from source once, in about four minutes
-	scripts/with-s3 go run ./scripts/gotest -tags s3 -count=1 -run TestRealS3 ./internal/backup
+s3: ## store backups and files in a real S3 service; it is built from source once, in about four minutes
+	scripts/with-s3 go run ./scripts/gotest -tags s3 -count=1 -run TestRealS3 ./internal/backup ./internal/objectstore
 
 alerts: ## check the alerts and the dashboard of deploy/ with Prometheus' promtool, and run the alerts' tests
 	scripts/with-promtool go run ./scripts/gotest -tags promtool -count=1 -run TestPromtool ./cmd/puntuale

@@ -360,11 +360,12 @@ func FilesIn(text string) iter.Seq[FileID] {
 
 // Limits of uploaded files.
 const (
-	MaxFileBytes       = 16 << 20 // of one file
-	MaxClientFileBytes = 1 << 30  // of all files of a client
-	MaxClientFiles     = 1000     // files that only people sent may be half of them, and half of the bytes
-	FilePartBytes      = 1 << 20  // the store keeps a file in parts of this size; only the last one is smaller
-	MaxSmallPicture    = 16 << 10 // of the small picture of an image
+	MaxFileBytes       = 16 << 20  // of one file
+	MaxDocumentBytes   = 100 << 20 // of a document for an Official number, if the bytes are outside of the database
+	MaxClientFileBytes = 1 << 30   // of all files of a client
+	MaxClientFiles     = 1000      // files that only people sent may be half of them, and half of the bytes
+	FilePartBytes      = 1 << 20   // the store keeps a file in parts of this size; only the last one is smaller
+	MaxSmallPicture    = 16 << 10  // of the small picture of an image
 )
 
 // File is a file that a client uploaded, or that a person sent. Its type is the type of its content, whatever its name says.

@@ -14,19 +14,26 @@ import (
 	"puntuale"
 	"puntuale/internal/localfile"
 	"puntuale/internal/logging"
+	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/store/transfer"
 )
 
 // backupCommand writes a backup. It also works beside running servers.
 type backupCommand struct {
-	baseSettings `embed:""`
+	baseSettings    `embed:""`
+	storageSettings `embed:""`
 
 	KeyFile string `placeholder:"FILE" help:"A file with at least 32 random characters, which seal the secrets in the database. Use the same file on every server. On SQLite the default is a file beside the database, which the first start makes."`
 
 	To         string `local:"" required:"" placeholder:"FILE" help:"The file to write. It holds everything, numbers and texts included: its owner alone may read it."`
 	WithoutKey bool   `local:"" help:"Leave the key file out. Keep it elsewhere: without it a restored installation does not start."`
 	Replace    bool   `local:"" help:"Replace the file if it exists, once the new one is checked."`
+}
+
+func (c *backupCommand) check() []fault {
+	return append(c.baseSettings.check(), c.storageSettings.check()...)
 }
 
 func (c *backupCommand) Run(ctx context.Context, p *program) error {
@@ -48,14 +55,19 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 			said = "The key is in it: whoever has the backup can open every secret of the installation.\n"
 		}
 	}
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
+	c.place(p)
+	from, err := c.with(storeConfig(&c.baseSettings, p.clock, nil, logger, true), nil)
+	if err != nil {
+		return err
+	}
 	out, err := localfile.Create(p.path(c.To), c.Replace)
 	if err != nil {
 		return err
 	}
 	began := p.clock.Now()
 	bar := p.progress()
-	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
-	header, err := transfer.Backup(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out, transfer.BackupConfig{
+	header, err := transfer.Backup(ctx, from, out, transfer.BackupConfig{
 		Program: versionText(), Key: key, Progress: rowsOf(bar),
 		Finish: func() error {
 			if err := transfer.CheckBackup(ctx, out.Name()); err != nil {
@@ -98,9 +110,8 @@ func keyToKeep(s *baseSettings, keyFile string) (key []byte, err error) {
 
 // restoreCommand makes an installation from a backup.
 type restoreCommand struct {
-	baseSettings `embed:""`
-
-	s3Settings `embed:""`
+	baseSettings    `embed:""`
+	storageSettings `embed:""`
 
 	From     string `local:"" required:"" placeholder:"PLACE" help:"The backup: a file, or s3://bucket/folder/file. With a folder, or s3://bucket/folder/, the newest backup in it."`
 	Identity string `local:"" placeholder:"FILE" help:"The secret key that opens an encrypted backup, as age-keygen wrote it."`
@@ -108,7 +119,7 @@ type restoreCommand struct {
 }
 
 func (c *restoreCommand) check() []fault {
-	return slices.Concat(c.baseSettings.check(), c.s3Settings.check(), c.checkPlace("from", c.From))
+	return slices.Concat(c.baseSettings.check(), c.storageSettings.check(), c.checkPlace("from", c.From))
 }
 
 func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
@@ -129,7 +140,8 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	bar := p.progress()
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
-	done, err := transfer.Restore(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), backup, transfer.RestoreConfig{
+	to := storeConfig(&c.baseSettings, p.clock, nil, logger, false)
+	done, err := transfer.Restore(ctx, to, backup, transfer.RestoreConfig{
 		Hold: c.Hold, Progress: rowsOf(bar), MakeNumbers: makeNumbers,
 	})
 	bar.End()
@@ -144,6 +156,31 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 		fmt.Fprintf(p.stderr, "%d linked numbers stay linked, as far as they were not unlinked since.\n", done.Linked)
 	}
 	p.tellRestored(&done, c.Hold)
+	return p.moveFiles(ctx, &c.storageSettings, to)
+}
+
+// moveFiles moves the bytes of the files that a command put into the database to where the settings say. The command has
+// done its work before: without the storage, the files stay in the database, and servers find them there.
+func (p *program) moveFiles(ctx context.Context, s *storageSettings, cfg engine.Config) error {
+	if s.FilesTo == "" {
+		return nil
+	}
+	s.place(p)
+	moved, err := func() (n int, err error) {
+		if cfg, err = s.with(cfg, nil); err != nil {
+			return 0, err
+		}
+		opened, err := store.Open(ctx, cfg)
+		if err != nil {
+			return 0, err
+		}
+		n, err = opened.MoveOut(ctx)
+		return n, errors.Join(err, opened.Close())
+	}()
+	fmt.Fprintf(p.stderr, "The bytes of %d uploaded files are in %s.\n", moved, s.FilesTo)
+	if err != nil {
+		return fmt.Errorf("everything is in the database, but other files could not be moved to %s, and stay in the database: %w", s.FilesTo, err)
+	}
 	return nil
 }
 

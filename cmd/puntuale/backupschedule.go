@@ -14,8 +14,10 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/backup"
+	"puntuale/internal/clock"
 	"puntuale/internal/diskspace"
 	"puntuale/internal/metrics"
+	"puntuale/internal/objectstore"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/transfer"
@@ -27,11 +29,12 @@ type backupSettings struct {
 	BackupAt        string   `placeholder:"TIME" default:"03:10" help:"When the daily backup is due, in UTC, or in a time zone: 03:10 Europe/Rome. A backup that was missed is made as soon as a server runs."`
 	BackupKeep      []string `sep:"," placeholder:"NUMBER,..." default:"7d,4w,12mo" help:"Which daily backups stay: the newest of each of so many days, weeks and months. The others are removed after the next good backup. The newest always stays."`
 	BackupRecipient []string `sep:"," placeholder:"RECIPIENT,..." help:"Who can open the backups: recipients of age, such as age1ql3z7hj…, which age-keygen prints. Then the key file is in the backups, too. Without it the backups are not encrypted, and the key file is not in them."`
-	s3Settings      `embed:""`
+	storageSettings `embed:""`
 }
 
-// s3Settings say how to reach the storage of addresses that begin with s3://.
-type s3Settings struct {
+// storageSettings say where the bytes of uploaded files are, and how to reach addresses that begin with s3://.
+type storageSettings struct {
+	FilesTo         string `placeholder:"PLACE" help:"Where the bytes of uploaded files go: s3://bucket/folder, or a folder that all servers share. Use the same settings on every server, and give an installation a place of its own. Then documents for Official numbers may have 100 MB. Files that are stored already stay where they are. Without it the bytes are in the database."`
 	S3Endpoint      string `name:"s3-endpoint" placeholder:"URL" default:"https://s3.amazonaws.com" help:"The service of addresses that begin with s3://, such as https://s3.eu-central-1.amazonaws.com."`
 	S3Region        string `name:"s3-region" placeholder:"REGION" default:"us-east-1" help:"The region of the bucket."`
 	S3AccessKey     string `name:"s3-access-key" placeholder:"TEXT" help:"The id of the access key for the bucket."`
@@ -39,35 +42,66 @@ type s3Settings struct {
 	S3SecretKeyFile string `name:"s3-secret-file" placeholder:"FILE" help:"A file with the secret of the access key."`
 }
 
-func (s *s3Settings) check() (faults []fault) {
-	if s.S3SecretKeyFile == "" {
-		return nil
+func (s *storageSettings) check() (faults []fault) {
+	if s.S3SecretKeyFile != "" {
+		if s.S3SecretKey != "" {
+			return []fault{{"s3-secret-file", "cannot go with s3-secret-key"}}
+		}
+		text, err := os.ReadFile(s.S3SecretKeyFile)
+		if err != nil {
+			return []fault{{"s3-secret-file", fmt.Sprintf("cannot be read: %v", err)}}
+		}
+		s.S3SecretKey = strings.TrimSpace(string(text))
 	}
-	if s.S3SecretKey != "" {
-		return []fault{{"s3-secret-file", "cannot go with s3-secret-key"}}
-	}
-	text, err := os.ReadFile(s.S3SecretKeyFile)
-	if err != nil {
-		return []fault{{"s3-secret-file", fmt.Sprintf("cannot be read: %v", err)}}
-	}
-	s.S3SecretKey = strings.TrimSpace(string(text))
-	return nil
+	return s.checkPlace("files-to", s.FilesTo)
 }
 
-func (s *s3Settings) storage() backup.S3 {
-	return backup.S3{Endpoint: s.S3Endpoint, Region: s.S3Region, AccessKey: s.S3AccessKey, SecretKey: s.S3SecretKey}
+// place makes the path of a folder absolute. Call it before objects.
+func (s *storageSettings) place(p *program) {
+	if s.FilesTo != "" && !objectstore.IsS3(s.FilesTo) {
+		s.FilesTo = p.path(s.FilesTo)
+	}
+}
+
+// objects opens the storage of the bytes of uploaded files. It returns nil if they are in the database. failed counts
+// requests that fail; it may be nil.
+func (s *storageSettings) objects(c clock.Clock, failed func()) (*objectstore.Parts, error) {
+	if s.FilesTo == "" {
+		return nil, nil
+	}
+	storage, err := objectstore.Open(s.FilesTo, s.storage())
+	if err != nil {
+		return nil, fmt.Errorf("open the storage of files: %w", err)
+	}
+	return objectstore.NewParts(storage, c, failed), nil
+}
+
+// with adds the storage of files to the engine's configuration. failed counts requests that fail; nil: nobody counts.
+func (s *storageSettings) with(cfg engine.Config, failed func()) (engine.Config, error) {
+	objects, err := s.objects(cfg.Clock, failed)
+	if err == nil && objects != nil {
+		cfg.Objects = objects
+	}
+	return cfg, err
+}
+
+func (s *storageSettings) storage() objectstore.S3 {
+	return objectstore.S3{Endpoint: s.S3Endpoint, Region: s.S3Region, AccessKey: s.S3AccessKey, SecretKey: s.S3SecretKey}
 }
 
 // checkPlace returns what is wrong with an address in a setting.
-func (s *s3Settings) checkPlace(setting, address string) []fault {
-	if err := backup.CheckS3(address, s.storage()); err != nil {
+func (s *storageSettings) checkPlace(setting, address string) []fault {
+	if err := objectstore.CheckS3(address, s.storage()); err != nil {
 		return []fault{{setting, err.Error()}}
 	}
 	return nil
 }
 
 func (s *backupSettings) check() []fault {
-	faults := append(s.s3Settings.check(), s.checkPlace("backup-to", s.BackupTo)...)
+	faults := append(s.storageSettings.check(), s.checkPlace("backup-to", s.BackupTo)...)
+	if s.FilesTo != "" && strings.TrimRight(s.FilesTo, "/") == strings.TrimRight(s.BackupTo, "/") {
+		faults = append(faults, fault{"files-to", "must be another place than backup-to"})
+	}
 	if _, err := backup.ParseSchedule(s.BackupAt); err != nil {
 		faults = append(faults, fault{"backup-at", err.Error()})
 	}
@@ -91,7 +125,7 @@ func (s *server) openBackups(cfg *serverConfig, vault *auth.Vault, m *metrics.Me
 	if cfg.BackupTo == "" || !cfg.has(roleDispatch) {
 		return nil, nil
 	}
-	storage, err := backup.Open(cfg.BackupTo, cfg.storage())
+	storage, err := objectstore.Open(cfg.BackupTo, cfg.storage())
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +238,7 @@ type backupsCommand struct {
 }
 
 func (c *backupsCommand) check() []fault {
-	faults := append(c.baseSettings.check(), c.s3Settings.check()...)
+	faults := append(c.baseSettings.check(), c.storageSettings.check()...)
 	if c.In == "" {
 		c.In = c.BackupTo
 	}
@@ -215,12 +249,12 @@ func (c *backupsCommand) check() []fault {
 }
 
 func (c *backupsCommand) Run(ctx context.Context, p *program) error {
-	if !backup.IsS3(c.In) {
+	if !objectstore.IsS3(c.In) {
 		if c.In = p.path(c.In); !isFolder(c.In) {
 			return fmt.Errorf("there is no folder %s", c.In)
 		}
 	}
-	storage, err := backup.Open(c.In, c.storage())
+	storage, err := objectstore.Open(c.In, c.storage())
 	if err != nil {
 		return err
 	}
@@ -247,7 +281,7 @@ func (c *restoreCommand) fetch(ctx context.Context, p *program) (file string, dr
 	drop = func() error { return nil }
 	place, name := c.From, ""
 	switch {
-	case backup.IsS3(place):
+	case objectstore.IsS3(place):
 		if !strings.HasSuffix(place, "/") {
 			place, name = path.Dir(place), path.Base(place)
 			place = strings.Replace(place, "s3:/", "s3://", 1) // path.Dir joins slashes
@@ -265,7 +299,7 @@ func (c *restoreCommand) fetch(ctx context.Context, p *program) (file string, dr
 			return "", drop, err
 		}
 	}
-	storage, err := backup.Open(place, c.storage())
+	storage, err := objectstore.Open(place, c.storage())
 	if err != nil {
 		return "", drop, err
 	}

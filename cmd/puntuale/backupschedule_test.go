@@ -8,8 +8,8 @@ import (
 
 	"filippo.io/age"
 
-	"puntuale/internal/backup/s3test"
 	"puntuale/internal/mail/mailtest"
+	"puntuale/internal/objectstore/s3test"
 )
 
 // TestBackupsBySchedule: a server stores an encrypted backup in S3 and rehearses it. Then its disk is lost: only the

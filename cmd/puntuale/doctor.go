@@ -16,12 +16,14 @@ import (
 	"puntuale/internal/backup"
 	"puntuale/internal/clamd"
 	"puntuale/internal/client"
+	"puntuale/internal/clock"
 	"puntuale/internal/diskspace"
 	"puntuale/internal/doctor"
 	"puntuale/internal/localfile"
 	"puntuale/internal/logging"
 	"puntuale/internal/mail"
 	"puntuale/internal/metrics"
+	"puntuale/internal/objectstore"
 	"puntuale/internal/operator"
 	"puntuale/internal/store"
 	"puntuale/internal/terminal"
@@ -40,6 +42,7 @@ func (c *doctorCommand) Run(ctx context.Context, p *program) (err error) {
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
 	}
+	c.place(p)
 	examined := c.facts()
 	examined.Now = p.clock.Now()
 	examined.Server = func(ctx context.Context) error {
@@ -99,6 +102,15 @@ func (s *serveSettings) facts() *doctor.Config {
 	for use, folder := range diskFolders(&serverConfig{serveSettings: *s}) {
 		d.Folders[use] = folder
 	}
+	if s.FilesTo != "" {
+		d.Storage = func(ctx context.Context) error {
+			parts, err := s.objects(clock.System(), nil)
+			if err != nil {
+				return err
+			}
+			return parts.Probe(ctx)
+		}
+	}
 	if s.SMTP != "" {
 		d.Mail = func(ctx context.Context) error {
 			server, err := mail.ParseServer(s.SMTP)
@@ -148,7 +160,7 @@ func (s *serveSettings) lookInto(d *doctor.Config, opened *store.Store) {
 		return f, err
 	}
 	d.Backup = func(ctx context.Context) (f doctor.BackupFacts, err error) {
-		f.Scheduled, f.Remote, f.Encrypted = s.BackupTo != "", backup.IsS3(s.BackupTo), len(s.BackupRecipient) > 0
+		f.Scheduled, f.Remote, f.Encrypted = s.BackupTo != "", objectstore.IsS3(s.BackupTo), len(s.BackupRecipient) > 0
 		if f.Last, err = opened.LastBackup(ctx); err != nil {
 			return f, err
 		}

@@ -87,6 +87,9 @@ func (s *server) sendUploaded(w http.ResponseWriter, r *http.Request, slots *sem
 		return &puntuale.Error{Code: puntuale.CodeOverloaded, RetryAfter: fileRetry, Err: errors.New("too many files are being sent")}
 	}
 	defer leave()
+	if err := f.Load(); err != nil {
+		return err
+	}
 	disposition := "attachment"
 	if puntuale.MediaKind(string(f.ID)) == "image" {
 		disposition = "inline"

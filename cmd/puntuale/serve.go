@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"puntuale/internal/backup"
 	"puntuale/internal/logging"
+	"puntuale/internal/objectstore"
 	"puntuale/internal/store"
 )
 
@@ -44,9 +44,10 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if c.Prices != "" {
 		c.Prices = p.path(c.Prices)
 	}
-	if c.BackupTo != "" && !backup.IsS3(c.BackupTo) {
+	if c.BackupTo != "" && !objectstore.IsS3(c.BackupTo) {
 		c.BackupTo = p.path(c.BackupTo)
 	}
+	c.place(p)
 	if c.Archive != "" {
 		c.Archive = p.path(c.Archive)
 	}

@@ -137,13 +137,8 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.open = admission.NewConnectionLimiter(cfg.Connections, meter.Closed)
 	meter.WatchConnections(s.open.Count)
 	meter.Roles(cfg.Roles)
-	if s.store, err = store.Open(ctx, serverStore(&cfg, meter)); err != nil {
-		return nil, opening(err, &cfg.baseSettings)
-	}
-	if cfg.has(roleDispatch) {
-		if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
-			return nil, opening(err, &cfg.baseSettings)
-		}
+	if err := s.openStore(ctx, &cfg, meter); err != nil {
+		return nil, err
 	}
 	s.memory = admission.NewMemoryBudget(memoryBudget, meter.Refused)
 	vault, err := s.openVault(ctx, &cfg)
@@ -211,7 +206,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 	s.links = link.New(s.store.Links, cfg.Clock)
 	s.control = control.New(control.Config{
 		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
-		Keep: cfg.KeepContents, Public: cfg.PublicURL,
+		Keep: cfg.KeepContents, Public: cfg.PublicURL, LargeDocuments: cfg.FilesTo != "",
 		Files: s.fetched(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
 		Take: func(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
@@ -384,11 +379,28 @@ func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 	return out
 }
 
+// openStore opens the store, and locks the role dispatch where only one server may have it.
+func (s *server) openStore(ctx context.Context, cfg *serverConfig, m *metrics.Meter) error {
+	config, err := serverStore(cfg, m)
+	if err != nil {
+		return err
+	}
+	if s.store, err = store.Open(ctx, config); err != nil {
+		return opening(err, &cfg.baseSettings)
+	}
+	if cfg.has(roleDispatch) {
+		if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
+			return opening(err, &cfg.baseSettings)
+		}
+	}
+	return nil
+}
+
 // serverStore returns the engine's configuration for a server.
-func serverStore(cfg *serverConfig, m engine.Meter) engine.Config {
+func serverStore(cfg *serverConfig, m *metrics.Meter) (engine.Config, error) {
 	config := storeConfig(&cfg.baseSettings, cfg.Clock, m, cfg.Logger, !cfg.Migrate)
 	config.Public = cfg.PublicURL
-	return config
+	return cfg.with(config, m.FileStorageFailed)
 }
 
 // storeConfig returns the engine's configuration. All commands that open the store use it.

@@ -10,12 +10,12 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
-	"puntuale/internal/backup"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/link"
 	"puntuale/internal/diskspace"
 	"puntuale/internal/metrics"
+	"puntuale/internal/objectstore"
 	"puntuale/internal/push"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archiver"
@@ -117,8 +117,11 @@ func diskFolders(cfg *serverConfig) map[string]string {
 	if cfg.Archive != "" {
 		folders["archive"] = cfg.Archive
 	}
-	if cfg.BackupTo != "" && !backup.IsS3(cfg.BackupTo) {
+	if cfg.BackupTo != "" && !objectstore.IsS3(cfg.BackupTo) {
 		folders["backups"] = cfg.BackupTo
+	}
+	if cfg.FilesTo != "" && !objectstore.IsS3(cfg.FilesTo) {
+		folders["files"] = cfg.FilesTo
 	}
 	return folders
 }

@@ -20,10 +20,15 @@ import (
 
 // exportCommand writes the whole installation into a file.
 type exportCommand struct {
-	baseSettings `embed:""`
+	baseSettings    `embed:""`
+	storageSettings `embed:""`
 
 	To    string `local:"" required:"" placeholder:"FILE" help:"The file to write, which must not exist yet; - writes to standard output. It holds everything, numbers and texts included: its owner alone may read it."`
 	Final bool   `local:"" help:"This installation moves: no server must run on it, and none starts on it any more. Without it the file is a copy of an installation that goes on."`
+}
+
+func (c *exportCommand) check() []fault {
+	return append(c.baseSettings.check(), c.storageSettings.check()...)
 }
 
 func (c *exportCommand) Run(ctx context.Context, p *program) error {
@@ -31,13 +36,18 @@ func (c *exportCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s, and so nothing to export", fresh)
 	}
 	c.Data = p.path(c.Data)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
+	c.place(p)
+	from, err := c.with(storeConfig(&c.baseSettings, p.clock, nil, logger, true), nil)
+	if err != nil {
+		return err
+	}
 	out, file, err := p.createExport(c.To)
 	if err != nil {
 		return err
 	}
 	bar := p.progress()
-	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
-	header, err := transfer.Export(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out, transfer.ExportConfig{
+	header, err := transfer.Export(ctx, from, out, transfer.ExportConfig{
 		Program: versionText(), Final: c.Final, Progress: rowsOf(bar), Finish: file.Finish,
 	})
 	bar.End()
@@ -78,10 +88,15 @@ func (p *program) createExport(to string) (io.Writer, *localfile.Unfinished, err
 
 // importCommand fills an empty database from the file of an export.
 type importCommand struct {
-	baseSettings `embed:""`
+	baseSettings    `embed:""`
+	storageSettings `embed:""`
 
 	From string `local:"" required:"" placeholder:"FILE" help:"The file that export wrote; - reads it from standard input."`
 	Copy bool   `local:"" help:"Take a file that was exported without --final. The installation it came from must serve no more: what both send arrives twice."`
+}
+
+func (c *importCommand) check() []fault {
+	return append(c.baseSettings.check(), c.storageSettings.check()...)
 }
 
 func (c *importCommand) Run(ctx context.Context, p *program) error {
@@ -97,7 +112,8 @@ func (c *importCommand) Run(ctx context.Context, p *program) error {
 	}
 	bar := p.progress()
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
-	header, err := transfer.Import(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), from, transfer.ImportConfig{
+	to := storeConfig(&c.baseSettings, p.clock, nil, logger, false)
+	header, err := transfer.Import(ctx, to, from, transfer.ImportConfig{
 		Copy: c.Copy, Progress: rowsOf(bar),
 	})
 	bar.End()
@@ -109,7 +125,7 @@ func (c *importCommand) Run(ctx context.Context, p *program) error {
 	if secrets(header) {
 		fmt.Fprint(p.stderr, "Its secrets are sealed as they were: start servers with the key that the old ones had, if they had one\n(--key-file or PUNTUALE_KEY). A SQLite server without these kept it beside its database, in a file ending in .key.\n")
 	}
-	return nil
+	return p.moveFiles(ctx, &c.storageSettings, to)
 }
 
 // secrets reports whether the file contains a data key.

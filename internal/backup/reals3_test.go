@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"puntuale/internal/backup"
+	"puntuale/internal/objectstore"
 )
 
 // TestRealS3 stores files of several sizes in a real service, and a backup with its rehearsal. scripts/with-s3 starts the
@@ -21,8 +22,8 @@ func TestRealS3(t *testing.T) {
 	if address == "" {
 		t.Fatal("PUNTUALE_TEST_S3 is not set; run with scripts/with-s3")
 	}
-	service := backup.S3{Endpoint: address, Region: "us-east-1", AccessKey: os.Getenv("PUNTUALE_TEST_S3_ACCESS_KEY"), SecretKey: os.Getenv("PUNTUALE_TEST_S3_SECRET_KEY")}
-	storage, err := backup.Open("s3://puntuale/studio/a", service)
+	service := objectstore.S3{Endpoint: address, Region: "us-east-1", AccessKey: os.Getenv("PUNTUALE_TEST_S3_ACCESS_KEY"), SecretKey: os.Getenv("PUNTUALE_TEST_S3_SECRET_KEY")}
+	storage, err := objectstore.Open("s3://puntuale/studio/a", service)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestRealS3(t *testing.T) {
 	if err := storage.Put(t.Context(), backup.Name(time.Unix(99, 0), true), cut); err == nil {
 		t.Error("a file that broke off was stored")
 	}
-	if err := storage.Sweep(t.Context(), time.Now().Add(time.Hour)); err != nil {
+	if err := storage.Sweep(t.Context(), time.Now().Add(time.Hour), backup.IsBackup); err != nil {
 		t.Errorf("sweep: %v", err)
 	}
 	files, err := storage.List(t.Context())
@@ -71,7 +72,7 @@ func TestRealS3(t *testing.T) {
 	}
 	wrong := service
 	wrong.SecretKey = "wrong"
-	locked, err := backup.Open("s3://puntuale/studio/a", wrong)
+	locked, err := objectstore.Open("s3://puntuale/studio/a", wrong)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/objectstore"
 )
 
 // Store lets one node at a time do a job.
@@ -55,7 +56,7 @@ type RehearsalResult struct {
 // Config configures a [Runner].
 type Config struct {
 	Store      Store
-	Storage    Storage
+	Storage    objectstore.Storage
 	Schedule   Schedule
 	Keep       Retention
 	Recipients Recipients
@@ -278,7 +279,7 @@ func (r *Runner) prune(ctx context.Context) {
 		}
 		r.cfg.Logger.Info("an old backup was removed", "name", name)
 	}
-	if err := r.cfg.Storage.Sweep(ctx, r.cfg.Clock.Now().Add(-sweepAge)); err != nil {
+	if err := r.cfg.Storage.Sweep(ctx, r.cfg.Clock.Now().Add(-sweepAge), IsBackup); err != nil {
 		warn(err)
 	}
 }
@@ -331,13 +332,13 @@ func (r *Runner) rehearse(ctx context.Context) (any, []byte, error) {
 
 // Fetch copies a stored backup into a folder, and decrypts it. It returns the path of the copy, whose contents came to
 // their end; archive.OpenBackup checks them.
-func Fetch(ctx context.Context, storage Storage, name string, identities Identities, folder string) (path string, err error) {
+func Fetch(ctx context.Context, storage objectstore.Storage, name string, identities Identities, folder string) (path string, err error) {
 	from, err := storage.Get(ctx, name)
 	if err != nil {
 		return "", err
 	}
 	defer from.Close()
-	plain := io.Reader(reader{ctx, from})
+	plain := io.Reader(objectstore.Until(ctx, from))
 	if Encrypted(name) {
 		if plain, err = decrypt(plain, identities); err != nil {
 			return "", err
@@ -355,7 +356,7 @@ func Fetch(ctx context.Context, storage Storage, name string, identities Identit
 }
 
 // Newest returns the name of the newest backup in a storage.
-func Newest(files []File) (name string, err error) {
+func Newest(files []objectstore.File) (name string, err error) {
 	all := Sorted(files)
 	if len(all) == 0 {
 		return "", errors.New("there is no backup")
@@ -364,9 +365,9 @@ func Newest(files []File) (name string, err error) {
 }
 
 // Sorted returns the files that are backups, oldest first.
-func Sorted(files []File) []File {
-	all := slices.DeleteFunc(slices.Clone(files), func(f File) bool { _, ours := NameTime(f.Name); return !ours })
-	slices.SortFunc(all, func(a, b File) int {
+func Sorted(files []objectstore.File) []objectstore.File {
+	all := slices.DeleteFunc(slices.Clone(files), func(f objectstore.File) bool { return !IsBackup(f.Name) })
+	slices.SortFunc(all, func(a, b objectstore.File) int {
 		x, _ := NameTime(a.Name)
 		y, _ := NameTime(b.Name)
 		return x.Compare(y)

@@ -23,8 +23,9 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/backup"
-	"puntuale/internal/backup/s3test"
 	"puntuale/internal/clock"
+	"puntuale/internal/objectstore"
+	"puntuale/internal/objectstore/s3test"
 )
 
 // jobs is the store of a test: the rules of the real one, by the test's clock.
@@ -102,7 +103,7 @@ type bench struct {
 	free     uint64
 }
 
-func newBench(t *testing.T, storage backup.Storage, recipients ...string) *bench {
+func newBench(t *testing.T, storage objectstore.Storage, recipients ...string) *bench {
 	t.Helper()
 	begin := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	b := &bench{clock: clock.NewFake(begin), contents: strings.Repeat("ciao ", 10), free: 1 << 40}
@@ -148,8 +149,8 @@ func (b *bench) round(t *testing.T) error {
 	return backup.New(b.cfg).Round(t.Context())
 }
 
-func s3(server *s3test.Server) backup.S3 {
-	return backup.S3{Endpoint: server.URL, Region: "us-east-1", AccessKey: s3test.AccessKey, SecretKey: "secret"}
+func s3(server *s3test.Server) objectstore.S3 {
+	return objectstore.S3{Endpoint: server.URL, Region: "us-east-1", AccessKey: s3test.AccessKey, SecretKey: "secret"}
 }
 
 func identity(t *testing.T) (recipient string, all backup.Identities) {
@@ -183,7 +184,7 @@ func TestNights(t *testing.T) {
 				server.Set("bucket/one/two/notes.txt", []byte("note"))
 				server.Set("bucket/one/other/"+backup.Name(time.Unix(0, 0), true), []byte("of another installation"))
 			}
-			storage, err := backup.Open(address, s3(server))
+			storage, err := objectstore.Open(address, s3(server))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,7 +271,7 @@ func checkLedger(t *testing.T, server *s3test.Server) {
 func TestCutBackup(t *testing.T) {
 	t.Parallel()
 	server := s3test.New(t)
-	storage, err := backup.Open("s3://bucket", s3(server))
+	storage, err := objectstore.Open("s3://bucket", s3(server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestBrokenSource(t *testing.T) {
 	t.Parallel()
 	server := s3test.New(t)
 	for _, address := range []string{"s3://bucket", t.TempDir()} {
-		storage, err := backup.Open(address, s3(server))
+		storage, err := objectstore.Open(address, s3(server))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +322,7 @@ func TestBrokenSource(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	server := s3test.New(t)
-	storage, err := backup.Open("s3://bucket/x", s3(server))
+	storage, err := objectstore.Open("s3://bucket/x", s3(server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -431,7 +432,7 @@ func TestWarn(t *testing.T) {
 func TestRehearsalFinds(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	storage, err := backup.Open(folder, backup.S3{})
+	storage, err := objectstore.Open(folder, objectstore.S3{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +457,7 @@ func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
-		storage, err := backup.Open(folder, backup.S3{})
+		storage, err := objectstore.Open(folder, objectstore.S3{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -503,7 +504,7 @@ func TestTakenOver(t *testing.T) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	storage, err := backup.Open(folder, backup.S3{})
+	storage, err := objectstore.Open(folder, objectstore.S3{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -518,11 +519,11 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := storage.Sweep(t.Context(), now.Add(-24*time.Hour)); err != nil {
+	if err := storage.Sweep(t.Context(), now.Add(-24*time.Hour), backup.IsBackup); err != nil {
 		t.Fatal(err)
 	}
 	files, err := storage.List(t.Context())
-	if err != nil || len(files) != 2 || slices.ContainsFunc(files, func(f backup.File) bool { return f.Name == old }) {
+	if err != nil || len(files) != 2 || slices.ContainsFunc(files, func(f objectstore.File) bool { return f.Name == old }) {
 		t.Errorf("%v, %v", files, err)
 	}
 }
@@ -530,14 +531,14 @@ func TestSweep(t *testing.T) {
 // TestAddresses: what is wrong with an address is said before a server starts.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	whole := backup.S3{Endpoint: "https://s3.example.com", AccessKey: "a", SecretKey: "secret"}
+	whole := objectstore.S3{Endpoint: "https://s3.example.com", AccessKey: "a", SecretKey: "secret"}
 	for address, want := range map[string]string{"s3://bucket": "", "s3://bucket/a/b/": "", "s3://": "s3://bucket/folder", "s3://b//x": "s3://bucket/folder", "s3://b?x": "s3://bucket/folder"} {
-		if err := backup.CheckS3(address, whole); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := objectstore.CheckS3(address, whole); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	for _, s := range []backup.S3{{}, {Endpoint: "s3.example.com", AccessKey: "a", SecretKey: "s"}, {Endpoint: "https://s3.example.com"}, {Endpoint: "https://s3.example.com/path", AccessKey: "a", SecretKey: "s"}} {
-		if err := backup.CheckS3("s3://bucket", s); err == nil {
+	for _, s := range []objectstore.S3{{}, {Endpoint: "s3.example.com", AccessKey: "a", SecretKey: "s"}, {Endpoint: "https://s3.example.com"}, {Endpoint: "https://s3.example.com/path", AccessKey: "a", SecretKey: "s"}} {
+		if err := objectstore.CheckS3("s3://bucket", s); err == nil {
 			t.Errorf("%+v is accepted", s)
 		}
 	}

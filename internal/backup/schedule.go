@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"puntuale/internal/objectstore"
 )
 
 // Schedule is a time of day at which a backup is due.
@@ -98,6 +100,12 @@ func NameTime(name string) (at time.Time, ok bool) {
 	return at, found && whole && err == nil
 }
 
+// IsBackup reports whether a name is that of a backup's file.
+func IsBackup(name string) bool {
+	_, ours := NameTime(name)
+	return ours
+}
+
 // Encrypted reports whether a file's name says that it is encrypted.
 func Encrypted(name string) bool { return strings.HasSuffix(name, ".age") }
 
@@ -108,7 +116,7 @@ const untouched = 48 * time.Hour
 // removable returns the backups that the retention does not keep, oldest first. Of each day, week (from Monday) and month
 // it keeps the newest backup, and everything that was made shortly before the newest one. Days are those of the schedule's
 // time zone.
-func (r Retention) removable(files []File, zone *time.Location) (names []string) {
+func (r Retention) removable(files []objectstore.File, zone *time.Location) (names []string) {
 	type dated struct {
 		name string
 		at   time.Time

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"puntuale/internal/objectstore"
 )
 
 func moment(t *testing.T, text string) time.Time {
@@ -59,13 +61,13 @@ func TestRetentionForm(t *testing.T) {
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	keep := Retention{7, 4, 12}
-	var files []File
+	var files []objectstore.File
 	day := moment(t, "2025-01-01T03:10:00Z")
 	for range 730 {
-		files = append(files, File{Name: Name(day, true)}, File{Name: "notes.txt"}, File{Name: "puntuale-2026.zip"})
+		files = append(files, objectstore.File{Name: Name(day, true)}, objectstore.File{Name: "notes.txt"}, objectstore.File{Name: "puntuale-2026.zip"})
 		gone := keep.removable(files, time.UTC)
-		files = slices.DeleteFunc(files, func(f File) bool { return slices.Contains(gone, f.Name) })
-		files = slices.Compact(slices.DeleteFunc(files, func(f File) bool { _, ours := NameTime(f.Name); return !ours }))
+		files = slices.DeleteFunc(files, func(f objectstore.File) bool { return slices.Contains(gone, f.Name) })
+		files = slices.Compact(slices.DeleteFunc(files, func(f objectstore.File) bool { _, ours := NameTime(f.Name); return !ours }))
 		if slices.Contains(gone, "notes.txt") || slices.Contains(gone, "puntuale-2026.zip") || slices.Contains(gone, Name(day, true)) {
 			t.Fatalf("removed %q", gone)
 		}
@@ -82,7 +84,7 @@ func TestRetention(t *testing.T) {
 	if !slices.Equal(kept, want) {
 		t.Errorf("kept\n%v, want\n%v", kept, want)
 	}
-	many := []File{{Name: Name(day.Add(-72*time.Hour), true)}, {Name: Name(day, false)}, {Name: Name(day.Add(time.Minute), false)}}
+	many := []objectstore.File{{Name: Name(day.Add(-72*time.Hour), true)}, {Name: Name(day, false)}, {Name: Name(day.Add(time.Minute), false)}}
 	if gone := (Retention{Months: 1}).removable(many, time.UTC); !slices.Equal(gone, []string{many[0].Name}) {
 		t.Errorf("%v is removed: the second one may be the only good one of the day", gone)
 	}

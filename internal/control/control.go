@@ -51,6 +51,9 @@ type Config struct {
 	PlainGateways bool                                  // true: gateways may be reached by http, because the operator listed their networks in the settings
 	Prices        *price.Table                          // Meta's prices for messages; nil: the embedded table
 	Files         puntuale.MediaSource                  // checks whether an address leads to a file; nil: such checks are refused
+	// LargeDocuments is true if the bytes of uploaded files are outside of the database. Then documents for Official numbers
+	// may have [puntuale.MaxDocumentBytes].
+	LargeDocuments bool
 	// Take stores events of the simulated network in the same way as events of other networks. If Take is nil, these
 	// events are dropped.
 	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
@@ -116,8 +119,9 @@ type deviceSettings struct {
 // listSettings bound how many lists of recipients are read at the same time, and say which folder contains the lists
 // meanwhile.
 type listSettings struct {
-	uploads *upload.Uploads
-	scratch string
+	uploads   *upload.Uploads
+	scratch   string
+	documents bool // true: uploaded documents may be large
 }
 
 // New returns a Control. It loads the metadata of phone numbers, so that no call has to wait for them.
@@ -128,7 +132,7 @@ func New(cfg Config) *Control {
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files, scan: cfg.Scan}, take: cfg.Take, opener: cfg.Opener, stopping: cfg.Stopping,
 		shares: newSemaphores(cmp.Or(cfg.Connections, defaultConnections)),
-		lists:  listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
+		lists:  listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch, cfg.LargeDocuments}, // the other processors remain free for calls and messages
 	}
 	if c.devices.reported == nil {
 		c.devices.reported = func(string) {}

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +60,7 @@ func (c *Client) UploadFile(ctx context.Context, r FileUpload) (f puntuale.File,
 
 // takeFile checks and stores a file that somebody uploads, or that came with a reply at a time.
 func (c *Client) takeFile(ctx context.Context, r FileUpload, of *puntuale.IncomingFile, at time.Time) (f puntuale.File, err error) {
-	u, err := c.beginUpload()
+	u, err := c.beginFileUpload()
 	if err != nil {
 		return f, err
 	}
@@ -72,7 +70,7 @@ func (c *Client) takeFile(ctx context.Context, r FileUpload, of *puntuale.Incomi
 		return f, fmt.Errorf("keep a file on disk: %w", err)
 	}
 	defer func() { _ = spool.Close() }()
-	name, size, err := c.receive(r, spool)
+	name, size, err := c.receive(ctx, r, spool)
 	if err != nil {
 		return f, err
 	}
@@ -120,61 +118,6 @@ func smallOf(ctx context.Context, u *upload.Upload, facts *file.Facts, spool io.
 		return nil
 	}
 	return small
-}
-
-// receive keeps the bytes of an upload on disk. It returns the file's name and size.
-func (c *Client) receive(r FileUpload, spool io.Writer) (name string, size int64, err error) {
-	body := io.LimitReader(r.Content, puntuale.MaxFileBytes+MaxFileForm+1)
-	name = r.Name
-	if r.Boundary != "" {
-		part, err := firstFile(multipart.NewReader(body, r.Boundary))
-		if err != nil {
-			return "", 0, err
-		}
-		body, name = part, cmp.Or(name, part.FileName())
-	}
-	size, err = io.Copy(spool, io.LimitReader(body, puntuale.MaxFileBytes+1))
-	switch {
-	case size > puntuale.MaxFileBytes:
-		return name, size, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
-	case r.Boundary != "" && errors.Is(err, io.ErrUnexpectedEOF):
-		return name, size, formFault(err)
-	case err != nil:
-		return name, size, fmt.Errorf("receive a file: %w", err)
-	case size == 0:
-		return name, size, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultFileEmpty})
-	}
-	return name, size, nil
-}
-
-// maxFormParts is how many parts of a form may stand before the file.
-const maxFormParts = 20
-
-// firstFile returns the first file of a form.
-func firstFile(form *multipart.Reader) (*multipart.Part, error) {
-	for range maxFormParts {
-		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, formFault(err)
-		}
-		if part.FileName() != "" {
-			return part, nil
-		}
-	}
-	return nil, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
-}
-
-const faultCallNoForm puntuale.ReasonCode = "call.no_form"
-
-// formFault returns the error of a form that cannot be read. Errors of the connection and of the service stay as they are.
-func formFault(err error) error {
-	if _, known := errors.AsType[*puntuale.Error](err); known || errors.Is(err, context.Canceled) || errors.Is(err, puntuale.ErrStopping) {
-		return err
-	}
-	return &puntuale.Error{Code: puntuale.CodeUnreadable, Faults: []puntuale.Fault{{Location: "body", Code: faultCallNoForm}}, Err: err}
 }
 
 // storeFile stores a file's parts, and then the file. If it fails, it drops the parts that it stored; if it cannot, the
@@ -226,13 +169,19 @@ func (c *Client) File(ctx context.Context, id string) (puntuale.File, error) {
 }
 
 // OpenFile returns a reader of a file's bytes, which has one part at a time in memory. The caller must close it. Codes:
-// overloaded, if too many files are being sent. Codes of the reader: not_found, if the file was deleted meanwhile.
+// overloaded, if too many files are being sent; unavailable and gone, if the storage outside of the database does not answer,
+// or does not have the file any more. Codes of the reader: the same, and not_found, if the file was deleted meanwhile.
 func (c *Client) OpenFile(ctx context.Context, f puntuale.File) (io.ReadCloser, error) {
 	leave, err := c.beginFile(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &openFile{file.NewReader(f.Size, func(n int) ([]byte, error) { return c.tenant.FilePart(ctx, f.ID, n) }), leave}, nil
+	content := file.NewReader(f.Size, func(n int) ([]byte, error) { return c.tenant.FilePart(ctx, f.ID, n) })
+	if err := content.Load(); err != nil {
+		leave()
+		return nil, fmt.Errorf("open a file: %w", err)
+	}
+	return &openFile{content, leave}, nil
 }
 
 // openFile lets the next file be sent when it is closed.
@@ -436,6 +385,8 @@ func (c *Control) fileRefused(f puntuale.File, session puntuale.Session) puntual
 		if most := MaxOfficialFile(f.Type); f.Size > most {
 			return puntuale.Because(faultFileForMeta, puntuale.MediaKind(string(f.ID)), strconv.FormatInt(most>>20, 10))
 		}
+	case f.Size > puntuale.MaxFileBytes:
+		return file.TooLarge(puntuale.MaxFileBytes)
 	case session.Type == puntuale.SendApp && !session.ByDevice() && !session.Sandbox && c.sessions.public == "":
 		return puntuale.Because(faultFileNoAddress)
 	}
@@ -463,6 +414,7 @@ func (c *Control) fileMark(client, until, id string) string {
 type AddressedFile struct {
 	puntuale.File
 	Content io.ReadSeeker
+	Load    func() error       // reads the beginning; codes: unavailable, gone, as of OpenFile
 	Holders []semaphore.Holder // whose share of the server the answer takes
 }
 
@@ -484,8 +436,9 @@ func (c *Control) OpenFileAddress(ctx context.Context, path string) (AddressedFi
 	if err != nil {
 		return AddressedFile{}, fmt.Errorf("read a file: %w", err)
 	}
+	content := file.NewReader(f.Size, func(n int) ([]byte, error) { return tenant.FilePart(ctx, f.ID, n) })
 	return AddressedFile{
-		File: f, Content: file.NewReader(f.Size, func(n int) ([]byte, error) { return tenant.FilePart(ctx, f.ID, n) }),
+		File: f, Content: content, Load: content.Load,
 		Holders: []semaphore.Holder{{Key: client, Slots: semaphore.FairShare}},
 	}, nil
 }

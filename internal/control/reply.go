@@ -240,7 +240,7 @@ func (c *Client) KeepFile(ctx context.Context, x puntuale.IncomingFile) error {
 	if y.Media == nil {
 		return puntuale.NotFound(puntuale.NoReply)
 	}
-	tooLarge := &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge()}
+	tooLarge := &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge(puntuale.MaxFileBytes)}
 	if y.Media.Size > puntuale.MaxFileBytes {
 		return tooLarge
 	}

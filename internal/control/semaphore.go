@@ -105,6 +105,12 @@ func (c *Client) beginUpload() (*upload.Upload, error) {
 	return c.control.lists.uploads.Begin(own[0], own[1])
 }
 
+// beginFileUpload counts one more file that the server stores. Codes: overloaded.
+func (c *Client) beginFileUpload() (*upload.Upload, error) {
+	own := c.Holders(upload.ClientUploads)
+	return c.control.lists.uploads.BeginFile(own[0], own[1])
+}
+
 // share takes a slot. Codes: rate_limited.
 func share(s *semaphore.Semaphore, path ...semaphore.Holder) (leave func(), err error) {
 	leave, ok := s.TryEnter(path...)

@@ -3,15 +3,19 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"mime/multipart"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/upload"
+	"puntuale/internal/file"
 )
 
 // MaxStoredBytes is how many bytes the calls of one client may store on one day. The bytes are those of the calls'
@@ -205,4 +209,76 @@ func (b *arrivedBytes) add(client puntuale.ClientID, n int64, now time.Time) (wa
 		return own.begun.Add(uploadSpan).Sub(now)
 	}
 	return 0
+}
+
+// MostUploaded returns the most bytes that any upload of a file may have. Most files may have only
+// [puntuale.MaxFileBytes].
+func (c *Control) MostUploaded() int64 {
+	if c.lists.documents {
+		return puntuale.MaxDocumentBytes
+	}
+	return puntuale.MaxFileBytes
+}
+
+// takesLarge reports whether the client has a number whose network takes large documents.
+func (c *Client) takesLarge(ctx context.Context) (bool, error) {
+	if !c.control.lists.documents {
+		return false, nil
+	}
+	sessions, err := c.allSessions(ctx)
+	for _, s := range sessions {
+		if s.Type == puntuale.Official {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// scratchFile is where an upload is until its type is known.
+type scratchFile interface {
+	io.Writer
+	io.ReaderAt
+}
+
+// receive keeps the bytes of an upload on disk. It returns the file's name and size.
+func (c *Client) receive(ctx context.Context, r FileUpload, spool scratchFile) (name string, size int64, err error) {
+	body := io.LimitReader(r.Content, c.control.MostUploaded()+MaxFileForm+1)
+	name = r.Name
+	if r.Boundary != "" {
+		part, err := upload.FirstFile(multipart.NewReader(body, r.Boundary))
+		if err != nil {
+			return "", 0, err
+		}
+		body, name = part, cmp.Or(name, part.FileName())
+	}
+	size, most, err := c.keep(ctx, spool, body)
+	switch {
+	case err == nil && size > most:
+		// The reader of the answer must see why. Without large documents, nobody sends much more.
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, c.control.MostUploaded()-most))
+		return name, size, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: file.TooLarge(most)}
+	case r.Boundary != "" && errors.Is(err, io.ErrUnexpectedEOF):
+		return name, size, upload.FormFault(err)
+	case err != nil:
+		return name, size, fmt.Errorf("receive a file: %w", err)
+	case size == 0:
+		return name, size, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultFileEmpty})
+	}
+	return name, size, nil
+}
+
+// keep copies a file to disk, and returns the most bytes that this file may have. It stops at the first byte beyond them.
+func (c *Client) keep(ctx context.Context, spool scratchFile, body io.Reader) (size, most int64, err error) {
+	most = puntuale.MaxFileBytes
+	size, err = io.Copy(spool, io.LimitReader(body, most+1))
+	if err != nil || size <= most || !file.MayBeDocument(spool) {
+		return size, most, err
+	}
+	large, err := c.takesLarge(ctx)
+	if err != nil || !large {
+		return size, most, err
+	}
+	most = puntuale.MaxDocumentBytes
+	more, err := io.Copy(spool, io.LimitReader(body, most+1-size))
+	return size + more, most, err
 }

@@ -39,6 +39,7 @@ type Config struct {
 
 	Key      KeyFacts
 	Mail     func(context.Context) error // signs in at the mail server
+	Storage  func(context.Context) error // stores, reads and removes a file where the bytes of uploaded files are; nil: they are in the database
 	Mails    bool                        // true: a mail server is set
 	Scanner  func(context.Context) error // asks clamd whether it is there
 	Database func(context.Context) (DatabaseFacts, error)
@@ -82,7 +83,7 @@ type BackupFacts struct {
 // Look looks at everything that the configuration names. It returns at least one finding for each subject. It takes at
 // most about ten seconds for each thing that does not answer.
 func Look(ctx context.Context, cfg *Config) (all []Finding) {
-	for _, look := range []func(context.Context, *Config) []Finding{lookAtServer, lookAtPublic, lookAtClock, lookAtDisks, lookAtKey, lookAtDatabase, lookAtBackups, lookAtMail, lookAtScanner, lookAtLimits} {
+	for _, look := range []func(context.Context, *Config) []Finding{lookAtServer, lookAtPublic, lookAtClock, lookAtDisks, lookAtKey, lookAtDatabase, lookAtBackups, lookAtStorage, lookAtMail, lookAtScanner, lookAtLimits} {
 		all = append(all, look(ctx, cfg)...)
 	}
 	return all

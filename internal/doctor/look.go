@@ -155,6 +155,17 @@ func ageText(d time.Duration) string {
 	return fmt.Sprintf("%.0f days", d.Hours()/24)
 }
 
+func lookAtStorage(ctx context.Context, cfg *Config) []Finding {
+	const subject = "files"
+	if cfg.Storage == nil {
+		return nil
+	}
+	if err := cfg.Storage(ctx); err != nil {
+		return found(subject, Fault, fmt.Sprintf("The storage of uploaded files cannot be used: %v.", err), "Check files-to, and for S3 the endpoint, the region and the key: it must be allowed to put, get and delete objects. Until then no file is uploaded, and no message with such a file leaves.")
+	}
+	return found(subject, OK, "The storage of uploaded files takes, returns and removes a file.", "")
+}
+
 func lookAtMail(ctx context.Context, cfg *Config) []Finding {
 	const subject = "e-mail"
 	if !cfg.Mails {

@@ -51,9 +51,16 @@ func refuse(code puntuale.ReasonCode, args ...string) error {
 	return &RefusedError{puntuale.Because(code, args...)}
 }
 
-// TooLarge returns the refusal of a file that is too large.
-func TooLarge() puntuale.Reason {
-	return puntuale.Because(faultTooLarge, strconv.Itoa(puntuale.MaxFileBytes>>20))
+// TooLarge returns the refusal of a file that is larger than so many bytes.
+func TooLarge(most int64) puntuale.Reason {
+	return puntuale.Because(faultTooLarge, strconv.FormatInt(most>>20, 10))
+}
+
+// MayBeDocument reports whether an uploaded file begins like a document that can be large. Plain texts cannot.
+func MayBeDocument(r io.ReaderAt) bool {
+	head := make([]byte, 5)
+	_, err := r.ReadAt(head, 0)
+	return err == nil && (string(head) == "%PDF-" || string(head[:4]) == archiveBegin)
 }
 
 // StickerRefusal says why no message can have a sticker.
@@ -64,6 +71,9 @@ const (
 	maxSide   = 10_000
 	maxPixels = 50_000_000
 )
+
+// archiveBegin is how the archive of an Office document begins.
+const archiveBegin = "PK\x03\x04"
 
 // look is how many of the first bytes decide about the type.
 const look = 512
@@ -117,7 +127,7 @@ func inspect(r io.ReaderAt, size int64, head []byte) (Facts, error) {
 		return inspectMP4(r, size, head)
 	case begins("%PDF-"):
 		return Facts{Type: "application/pdf", Extension: "pdf"}, nil
-	case begins("PK\x03\x04"):
+	case begins(archiveBegin):
 		return inspectOffice(r, size)
 	case begins("\xd0\xcf\x11\xe0"):
 		return Facts{}, refuse(faultConvert, "Office 97", "docx, xlsx, pptx, pdf")

@@ -24,22 +24,31 @@ func NewReader(size int64, read func(n int) ([]byte, error)) *Reader {
 var errParts = errors.New("the parts of a file do not fit its size")
 
 func (r *Reader) Read(p []byte) (int, error) {
-	if r.at >= r.size {
-		return 0, io.EOF
-	}
-	if n := int(r.at / puntuale.FilePartBytes); n != r.n {
-		part, err := r.read(n)
-		if err != nil {
-			return 0, err
-		}
-		if int64(len(part)) != min(puntuale.FilePartBytes, r.size-int64(n)*puntuale.FilePartBytes) {
-			return 0, errParts
-		}
-		r.part, r.n = part, n
+	if err := r.Load(); err != nil {
+		return 0, err
 	}
 	n := copy(p, r.part[r.at%puntuale.FilePartBytes:])
 	r.at += int64(n)
 	return n, nil
+}
+
+// Load reads the part with the next byte. After an error nothing was read, so an answer can still say what is wrong. At the
+// end the error is io.EOF.
+func (r *Reader) Load() error {
+	if r.at >= r.size {
+		return io.EOF
+	}
+	if n := int(r.at / puntuale.FilePartBytes); n != r.n {
+		part, err := r.read(n)
+		if err != nil {
+			return err
+		}
+		if int64(len(part)) != min(puntuale.FilePartBytes, r.size-int64(n)*puntuale.FilePartBytes) {
+			return errParts
+		}
+		r.part, r.n = part, n
+	}
+	return nil
 }
 
 // Seek changes the place of the next Read; see [io.Seeker].

@@ -21,15 +21,15 @@ func registerFiles(a *api) {
 	missing, clash := http.StatusNotFound, http.StatusConflict
 	client(a, operation{id: "listFiles", method: http.MethodGet, path: all, strict: true,
 		summary: "List the uploaded files, the newest first", description: "A client has at most 1000."}, listFiles)
-	client(a, operation{id: "uploadFile", method: http.MethodPost, path: all, upload: puntuale.MaxFileBytes + control.MaxFileForm, strict: true, creates: createsAlways,
+	client(a, operation{id: "uploadFile", method: http.MethodPost, path: all, upload: a.control.MostUploaded() + control.MaxFileForm, strict: true, creates: createsAlways,
 		summary: "Upload a file",
-		description: "The body is the file itself, with its name in the query, or a form (multipart/form-data) whose first file is taken. At most 16 MB. " +
+		description: "The body is the file itself, with its name in the query, or a form (multipart/form-data) whose first file is taken. At most 16 MB; documents for Official numbers at most 100 MB, if the operator keeps files outside of the database. " +
 			"The type follows from the content: jpg, png, mp4, 3gp, mp3, ogg (Opus), aac, amr, m4a, pdf, docx, xlsx, pptx or txt. " +
 			"Images lose place, time and device. The same bytes give the same file. `media` is what steps, templates, campaigns and messages name in `media`.",
 		refusals: []int{clash}}, uploadFile)
 	documentFile(a, all)
 	client(a, operation{id: "getFile", method: http.MethodGet, path: one, strict: true, summary: "Get what is known about a file", refusals: []int{missing}}, getFile)
-	content := operation{id: "getFileContent", method: http.MethodGet, path: one + "/content", strict: true, summary: "Download a file", refusals: []int{missing}}
+	content := operation{id: "getFileContent", method: http.MethodGet, path: one + "/content", strict: true, summary: "Download a file", refusals: []int{missing, http.StatusGone}}
 	client(a, content, a.fileContent)
 	a.documented(content).Responses["200"].Content = map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: "string"}}}
 	client(a, operation{id: "deleteFile", method: http.MethodDelete, path: one, strict: true,

@@ -24,6 +24,7 @@ type Meter struct {
 	queued      prometheus.Gauge
 	sessions    prometheus.Gauge
 	capRefused  prometheus.Counter
+	fileStorage prometheus.Counter
 	batchSize   *prometheus.HistogramVec
 	batchTime   *prometheus.HistogramVec
 	deadlocks   prometheus.Counter
@@ -60,6 +61,9 @@ func New(version string) *Meter {
 	})
 	m.sessions = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "puntuale_queue_sessions", Help: "Sessions that these messages belong to.",
+	})
+	m.fileStorage = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_file_storage_failures_total", Help: "Requests to the storage of uploaded files that failed; files-to names the storage.",
 	})
 	m.capRefused = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "puntuale_cap_refusals_total", Help: "Calls refused because a client's daily cap was used up.",
@@ -106,7 +110,7 @@ func New(version string) *Meter {
 		m.refused.WithLabelValues(reason) // the figure is 0 until the first refusal
 	}
 	m.registry.MustRegister(m.refused, m.waited, m.closed, m.unknown)
-	m.registry.MustRegister(m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
+	m.registry.MustRegister(m.fileStorage, m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
 		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
 		m.backlog, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registerOperation(version)
@@ -137,6 +141,9 @@ func (m *Meter) Queue(messages, sessions int) {
 
 // CapRefused counts calls beyond a daily cap.
 func (m *Meter) CapRefused(n int) { m.capRefused.Add(float64(n)) }
+
+// FileStorageFailed counts a request to the storage of uploaded files that failed.
+func (m *Meter) FileStorageFailed() { m.fileStorage.Inc() }
 
 // UnknownCode counts a message that Meta refused with an unknown code.
 func (m *Meter) UnknownCode() { m.unknown.Inc() }

@@ -18,6 +18,7 @@ func TestMetersEveryFigure(t *testing.T) {
 	figures.Outcome("sandbox", "sent", 3)
 	figures.Queue(7, 2)
 	figures.CapRefused(4)
+	m.FileStorageFailed()
 	figures.Batch("start", 12, 3*time.Millisecond)
 	figures.Deadlock()
 	figures.Fenced(5)
@@ -35,7 +36,7 @@ func TestMetersEveryFigure(t *testing.T) {
 		`puntuale_outcomes_total{connector="sandbox",outcome="sent"} 3`,
 		`puntuale_queue_messages 7`,
 		`puntuale_queue_sessions 2`,
-		`puntuale_cap_refusals_total 4`,
+		`puntuale_cap_refusals_total 4`, `puntuale_file_storage_failures_total 1`,
 		`puntuale_batch_size_bucket{operation="start",le="20"} 1`,
 		`puntuale_batch_seconds_count{operation="start"} 1`,
 		`puntuale_deadlocks_total 1`,

@@ -168,8 +168,17 @@ func (s *Store) DatabaseVersion(ctx context.Context) (name string, old bool, err
 // oldestPostgres is the number of the oldest version of PostgreSQL that docs/operate.md names.
 const oldestPostgres = 150000
 
-// DatabaseSize returns about how many bytes the database takes on its disk.
+// DatabaseSize returns about how many bytes the database takes on its disk, and with it the files whose bytes are outside,
+// because backups have them.
 func (s *Store) DatabaseSize(ctx context.Context) (bytes int64, err error) {
+	if _, err := engine.QueryOne(ctx, s.MaintenanceReads, `select cast(coalesce(sum(f.size), 0) as bigint) from file f where f.place <> ''`, nil, &bytes); err != nil {
+		return 0, engine.PublicError(fmt.Errorf("measure the files: %w", err))
+	}
+	own, err := s.databaseBytes(ctx)
+	return bytes + own, err
+}
+
+func (s *Store) databaseBytes(ctx context.Context) (bytes int64, err error) {
 	if s.File != "" {
 		for _, part := range []string{"", "-wal"} {
 			if info, err := os.Stat(s.File + part); err == nil {

@@ -98,14 +98,21 @@ func TestFilesStory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	large := filepath.Join(folder, "film.mp4")
-	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, puntuale.MaxFileBytes+1)); err != nil {
-		t.Fatal(err)
+	large, book := filepath.Join(folder, "film.mp4"), filepath.Join(folder, "libro.PDF")
+	for name, size := range map[string]int64{large: puntuale.MaxFileBytes + 1, book: 1<<20 + 1} {
+		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Truncate(name, size)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])
 		b.open(w.pages + "/files")
 		b.check("empty")
+		b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{large}))
+		b.until(`document.querySelector(".upload-says.fault")?.textContent.includes("16 MB")`)
+		b.until(`Object.assign(document.querySelector(".upload").dataset, { mostDocument: "1048576", largeDocument: "al massimo 1 MB" })`) // another limit of documents
+		b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{book}))
+		b.until(`document.querySelector(".upload-says.fault")?.textContent === "al massimo 1 MB"`)
 		b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{large}))
 		b.until(`document.querySelector(".upload-says.fault")?.textContent.includes("16 MB")`)
 		for i, name := range []string{price, photo} {

@@ -18,6 +18,7 @@ import (
 // it. A hostile workbook uses one processor for up to two minutes.
 const (
 	maxUploads  = 16
+	maxFiles    = 12              // uploads of files; a storage that does not answer must leave room for lists
 	uploadWaits = 5 * time.Minute // how long a workbook waits for a processor
 	uploadRetry = 10 * time.Second
 )
@@ -26,11 +27,11 @@ const (
 const ClientUploads = 4
 
 // Uploads bounds the lists that the server reads at the same time. It is safe for concurrent use.
-type Uploads struct{ all, processors *semaphore.Semaphore }
+type Uploads struct{ all, files, processors *semaphore.Semaphore }
 
 // New returns Uploads. processors is how many workbooks the server may unpack at the same time.
 func New(processors int) *Uploads {
-	return &Uploads{semaphore.New(maxUploads), semaphore.New(processors)}
+	return &Uploads{semaphore.New(maxUploads), semaphore.New(maxFiles), semaphore.New(processors)}
 }
 
 // Begin counts one more list of a partner's client. After a success, the caller must call End of the returned upload.
@@ -41,6 +42,22 @@ func (u *Uploads) Begin(partner, client semaphore.Holder) (*Upload, error) {
 		return nil, puntuale.Overloaded(uploadRetry)
 	}
 	return &Upload{uploads: u, partner: semaphore.Holder{Key: partner.Key, Slots: 1}, client: client, leave: leave}, nil
+}
+
+// BeginFile does the same as Begin for a file that a message will have.
+func (u *Uploads) BeginFile(partner, client semaphore.Holder) (*Upload, error) {
+	leave, ok := u.files.TryEnter(partner, client)
+	if !ok {
+		return nil, puntuale.Overloaded(uploadRetry)
+	}
+	x, err := u.Begin(partner, client)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	first := x.leave
+	x.leave = func() { first(); leave() }
+	return x, nil
 }
 
 // Upload is one list that the server is reading. It is not safe for concurrent use.

@@ -113,8 +113,9 @@ var MovedTables = []movedTable{
 	{Name: "automation_date", Columns: "client_id rule_id person_id value version since day run_id"},
 	{Name: "automation_occurrence", Columns: "client_id rule_id phone occurrence keep_until"},
 	{Name: "automation_firing", Columns: "client_id id rule_id phone at occurrence acted reached reason detail depth messages", Serial: "id"},
-	{Name: "file", Columns: "client_id id name type hash size width height created_at stored_at needed_at hidden_at run_id small incoming"},
-	{Name: "file_part", Columns: "client_id file_id n content"},
+	{Name: "file", Columns: "client_id id name type hash size width height created_at stored_at needed_at hidden_at run_id small incoming",
+		left: "place removed_at"}, // a file has the bytes of all files, wherever they are in the database's installation
+	{Name: "file_part", Columns: "client_id file_id n content", left: "hash"},
 	{Name: "upload", Columns: "client_id session_id number hash media until"},
 	{Name: "link", Columns: "client_id run_id step n code address clicked_at clicks machines"},
 	{Name: "network_id", Columns: "client_id session_id id message_id token at"},

@@ -42,6 +42,20 @@ type Config struct {
 	// Public is the address at which the internet reaches the service; "": none. Tracked links begin with it, unless the
 	// partner has a host name of its own.
 	Public string
+
+	// Objects keeps the bytes of uploaded files. nil: the database keeps them.
+	Objects Objects
+}
+
+// Objects keeps the parts of uploaded files outside of the database. Every call ends after a time, even if the storage does
+// not answer. Its methods are safe for concurrent use.
+type Objects interface {
+	// PutPart stores part n of a file, or replaces it. All parts of a file are in one folder.
+	PutPart(ctx context.Context, folder string, n int, content []byte) error
+	// Part reads a part. If it is longer than most, Part returns most+1 bytes. fs.ErrNotExist: it is not there.
+	Part(ctx context.Context, folder string, n int, most int64) ([]byte, error)
+	// RemoveParts removes the parts 0 to n-1, as far as they are there.
+	RemoveParts(ctx context.Context, folder string, n int) error
 }
 
 // Options says how a program uses the database.

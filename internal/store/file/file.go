@@ -67,6 +67,7 @@ const (
 // one; see useAgain. The bytes of files whose parts still arrive count, too. If a file is stored for a reply, CreateFile and
 // FinishFile note it there when it is usable. Codes: quota_reached; not_found, if the reply is not to keep it any more.
 func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun puntuale.File, err error) {
+	place := s.all.newPlace()
 	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		begun = f
 		var n int64
@@ -86,9 +87,9 @@ func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun pun
 				return err
 			}
 		}
-		if _, err := a.Exec(ctx, `insert into file (client_id, id, name, type, hash, size, width, height, small, created_at, needed_at, incoming)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (client_id, id) do nothing`,
-			s.client, f.ID, f.Name, f.Type, f.Hash, f.Size, f.Width, f.Height, append([]byte{}, f.Small...), engine.Micros(f.Created), engine.Micros(cmp.Or(f.Needed, f.Created)), engine.Bit(f.For != nil)); err != nil {
+		if _, err := a.Exec(ctx, `insert into file (client_id, id, name, type, hash, size, width, height, small, created_at, needed_at, incoming, place)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) on conflict (client_id, id) do nothing`,
+			s.client, f.ID, f.Name, f.Type, f.Hash, f.Size, f.Width, f.Height, append([]byte{}, f.Small...), engine.Micros(f.Created), engine.Micros(cmp.Or(f.Needed, f.Created)), engine.Bit(f.For != nil), place); err != nil {
 			return fmt.Errorf("insert a file: %w", err)
 		}
 		return nil
@@ -145,16 +146,30 @@ func (s ClientFiles) useAgain(ctx context.Context, a engine.Querier, f puntuale.
 	return same, true, nil
 }
 
-// AddFilePart stores a part of a file that was begun. Codes: not_found.
+// AddFilePart stores a part of a file that was begun. If the bytes go outside of the database, they are there before the
+// transaction begins. Codes: not_found, unavailable.
 func (s ClientFiles) AddFilePart(ctx context.Context, id puntuale.FileID, n int, content []byte) error {
+	to, sum := storedBytes{client: s.client}, []byte{}
+	if s.all.db.Config.Objects != nil {
+		found, err := engine.QueryOne(ctx, s.rows, `select f.place, f.hash, f.size from file f where f.client_id = $1 and f.id = $2 and f.stored_at = 0 and f.hidden_at = 0`, []any{s.client, id}, &to.place, &to.hash, &to.size)
+		if err := engine.FoundOr(found, err, puntuale.NoFile); err != nil {
+			return err
+		}
+		if to.place != "" {
+			if sum, err = to.put(ctx, s.all.db.Config.Objects, n, content); err != nil {
+				return err
+			}
+			content = []byte{}
+		}
+	}
 	return s.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var size int64 // the lock keeps whoever drops the file from leaving this part behind
-		found, err := engine.QueryOne(ctx, a, `select f.size from file f where f.client_id = $1 and f.id = $2 and f.stored_at = 0 and f.hidden_at = 0 for share`, []any{s.client, id}, &size)
+		found, err := engine.QueryOne(ctx, a, `select f.size from file f where f.client_id = $1 and f.id = $2 and f.place = $3 and f.stored_at = 0 and f.hidden_at = 0 for share`, []any{s.client, id, to.place}, &size)
 		if err := engine.ThereOr(found, err, puntuale.NoFile); err != nil {
 			return err
 		}
-		if _, err := a.Exec(ctx, `insert into file_part as p (client_id, file_id, n, content) values ($1, $2, $3, $4)
- on conflict (client_id, file_id, n) do update set content = excluded.content`, s.client, id, n, content); err != nil {
+		if _, err := a.Exec(ctx, `insert into file_part as p (client_id, file_id, n, content, hash) values ($1, $2, $3, $4, $5)
+ on conflict (client_id, file_id, n) do update set content = excluded.content, hash = excluded.hash`, s.client, id, n, content, sum); err != nil {
 			return fmt.Errorf("insert a part of a file: %w", err)
 		}
 		return nil
@@ -217,10 +232,17 @@ func (s ClientFiles) File(ctx context.Context, id puntuale.FileID) (f puntuale.F
 	return f, engine.FoundOr(found, err, puntuale.NoFile)
 }
 
-// FilePart reads a part of a file, also of one that was hidden meanwhile. Codes: not_found.
+// FilePart reads a part of a file, also of one that was hidden meanwhile. Codes: not_found; unavailable and gone, if the bytes
+// are outside of the database, and the storage does not answer, or does not have them as they were stored.
 func (s ClientFiles) FilePart(ctx context.Context, id puntuale.FileID, n int) (content []byte, err error) {
-	found, err := engine.QueryOne(ctx, s.parts, `select p.content from file_part p where p.client_id = $1 and p.file_id = $2 and p.n = $3`, []any{s.client, id, n}, &content)
-	return content, engine.FoundOr(found, err, puntuale.NoFile)
+	from := storedBytes{client: s.client}
+	var sum []byte
+	found, err := engine.QueryOne(ctx, s.parts, `select p.content, p.hash, f.place, f.hash, f.size from file_part p join file f on f.client_id = p.client_id and f.id = p.file_id
+ where p.client_id = $1 and p.file_id = $2 and p.n = $3`, []any{s.client, id, n}, &content, &sum, &from.place, &from.hash, &from.size)
+	if err := engine.FoundOr(found, err, puntuale.NoFile); err != nil || len(sum) == 0 {
+		return content, err
+	}
+	return from.read(ctx, s.all.db.Config.Objects, int64(n), sum)
 }
 
 // SmallPicture reads the small picture of an image. Codes: not_found (also if the file has none).

@@ -135,7 +135,7 @@ func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error 
 	if !before.IsZero() {
 		old, failed = read(`select f.client_id, f.id, 1 from file f where f.stored_at > 0 and f.hidden_at = 0 and f.needed_at < $1 order by f.needed_at limit $2`, engine.Micros(before))
 	}
-	hidden, err := read(`select f.client_id, f.id, case when f.stored_at > 0 then 1 else 0 end from file f where f.hidden_at > 0 and f.hidden_at < $1 order by f.hidden_at limit $2`, engine.Micros(now.Add(-stays)))
+	hidden, err := read(`select f.client_id, f.id, case when f.stored_at > 0 then 1 else 0 end from file f where f.hidden_at > 0 and f.hidden_at < $1 and f.removed_at = 0 order by f.hidden_at limit $2`, engine.Micros(now.Add(-stays)))
 	begun, late := read(`select f.client_id, f.id, 0 from file f where f.stored_at = 0 and f.hidden_at = 0 and f.created_at < $1 order by f.created_at limit $2`, engine.Micros(now.Add(-arrives)))
 	if err := errors.Join(failed, err, late); err != nil {
 		return engine.PublicError(fmt.Errorf("look for old files: %w", err))
@@ -145,8 +145,16 @@ func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error 
 			return err
 		}
 	}
+	if err := s.dropAll(ctx, now, append(hidden, begun...)); err != nil {
+		return err
+	}
+	return s.removeObjects(ctx, now)
+}
+
+// dropAll deletes the parts of files, and the files whose bytes are in the database.
+func (s *Files) dropAll(ctx context.Context, now time.Time, all []reference) error {
 	turns := maxTurns
-	for _, x := range append(hidden, begun...) {
+	for _, x := range all {
 		value := false
 		if x.stored {
 			var err error
@@ -204,7 +212,8 @@ func (s ClientFiles) dropSome(ctx context.Context, id puntuale.FileID, now time.
 	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		more = false
 		var stored, hidden, created int64
-		found, err := engine.QueryOne(ctx, a, `select f.stored_at, f.hidden_at, f.created_at from file f where f.client_id = $1 and f.id = $2 for update`, []any{s.client, id}, &stored, &hidden, &created)
+		var place string
+		found, err := engine.QueryOne(ctx, a, `select f.stored_at, f.hidden_at, f.created_at, f.place from file f where f.client_id = $1 and f.id = $2 and f.removed_at = 0 for update`, []any{s.client, id}, &stored, &hidden, &created, &place)
 		if err != nil {
 			return fmt.Errorf("lock a file: %w", err)
 		}
@@ -221,21 +230,29 @@ func (s ClientFiles) dropSome(ctx context.Context, id puntuale.FileID, now time.
 				return err
 			}
 		}
-		return s.dropParts(ctx, a, id, &more)
+		return s.dropParts(ctx, a, id, now, place != "", &more)
 	})
 	return more, err
 }
 
-func (s ClientFiles) dropParts(ctx context.Context, a engine.Querier, id puntuale.FileID, more *bool) error {
+// dropParts deletes some parts of a file. With the last part goes the row of the file. If the bytes are outside of the
+// database, the row stays until the objects are removed, because it names them; nobody finds it any more.
+func (s ClientFiles) dropParts(ctx context.Context, a engine.Querier, id puntuale.FileID, now time.Time, outside bool, more *bool) error {
 	n, err := a.Exec(ctx, `delete from file_part where client_id = $1 and file_id = $2 and n in (select p.n from file_part p where p.client_id = $1 and p.file_id = $2 order by p.n limit $3)`, s.client, id, partsAtOne)
 	if err != nil {
 		return fmt.Errorf("delete parts of a file: %w", err)
 	}
-	statement := `delete from file where client_id = $1 and id = $2`
-	if *more = n == partsAtOne; *more {
-		statement = `update file set stored_at = 0 where client_id = $1 and id = $2` // it cannot be given back any more
+	*more = n == partsAtOne
+	switch {
+	case *more:
+		_, err = a.Exec(ctx, `update file set stored_at = 0 where client_id = $1 and id = $2`, s.client, id) // it cannot be given back any more
+	case outside:
+		_, err = a.Exec(ctx, `update file set stored_at = 0, removed_at = $3, hidden_at = case when hidden_at = 0 then $3::bigint else hidden_at end, name = '', small = $4, run_id = 0 where client_id = $1 and id = $2`,
+			s.client, id, engine.Micros(now), []byte{})
+	default:
+		_, err = a.Exec(ctx, `delete from file where client_id = $1 and id = $2`, s.client, id)
 	}
-	if _, err := a.Exec(ctx, statement, s.client, id); err != nil {
+	if err != nil {
 		return fmt.Errorf("delete a file: %w", err)
 	}
 	return nil

@@ -6,12 +6,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/objectstore"
+	"puntuale/internal/store/engine"
 )
 
 func testTemplates(t *testing.T, w *World) {
@@ -410,3 +413,35 @@ func testFilesComeBack(t *testing.T, w *World) {
 	_, err = c.Start(ctx, r)
 	WantCode(t, err, puntuale.CodeInvalid)
 }
+
+// Outside lets the world's store keep the bytes of files in these objects.
+func (w *World) Outside(o engine.Objects) {
+	w.DB.Config.Objects, w.Store.Config.Objects = o, o
+}
+
+// outsideOf runs a test of files while the bytes go into a folder. In the end, when all files were removed, nothing of them is
+// left there.
+func outsideOf(t *testing.T, w *World, test func(*testing.T, *World)) {
+	folder := t.TempDir()
+	storage, err := objectstore.Open(folder, objectstore.S3{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Outside(objectstore.NewParts(storage, w.DB.Clock, nil))
+	test(t, w)
+	w.Exec("update file set hidden_at = 1, stored_at = 0")
+	w.maintainFiles(Begin.AddDate(1, 0, 0), time.Time{})
+	w.maintainFiles(Begin.AddDate(2, 0, 0), time.Time{})
+	w.noParts()
+	if n := w.Int("select count(*) from file"); n != 0 {
+		t.Errorf("%d files are left", n)
+	}
+	if all, err := os.ReadDir(folder); err != nil || len(all) != 0 {
+		t.Errorf("left outside: %v, %v", all, err)
+	}
+}
+
+func testFilesOutside(t *testing.T, w *World)         { outsideOf(t, w, testFiles) }
+func testFilesEndOutside(t *testing.T, w *World)      { outsideOf(t, w, testFilesEnd) }
+func testFilesOfPeopleOutside(t *testing.T, w *World) { outsideOf(t, w, testFilesOfPeople) }
+func testFilesComeBackOutside(t *testing.T, w *World) { outsideOf(t, w, testFilesComeBack) }

@@ -73,7 +73,7 @@ func WantCode(t *testing.T, err error, code puntuale.Code) {
 // NewWorld opens a store on the database and creates a partner.
 func NewWorld(t testing.TB, d *Database) *World {
 	t.Helper()
-	w := &World{t: t, Store: d.Open(t), DB: d}
+	w := WorldOf(t, d)
 	var err error
 	w.Partner, err = w.CreatePartner(context.Background(), puntuale.Partner{Name: "Rivendita", Created: Begin},
 		puntuale.Login{Email: Unique("p") + "@example.com", Password: "x"}, puntuale.Key{Name: "prima", Hash: KeyHash(), Created: Begin})
@@ -81,6 +81,12 @@ func NewWorld(t testing.TB, d *Database) *World {
 		t.Fatalf("create a partner: %v", err)
 	}
 	return w
+}
+
+// WorldOf returns a world whose database is in use already, for example by another node.
+func WorldOf(t testing.TB, d *Database) *World {
+	t.Helper()
+	return &World{t: t, Store: d.Open(t), DB: d}
 }
 
 // Test returns the test for which the world was made.

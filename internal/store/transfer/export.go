@@ -10,6 +10,7 @@ import (
 
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/file"
 	"puntuale/internal/store/migration"
 )
 
@@ -144,11 +145,28 @@ func countRows(ctx context.Context, a engine.Querier, tables []archive.Table) er
 }
 
 func (x *export) write(ctx context.Context, to io.Writer) error {
-	return writeTables(ctx, x.link, to, x.header, x.cfg.Progress)
+	return writeTables(ctx, x.link, to, x.header, x.cfg.Progress, x.s.Config.Objects)
+}
+
+// partTable has the parts of uploaded files. Its bytes may be outside of the database, but never outside of an export.
+const partTable = "file_part"
+
+// readTable does the same as [archive.ReadTable]. It reads the bytes of files wherever they are.
+func readTable(ctx context.Context, a engine.Querier, t archive.Table, objects engine.Objects, take func([]any) error) error {
+	if t.Name != partTable {
+		return archive.ReadTable(ctx, a, t, take)
+	}
+	row := make([]any, len(t.Columns))
+	return file.ReadParts(ctx, a, objects, func(client int64, id string, n int64, content []byte) error {
+		for i, c := range t.Columns {
+			row[i] = map[string]any{"client_id": client, "file_id": id, "n": n, "content": content}[c.Name]
+		}
+		return take(row)
+	})
 }
 
 // writeTables writes a file with the header's tables.
-func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.Header, report Progress) error {
+func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.Header, report Progress, objects engine.Objects) error {
 	w, err := archive.NewWriter(to, h)
 	if err != nil {
 		return err
@@ -158,7 +176,7 @@ func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.
 		if err := w.Begin(); err != nil {
 			return err
 		}
-		if err := archive.ReadTable(ctx, a, t, func(row []any) error {
+		if err := readTable(ctx, a, t, objects, func(row []any) error {
 			rows.row()
 			return w.Row(row)
 		}); err != nil {

@@ -144,7 +144,7 @@ func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Heade
 	if err := countRows(ctx, n.link, h.Tables); err != nil {
 		return err
 	}
-	return writeTables(ctx, tidyQuerier{n.link}, to, h, nil)
+	return writeTables(ctx, tidyQuerier{n.link}, to, h, nil, nil)
 }
 
 // tidyQuerier replaces characters in texts that the new database might refuse. SQLite accepts any bytes, and people may

@@ -59,7 +59,7 @@ func receive(v *page.Request) (f puntuale.File, err error) {
 	if err != nil || kind != "multipart/form-data" || parameters["boundary"] == "" {
 		return f, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired})
 	}
-	body, err := v.UploadBody(puntuale.MaxFileBytes + control.MaxFileForm)
+	body, err := v.UploadBody(v.Site.Control.MostUploaded() + control.MaxFileForm)
 	if err != nil {
 		return f, err
 	}

@@ -71,6 +71,7 @@ func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	f := &view.Frame{
 		Language: acceptedLanguage(r), Zone: homeZone, Now: s.Control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
 		Look: view.Look{Name: "Puntuale"}, From: cameFrom(r),
+		LargeDocuments: s.Control.MostUploaded() > puntuale.MaxFileBytes,
 	}
 	if returnTo := r.URL.Query()["back"]; len(returnTo) <= view.MaxBack {
 		f.Back = returnTo

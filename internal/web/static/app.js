@@ -266,8 +266,9 @@
   // Uploads a file as soon as it is chosen, dropped or pasted, and writes its address and name into the form.
   const upload = async (box, file) => {
     const says = box.querySelector("[role=status]"), pick = box.querySelector("input[type=file]");
-    if (file.size > Number(box.dataset.most)) { // the server would stop reading, and the browser would not see why
-      says.textContent = box.dataset.large;
+    const kind = box.dataset.mostDocument && /\.(pdf|docx|xlsx|pptx)$/i.test(file.name) ? "Document" : "";
+    if (file.size > Number(box.dataset["most" + kind])) { // the server would stop reading, and the browser would not see why
+      says.textContent = box.dataset["large" + kind];
       says.classList.add("fault");
       return;
     }

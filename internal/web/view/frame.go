@@ -28,13 +28,15 @@ type Frame struct {
 	From     string // the address of this site's page that led to this one; "": none, or it is not known
 	// Unreferred is true if the page sends no Referer, so its forms must say where the reader is.
 	Unreferred bool
-	Back       []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
-	Toasts     []Toast
-	Own        string            // on a person's own pages: the name of the person's client; "": none
-	Names      map[string]string // names of people on the page, by phone; see page.Request.NamePeople
-	Unread     int               // how many people have unread replies, at most [MaxUnread]
-	Notices    int               // how many notices the reader has not read, at most [MaxUnread]
-	Request    string            // the request's id, which a reader can report when asking for help
+	// LargeDocuments is true if a document may be larger than other uploaded files.
+	LargeDocuments bool
+	Back           []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
+	Toasts         []Toast
+	Own            string            // on a person's own pages: the name of the person's client; "": none
+	Names          map[string]string // names of people on the page, by phone; see page.Request.NamePeople
+	Unread         int               // how many people have unread replies, at most [MaxUnread]
+	Notices        int               // how many notices the reader has not read, at most [MaxUnread]
+	Request        string            // the request's id, which a reader can report when asking for help
 }
 
 // MaxUnread is the number at which counting people with unread replies stops.

@@ -1,13 +1,16 @@
-package backup
+package objectstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -118,7 +121,7 @@ func (o *objects) List(ctx context.Context) (all []File, err error) {
 	defer cancel()
 	for object := range o.client.ListObjects(ctx, o.bucket, minio.ListObjectsOptions{Prefix: o.prefix}) {
 		if object.Err != nil {
-			return nil, fmt.Errorf("list the backups: %w", object.Err)
+			return nil, fmt.Errorf("list the files: %w", object.Err)
 		}
 		if len(all) == maxFiles {
 			return nil, errTooManyFiles
@@ -138,18 +141,58 @@ func (o *objects) Remove(ctx context.Context, name string) error {
 }
 
 // Sweep ends the uploads of killed servers, whose parts cost money until then.
-func (o *objects) Sweep(ctx context.Context, before time.Time) error {
+func (o *objects) Sweep(ctx context.Context, before time.Time, ours func(string) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for upload := range o.client.ListIncompleteUploads(ctx, o.bucket, o.prefix+namePrefix, true) {
+	for upload := range o.client.ListIncompleteUploads(ctx, o.bucket, o.prefix, true) {
 		if upload.Err != nil {
 			return fmt.Errorf("list unfinished uploads: %w", upload.Err)
 		}
-		if _, ours := NameTime(strings.TrimPrefix(upload.Key, o.prefix)); !ours || !upload.Initiated.Before(before) {
+		if !upload.Initiated.Before(before) || !ours(strings.TrimPrefix(upload.Key, o.prefix)) {
 			continue
 		}
 		if err := o.client.RemoveIncompleteUpload(ctx, o.bucket, upload.Key); err != nil {
 			return fmt.Errorf("end an unfinished upload: %w", err)
+		}
+	}
+	return nil
+}
+
+func (o *objects) partName(folder string, n int) string {
+	return o.prefix + folder + "/" + strconv.Itoa(n)
+}
+
+func (o *objects) Replace(ctx context.Context, folder string, n int, content []byte) error {
+	info, err := o.client.PutObject(ctx, o.bucket, o.partName(folder, n), bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{ContentType: "application/octet-stream"})
+	if err != nil {
+		return fmt.Errorf("store an object: %w", err)
+	}
+	if info.Size != int64(len(content)) {
+		return fmt.Errorf("store an object: %d bytes were sent, and %d are there", len(content), info.Size)
+	}
+	return nil
+}
+
+func (o *objects) Read(ctx context.Context, folder string, n int, most int64) ([]byte, error) {
+	from, _, _, err := (minio.Core{Client: o.client}).GetObject(ctx, o.bucket, o.partName(folder, n), minio.GetObjectOptions{})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read an object: %w", err)
+	}
+	defer from.Close()
+	content, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read an object: %w", err)
+	}
+	return content, nil
+}
+
+func (o *objects) RemoveFolder(ctx context.Context, folder string, n int) error {
+	for i := range n {
+		if err := o.client.RemoveObject(ctx, o.bucket, o.partName(folder, i), minio.RemoveObjectOptions{}); err != nil {
+			return fmt.Errorf("remove an object: %w", err)
 		}
 	}
 	return nil

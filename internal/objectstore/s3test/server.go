@@ -1,4 +1,4 @@
-// Package s3test is a small service that understands the part of S3 that backups use. It keeps a ledger of what was
+// Package s3test is a small service that understands the part of S3 that backups and files use. It keeps a ledger of what was
 // asked of it, so that tests can see what was stored, replaced and removed.
 package s3test
 
@@ -70,6 +70,13 @@ func (s *Server) Set(name string, content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects[name] = content
+}
+
+// Forget removes an object, as if the service had lost it.
+func (s *Server) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, name)
 }
 
 // Uploads returns how many uploads are unfinished.

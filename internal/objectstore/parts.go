@@ -1,0 +1,137 @@
+package objectstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+// Bounds of what one server asks of the storage of parts.
+const (
+	partTakes   = 20 * time.Second // how long storing or reading one part may take
+	removeTakes = time.Minute      // how long removing all parts of a file may take
+	partsAtOnce = 64               // each has at most 1 MiB in memory
+	silence     = 10 * time.Second // how long nothing is asked of a storage that did not answer
+)
+
+// ErrSilent is the error while the storage does not answer.
+var ErrSilent = errors.New("the storage of files does not answer")
+
+// Parts keeps the parts of files in a storage. Every call ends after a time, even if the storage never answers. After such
+// a call, the others fail at once for a while, so that they do not keep seats that others need. It is safe for concurrent
+// use.
+type Parts struct {
+	storage Storage
+	clock   clock.Clock
+	slots   chan struct{} // a call that hangs keeps its slot
+	failed  func()        // counts a request that failed
+
+	mu     sync.Mutex
+	silent time.Time // until then nothing is asked
+}
+
+// NewParts returns the parts in a storage. failed is called for each request that failed; it may be nil.
+func NewParts(s Storage, c clock.Clock, failed func()) *Parts {
+	if failed == nil {
+		failed = func() {}
+	}
+	return &Parts{storage: s, clock: c, slots: make(chan struct{}, partsAtOnce), failed: failed}
+}
+
+// PutPart stores part n of a file. It replaces the part if it exists.
+func (p *Parts) PutPart(ctx context.Context, folder string, n int, content []byte) error {
+	_, err := p.within(ctx, partTakes, func(ctx context.Context) ([]byte, error) {
+		return nil, p.storage.Replace(ctx, folder, n, content)
+	})
+	return err
+}
+
+// Part returns part n of a file. If the part is longer than most, Part returns most+1 bytes. The error is fs.ErrNotExist if
+// the storage has no such part.
+func (p *Parts) Part(ctx context.Context, folder string, n int, most int64) ([]byte, error) {
+	return p.within(ctx, partTakes, func(ctx context.Context) ([]byte, error) { return p.storage.Read(ctx, folder, n, most) })
+}
+
+// RemoveParts removes the parts 0 to n-1 of a file, as far as they are there.
+func (p *Parts) RemoveParts(ctx context.Context, folder string, n int) error {
+	_, err := p.within(ctx, removeTakes, func(ctx context.Context) ([]byte, error) { return nil, p.storage.RemoveFolder(ctx, folder, n) })
+	return err
+}
+
+// within calls do, and does not wait longer than a time for it. A folder of another machine may hang without an end.
+func (p *Parts) within(ctx context.Context, takes time.Duration, do func(context.Context) ([]byte, error)) ([]byte, error) {
+	if p.isSilent() {
+		return nil, ErrSilent
+	}
+	within, cancel := context.WithTimeout(ctx, takes)
+	defer cancel()
+	select {
+	case p.slots <- struct{}{}:
+	case <-within.Done():
+		return nil, p.ended(ctx)
+	}
+	type result struct {
+		content []byte
+		err     error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer func() { <-p.slots }()
+		content, err := do(within)
+		done <- result{content, err}
+	}()
+	select {
+	case r := <-done:
+		switch {
+		case r.err != nil && within.Err() != nil:
+			return nil, p.ended(ctx)
+		case r.err != nil && !errors.Is(r.err, fs.ErrNotExist):
+			p.failed()
+		}
+		return r.content, r.err
+	case <-within.Done():
+		return nil, p.ended(ctx)
+	}
+}
+
+// ended returns the error of a call whose time is over. If the caller itself did not give up, the storage is silent.
+func (p *Parts) ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("ask the storage of files: %w", context.Cause(ctx))
+	}
+	p.failed()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = p.clock.Now().Add(silence)
+	return ErrSilent
+}
+
+func (p *Parts) isSilent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clock.Now().Before(p.silent)
+}
+
+// probeFolder is where Probe stores a part. No file's parts are there.
+const probeFolder = "probe"
+
+// Probe stores a part, reads it and removes it.
+func (p *Parts) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	const content = "Puntuale looks whether it can use this storage."
+	folder := probeFolder + "-" + p.clock.Now().UTC().Format("20060102T150405.000000000")
+	if err := p.PutPart(ctx, folder, 0, []byte(content)); err != nil {
+		return err
+	}
+	got, err := p.Part(ctx, folder, 0, int64(len(content)))
+	if err == nil && string(got) != content {
+		err = errors.New("it returned other bytes than it got")
+	}
+	return errors.Join(err, p.RemoveParts(ctx, folder, 1))
+}
