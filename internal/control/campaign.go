@@ -394,9 +394,9 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 		return frozen, session, err
 	}
 	frozen.Sequence = expanded[0]
-	for _, step := range frozen.Sequence.Steps {
+	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
 		frozen.Official = append(frozen.Official, step.Official)
-		if unfilled(step) {
+		if unfilled(*step) {
 			return frozen, session, puntuale.Conflict(faultCampaignTemplateGone, step.Template)
 		}
 	}
@@ -417,8 +417,11 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	if frozen.Purposes, err = c.purposesOf(ctx, session, sequence); err != nil {
 		return frozen, session, err
 	}
-	for _, step := range frozen.Sequence.Steps {
+	for i, step := range puntuale.Texts(frozen.Sequence.Steps) {
 		frozen.Values = append(frozen.Values, step.Values)
+		if len(frozen.Sequence.Steps[i].Variants) > 0 {
+			frozen.Filled = append(frozen.Filled, *step)
+		}
 	}
 	if limit := session.Pace.PerMinute; limit > 0 && (frozen.PerMinute == 0 || limit < frozen.PerMinute) {
 		frozen.PerMinute = limit
@@ -550,7 +553,7 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 		},
 	}
 	contents := make([]*puntuale.Content, 0, len(frozen.Sequence.Steps))
-	for _, step := range frozen.Sequence.Steps {
+	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
 		contents = append(contents, &puntuale.Content{Official: step.Official})
 	}
 	ways, err := c.wayReader(ctx, session, nil, contents...)
