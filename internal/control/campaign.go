@@ -261,12 +261,6 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 	return nil
 }
 
-// Codes of the faults of variants.
-const (
-	faultCampaignShares        puntuale.ReasonCode = "campaign.shares"
-	faultCampaignVariantsCount puntuale.ReasonCode = "campaign.variants_count"
-)
-
 // checkShares checks how the recipients are divided.
 func checkShares(f *request.Faults, r NewCampaign) {
 	if r.Holdout < 0 || r.Holdout > puntuale.MaxHoldout {
@@ -278,20 +272,8 @@ func checkShares(f *request.Faults, r NewCampaign) {
 	if r.Sequence != "" && len(r.Shares) > 0 {
 		f.Add("body.variants", puntuale.FaultGoesWithout, nil, "sequence")
 	}
-	if n := len(r.Shares); n == 0 {
-		return
-	} else if n < 2 || n > puntuale.MaxVariants {
-		f.Add("body.variants", faultCampaignVariantsCount, nil, strconv.Itoa(puntuale.MaxVariants))
-	}
-	total := 0
-	for i, share := range r.Shares {
-		if total += share; share < 1 || share > 99 {
-			f.Add(request.At("body.variants", i)+".share", puntuale.FaultNotInRange, share, "1", "99")
-			return
-		}
-	}
-	if total != 100 {
-		f.Add("body.variants", faultCampaignShares, nil, strconv.Itoa(total))
+	if len(r.Shares) > 0 {
+		*f = append(*f, plan.CheckShares("body.variants", slices.Values(r.Shares))...)
 	}
 }
 

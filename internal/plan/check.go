@@ -81,6 +81,9 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 			c.variants(&s.Steps[i])
 		}
 		for text := range s.Steps[i].Texts() {
+			if c.variant == puntuale.MaxVariants {
+				break // so many are a fault
+			}
 			if len(s.Steps[i].Variants) > 0 {
 				c.variant++
 			}

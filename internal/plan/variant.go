@@ -71,35 +71,45 @@ func (b *builder) text(i int, step *puntuale.Step) (c puntuale.Content, variant 
 
 // Codes of the faults in this file.
 const (
-	faultVariantsCount puntuale.ReasonCode = "campaign.variants_count"
-	faultVariantShares puntuale.ReasonCode = "campaign.shares"
-	faultVariantsMixed puntuale.ReasonCode = "sequence.variants_mixed"
+	faultCampaignVariantsCount puntuale.ReasonCode = "campaign.variants_count"
+	faultCampaignShares        puntuale.ReasonCode = "campaign.shares"
+	faultSequenceVariantsMixed puntuale.ReasonCode = "sequence.variants_mixed"
 )
+
+// CheckShares returns the faults of the number of variants and of their shares, in percent. location is that of the list.
+func CheckShares(location string, shares iter.Seq[int]) (faults []puntuale.Fault) {
+	n, total, bad := 0, 0, false
+	var wrong []puntuale.Fault
+	for share := range shares {
+		if total += share; !bad && (share < 1 || share > 99) {
+			bad = true
+			wrong = append(wrong, puntuale.Because(puntuale.FaultNotInRange, "1", "99").At(location+"["+strconv.Itoa(n)+"].share", share))
+		}
+		n++
+	}
+	if n < 2 || n > puntuale.MaxVariants {
+		faults = append(faults, puntuale.Because(faultCampaignVariantsCount, strconv.Itoa(puntuale.MaxVariants)).At(location, nil))
+	}
+	if !bad && total != 100 {
+		wrong = append(wrong, puntuale.Because(faultCampaignShares, strconv.Itoa(total)).At(location, nil))
+	}
+	return append(faults, wrong...)
+}
 
 // variants checks the texts of a step that has several.
 func (c *checker) variants(step *puntuale.Step) {
-	first, total, known := &step.Variants[0], 0, true
+	first := &step.Variants[0]
 	if step.Text != first.Content.Text || step.Template != first.Template { // readers of answers see the first text there
 		c.addCode("variants", puntuale.FaultGoesWithout, nil, "text, template")
 	}
-	if n := len(step.Variants); n < 2 || n > puntuale.MaxVariants {
-		c.addCode("variants", faultVariantsCount, nil, strconv.Itoa(puntuale.MaxVariants))
-		return
-	}
+	c.faults = append(c.faults, CheckShares(c.where+".variants", shares(step))...)
 	for i, v := range step.Variants {
 		switch at := variantPart(i+1, ""); {
 		case v.Template != "" && v.Content.Text != "":
 			c.addCode(at+".template", puntuale.FaultGoesWithout, nil, "content")
 		case (v.Template == "") != (first.Template == ""):
-			c.addCode(at, faultVariantsMixed, nil)
+			c.addCode(at, faultSequenceVariantsMixed, nil)
 		}
-		if total += v.Share; v.Share < 1 || v.Share > 99 {
-			c.addCode(variantPart(i+1, "")+".share", puntuale.FaultNotInRange, v.Share, "1", "99")
-			known = false
-		}
-	}
-	if known && total != 100 {
-		c.addCode("variants", faultVariantShares, nil, strconv.Itoa(total))
 	}
 }
 
