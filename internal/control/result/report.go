@@ -71,10 +71,9 @@ func (r Report) filter(f *request.Faults, today puntuale.Date, partner bool) pun
 	id(f, "rule", r.Rule, &out.Rule)
 	id(f, "session", r.Session, &out.Session)
 	if r.Step != "" {
-		var step int64
-		if id(f, "step", r.Step, &step); step > 1<<31-1 {
+		step, err := strconv.ParseInt(r.Step, 10, 32) // the first step of a sequence has the id 0
+		if err != nil || step < 0 {
 			f.Add("query.step", control.FaultNotID, r.Step)
-			step = 0
 		}
 		out.Step = new(int(step))
 	}
