@@ -407,3 +407,60 @@ func TestStepVariantFaults(t *testing.T) {
 		s.refusedAt(422, "POST", "/api/start/"+sequence, a.Key, `{"phone":"`+estimatedPhone(i)+`","nome":"`+strings.Repeat("x", 4000)+`","cosa":"`+strings.Repeat("x", 200)+`"}`, "steps[0].variants[1].content.text")
 	}
 }
+
+// TestCampaignOfStepVariants sends a sequence whose step has two templates to a list: each person gets the one that a start of
+// the sequence would give, also if a template changes after the campaign began.
+func TestCampaignOfStepVariants(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.sending("of@x")
+		var first struct{ ID string }
+		s.must(&first, "POST", "/api/templates", a.Key, `{"name":"uno","text":"Uno, {{nome}}"}`)
+		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"due","text":"Due, {{nome}}"}`)
+		sequence := s.newSequence(a.Key, `{"variants":[{"share":70,"template":"uno"},{"share":30,"template":"due"}],"timing":{"anchor":"start","offset":{"amount":0}}}`)
+		var made campaignOf
+		s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"Prova","canary":0,"sequence":"`+sequence+`"}`)
+		const people = 40
+		list, want := "phone,nome\n", [2]int{}
+		for i := range people {
+			list += estimatedPhone(i) + ",Anna\n"
+			want[variantOf(sequence, "0", estimatedPhone(i))]++
+		}
+		if got := s.upload(a.Key, made.ID, "", "text/csv", list); got.status != 200 {
+			t.Fatal(got.body)
+		}
+		var check struct {
+			Digest  string
+			Valid   int
+			Samples []struct{ Phone, Text string }
+		}
+		s.must(&check, "POST", "/api/campaigns/"+made.ID+"/check", a.Key, "")
+		texts := []string{"Uno, Anna", "Due, Anna"}
+		for _, x := range check.Samples {
+			if x.Text != texts[variantOf(sequence, "0", x.Phone)] {
+				t.Errorf("sample %+v", x)
+			}
+		}
+		if check.Valid != people || len(check.Samples) == 0 {
+			t.Errorf("%+v", check)
+		}
+		s.must(nil, "POST", "/api/campaigns/"+made.ID+"/start", a.Key, `{"digest":"`+check.Digest+`"}`)
+		s.must(nil, "PUT", "/api/templates/"+first.ID, a.Key, `{"name":"uno","text":"Cambiato, {{nome}}"}`)
+		for _, id := range s.feedAll(a, made.ID) {
+			if d := s.details(a.Key, fmt.Sprint(id))[0]; d.Contenuto != texts[variantOf(sequence, "0", d.Telefono)] {
+				t.Errorf("%s got %q", d.Telefono, d.Contenuto)
+			}
+		}
+		s.results(a.Key, "")
+		var r struct {
+			Results []struct {
+				Key, Name string
+				Planned   int
+			}
+		}
+		s.must(&r, "GET", "/api/results?by=variant&sequence="+sequence+"&step=0&campaign="+made.ID+"&start=2026-11-01&end=2026-12-31", a.Key, "")
+		if len(r.Results) != 2 || r.Results[0].Planned != want[0] || r.Results[1].Planned != want[1] || r.Results[1].Name != "due" {
+			t.Errorf("%+v, want %v", r, want)
+		}
+	})
+}
