@@ -165,8 +165,10 @@ func (c *Client) asShown(ctx context.Context, session, phone string, messages []
 	}
 	for i := range messages {
 		messages[i].Content.Flatten()
-		for n := range messages[i].Variants {
-			messages[i].Variants[n].Flatten()
+		if all := messages[i].Variants; all != nil {
+			for n := range *all {
+				(*all)[n].Flatten()
+			}
 		}
 	}
 	return nil

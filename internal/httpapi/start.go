@@ -245,10 +245,12 @@ func previewMessageOf(m puntuale.PlannedMessage) previewMessage {
 		Way: string(m.Way), WayReason: catalogue.Italian.Sentence(puntuale.Because(m.WayReason)),
 	}
 	if m.Variant > 0 {
-		out.Variant = puntuale.VariantKey(m.Variant - 1)
+		out.Variant = puntuale.VariantKey(int(m.Variant) - 1)
 	}
-	for i, c := range m.Variants {
-		out.Variants = append(out.Variants, variantPreview{puntuale.VariantKey(i), c.Text})
+	if m.Variants != nil {
+		for i, c := range *m.Variants {
+			out.Variants = append(out.Variants, variantPreview{puntuale.VariantKey(i), c.Text})
+		}
 	}
 	if m.DueMax.After(m.Due) {
 		out.Latest = stampOrNull(m.DueMax)

@@ -50,23 +50,21 @@ func (b *builder) chosen(i int, step *puntuale.Step) int {
 
 // text renders a step for the recipient. variant is which of its variants this is, from 1; 0: it has none. All variants are
 // rendered, so that whether a call has faults does not depend on the person. A dry run gets all of them.
-func (b *builder) text(i int, step *puntuale.Step) (c puntuale.Content, variant int, all []puntuale.Content) {
+func (b *builder) text(i int, step *puntuale.Step) (c puntuale.Content, variant int8, all *[]puntuale.Content) {
 	if len(step.Variants) == 0 {
 		return b.content(i, step), 0, nil
 	}
-	variant = b.chosen(i, step) + 1
+	variant = int8(b.chosen(i, step) + 1) //nolint:gosec // at most MaxVariants
+	contents := make([]puntuale.Content, 0, len(step.Variants))
 	for x := range step.Texts() {
 		b.variant++
-		content := b.content(i, x)
-		if b.variant == variant {
-			c = content
-		}
-		if b.in.Seed == 0 {
-			all = append(all, content)
-		}
+		contents = append(contents, b.content(i, x))
 	}
 	b.variant = 0
-	return c, variant, all
+	if b.in.Seed == 0 {
+		all = &contents
+	}
+	return contents[variant-1], variant, all
 }
 
 // Codes of the faults in this file.

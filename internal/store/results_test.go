@@ -109,7 +109,7 @@ func (h *resultHistory) start() {
 			run.Messages[i].Content.Template = "modello"
 		}
 		if run.Messages[i].StepID = []string{"", "3", "8"}[h.r.IntN(3)]; run.Messages[i].StepID == "3" {
-			run.Messages[i].Variant = h.r.IntN(puntuale.MaxVariants + 1)
+			run.Messages[i].Variant = int8(h.r.IntN(puntuale.MaxVariants + 1))
 		}
 		if h.r.IntN(2) == 0 {
 			run.Messages[i].Content.Text = "Ecco https://negozio.example/x, oppure https://negozio.example/y"

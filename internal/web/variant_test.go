@@ -148,7 +148,7 @@ func TestStepCompare(t *testing.T) {
 		id, err := strconv.ParseInt(at[strings.LastIndex(at, "/")+1:], 10, 64)
 		w.must(err)
 		w.readTraffic(func(run *puntuale.Run, m *puntuale.PlannedMessage, variant int) {
-			run.Origin, run.Sequence, m.StepID, m.Variant = puntuale.OriginSequence, puntuale.SequenceID(id), "0", variant+1
+			run.Origin, run.Sequence, m.StepID, m.Variant = puntuale.OriginSequence, puntuale.SequenceID(id), "0", int8(variant+1)
 		})
 		b.open(at)
 		b.click(`main a[href*="by=step"]`)

@@ -126,7 +126,7 @@ func StepsOf(steps []puntuale.FrozenStep) string {
 	}
 	text := appendNumbers(append(make([]byte, 0, 32+4*len(steps)), `{"steps":[`...), steps, stepID)
 	if varied {
-		text = appendNumbers(append(text, `,"variants":[`...), steps, func(s *puntuale.FrozenStep) int { return s.Variant })
+		text = appendNumbers(append(text, `,"variants":[`...), steps, func(s *puntuale.FrozenStep) int { return int(s.Variant) })
 	}
 	if named {
 		names, err := json.Marshal(engine.Column(steps, func(s *puntuale.FrozenStep) string { return templateOf(&s.Content) }))

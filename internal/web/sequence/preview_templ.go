@@ -735,7 +735,7 @@ func Timeline(t Try) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = view.Bubble(bubbleOf(e.message.Variants[i])).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = view.Bubble(bubbleOf((*e.message.Variants)[i])).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

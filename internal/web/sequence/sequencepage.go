@@ -409,7 +409,7 @@ func (t Try) days(ctx context.Context) (days []day) {
 		e := event{at: m.Due, message: m, gone: gone}
 		if m.Step < len(t.Steps) {
 			e.words = TimingWords(ctx, t.Steps[m.Step].Timing)
-			if v := t.Steps[m.Step].Variants; len(v) == len(m.Variants) {
+			if v := t.Steps[m.Step].Variants; m.Variants != nil && len(v) == len(*m.Variants) {
 				e.variants = v
 			}
 		}
