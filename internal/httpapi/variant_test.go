@@ -353,7 +353,9 @@ func TestStepVariantsOfBooking(t *testing.T) {
 			t.Errorf("all people get the same text: %v", seen)
 		}
 		s.results(a.Key, "")
-		var r struct{ Results []struct{ Planned, Cancelled int } }
+		var r struct {
+			Results []struct{ Planned, Cancelled int }
+		}
 		s.must(&r, "GET", "/api/results?by=variant&sequence="+made.ID+"&step=0&start=2027-01-01&end=2027-01-31", a.Key, "")
 		if len(r.Results) != 2 || r.Results[0].Planned+r.Results[1].Planned-r.Results[0].Cancelled-r.Results[1].Cancelled != 12 || r.Results[1].Planned == 0 {
 			t.Errorf("%+v", r)
