@@ -63,8 +63,9 @@ type CampaignDraft struct {
 type CampaignFrozen struct {
 	Sequence   Sequence       `json:"sequence"`           // includes the texts of its templates
 	Others     []Step         `json:"others,omitempty"`   // the variants but the first, which is the sequence's only step. See Joined
-	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step; nil for a step without one
-	Values     []ValueRule    `json:"values,omitempty"`   // how the values of each step fit into its approved template; empty: unknown
+	Filled     []Step         `json:"filled,omitempty"`   // the variants of the sequence's steps, as [Texts] yields them, with the texts of their templates
+	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step, and of each variant; nil for one without
+	Values     []ValueRule    `json:"values,omitempty"`   // how the values of each of these fit into its approved template; empty: unknown
 	Purposes   []Purpose      `json:"purposes,omitempty"` // the purpose of each step; empty: every step has the draft's purpose
 	ClientName string         `json:"client_name"`
 	Zone       string         `json:"zone"`

@@ -90,7 +90,9 @@ type PlannedMessage struct {
 	Dated      bool      // the due time comes from a date field, so a pause of the campaign does not delay it
 	Limit      time.Time // latest value of ValidUntil, if the message gets a new due time; zero: no limit
 	Purpose    Purpose
+	Variant    int8 // which variant of the step it is, from 1; 0: the step has none
 
+	Variants  *[]Content // only in a dry run: the contents of all variants of the step; a pointer, because few messages have any
 	Way       MessageWay // only in a dry run for an Official session: the way of the message, as things are now
 	WayReason ReasonCode
 }

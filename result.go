@@ -70,7 +70,7 @@ const (
 	ResultBySession  ResultGroup = "session"
 	ResultByDay      ResultGroup = "day"
 	ResultByClient   ResultGroup = "client"  // only a partner's
-	ResultByVariant  ResultGroup = "variant" // of one campaign, by the keys of its variants
+	ResultByVariant  ResultGroup = "variant" // of one campaign, or of one step of a sequence, by the keys of its variants
 )
 
 // ResultGroups contains every group that a client may ask for.
@@ -87,6 +87,7 @@ type ResultFilter struct {
 	Rule     AutomationID
 	Template string
 	Session  SessionID
+	Variant  int  // of the step, from 1
 	Hours    bool // also counts when messages were read
 }
 

@@ -38,13 +38,19 @@ type FrozenStep struct {
 	Window  *Window `json:"window,omitempty"`
 
 	// Dated and Limit are set only for messages of a campaign; see [PlannedMessage].
-	Dated bool      `json:"dated,omitempty"`
-	ID    int32     `json:"id,omitempty"` // the step's id plus 1; 0: its position
-	Limit time.Time `json:"limit,omitzero"`
+	Dated   bool      `json:"dated,omitempty"`
+	Variant int8      `json:"variant,omitempty"` // see [PlannedMessage]
+	ID      int32     `json:"id,omitempty"`      // the step's id plus 1; 0: its position
+	Limit   time.Time `json:"limit,omitzero"`
 
 	// Validity is how long after its due time the message may leave. Pauses delay the deadline, but not the due time, so
 	// the message itself does not say it. Set only for messages of a campaign.
 	Validity time.Duration `json:"validity,omitempty"`
+}
+
+// FrozenOf returns what a run stores about a message of a start.
+func FrozenOf(m *PlannedMessage) FrozenStep {
+	return FrozenStep{Step: m.Step, ID: FrozenID(m.StepID), Variant: m.Variant, Content: m.Content, Window: m.Window}
 }
 
 // FrozenID returns the form of a step's id in a [FrozenStep].

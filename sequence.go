@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,10 +97,80 @@ type Step struct {
 	Buttons     []StepButton `json:"buttons,omitempty"`     // at most [MaxStepButtons]
 	Interactive *Interactive `json:"interactive,omitempty"` // only without buttons
 
+	// Variants are the texts of which each person gets one; empty: there is only one. Then Text and Template are those of
+	// the first one, which a server of a version without variants sends. See [Step.Texts].
+	Variants []StepVariant `json:"variants,omitempty"`
+
 	ButtonLine string    `json:"-"` // the client's [ButtonLines]
 	Values     ValueRule `json:"-"` // how the values of Official fit
 	Official   *Approved `json:"-"` // the approved template; set when the content of the template replaces the template's name
 	Literal    bool      `json:"-"` // true: Buttons and Interactive contain no fields, and are sent as they are written
+}
+
+// StepVariant is one of several texts of a step. All else belongs to the step. The wire and stores use the same JSON form.
+type StepVariant struct {
+	Share    int         `json:"share"` // percent of the people; 100 in all
+	Template string      `json:"template,omitempty"`
+	Content  VariantText `json:"content,omitzero"`
+
+	Filled *Step `json:"-"` // the step with this text, or with the content of this template; nil: not filled yet
+}
+
+// VariantText is the content of a [StepVariant] without a template.
+type VariantText struct {
+	Text string `json:"text,omitempty"`
+}
+
+// Texts yields the step in each of its variants. A step without variants is yielded itself, so that the caller may change
+// it. So is a variant that is filled.
+func (s *Step) Texts() iter.Seq[*Step] {
+	return func(yield func(*Step) bool) {
+		if len(s.Variants) == 0 {
+			yield(s)
+			return
+		}
+		for i := range s.Variants {
+			if !yield(s.variant(i)) {
+				return
+			}
+		}
+	}
+}
+
+// variant returns the step with the text of one variant.
+func (s *Step) variant(i int) *Step {
+	v := &s.Variants[i]
+	if v.Filled != nil {
+		return v.Filled
+	}
+	x := *s
+	x.Variants, x.Text, x.Template = nil, v.Content.Text, v.Template
+	return &x
+}
+
+// Texts yields each step with its position, once in each of its variants, as [Step.Texts] does.
+func Texts(steps []Step) iter.Seq2[int, *Step] {
+	return func(yield func(int, *Step) bool) {
+		for i := range steps {
+			for s := range steps[i].Texts() {
+				if !yield(i, s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// LeadVariants returns copies of steps, in which the first variant's text stands for the step's own, unless the step has
+// one, too.
+func LeadVariants(steps []Step) []Step {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		if s := &steps[i]; len(s.Variants) > 0 && s.Text == "" && s.Template == "" {
+			s.Text, s.Template = s.Variants[0].Content.Text, s.Variants[0].Template
+		}
+	}
+	return steps
 }
 
 // Limits of [Interactive], in characters. They are Meta's limits, and hold on every connection, because a sequence may

@@ -31,11 +31,23 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	}
 	frozen = frozen.Joined()
 	frozen.Sequence.Steps = slices.Clone(frozen.Sequence.Steps)
-	for i := range min(len(frozen.Sequence.Steps), len(frozen.Official)) {
-		frozen.Sequence.Steps[i].Official = frozen.Official[i]
+	filled := slices.Clone(frozen.Filled)
+	for i := range frozen.Sequence.Steps {
+		step := &frozen.Sequence.Steps[i]
+		step.Variants = slices.Clone(step.Variants)
+		for n := range step.Variants[:min(len(step.Variants), len(filled))] {
+			step.Variants[n].Filled, filled = &filled[0], filled[1:]
+		}
 	}
-	for i := range min(len(frozen.Sequence.Steps), len(frozen.Values)) {
-		frozen.Sequence.Steps[i].Values = frozen.Values[i]
+	n := 0
+	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
+		if n < len(frozen.Official) {
+			step.Official = frozen.Official[n]
+		}
+		if n < len(frozen.Values) {
+			step.Values = frozen.Values[n]
+		}
+		n++
 	}
 	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, files: files, wanted: plan.Fields(frozen.Sequence)}, nil
 }
@@ -199,7 +211,8 @@ func (p *Plan) Start(r *puntuale.Recipient, built plan.Plan, now time.Time) punt
 	}
 	for i, m := range built.Messages {
 		built.Messages[i].Purpose = p.purpose(m.Step)
-		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: puntuale.FrozenID(m.StepID), Content: m.Content, Window: m.Window, Dated: m.Dated, Limit: m.Limit, Validity: m.ValidUntil.Sub(m.Due)}
+		run.Steps[i] = puntuale.FrozenOf(&m)
+		run.Steps[i].Dated, run.Steps[i].Limit, run.Steps[i].Validity = m.Dated, m.Limit, m.ValidUntil.Sub(m.Due)
 	}
 	return puntuale.StartRun{Run: run, Messages: built.Messages, Skipped: built.Skipped, Day: puntuale.DateOf(now.In(p.zone)), Now: now, IfRunning: p.ifRunning()}
 }

@@ -127,7 +127,7 @@ func (p *AutomatedPlan) Plan(r automation.Recipient) (puntuale.StartRun, error) 
 		Steps: make([]puntuale.FrozenStep, len(built.Messages)),
 	}
 	for i, m := range built.Messages {
-		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: puntuale.FrozenID(m.StepID), Content: m.Content, Window: m.Window}
+		run.Steps[i] = puntuale.FrozenOf(&m)
 		built.Messages[i].Purpose = p.purposes[m.Step]
 	}
 	start := puntuale.StartRun{Run: run, Messages: built.Messages, Skipped: built.Skipped, Day: puntuale.DateOf(r.Now.In(p.zone)), Now: r.Now, IfRunning: puntuale.IfRunningAllow}

@@ -377,15 +377,17 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 			f.Add("body.sequence", faultBookingNoAddress, nil)
 		}
 	}
-	for i, step := range p.info.sequence.Steps {
-		if unfilled(step) && !p.cancels() {
+	for i, step := range puntuale.Texts(p.info.sequence.Steps) {
+		if unfilled(*step) && !p.cancels() {
 			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}
 	if err = p.sender(ctx); err != nil {
 		return err
 	}
-	p.valued = slices.ContainsFunc(p.info.sequence.Steps, func(step puntuale.Step) bool { return strings.Contains(step.Media, "{{") })
+	for _, step := range puntuale.Texts(p.info.sequence.Steps) {
+		p.valued = p.valued || strings.Contains(step.Media, "{{")
+	}
 	p.files, err = p.client.planFiles(ctx, p.info.sequence, p.info.session, p.stored.Fields, p.call.Fields)
 	return err
 }

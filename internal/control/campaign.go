@@ -261,12 +261,6 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 	return nil
 }
 
-// Codes of the faults of variants.
-const (
-	faultCampaignShares        puntuale.ReasonCode = "campaign.shares"
-	faultCampaignVariantsCount puntuale.ReasonCode = "campaign.variants_count"
-)
-
 // checkShares checks how the recipients are divided.
 func checkShares(f *request.Faults, r NewCampaign) {
 	if r.Holdout < 0 || r.Holdout > puntuale.MaxHoldout {
@@ -278,20 +272,8 @@ func checkShares(f *request.Faults, r NewCampaign) {
 	if r.Sequence != "" && len(r.Shares) > 0 {
 		f.Add("body.variants", puntuale.FaultGoesWithout, nil, "sequence")
 	}
-	if n := len(r.Shares); n == 0 {
-		return
-	} else if n < 2 || n > puntuale.MaxVariants {
-		f.Add("body.variants", faultCampaignVariantsCount, nil, strconv.Itoa(puntuale.MaxVariants))
-	}
-	total := 0
-	for i, share := range r.Shares {
-		if total += share; share < 1 || share > 99 {
-			f.Add(request.At("body.variants", i)+".share", puntuale.FaultNotInRange, share, "1", "99")
-			return
-		}
-	}
-	if total != 100 {
-		f.Add("body.variants", faultCampaignShares, nil, strconv.Itoa(total))
+	if len(r.Shares) > 0 {
+		*f = append(*f, plan.CheckShares("body.variants", slices.Values(r.Shares))...)
 	}
 }
 
@@ -394,9 +376,9 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 		return frozen, session, err
 	}
 	frozen.Sequence = expanded[0]
-	for _, step := range frozen.Sequence.Steps {
+	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
 		frozen.Official = append(frozen.Official, step.Official)
-		if unfilled(step) {
+		if unfilled(*step) {
 			return frozen, session, puntuale.Conflict(faultCampaignTemplateGone, step.Template)
 		}
 	}
@@ -417,8 +399,11 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	if frozen.Purposes, err = c.purposesOf(ctx, session, sequence); err != nil {
 		return frozen, session, err
 	}
-	for _, step := range frozen.Sequence.Steps {
+	for i, step := range puntuale.Texts(frozen.Sequence.Steps) {
 		frozen.Values = append(frozen.Values, step.Values)
+		if len(frozen.Sequence.Steps[i].Variants) > 0 {
+			frozen.Filled = append(frozen.Filled, *step)
+		}
 	}
 	if limit := session.Pace.PerMinute; limit > 0 && (frozen.PerMinute == 0 || limit < frozen.PerMinute) {
 		frozen.PerMinute = limit
@@ -550,7 +535,7 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 		},
 	}
 	contents := make([]*puntuale.Content, 0, len(frozen.Sequence.Steps))
-	for _, step := range frozen.Sequence.Steps {
+	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
 		contents = append(contents, &puntuale.Content{Official: step.Official})
 	}
 	ways, err := c.wayReader(ctx, session, nil, contents...)

@@ -144,12 +144,12 @@ func (c *Client) MarketingRefused(ctx context.Context, phones ...string) (map[st
 }
 
 // purposesOf returns the purpose of each step of a sequence, and sets how the values of each step fit into its approved
-// template. If Meta's category of a step's template is marketing, the
-// step's purpose is marketing, even if the sequence has another purpose.
+// template. If Meta's category of a step's template, or of one of its variants' templates, is marketing, the
+// step's purpose is marketing, even if the sequence has another purpose. The steps must be expanded.
 func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s puntuale.Sequence) ([]puntuale.Purpose, error) {
 	all := make([]puntuale.Purpose, len(s.Steps))
 	var names []string
-	for i, step := range s.Steps {
+	for i, step := range puntuale.Texts(s.Steps) {
 		all[i] = s.Purpose
 		if step.Official != nil {
 			names = append(names, step.Official.Name)
@@ -162,8 +162,8 @@ func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s pun
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}
-	for i := range s.Steps {
-		s.Steps[i].Values.Flatten = set.FlattenValues && s.Steps[i].Official != nil
+	for _, step := range puntuale.Texts(s.Steps) {
+		step.Values.Flatten = set.FlattenValues && step.Official != nil
 	}
 	if session.Type != puntuale.Official {
 		return all, nil
@@ -172,12 +172,12 @@ func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s pun
 	if err != nil {
 		return nil, fmt.Errorf("read templates: %w", err)
 	}
-	for i, step := range s.Steps {
+	for i, step := range puntuale.Texts(s.Steps) {
 		if step.Official == nil {
 			continue
 		}
 		t := templateOf(known, step.Official)
-		s.Steps[i].Values.Header, s.Steps[i].Values.Body = t.Part("HEADER").Text, t.Part("BODY").Text
+		step.Values.Header, step.Values.Body = t.Part("HEADER").Text, t.Part("BODY").Text
 		if strings.EqualFold(t.Category, puntuale.PurposeMarketing.String()) {
 			all[i] = puntuale.PurposeMarketing
 		}

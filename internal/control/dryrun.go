@@ -86,7 +86,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	}
 	r.Warnings = checked.Warnings
 	forBookings := call.Sequence.Booking != ""
-	asked := puntuale.Sequence{Steps: call.Sequence.Steps[:min(len(call.Sequence.Steps), puntuale.MaxSteps)]}
+	asked := puntuale.Sequence{Steps: puntuale.LeadVariants(call.Sequence.Steps[:min(len(call.Sequence.Steps), puntuale.MaxSteps)])}
 	if plan.IsFieldName(call.Sequence.Booking) {
 		asked.Booking = call.Sequence.Booking
 	}
@@ -131,7 +131,11 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 
 // ruleValues sets how the values of the steps fit into their approved templates. Session "" means the default session.
 func (c *Client) ruleValues(ctx context.Context, session string, s puntuale.Sequence) error {
-	if !slices.ContainsFunc(s.Steps, func(step puntuale.Step) bool { return step.Official != nil }) {
+	approved := false
+	for _, step := range puntuale.Texts(s.Steps) {
+		approved = approved || step.Official != nil
+	}
+	if !approved {
 		return nil
 	}
 	var f request.Faults
@@ -159,11 +163,13 @@ func (c *Client) asShown(ctx context.Context, session, phone string, messages []
 		_, err := c.tellPlanned(ctx, s, phone, pointers(messages), nil)
 		return err
 	}
-	if !slices.ContainsFunc(messages, func(m puntuale.PlannedMessage) bool { return m.Content.Asks != nil || m.Content.Interactive != nil }) {
-		return nil
-	}
 	for i := range messages {
 		messages[i].Content.Flatten()
+		if all := messages[i].Variants; all != nil {
+			for n := range *all {
+				(*all)[n].Flatten()
+			}
+		}
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func (h SessionHealth) Checks() []LinkCheck {
 // networkTemplatesOf reads the approved templates that a sequence uses. Only Official sessions have approved templates.
 func (c *Client) networkTemplatesOf(ctx context.Context, limits campaign.Limits, sequence puntuale.Sequence) ([]puntuale.NetworkTemplate, error) {
 	var names []string
-	for _, step := range sequence.Steps {
+	for _, step := range puntuale.Texts(sequence.Steps) {
 		if step.Official != nil && !slices.Contains(names, step.Official.Name) {
 			names = append(names, step.Official.Name)
 		}

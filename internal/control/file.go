@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -266,7 +265,11 @@ func (c *Client) CheckFile(ctx context.Context, f *request.Faults, at string, ad
 // planFiles returns the uploaded files that a plan of the sequence may name, for [plan.Input]; nil if no step has media. values
 // are the fields of the call; if there are none, the values are not known yet, so all of the client's files are returned.
 func (c *Client) planFiles(ctx context.Context, s puntuale.Sequence, session puntuale.Session, values ...map[string]json.RawMessage) (map[puntuale.FileID]plan.UploadedFile, error) {
-	if !slices.ContainsFunc(s.Steps, func(step puntuale.Step) bool { return step.Media != "" }) {
+	media := false
+	for _, step := range puntuale.Texts(s.Steps) {
+		media = media || step.Media != ""
+	}
+	if !media {
 		return nil, nil
 	}
 	filled, composed := false, false
@@ -276,8 +279,8 @@ func (c *Client) planFiles(ctx context.Context, s puntuale.Sequence, session pun
 			ids[id] = true
 		}
 	}
-	for i := range s.Steps {
-		text := s.Steps[i].Media
+	for _, step := range puntuale.Texts(s.Steps) {
+		text := step.Media
 		field := strings.Contains(text, "{{")
 		filled, composed = filled || field, composed || field && strings.Contains(text, "file:")
 		note(text)

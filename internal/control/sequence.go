@@ -72,7 +72,7 @@ func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) 
 	if err != nil {
 		return Sequence{}, err
 	}
-	named := puntuale.Sequence{Steps: slices.Clone(r.Steps)}
+	named := puntuale.Sequence{Steps: puntuale.LeadVariants(r.Steps)}
 	r.Faults = append(r.Faults, plan.NameSteps(old.Sequence, &named)...)
 	s, err := c.checkSequence(ctx, r)
 	if err != nil {
@@ -214,7 +214,7 @@ const faultSequenceTooManyFields puntuale.ReasonCode = "sequence.too_many_fields
 
 // checkSequence checks a whole request, and returns its sequence.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
-	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, TrackLinks: puntuale.TrackLinksOf(r.TrackLinks), Booking: r.Booking, Steps: slices.Clone(r.Steps)}
+	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, TrackLinks: puntuale.TrackLinksOf(r.TrackLinks), Booking: r.Booking, Steps: puntuale.LeadVariants(r.Steps)}
 	f := request.Faults(r.Faults)
 	s.Purpose = purposeIn(&f, r.Purpose)
 	var session Session
@@ -243,19 +243,8 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	if n := len(fields); n > puntuale.MaxFields {
 		f.Add("body.steps", faultSequenceTooManyFields, nil, strconv.Itoa(n), strconv.Itoa(puntuale.MaxFields))
 	}
-	for i, step := range expanded[0].Steps {
-		if unfilled(step) && strings.TrimSpace(s.Steps[i].Template) != "" {
-			f.Add(request.At("body.steps", i)+".template", puntuale.FaultNotOwnTemplate, nil)
-		} else if step.Template != "" {
-			if err := c.CheckFile(ctx, &f, request.At("body.steps", i)+".template", step.Media, &step.MediaName, session.Session); err != nil {
-				return Sequence{}, err
-			}
-			for _, fault := range plan.CheckFilled(request.At("body.steps", i), step) {
-				if !f.At(fault.Location) {
-					f = append(f, fault)
-				}
-			}
-		}
+	if err := c.checkStepTemplates(ctx, &f, expanded[0].Steps, session.Session); err != nil {
+		return Sequence{}, err
 	}
 	if s.IfRunning == "" {
 		s.IfRunning = puntuale.IfRunningAllow
@@ -265,6 +254,38 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	}
 	checked := Sequence{Sequence: s, Fields: fields}
 	return checked, c.warn(ctx, &checked, expanded[0])
+}
+
+// checkStepTemplates checks the templates of expanded steps, and of their variants.
+func (c *Client) checkStepTemplates(ctx context.Context, f *request.Faults, steps []puntuale.Step, session puntuale.Session) error {
+	last, n := -1, 0
+	for i, step := range puntuale.Texts(steps) {
+		if i != last {
+			last, n = i, 0
+		}
+		own := request.At("body.steps", i)
+		at := own + ".template"
+		if len(steps[i].Variants) > 0 {
+			at = request.At(own+".variants", n) + ".template"
+		}
+		n++
+		if step.Template == "" {
+			continue
+		}
+		if unfilled(*step) && strings.TrimSpace(step.Template) != "" {
+			f.Add(at, puntuale.FaultNotOwnTemplate, nil)
+			continue
+		}
+		if err := c.CheckFile(ctx, f, at, step.Media, &step.MediaName, session); err != nil {
+			return err
+		}
+		for _, fault := range plan.CheckFilled(own, *step) {
+			if !f.At(fault.Location) {
+				*f = append(*f, fault)
+			}
+		}
+	}
+	return nil
 }
 
 // sequenceID parses a sequence's id from a path. A text that is not an id is not_found.

@@ -190,8 +190,8 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: info.session, purposes: info.purposes}
 	f := slices.Clone(request.Faults(call.Faults))
 	f.Request(call.Body)
-	for i, step := range sequence.Steps {
-		if unfilled(step) {
+	for i, step := range puntuale.Texts(sequence.Steps) {
+		if unfilled(*step) {
 			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}
@@ -266,7 +266,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 	}
 	var first time.Time
 	for i, m := range p.Messages {
-		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: puntuale.FrozenID(m.StepID), Content: m.Content, Window: m.Window}
+		run.Steps[i] = puntuale.FrozenOf(&m)
 		p.Messages[i].Purpose = p.purposes[m.Step]
 		if first.IsZero() || m.Due.Before(first) {
 			first = m.Due

@@ -61,8 +61,8 @@ func (m *startCache) start(k startKey, now time.Time) (startInfo, bool) {
 
 func (m *startCache) keepStart(k startKey, info startInfo, now time.Time) {
 	size := 0
-	for _, s := range info.sequence.Steps {
-		size += 256 + len(s.Text) + len(s.Media) + len(s.MediaName) + plan.ChoicesSize(s)
+	for _, s := range puntuale.Texts(info.sequence.Steps) {
+		size += 256 + len(s.Text) + len(s.Media) + len(s.MediaName) + plan.ChoicesSize(*s)
 		if a := s.Official; a != nil {
 			for _, p := range slices.Concat(a.Header, a.Body) {
 				size += 64 + len(p.Name) + len(p.Text)

@@ -142,13 +142,15 @@ func filled(step puntuale.Step, t puntuale.Template) puntuale.Step {
 	return step
 }
 
-// expand returns copies of sequences, in which each step contains the content of its template. If a template is
-// missing, its step does not change. The given sequences do not change.
+// expand returns copies of sequences, in which each step contains the content of its template, and so does each of its
+// variants, as [puntuale.Texts] yields them. If a template is missing, its step does not change. The given sequences do not
+// change.
 func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]puntuale.Sequence, error) {
 	var names []string
+	varied := false
 	for _, s := range sequences {
-		for _, step := range s.Steps {
-			if step.Template != "" && !slices.Contains(names, step.Template) {
+		for i, step := range puntuale.Texts(s.Steps) {
+			if varied = varied || len(s.Steps[i].Variants) > 0; step.Template != "" && !slices.Contains(names, step.Template) {
 				names = append(names, step.Template)
 			}
 		}
@@ -157,7 +159,7 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 	if err != nil {
 		return nil, err
 	}
-	if len(names) == 0 && line == "" {
+	if len(names) == 0 && line == "" && !varied {
 		return sequences, nil
 	}
 	templates, err := c.templatesNamed(ctx, names)
@@ -168,10 +170,20 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 	for i := range expanded {
 		expanded[i].Steps = slices.Clone(expanded[i].Steps)
 		for j, step := range expanded[i].Steps {
-			if t, ok := templates[step.Template]; ok && step.Template != "" {
-				step = filled(step, t)
+			step.Variants = slices.Clone(step.Variants)
+			n := 0
+			for text := range step.Texts() {
+				x := *text
+				if t, ok := templates[x.Template]; ok && x.Template != "" {
+					x = filled(x, t)
+				}
+				if x.ButtonLine = line; len(step.Variants) == 0 {
+					step = x
+				} else {
+					step.Variants[n].Filled = &x
+				}
+				n++
 			}
-			step.ButtonLine = line
 			expanded[i].Steps[j] = step
 		}
 	}

@@ -52,19 +52,24 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 	if err != nil || session.Sandbox {
 		return err
 	}
-	for i, step := range expanded.Steps {
-		if reason := mediaWarning(step, session.Type); reason != "" {
-			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(reason)})
+	add := func(w Warning) { // several variants of a step may have the same
+		if !slices.ContainsFunc(s.Warnings, func(x Warning) bool { return x.Step == w.Step && x.Reason.Stored() == w.Reason.Stored() }) {
+			s.Warnings = append(s.Warnings, w)
+		}
+	}
+	for i, step := range puntuale.Texts(expanded.Steps) {
+		if reason := mediaWarning(*step, session.Type); reason != "" {
+			add(Warning{i, puntuale.Because(reason)})
 		}
 		if reason := shownInstead(step.Interactive, step.Official != nil, session); reason != "" {
-			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(reason)})
+			add(Warning{i, puntuale.Because(reason)})
 		}
 	}
 	if session.Type != puntuale.Official {
 		return nil
 	}
 	var names []string
-	for _, step := range expanded.Steps {
+	for _, step := range puntuale.Texts(expanded.Steps) {
 		if step.Official != nil && !slices.Contains(names, step.Official.Name) {
 			names = append(names, step.Official.Name)
 		}
@@ -81,13 +86,13 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 	if err != nil {
 		return fmt.Errorf("read the ways of session %d: %w", session.ID, err)
 	}
-	for i, step := range expanded.Steps {
+	for i, step := range puntuale.Texts(expanded.Steps) {
 		q := puntuale.WayQuery{Content: puntuale.Content{Text: step.Text, MediaURL: step.Media, Latitude: step.Latitude, Interactive: step.Interactive}, To: "+", Purpose: expanded.Purpose, Ways: ways, Now: c.control.clock.Now()}
 		if way, _ := q.Way(); way == puntuale.WayDirectSend && step.Official == nil {
 			continue
 		}
-		if reason := stepWarning(step, about, known); !reason.IsZero() {
-			s.Warnings = append(s.Warnings, Warning{i, reason})
+		if reason := stepWarning(*step, about, known); !reason.IsZero() {
+			add(Warning{i, reason})
 		}
 	}
 	return nil
@@ -98,7 +103,14 @@ const reasonLinksStay puntuale.ReasonCode = "sequence.links_stay"
 
 // warnLinks adds warnings about steps whose links should be tracked although the service has no address.
 func (c *Client) warnLinks(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
-	linked := func(step puntuale.Step) bool { return step.Official == nil && strings.Contains(step.Text, "://") }
+	linked := func(step puntuale.Step) bool {
+		for x := range step.Texts() {
+			if x.Official == nil && strings.Contains(x.Text, "://") {
+				return true
+			}
+		}
+		return false
+	}
 	if s.TrackLinks == puntuale.TrackNever || !slices.ContainsFunc(expanded.Steps, linked) {
 		return nil
 	}
@@ -277,8 +289,8 @@ func optOutWarnings(purpose string, steps []puntuale.Step, known []puntuale.Netw
 	if purpose != "marketing" {
 		return nil
 	}
-	for i, step := range steps {
-		if !mentionsOptOut(step, known) {
+	for i, step := range puntuale.Texts(steps) {
+		if !mentionsOptOut(*step, known) && (len(all) == 0 || all[len(all)-1].Step != i) {
 			all = append(all, puntuale.CampaignWarning{Code: puntuale.WarnsNoOptOut, Step: i})
 		}
 	}
@@ -287,8 +299,8 @@ func optOutWarnings(purpose string, steps []puntuale.Step, known []puntuale.Netw
 
 // insteadWarnings returns the steps of a campaign whose interactive part the session's network does not show.
 func insteadWarnings(steps []puntuale.Step, session puntuale.Session) (all []puntuale.CampaignWarning) {
-	for i, step := range steps {
-		if shownInstead(step.Interactive, step.Official != nil, session) != "" {
+	for i, step := range puntuale.Texts(steps) {
+		if shownInstead(step.Interactive, step.Official != nil, session) != "" && (len(all) == 0 || all[len(all)-1].Step != i) {
 			all = append(all, puntuale.CampaignWarning{Code: puntuale.WarnsNotShown, Step: i})
 		}
 	}

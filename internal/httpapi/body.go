@@ -96,6 +96,8 @@ func (n nullableMember[T]) orEmpty() *T {
 // names.
 var jsonForms = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[puntuale.Step]():           reflect.TypeFor[step](),
+	reflect.TypeFor[puntuale.StepVariant]():    reflect.TypeFor[stepVariant](),
+	reflect.TypeFor[puntuale.VariantText]():    reflect.TypeFor[variantText](),
 	reflect.TypeFor[puntuale.Timing]():         reflect.TypeFor[timing](),
 	reflect.TypeFor[puntuale.StepButton]():     reflect.TypeFor[stepButton](),
 	reflect.TypeFor[puntuale.Interactive]():    reflect.TypeFor[interactive](),

@@ -31,7 +31,7 @@ func registerResults(a *api) {
 
 // resultsInput documents the query of a report.
 type resultsInput struct {
-	By     string `query:"by" enum:"sequence,step,campaign,rule,template,session,day,variant,client" doc:"sequence without it, or client with a partner's key. variant needs a campaign"`
+	By     string `query:"by" enum:"sequence,step,campaign,rule,template,session,day,variant,client" doc:"sequence without it, or client with a partner's key. variant needs a campaign, or a sequence and a step"`
 	Client string `query:"client" doc:"Only with a partner's key: one of its clients"`
 	ResultChoice
 }
@@ -46,7 +46,7 @@ type ResultChoice struct {
 	Rule     string `query:"rule" doc:"ID of the automation that started the messages"`
 	Template string `query:"template" doc:"Name of a template"`
 	Session  string `query:"session" doc:"ID of a session"`
-	Variant  string `query:"variant" enum:"A,B,C,D" doc:"A variant of this campaign"`
+	Variant  string `query:"variant" enum:"A,B,C,D" doc:"A variant of this step, or else of this campaign"`
 }
 
 func (c *ResultChoice) asked(faults []puntuale.Fault) result.Report {
@@ -59,7 +59,7 @@ type ResultsAnswer struct {
 	Total    resultRow    `json:"total"`
 	Told     knownResult  `json:"told" doc:"What the networks of these messages tell; what they do not tell is null"`
 	AsOf     string       `json:"as_of" format:"date-time" doc:"What changed before this moment is counted"`
-	HeldOut  *int         `json:"held_out,omitempty" doc:"Only by variant: people of the campaign's holdout, who got nothing"`
+	HeldOut  *int         `json:"held_out,omitempty" doc:"Only of a campaign's variants: people of its holdout, who got nothing"`
 	Compared []comparison `json:"compared,omitempty" doc:"Only by variant: the two variants with the largest shares of a count"`
 	Counting bool         `json:"counting" doc:"All messages are being counted again, for example after an update; until then counts may be missing or old"`
 }
@@ -144,7 +144,7 @@ func results(ctx context.Context, in *call, p *resultsInput) (ResultsAnswer, err
 		Results: each(found.All, resultRowOf), Total: resultRowOf(found.Total), AsOf: stamp(found.AsOf), Counting: found.Counting,
 		Told: knownResult{Delivered: told(puntuale.ResultDelivered), Read: told(puntuale.ResultRead), Answered: told(puntuale.ResultAnswered), Clicked: told(puntuale.ResultClicked)},
 	}
-	if p.By == string(puntuale.ResultByVariant) {
+	if p.By == string(puntuale.ResultByVariant) && p.Sequence == "" {
 		out.HeldOut = &found.HeldOut
 	}
 	for _, x := range found.Comparisons {

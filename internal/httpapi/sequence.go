@@ -199,18 +199,31 @@ func (b *sequenceBody) requested(faults []puntuale.Fault) control.NewSequence {
 // step, timing, offset, window and validity document the JSON form that package puntuale defines, in bodies and in
 // answers. The server creates no values of these types.
 type step struct {
-	ID          string                `json:"id,omitempty" read:"id" doc:"Stays with the step when others are added or removed. A replacement names the steps that stay by it; without any id, equal steps keep theirs. Ignored in a new sequence"`
-	Text        string                `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}; of a date field, {{field:data}}, {{field:ora}}, {{field:giorno}} too"`
-	Media       string                `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`
-	MediaName   string                `json:"media_name,omitempty" doc:"File name of the media; may hold fields"`
-	Latitude    *float64              `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
-	Longitude   *float64              `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
-	Template    string                `json:"template,omitempty" doc:"Name of a template of the client"`
-	OnUncertain string                `json:"on_uncertain,omitempty" enum:"never,resend" doc:"What to do when nobody knows whether the network took the message, and it would show a repeat as a second one (Official): never send it again by itself, which is the default; or send it once more after ten minutes without word, perhaps twice in all"`
-	OnlyIf      []string              `json:"only_if,omitempty" read:"strings" uniqueItems:"true" doc:"Of bookings: the statuses in which the step is wanted (open, confirmed, cancelled, arrived, no_show). Else: before the date and from start, open and confirmed; after the date also arrived; booking.X the status that X names"`
-	Buttons     []puntuale.StepButton `json:"buttons,omitempty" maxItems:"3" doc:"Under the message. Networks without buttons show numbered lines instead, which count into the 1,024 characters that the text may then have"`
-	Interactive *puntuale.Interactive `json:"interactive,omitempty" doc:"Instead of buttons: exactly one of list, link and ask. Networks without it show numbered lines or the address below the text, or only the text of a question"`
-	Timing      puntuale.Timing       `json:"timing" read:"need"`
+	ID          string                 `json:"id,omitempty" read:"id" doc:"Stays with the step when others are added or removed. A replacement names the steps that stay by it; without any id, equal steps keep theirs. Ignored in a new sequence"`
+	Text        string                 `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}; of a date field, {{field:data}}, {{field:ora}}, {{field:giorno}} too"`
+	Media       string                 `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`
+	MediaName   string                 `json:"media_name,omitempty" doc:"File name of the media; may hold fields"`
+	Latitude    *float64               `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
+	Longitude   *float64               `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
+	Template    string                 `json:"template,omitempty" doc:"Name of a template of the client"`
+	OnUncertain string                 `json:"on_uncertain,omitempty" enum:"never,resend" doc:"What to do when nobody knows whether the network took the message, and it would show a repeat as a second one (Official): never send it again by itself, which is the default; or send it once more after ten minutes without word, perhaps twice in all"`
+	OnlyIf      []string               `json:"only_if,omitempty" read:"strings" uniqueItems:"true" doc:"Of bookings: the statuses in which the step is wanted (open, confirmed, cancelled, arrived, no_show). Else: before the date and from start, open and confirmed; after the date also arrived; booking.X the status that X names"`
+	Buttons     []puntuale.StepButton  `json:"buttons,omitempty" maxItems:"3" doc:"Under the message. Networks without buttons show numbered lines instead, which count into the 1,024 characters that the text may then have"`
+	Interactive *puntuale.Interactive  `json:"interactive,omitempty" doc:"Instead of buttons: exactly one of list, link and ask. Networks without it show numbered lines or the address below the text, or only the text of a question"`
+	Variants    []puntuale.StepVariant `json:"variants,omitempty" read:"capped" minItems:"2" maxItems:"4" doc:"In the place of text or template: texts of which each person gets one, and keeps it. Answers have the first one as the step's text, too"`
+	Timing      puntuale.Timing        `json:"timing" read:"need"`
+}
+
+type stepVariant struct {
+	Share    int                  `json:"share" read:"need" minimum:"1" maximum:"99" doc:"Percent of the people; 100 in all"`
+	Template string               `json:"template,omitempty" doc:"Name of a template; else content. All variants have one, or none"`
+	Content  puntuale.VariantText `json:"content,omitempty"`
+	_        closedCheck
+}
+
+type variantText struct {
+	Text string `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}. Media, buttons and the moment are the step's"`
+	_    closedCheck
 }
 
 type stepButton struct {

@@ -124,6 +124,13 @@ type previewMessage struct {
 	Latest    *string               `json:"invio_previsto_max,omitempty" format:"date-time" doc:"With jitter, the latest moment"`
 	Way       string                `json:"way,omitempty" enum:"free_text,direct_send,template,refused" doc:"Of an Official session: how the message would leave, as things are now"`
 	WayReason string                `json:"way_reason,omitempty" doc:"Why it leaves in this way, in plain Italian"`
+	Variant   string                `json:"variant,omitempty" enum:"A,B,C,D" doc:"Of a step with variants: which one the person gets"`
+	Variants  []variantPreview      `json:"variants,omitempty" doc:"Of a step with variants, in a dry run: all of them"`
+}
+
+type variantPreview struct {
+	Key  string `json:"key" enum:"A,B,C,D"`
+	Text string `json:"contenuto"`
 }
 
 // startedOrPreview is the answer to a start, in one of two forms. The member dry_run shows which form it is.
@@ -236,6 +243,14 @@ func previewMessageOf(m puntuale.PlannedMessage) previewMessage {
 		MediaURL: textOrNull(m.Content.MediaURL), MediaName: textOrNull(control.MediaName(m.Content)),
 		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude, Buttons: labelsOf(m.Content.Buttons()), Interact: m.Content.Interactive,
 		Way: string(m.Way), WayReason: catalogue.Italian.Sentence(puntuale.Because(m.WayReason)),
+	}
+	if m.Variant > 0 {
+		out.Variant = puntuale.VariantKey(int(m.Variant) - 1)
+	}
+	if m.Variants != nil {
+		for i, c := range *m.Variants {
+			out.Variants = append(out.Variants, variantPreview{puntuale.VariantKey(i), c.Text})
+		}
 	}
 	if m.DueMax.After(m.Due) {
 		out.Latest = stampOrNull(m.DueMax)

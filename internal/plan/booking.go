@@ -42,7 +42,7 @@ func Booking(in BookingInput) (wanted []puntuale.WantedMessage, keys []puntuale.
 			continue
 		}
 		faults := len(b.faults)
-		content := b.content(i, step)
+		content, variant, all := b.text(i, step)
 		if !wants {
 			continue
 		}
@@ -51,7 +51,7 @@ func Booking(in BookingInput) (wanted []puntuale.WantedMessage, keys []puntuale.
 		if len(b.faults) > faults {
 			continue
 		}
-		placed.Step, placed.StepID, placed.Content = i, step.ID, content
+		placed.Step, placed.StepID, placed.Content, placed.Variant, placed.Variants = i, step.ID, content, variant, all
 		w := puntuale.WantedMessage{
 			Key: key, Timing: digest(occurrence, b.loc.String(), step.Timing), Past: b.past.reason, Moment: b.past.moment, Reject: b.past.reject,
 		}

@@ -77,7 +77,19 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	c.booking(&s)
 	for i := range s.Steps {
 		c.where = stepLocation("body.", i, "")
-		c.content(&s.Steps[i])
+		if len(s.Steps[i].Variants) > 0 {
+			c.variants(&s.Steps[i])
+		}
+		for text := range s.Steps[i].Texts() {
+			if c.variant == puntuale.MaxVariants {
+				break // so many are a fault
+			}
+			if len(s.Steps[i].Variants) > 0 {
+				c.variant++
+			}
+			c.content(text)
+		}
+		c.variant = 0
 		c.timing(&s.Steps[i].Timing)
 		c.onlyIf(&s.Steps[i])
 	}
@@ -99,6 +111,7 @@ func CheckContent(location string, step puntuale.Step, extensions ...string) []p
 type checker struct {
 	extensions []string
 	where      string // location of the current step
+	variant    int    // the variant of the step whose content is checked, from 1; 0: the step has none
 	bookings   bool   // true: the sequence is for bookings
 	alone      bool   // true: the content belongs to a template and not to a step, so it must not use a template itself
 	faults     []puntuale.Fault
@@ -115,10 +128,13 @@ func (c *checker) addCode(part string, code puntuale.ReasonCode, value any, args
 
 // addReason adds a fault with this reason in a part of the current step.
 func (c *checker) addReason(part string, reason puntuale.Reason, value any) {
-	if part != "" {
+	if part = variantPart(c.variant, part); part != "" {
 		part = "." + part
 	}
-	c.faults = append(c.faults, reason.At(c.where+part, value))
+	fault := reason.At(c.where+part, value)
+	if c.variant == 0 || !reported(c.faults, fault) {
+		c.faults = append(c.faults, fault)
+	}
 }
 
 func (c *checker) name(location, name string) {
@@ -153,7 +169,7 @@ func (c *checker) content(step *puntuale.Step) {
 		c.location(step)
 	}
 	if step.Template != "" {
-		c.name(c.where+".template", step.Template)
+		c.name(c.where+"."+variantPart(c.variant, "template"), step.Template)
 	}
 	switch step.OnUncertain {
 	case "", puntuale.UncertainNever, puntuale.UncertainResend:

@@ -16,8 +16,7 @@ func Fields(s puntuale.Sequence) []puntuale.Field {
 	if s.Booking != "" {
 		l.use(s.Booking, puntuale.FieldDate, true)
 	}
-	for i := range s.Steps {
-		step := &s.Steps[i]
+	for _, step := range puntuale.Texts(s.Steps) {
 		l.template(step.Text)
 		if name := sole(step.Media); name != "" && !isReserved(name) {
 			l.use(name, puntuale.FieldMedia, false)

@@ -75,14 +75,14 @@ func Build(in Input) (Plan, error) {
 	timings := few[:0]
 	for i := range in.Sequence.Steps {
 		step := &in.Sequence.Steps[i]
-		content := b.content(i, step)
+		content, variant, all := b.text(i, step)
 		t := timing{Timing: &step.Timing, loc: b.loc, window: b.freeze(step.Timing.Window)}
 		placed, skip := b.place(i, &t)
 		if skip != nil {
 			p.Skipped = append(p.Skipped, *skip)
 			continue
 		}
-		placed.Step, placed.StepID, placed.Content = i, step.ID, content
+		placed.Step, placed.StepID, placed.Content, placed.Variant, placed.Variants = i, step.ID, content, variant, all
 		p.Messages, timings = append(p.Messages, placed), append(timings, t)
 	}
 	b.jitter(p.Messages, timings)
@@ -99,6 +99,7 @@ type builder struct {
 	now     time.Time
 	start   time.Time                         // the anchor of steps that count from the call
 	changes map[string]puntuale.BookingMoment // the anchors that are changes of a booking
+	variant int                               // the variant of the step that is being rendered, from 1; 0: the step has none
 	keeps   bool                              // true: a step whose moment is past stays in the plan, and past says why
 	past    past                              // the result of the step that was placed last
 	horizon time.Time
@@ -118,8 +119,7 @@ func newBuilder(in *Input) *builder {
 		b.media = DefaultMediaExtensions
 	}
 	b.horizon, b.start = b.now.AddDate(puntuale.HorizonYears, 0, 0), b.now
-	for i := range in.Sequence.Steps {
-		step := &in.Sequence.Steps[i]
+	for _, step := range puntuale.Texts(in.Sequence.Steps) {
 		if anchor := step.Timing.Anchor; isFieldAnchor(anchor) {
 			b.entry(anchor).date = true
 		}
@@ -153,5 +153,8 @@ func (b *builder) stepFault(step int, part string, code puntuale.ReasonCode, arg
 }
 
 func (b *builder) stepReason(step int, part string, reason puntuale.Reason) {
-	b.faults = append(b.faults, reason.At(stepLocation("", step, part), nil))
+	fault := reason.At(stepLocation("", step, variantPart(b.variant, part)), nil)
+	if b.variant == 0 || !reported(b.faults, fault) {
+		b.faults = append(b.faults, fault)
+	}
 }

@@ -258,7 +258,8 @@ func (p *bookingPut) insertMessages(ctx context.Context) error {
 	messages := make([]puntuale.PlannedMessage, len(c.New))
 	for i, m := range c.New {
 		messages[i] = m.PlannedMessage
-		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: puntuale.FrozenID(m.Key.Step), Content: m.Content, Window: m.Window}
+		run.Steps[i] = puntuale.FrozenOf(&m.PlannedMessage)
+		run.Steps[i].ID = puntuale.FrozenID(m.Key.Step)
 	}
 	st := &start{StartRun: puntuale.StartRun{Run: run, Messages: messages, Day: p.Day, Now: p.Now, Revision: p.Revision}, client: p.id, first: p.first, passed: true}
 	b := &startBatch{a: p.a, tasks: []*engine.Task{engine.Joined(p.s.kinds.start, len(messages), st)}}

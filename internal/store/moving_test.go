@@ -128,7 +128,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.Exec("insert into quota (client_id, noun, most) values ($1, 'sessions', 3)", c.ID)
 	in.Exec("insert into invitation (login_id, hash, expires_at) values (1, 'h', 5)")
 	in.Exec("insert into unknown_message (client_id, message_id, since, at) values ($1, $2, 3, 4)", c.ID, sent[0])
-	in.Exec("insert into result_key (client_id, id, sequence_id, step, campaign_id, rule_id, session_id, template, told) values ($1, 1, 2, 3, 4, 5, 6, 'modello', 3)", c.ID)
+	in.Exec("insert into result_key (client_id, id, sequence_id, step, campaign_id, rule_id, session_id, template, told, variant) values ($1, 1, 2, 3, 4, 5, 6, 'modello', 3, 2)", c.ID)
 	in.Exec("insert into result_message (client_id, message_id, key_id, day, marks, hour, words, generation) values ($1, $2, 1, 20261120, 7, 19, 'bSì', 1)", c.ID, sent[0])
 	in.Exec("insert into result_answer (client_id, message_id, id, kind, button) values ($1, $2, 3, 1, 'Sì')", c.ID, sent[0])
 	in.Exec("insert into link (client_id, run_id, step, n, code, address, clicked_at, clicks, machines) values ($1, 5, 0, 1, '23456789', 'https://negozio.example/', 6, 7, 8)", c.ID)

@@ -108,7 +108,9 @@ func (h *resultHistory) start() {
 		if h.r.IntN(2) == 0 {
 			run.Messages[i].Content.Template = "modello"
 		}
-		run.Messages[i].StepID = []string{"", "3", "8"}[h.r.IntN(3)]
+		if run.Messages[i].StepID = []string{"", "3", "8"}[h.r.IntN(3)]; run.Messages[i].StepID == "3" {
+			run.Messages[i].Variant = int8(h.r.IntN(puntuale.MaxVariants + 1))
+		}
 		if h.r.IntN(2) == 0 {
 			run.Messages[i].Content.Text = "Ecco https://negozio.example/x, oppure https://negozio.example/y"
 		}
@@ -116,7 +118,7 @@ func (h *resultHistory) start() {
 	}
 	if h.r.IntN(3) == 0 { // one message of a campaign, in one of its variants
 		run.Messages, run.Run.Campaign, run.Run.Origin = run.Messages[:1], comparedCampaign, puntuale.OriginMassive
-		run.Messages[0].Step, run.Messages[0].StepID = h.r.IntN(puntuale.MaxVariants), ""
+		run.Messages[0].Step, run.Messages[0].StepID, run.Messages[0].Variant = h.r.IntN(puntuale.MaxVariants), "", 0
 	}
 	_, err := h.Tenant(id).Start(context.Background(), run)
 	h.ok(err)
@@ -433,17 +435,7 @@ func (h *resultHistory) compare(when string) {
 				h.t.Errorf("%s: counting %v, as of %v", when, r.Counting, r.AsOf)
 			}
 			for _, row := range r.All {
-				at := fmt.Sprintf("%d %s=%s ", client, dimension, row.Key)
-				for i, n := range []int64{row.Planned, row.Sent, row.Delivered, row.Read, row.Answered, row.OptedOut, row.Failed, row.Skipped, row.Cancelled, row.Clicked} {
-					got[at+countNames[i]] += n
-				}
-				for word, n := range row.Reasons {
-					got[at+"reason "+word] += n
-				}
-				for word, n := range row.Buttons {
-					got[at+"button "+word] += n
-				}
-				addBookings(got, at, row.Bookings)
+				addCounts(got, fmt.Sprintf("%d %s=%s ", client, dimension, row.Key), row)
 			}
 			if by == puntuale.ResultByDay {
 				for day, hours := range r.Hours {
@@ -452,6 +444,13 @@ func (h *resultHistory) compare(when string) {
 					}
 				}
 			}
+		}
+	}
+	for _, client := range h.clients {
+		for variant := 1; variant <= puntuale.MaxVariants; variant++ {
+			r, err := h.Tenant(client).Results(context.Background(), puntuale.ResultFilter{By: puntuale.ResultBySession, Step: new(3), Variant: variant, Start: puntuale.Date{Year: 2040, Month: 1, Day: 1}, End: puntuale.Date{Year: 2060, Month: 12, Day: 31}}, h.now())
+			h.ok(err)
+			addCounts(got, fmt.Sprintf("%d text=%d ", client, variant), r.Total)
 		}
 	}
 	for _, client := range h.clients { // whole months read their totals, the last month of the part its days
@@ -478,6 +477,19 @@ func (h *resultHistory) compare(when string) {
 	if h.t.Failed() {
 		h.t.FailNow()
 	}
+}
+
+func addCounts(all map[string]int64, at string, row puntuale.ResultRow) {
+	for i, n := range []int64{row.Planned, row.Sent, row.Delivered, row.Read, row.Answered, row.OptedOut, row.Failed, row.Skipped, row.Cancelled, row.Clicked} {
+		all[at+countNames[i]] += n
+	}
+	for word, n := range row.Reasons {
+		all[at+"reason "+word] += n
+	}
+	for word, n := range row.Buttons {
+		all[at+"button "+word] += n
+	}
+	addBookings(all, at, row.Bookings)
 }
 
 func addBookings(all map[string]int64, at string, b *puntuale.BookingResults) {
@@ -521,7 +533,7 @@ type scratchMessage struct {
 	ref                                                       puntuale.MessageRef
 	from                                                      puntuale.MessageID
 	session, due, state, outcome, step, rule, delivered, read int64
-	clicked                                                   int
+	clicked, variant                                          int
 	campaign                                                  puntuale.CampaignID
 	template, reason, zone                                    string
 }
@@ -541,7 +553,7 @@ func (h *resultHistory) scratch() map[string]int64 {
 		var steps string
 		var position int
 		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.campaign, &m.delivered, &m.read, &m.clicked))
-		m.step, m.template = scratchStep(steps, position)
+		m.step, m.template, m.variant = scratchStep(steps, position)
 		root := m.ref
 		if m.from != 0 {
 			root = first[puntuale.MessageRef{Client: m.ref.Client, ID: m.from}]
@@ -558,8 +570,8 @@ func (h *resultHistory) scratch() map[string]int64 {
 	return all
 }
 
-// scratchStep reads {"steps":[3,8],"templates":["","modello"]} by hand.
-func scratchStep(steps string, position int) (id int64, template string) {
+// scratchStep reads {"steps":[3,8],"variants":[2,0],"templates":["","modello"]} by hand.
+func scratchStep(steps string, position int) (id int64, template string, variant int) {
 	part := func(name string) string {
 		_, rest, found := strings.Cut(steps, `"`+name+`":[`)
 		if !found {
@@ -572,7 +584,8 @@ func scratchStep(steps string, position int) (id int64, template string) {
 		return ""
 	}
 	fmt.Sscan(part("steps"), &id)
-	return id, strings.Trim(part("templates"), `"`)
+	fmt.Sscan(part("variants"), &variant)
+	return id, strings.Trim(part("templates"), `"`), variant
 }
 
 func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessage) {
@@ -634,6 +647,9 @@ func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessag
 		}
 		if last.campaign == comparedCampaign {
 			groups = append(groups, "variant="+string("ABCD"[last.step]))
+		}
+		if last.variant > 0 {
+			groups = append(groups, fmt.Sprintf("text=%d", last.variant))
 		}
 		for _, group := range groups {
 			all[fmt.Sprintf("%d %s %s", client, group, what)]++

@@ -168,6 +168,9 @@ func lengthOf(steps []puntuale.Step) (n int) {
 	for i := range steps {
 		s := &steps[i]
 		n += stepBytes + len(s.Text) + len(s.Media) + len(s.MediaName)
+		for j := range s.Variants {
+			n += stepBytes/2 + len(s.Variants[j].Content.Text)
+		}
 	}
 	return n
 }

@@ -42,7 +42,7 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if len(r.Run.Steps) != len(r.Messages) {
 		st.Run.Steps = make([]puntuale.FrozenStep, len(r.Messages))
 		for i, m := range r.Messages {
-			st.Run.Steps[i] = puntuale.FrozenStep{Step: m.Step, ID: puntuale.FrozenID(m.StepID), Content: m.Content, Window: m.Window}
+			st.Run.Steps[i] = puntuale.FrozenOf(&m)
 		}
 	}
 	var err error

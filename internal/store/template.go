@@ -187,7 +187,7 @@ func (t tenant) lockTemplate(ctx context.Context, a engine.Querier, id puntuale.
 // deletes them before this transaction commits.
 func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []puntuale.Step) error {
 	var names []string
-	for _, step := range steps {
+	for _, step := range puntuale.Texts(steps) {
 		if step.Template != "" {
 			names = append(names, step.Template)
 		}
@@ -202,7 +202,7 @@ func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []pu
 		return fmt.Errorf("look for templates: %w", err)
 	}
 	var faults []puntuale.Fault
-	for i, step := range steps {
+	for i, step := range puntuale.Texts(steps) {
 		if step.Template != "" && !slices.Contains(existing, step.Template) {
 			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].template", i), Code: puntuale.FaultNotOwnTemplate, Value: step.Template})
 		}
@@ -225,8 +225,10 @@ func (t tenant) unnamed(ctx context.Context, a engine.Querier, template string) 
 		if err := json.Unmarshal([]byte(text), &steps); err != nil {
 			return fmt.Errorf("read a sequence's steps: %w", err)
 		}
-		if slices.ContainsFunc(steps, func(s puntuale.Step) bool { return s.Template == template }) {
-			return puntuale.Conflict(faultTemplateInUse)
+		for _, step := range puntuale.Texts(steps) {
+			if step.Template == template {
+				return puntuale.Conflict(faultTemplateInUse)
+			}
 		}
 	}
 	return nil

@@ -74,6 +74,15 @@ func TestCampaignCompare(t *testing.T) {
 // comparedTraffic gives a campaign 40 messages of each of two variants. 10 people read the first, 30 the second.
 func (w *world) comparedTraffic(id puntuale.CampaignID) {
 	w.t.Helper()
+	w.readTraffic(func(run *puntuale.Run, m *puntuale.PlannedMessage, variant int) {
+		run.Origin, run.Campaign, m.Step = puntuale.OriginMassive, id, variant
+	})
+}
+
+// readTraffic sends 40 messages of each of two variants. 10 people read the first, 30 the second. of says what a message
+// belongs to.
+func (w *world) readTraffic(of func(run *puntuale.Run, m *puntuale.PlannedMessage, variant int)) {
+	w.t.Helper()
 	ctx := context.Background()
 	t := w.store.Tenant(w.client)
 	node, err := w.store.Join(ctx, time.Hour)
@@ -82,9 +91,10 @@ func (w *world) comparedTraffic(id puntuale.CampaignID) {
 	w.must(err)
 	at := w.clock.Now()
 	for i := range 80 {
-		run := puntuale.Run{Client: w.client, Session: session, Phone: fmt.Sprintf("+3933312345%02d", i), Origin: puntuale.OriginMassive, Campaign: id, Zone: "Europe/Rome", Received: at, Request: []byte(`{}`)}
-		started, err := t.Start(ctx, puntuale.StartRun{Run: run, Day: storetest.Day, Now: at, Messages: []puntuale.PlannedMessage{
-			{Step: i % 2, Content: puntuale.Content{Text: "ciao"}, Due: at, Desired: at, ValidUntil: at.Add(300 * time.Hour)}}})
+		run := puntuale.Run{Client: w.client, Session: session, Phone: fmt.Sprintf("+3933312345%02d", i), Zone: "Europe/Rome", Received: at, Request: []byte(`{}`)}
+		m := puntuale.PlannedMessage{Content: puntuale.Content{Text: "ciao"}, Due: at, Desired: at, ValidUntil: at.Add(300 * time.Hour)}
+		of(&run, &m, i%2)
+		started, err := t.Start(ctx, puntuale.StartRun{Run: run, Day: storetest.Day, Now: at, Messages: []puntuale.PlannedMessage{m}})
 		w.must(err)
 		ref, token := puntuale.MessageRef{Client: w.client, ID: started.IDs[0]}, storetest.Token(node)
 		granted, err := w.store.Claim(ctx, puntuale.Claim{Node: node, Token: token, Now: at, Messages: []puntuale.ClaimItem{{MessageRef: ref, Phone: run.Phone}}})
@@ -100,4 +110,59 @@ func (w *world) comparedTraffic(id puntuale.CampaignID) {
 		}
 	}
 	w.countResults()
+}
+
+// TestStepCompare writes two texts of a step in the editor, whose preview shows both, saves them, finds them again, and reads
+// in the results which works better.
+func TestStepCompare(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/sequences/new")
+		b.until(`document.querySelector(".step-variants")`)
+		b.fill("name", "Confronto", "steps[0].text", "Ciao {{nome}}, passa a trovarci!")
+		b.click(`.step-variants summary`)
+		b.fill("steps[0].text_c", "{{nome}}, oggi ti aspettiamo!") // a place is left out
+		b.until(`document.querySelectorAll("#timeline .bubble").length === 2 && document.querySelectorAll(".timeline-variant").length === 2`)
+		b.check("step_compare_editor")
+		b.fill("steps[0].share_a", "60", "steps[0].share_c", "30")
+		b.click(`.editor-save [type=submit]`)
+		b.until(`document.querySelector(".step-variants[open] [id='f-steps[0].share_a-fault']") && document.querySelector("[name='steps[0].text_b']").value.includes("ti aspettiamo")`) // the shares make 90
+		b.check("step_compare_fault")
+		b.fill("steps[0].share_b", "40", "steps[0].text_b", "{{nome}}, oggi ti aspettiamo: {{")
+		b.click(`.editor-save [type=submit]`)
+		b.until(`document.querySelector("[id='f-steps[0].text_b-fault']")`)
+		b.fill("steps[0].text_b", "{{nome}}, oggi ti aspettiamo!")
+		b.click(`[name=do][value="copy:0"]`)
+		b.until(`document.querySelectorAll(".step").length === 2 && document.querySelector("[name='steps[1].text_b']").value.includes("ti aspettiamo")`)
+		b.click(`[name=do][value="remove:1"]`)
+		b.until(`document.querySelectorAll(".step").length === 1`)
+		b.click(`.editor-save [type=submit]`)
+		b.until(`document.querySelector(".seq-plan") && document.querySelectorAll("#timeline .bubble").length === 2`)
+		b.reads("A, 60 %: Ciao {{nome}}, passa a trovarci!")
+		b.reads("B, 40 %: {{nome}}, oggi ti aspettiamo!")
+		b.check("step_compare_saved")
+		at := evaluate[string](b, `location.pathname`)
+		b.open(at + "/edit")
+		b.until(`document.querySelector(".step-variants[open] [name='steps[0].text_b']").value.includes("ti aspettiamo") && document.querySelector("[name='steps[0].share_a']").value === "60"`)
+
+		id, err := strconv.ParseInt(at[strings.LastIndex(at, "/")+1:], 10, 64)
+		w.must(err)
+		w.readTraffic(func(run *puntuale.Run, m *puntuale.PlannedMessage, variant int) {
+			run.Origin, run.Sequence, m.StepID, m.Variant = puntuale.OriginSequence, puntuale.SequenceID(id), "0", int8(variant+1)
+		})
+		b.open(at)
+		b.click(`main a[href*="by=step"]`)
+		b.until(`document.querySelector("main table.list tbody tr")`)
+		b.click(`main table.list a.list-name[href*="by=variant"]`)
+		b.until(`document.querySelectorAll("main .tabs + .card tbody tr").length === 2`)
+		for _, text := range []string{"A. Ciao {{nome}}", "B. {{nome}}, oggi", "Confronto · 1. Ciao"} {
+			b.reads(text)
+		}
+		if got := b.text("main"); !strings.Contains(got, "B va meglio del testo A") && !strings.Contains(got, "text B does better than text A") {
+			t.Errorf("the page does not say that B is better: %s", got)
+		}
+		b.check("results_step_compare")
+		b.click(`main table.list a[href*="/people"][href*="variant=B"][href*="is=read"]`)
+		b.until(`document.querySelectorAll("main table.list tbody tr").length === 30`)
+	})
 }

@@ -30,7 +30,7 @@ type Report struct {
 	Rule       string
 	Template   string
 	Session    string
-	Variant    string // key of a variant of the campaign
+	Variant    string // key of a variant of the step, or else of the campaign
 	Hours      bool   // also count when messages were read
 	Faults     []puntuale.Fault
 }
@@ -71,23 +71,32 @@ func (r Report) filter(f *request.Faults, today puntuale.Date, partner bool) pun
 	id(f, "rule", r.Rule, &out.Rule)
 	id(f, "session", r.Session, &out.Session)
 	if r.Step != "" {
-		var step int64
-		if id(f, "step", r.Step, &step); step <= 1<<31-1 {
-			out.Step = new(int(step))
+		step, err := strconv.ParseInt(r.Step, 10, 32) // the first step of a sequence has the id 0
+		if err != nil || step < 0 {
+			f.Add("query.step", control.FaultNotID, r.Step)
 		}
+		out.Step = new(int(step))
 	}
 	if r.Variant != "" {
 		variant := puntuale.VariantOf(r.Variant)
 		if variant < 0 {
 			f.Add("query.variant", puntuale.FaultNotOneOf, r.Variant, "A, B, C, D")
 		}
-		if r.Step != "" {
-			f.Add("query.variant", puntuale.FaultGoesWithout, r.Variant, "step")
+		if r.Sequence == "" && r.Step == "" {
+			out.Step = &variant
+		} else {
+			out.Variant = variant + 1
 		}
-		out.Step = &variant
 	}
-	if (out.By == puntuale.ResultByVariant || r.Variant != "") && out.Campaign == 0 {
-		f.Add("query.campaign", puntuale.FaultRequired, nil)
+	if out.By == puntuale.ResultByVariant || r.Variant != "" {
+		switch {
+		case r.Sequence == "" && r.Step == "":
+			if out.Campaign == 0 {
+				f.Add("query.campaign", puntuale.FaultRequired, nil)
+			}
+		case r.Step == "":
+			f.Add("query.step", puntuale.FaultRequired, nil)
+		}
 	}
 	if (out.By == puntuale.ResultByStep || r.Step != "") && r.Sequence == "" {
 		f.Add("query.sequence", puntuale.FaultRequired, nil)
@@ -151,7 +160,7 @@ func Read(ctx context.Context, client *control.Client, r Report) (puntuale.Resul
 		err = nameSteps(ctx, client, filter.Sequence, &out)
 	}
 	if err == nil && filter.By == puntuale.ResultByVariant {
-		err = compareVariants(ctx, client, filter.Campaign, &out)
+		err = compareVariants(ctx, client, filter, &out)
 	}
 	return out, filter, err
 }

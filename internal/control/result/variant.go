@@ -5,31 +5,48 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 
 	"puntuale"
 	"puntuale/internal/control"
 )
 
-// compareVariants names the variants of a campaign by their texts, adds those without messages, counts the holdout, and
-// compares the variants. A campaign of a sequence, or one that is not there, has no variants.
-func compareVariants(ctx context.Context, client *control.Client, id puntuale.CampaignID, out *puntuale.ResultReport) error {
-	c, err := client.Campaign(ctx, id.String())
+// compareVariants names the variants by their texts, adds those without messages, and compares them. Of a campaign, it also
+// counts the holdout. A campaign of a sequence, or one that is not there, has no variants.
+func compareVariants(ctx context.Context, client *control.Client, f puntuale.ResultFilter, out *puntuale.ResultReport) error {
+	var variants []puntuale.Step
+	if f.Sequence != 0 {
+		s, err := client.Sequence(ctx, f.Sequence.String())
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			return err
+		}
+		for i := range s.Steps {
+			if step := &s.Steps[i]; step.Name(i) == strconv.Itoa(*f.Step) && len(step.Variants) > 0 {
+				for x := range step.Texts() {
+					variants = append(variants, *x)
+				}
+			}
+		}
+	} else {
+		c, err := client.Campaign(ctx, f.Campaign.String())
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			return err
+		}
+		variants, out.HeldOut = c.Draft.Variants(), c.Feed.HeldOut
+	}
 	rows := out.All
 	out.All = nil
-	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	variants := c.Draft.Variants()
-	out.HeldOut = c.Feed.HeldOut
-	for i, step := range variants {
+	for i := range puntuale.MaxVariants {
 		row := puntuale.ResultRow{Key: puntuale.VariantKey(i)}
-		if at := slices.IndexFunc(rows, func(r puntuale.ResultRow) bool { return r.Key == row.Key }); at >= 0 {
+		at := slices.IndexFunc(rows, func(r puntuale.ResultRow) bool { return r.Key == row.Key })
+		if at >= 0 {
 			row = rows[at]
 		}
-		row.Name = shortened(cmp.Or(step.Text, step.Template, step.MediaName))
+		if i < len(variants) {
+			row.Name = shortened(cmp.Or(variants[i].Text, variants[i].Template, variants[i].MediaName))
+		} else if at < 0 || f.Sequence == 0 { // of a step, a variant that was removed is still counted
+			continue
+		}
 		out.All = append(out.All, row)
 	}
 	for _, mark := range comparedMarks {

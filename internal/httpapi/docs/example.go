@@ -78,7 +78,7 @@ var (
 	templateExample   = json.RawMessage(`{"name": "Grazie", "text": "Grazie, {{nome|e a presto}}!"}`)
 	sequenceExample   = json.RawMessage(`{"name": "Benvenuto", "steps": [` +
 		`{"text": "Ciao {{nome|gentile cliente}}!", "timing": {"anchor": "start", "offset": {"amount": 0}}}, ` +
-		`{"text": "Tutto bene?", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
+		`{"variants": [{"share": 50, "content": {"text": "Tutto bene?"}}, {"share": 50, "content": {"text": "Com'è andata?"}}], "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
 )
 
 // ExampleOf returns the example body of an operation, or nil if there is none.

@@ -71,7 +71,7 @@ var MovedTables = []movedTable{
 	{Name: "charge", Columns: "client_id campaign_id country category billable messages"},
 	{Name: "recipient", Columns: "client_id list_id n line phone cells state reason value run_id moved_at"},
 	{Name: "result_change", Columns: "id client_id messages at", Serial: "id"},
-	{Name: "result_key", Columns: "client_id id sequence_id step campaign_id rule_id session_id template told"},
+	{Name: "result_key", Columns: "client_id id sequence_id step campaign_id rule_id session_id template told variant"},
 	{Name: "result_message", Columns: "client_id message_id key_id day marks hour words generation"},
 	{Name: "result_answer", Columns: "client_id message_id id kind button"},
 	{Name: "result_month", Columns: "client_id month key_id generation counts hours words"},

@@ -285,7 +285,7 @@ func (c *countBatch) readMembers(ctx context.Context) error {
 				zones[zone] = location(zone)
 			}
 			x.zone = zones[zone]
-			x.step, x.template = frozen.of(client, run, position, steps, content)
+			x.step, x.template, x.variant = frozen.of(client, run, position, steps, content)
 			u.run = x
 			return nil
 		}); err != nil {

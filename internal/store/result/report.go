@@ -67,7 +67,7 @@ func (s Reports) keys(ctx context.Context, a engine.Querier) ([]storedKey, error
  from result_key k left join session s on s.client_id = k.client_id and s.id = k.session_id where `+condition+` order by k.client_id, k.id`, []any{of}, func(r engine.Row, k *storedKey) error {
 		var bits int64
 		var x puntuale.Session
-		err := r.Scan(&k.id, &bits, &k.client, &k.Sequence, &k.Step, &k.Campaign, &k.Rule, &k.Session, &k.Template, &x.Type, &x.Way, engine.ScanBool(&x.Sandbox))
+		err := r.Scan(&k.id, &bits, &k.client, &k.Sequence, &k.Step, &k.Campaign, &k.Rule, &k.Session, &k.Template, &k.Variant, &x.Type, &x.Way, engine.ScanBool(&x.Sandbox))
 		told[sessionRef{k.client, k.Session}] |= tells(x, bits)
 		if bits&bitLinks != 0 {
 			linked[keyID{k.client, k.id}] = true
@@ -104,12 +104,12 @@ func tells(s puntuale.Session, bits int64) (marks puntuale.ResultMarks) {
 // matches reports whether the filter chooses the key.
 func matches(f *puntuale.ResultFilter, k *Key) bool {
 	return (f.Sequence == 0 || f.Sequence == k.Sequence) && (f.Step == nil || *f.Step == k.Step) && (f.Campaign == 0 || f.Campaign == k.Campaign) &&
-		(f.Rule == 0 || f.Rule == k.Rule) && (f.Template == "" || f.Template == k.Template) && (f.Session == 0 || f.Session == k.Session)
+		(f.Rule == 0 || f.Rule == k.Rule) && (f.Template == "" || f.Template == k.Template) && (f.Session == 0 || f.Session == k.Session) && (f.Variant == 0 || f.Variant == k.Variant)
 }
 
 // group returns the key of the row of a report to which a key belongs.
-func group(by puntuale.ResultGroup, k *storedKey) string {
-	switch by {
+func group(f *puntuale.ResultFilter, k *storedKey) string {
+	switch f.By {
 	case puntuale.ResultBySequence:
 		return k.Sequence.String()
 	case puntuale.ResultByStep:
@@ -117,7 +117,13 @@ func group(by puntuale.ResultGroup, k *storedKey) string {
 	case puntuale.ResultByCampaign:
 		return k.Campaign.String()
 	case puntuale.ResultByVariant:
-		return puntuale.VariantKey(k.Step) // a variant is counted as a step
+		switch {
+		case f.Sequence == 0:
+			return puntuale.VariantKey(k.Step) // a variant of a campaign is counted as a step
+		case k.Variant > 0:
+			return puntuale.VariantKey(k.Variant - 1)
+		}
+		return ""
 	case puntuale.ResultByRule:
 		return k.Rule.String()
 	case puntuale.ResultByTemplate:
@@ -317,7 +323,7 @@ func (p *report) add(k *storedKey, month int, days, hours, words []byte) error {
 			return rows[day]
 		}
 		if row == nil {
-			row = p.row(group(p.By, k))
+			row = p.row(group(&p.ResultFilter, k))
 		}
 		return row
 	}

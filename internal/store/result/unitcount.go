@@ -43,6 +43,7 @@ type runRow struct {
 	zone     *time.Location
 	step     int    // id of the step
 	template string // "": none
+	variant  int    // of the step, from 1; 0: it has none
 }
 
 // member is one message of a unit.
@@ -70,6 +71,7 @@ type Key struct {
 	Rule     puntuale.AutomationID
 	Session  puntuale.SessionID
 	Template string
+	Variant  int // of the step, from 1; 0: it has none
 }
 
 // unitCount is how a unit is counted. The zero value is not counted.
@@ -96,7 +98,7 @@ func countOf(c unitRow) unitCount {
 	}
 	first, last := live[0], live[len(live)-1]
 	x := unitCount{
-		key:   Key{c.run.sequence, c.run.step, c.run.campaign, c.run.rule, last.session, c.run.template},
+		key:   Key{c.run.sequence, c.run.step, c.run.campaign, c.run.rule, last.session, c.run.template, c.run.variant},
 		day:   puntuale.DateOf(first.due.In(c.run.zone)).Int(),
 		marks: puntuale.ResultPlanned, hour: -1,
 	}

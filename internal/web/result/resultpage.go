@@ -25,7 +25,8 @@ type Page struct {
 	Subject  string                // the name of what it is about; "": everything
 	Today    puntuale.Date
 	Partner  bool
-	Variants bool // the report is about a campaign with several texts, or a holdout
+	Variants bool     // the report is about a step or a campaign with several texts, or about a campaign with a holdout
+	Varied   []string // only by step: the ids of the steps with several texts
 }
 
 // period is a period that the page offers.
@@ -86,7 +87,7 @@ func (p Page) tabs() []puntuale.ResultGroup {
 	switch {
 	case p.Partner:
 		return []puntuale.ResultGroup{puntuale.ResultByClient, puntuale.ResultByDay}
-	case p.Filter.Sequence != 0:
+	case p.Filter.Sequence != 0 && !p.Variants:
 		return []puntuale.ResultGroup{puntuale.ResultByStep, puntuale.ResultByTemplate, puntuale.ResultBySession, puntuale.ResultByDay}
 	case p.Variants:
 		return []puntuale.ResultGroup{puntuale.ResultByVariant, puntuale.ResultBySession, puntuale.ResultByDay}
@@ -184,6 +185,9 @@ func (p Page) rowURL(ctx context.Context, r puntuale.ResultRow) string {
 	case puntuale.ResultByClient, puntuale.ResultByDay:
 		return ""
 	}
+	if p.Filter.By == puntuale.ResultByStep && slices.Contains(p.Varied, r.Key) {
+		return p.url(ctx, append(p.rowPairs(r), "by", string(puntuale.ResultByVariant))...)
+	}
 	return p.url(ctx, append(p.rowPairs(r), "by", string(puntuale.ResultByDay))...)
 }
 
@@ -191,7 +195,7 @@ func (p Page) rowURL(ctx context.Context, r puntuale.ResultRow) string {
 func (p Page) rowName(ctx context.Context, r puntuale.ResultRow) string {
 	by := p.Filter.By
 	if by == puntuale.ResultByVariant {
-		return r.Key + ". " + r.Name
+		return strings.TrimSpace(r.Key + ". " + r.Name)
 	}
 	if by == puntuale.ResultByDay {
 		day, err := puntuale.ParseDate(r.Key)

@@ -4,6 +4,8 @@ package result
 
 import (
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +89,11 @@ func show(v *page.Request, q url.Values, read func(result.Report) (puntuale.Resu
 		if p.Subject, err = subject(v, p.Filter); err != nil {
 			return err
 		}
-		if p.Filter.Campaign != 0 {
+		if p.Filter.Sequence != 0 {
+			if err := p.varied(v); err != nil {
+				return err
+			}
+		} else if p.Filter.Campaign != 0 {
 			c, err := v.Client.Campaign(v.Ctx(), p.Filter.Campaign.String())
 			if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 				return err
@@ -96,6 +102,21 @@ func show(v *page.Request, q url.Values, read func(result.Report) (puntuale.Resu
 		}
 	}
 	return v.Show(Results(p))
+}
+
+// varied finds out which steps of the report's sequence have several texts.
+func (p *Page) varied(v *page.Request) error {
+	s, err := v.Client.Sequence(v.Ctx(), p.Filter.Sequence.String())
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return err
+	}
+	for i := range s.Steps {
+		if len(s.Steps[i].Variants) > 0 {
+			p.Varied = append(p.Varied, s.Steps[i].Name(i))
+		}
+	}
+	p.Variants = p.Filter.By == puntuale.ResultByVariant || p.Filter.Step != nil && slices.Contains(p.Varied, strconv.Itoa(*p.Filter.Step))
+	return nil
 }
 
 // refused shows the page with the faults of what a person chose.
@@ -113,17 +134,31 @@ func refused(v *page.Request, err error, p Page) error {
 func subject(v *page.Request, f puntuale.ResultFilter) (string, error) {
 	by := f
 	part := ""
-	if f.Step != nil {
-		by.By = puntuale.ResultByStep
-		if f.Campaign != 0 {
-			by.By = puntuale.ResultByVariant
+	add := func(ask result.Report, key string) error {
+		ask.Start, ask.End = f.Start.String(), f.End.String()
+		found, _, err := result.Read(v.Ctx(), v.Client, ask)
+		for _, r := range found.All {
+			if r.Key == key {
+				part += " · " + view.Or(r.Name, r.Key)
+			}
 		}
-		found, err := v.Client.Results(v.Ctx(), by)
-		if err != nil {
+		return err
+	}
+	if f.Step != nil && f.Sequence != 0 {
+		step := strconv.Itoa(*f.Step)
+		if err := add(result.Report{By: string(puntuale.ResultByStep), Sequence: f.Sequence.String(), Step: step}, step); err != nil {
 			return "", err
 		}
-		if len(found.All) > 0 {
-			part = " · " + found.All[0].Name
+		if f.Variant > 0 {
+			key := puntuale.VariantKey(f.Variant - 1)
+			if err := add(result.Report{By: string(puntuale.ResultByVariant), Sequence: f.Sequence.String(), Step: step, Variant: key}, key); err != nil {
+				return "", err
+			}
+		}
+	} else if f.Step != nil && f.Campaign != 0 {
+		key := puntuale.VariantKey(*f.Step)
+		if err := add(result.Report{By: string(puntuale.ResultByVariant), Campaign: f.Campaign.String(), Variant: key}, key); err != nil {
+			return "", err
 		}
 	}
 	switch {

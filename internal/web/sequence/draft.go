@@ -21,6 +21,7 @@ import (
 // stepParts are the endings of the names of a step's fields. If several fields have faults, the first field in this
 // order gets the focus.
 var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template",
+	".text_b", ".text_c", ".text_d", ".template_b", ".template_c", ".template_d", ".share_a", ".share_b", ".share_c", ".share_d",
 	".timing", ".timing.offset.direction", ".timing.offset.amount", ".timing.offset.unit", ".timing.anchor", ".timing.anchor_new", ".timing.at",
 	".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.jitter_unit",
 	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain", ".id", ".only_if",
@@ -99,6 +100,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	set(".latitude", degrees(s.Latitude))
 	set(".longitude", degrees(s.Longitude))
 	set(".template", s.Template)
+	fillVariants(set, s)
 	set(".on_uncertain", string(s.OnUncertain))
 	set(".id", s.ID)
 	for _, status := range s.OnlyIf {
@@ -288,6 +290,7 @@ func (s stepReader) step() puntuale.Step {
 			s.refuse(".template", puntuale.FaultRequired)
 		}
 	}
+	step.Variants = s.variants(step)
 	if view.OffersButtons(s.f, s.at+".") {
 		step.Buttons = s.buttons()
 	}

@@ -158,6 +158,7 @@ func editImported(v *page.Request, text string, refused *puntuale.Error) error {
 	if err != nil {
 		return err
 	}
+	refused.Faults = variantFields(refused.Faults)
 	f.Take(v.Frame.Language, refused, draftFields(f)...)
 	return v.Whole(SequenceEdit(e))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"puntuale/internal/web/view"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"puntuale"
@@ -33,6 +34,11 @@ var stepLabels = map[string]string{
 func (t Try) explained(ctx context.Context, step int, part, reason string) string {
 	if key := stepLabels[part]; key != "" {
 		reason = view.T(ctx, key) + ": " + reason
+	}
+	for _, of := range []string{".text_", ".template_"} {
+		if letter, ok := strings.CutPrefix(part, of); ok {
+			reason = view.T(ctx, "campaign.variant", "Key", strings.ToUpper(letter)) + ": " + reason
+		}
 	}
 	if part != ".text" || step >= len(t.Steps) {
 		return reason

@@ -119,7 +119,7 @@ func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	if c := done.Change; c != nil && f.Value("preview.to") == "" {
 		f.Values.Set("preview.to", c.To.In(v.Frame.Zone).Format(view.Picker))
 	}
-	t := Try{ForBookings: r.Booking != "", Change: done.Change, Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, MissingFields: done.MissingFields, Faults: done.Faults, Now: done.Now}
+	t := Try{ForBookings: r.Booking != "", Change: done.Change, Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, MissingFields: done.MissingFields, Faults: variantFields(done.Faults), Now: done.Now}
 	for _, d := range done.Dates {
 		t.Dates = append(t.Dates, Mark{Name: d.Name, At: d.At})
 	}
@@ -303,13 +303,13 @@ func atTexts(err error) error {
 		return err
 	}
 	moved := *e
-	moved.Faults = slices.Clone(e.Faults)
+	moved.Faults = variantFields(slices.Clone(e.Faults))
 	for i, f := range moved.Faults {
 		missing := slices.ContainsFunc(e.Faults, func(o puntuale.Fault) bool {
 			return strings.HasPrefix(o.Location, f.Location+".") && o.Code == puntuale.FaultRequired
 		})
 		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // if a file or a location is missing, the fault of that field is more exact, so this fault keeps its location
-			moved.Faults[i].Location += ".text"
+			moved.Faults[i].Location = strings.TrimSuffix(f.Location, ".text") + ".text"
 		}
 	}
 	return &moved

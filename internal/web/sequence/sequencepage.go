@@ -300,6 +300,9 @@ func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 			parts = append(parts, part)
 		}
 	}
+	for i, v := range s.Variants {
+		parts = append(parts, variantName(ctx, i, v.Share)+": "+v.Content.Text+v.Template)
+	}
 	for _, b := range s.Buttons {
 		parts = append(parts, b.Label)
 	}
@@ -313,6 +316,11 @@ func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 		parts = append(parts, fineWords(ctx, s))
 	}
 	return strings.Join(parts, "\n")
+}
+
+// variantName names a variant of a step, with its share in percent.
+func variantName(ctx context.Context, i, share int) string {
+	return view.T(ctx, "campaign.variant_share", "Key", puntuale.VariantKey(i), "N", share)
 }
 
 // fineWords describes the rarely used settings of a step.
@@ -374,11 +382,12 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 
 // event is one line of the timeline: a message, or a time with a name.
 type event struct {
-	at      time.Time
-	mark    string // the text of a mark, or the name of a field; "": the event is a message
-	message *puntuale.PlannedMessage
-	words   string
-	gone    string // why the message does not leave after all; "": it leaves
+	at       time.Time
+	mark     string // the text of a mark, or the name of a field; "": the event is a message
+	message  *puntuale.PlannedMessage
+	words    string
+	variants []puntuale.StepVariant // the variants of the step, if the message is of all of them
+	gone     string                 // why the message does not leave after all; "": it leaves
 }
 
 // day is one day of the timeline.
@@ -400,6 +409,9 @@ func (t Try) days(ctx context.Context) (days []day) {
 		e := event{at: m.Due, message: m, gone: gone}
 		if m.Step < len(t.Steps) {
 			e.words = TimingWords(ctx, t.Steps[m.Step].Timing)
+			if v := t.Steps[m.Step].Variants; m.Variants != nil && len(v) == len(*m.Variants) {
+				e.variants = v
+			}
 		}
 		events = append(events, e)
 	}

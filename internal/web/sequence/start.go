@@ -62,6 +62,9 @@ func startByHand(v *page.Request) error {
 		return err
 	}
 	page.Try = &Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.Now()}
+	for i := range page.Try.Messages {
+		page.Try.Messages[i].Variants = nil // the page shows what this person gets
+	}
 	for _, w := range planned.Notes.Warnings {
 		page.Try.Warnings = append(page.Try.Warnings, StepWarning{w.Step, v.Frame.Language.Fault(w.Reason)})
 	}
