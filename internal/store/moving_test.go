@@ -90,6 +90,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	must(in.KeepReceipts(ctx, storetest.Begin, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
 		Kind: puntuale.ReceiptRead, At: storetest.Begin}}))
 	limited.MustKnow(patient)
+	limited.MustWaitForFile(patient)
 	must(nil, in.Store.Partner(in.Partner).AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, User: 1, Who: "a@b", Action: "client.enter", At: storetest.Begin}))
 	must(nil, in.Store.Partner(in.Partner).SetOwnPrices(ctx, puntuale.Prices{Currency: "EUR", Each: map[string]string{"marketing": "0.10"}}))
 	plan, err := in.Store.Partner(in.Partner).CreatePlan(ctx, puntuale.ClientPlan{Name: "Base", Values: puntuale.PlanValues{Credits: puntuale.ChangeTo[*int64](nil)}}, nil)

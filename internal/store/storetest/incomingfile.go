@@ -17,6 +17,13 @@ func (c *Client) sends(phone, id string, at time.Time) puntuale.Reply {
 	return c.mustReplies(puntuale.ReplyFilter{Phone: phone})[0]
 }
 
+// MustWaitForFile lets a person send a file, which the client keeps, and which is not fetched yet.
+func (c *Client) MustWaitForFile(phone string) {
+	c.w.t.Helper()
+	c.keepsMedia(true)
+	c.sends(phone, Unique("file"), Begin)
+}
+
 // dueFiles lists the client's files that are due, and checks that the list is not cut.
 func (c *Client) dueFiles(now time.Time) (all []puntuale.IncomingFile) {
 	c.w.t.Helper()
