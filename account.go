@@ -341,6 +341,17 @@ func (v PlanValues) Differing(c Client) (d PlanValues) {
 	return d
 }
 
+// Applied returns those values that a client of the plan gets on its day today when the plan is applied: those that
+// differ. Days of service that would be over, or that would end the service earlier than now, are not among them, because
+// the client may have been renewed.
+func (v PlanValues) Applied(c Client, today Date) PlanValues {
+	d := v.Differing(c)
+	if ends := v.Expires(c.PlanSince).To; !ends.IsZero() && (ends.Before(today) || c.Expires.IsZero() || ends.Before(c.Expires)) {
+		d.Days = Change[*int64]{}
+	}
+	return d
+}
+
 // Members returns the names that the API has for the values that are set.
 func (v PlanValues) Members() []string {
 	all := []string{}

@@ -156,7 +156,7 @@ type applyAnswer struct {
 
 func applyPlan(ctx context.Context, p *account.Partner, _ *call, in *oneInput) (applyAnswer, error) {
 	changed, more, err := p.ApplyPlan(ctx, in.ID)
-	return applyAnswer{changed, more}, err
+	return applyAnswer{len(changed), more}, err
 }
 
 // clientBody documents the body of the call that creates a client.

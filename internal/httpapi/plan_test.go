@@ -126,7 +126,7 @@ func TestPlans(t *testing.T) {
 		}
 		s.wantPlanned(own, `75 credits, cap 300, to "2027-01-29", refilled to 500, [agenda], 2 sessions; Base 2027 since 2026-11-30, differs []`)
 		s.wantPlanned(made, `500 credits, cap 300, to "2027-01-19", refilled to 500, [agenda], 2 sessions; Base 2027 since 2026-11-20, differs []`)
-		s.wantPlanned(special, `500 credits, cap 300, to "2027-01-19", refilled to 500, [agenda], 7 sessions; Base 2027 since 2026-11-20, differs []`)
+		s.wantPlanned(special, `500 credits, cap 300, to "", refilled to 500, [agenda], 7 sessions; Base 2027 since 2026-11-20, differs [expiration_date]`)
 
 		s.wantBudget(own, "60.00")
 		s.wantBudget(made, "60.00")
@@ -141,7 +141,7 @@ func TestPlans(t *testing.T) {
 
 		s.wantBudget(made, "")
 		s.must(nil, "DELETE", "/api/plans/"+base, s.partner, "")
-		s.wantPlanned(special, `500 credits, cap 300, to "2027-01-19", refilled to 500, [agenda], 7 sessions`)
+		s.wantPlanned(special, `500 credits, cap 300, to "", refilled to 500, [agenda], 7 sessions`)
 		s.refusedAt(http.StatusUnprocessableEntity, "PATCH", "/api/client/"+own, s.partner, `{"plan":"`+base+`","daily_api_cap":-1}`, "body.plan", "body.daily_api_cap")
 		s.refusedAt(http.StatusUnprocessableEntity, "POST", "/api/client/create", s.partner, `{"name":"","email":"n@x","password":"una frase lunga 42","phone":"1","plan":"x","credits":-5}`, "body.name", "body.plan", "body.credits")
 		s.refusedAt(http.StatusUnprocessableEntity, "POST", "/api/plans", s.partner, `{"name":" ","credits":-1,"days":0,"budget":"0","daily_api_cap":-1,"profile":"x","refill_period":"x","quotas":{"sessions":-1},"altro":1}`,
@@ -184,5 +184,47 @@ func TestPlanOfManyClients(t *testing.T) {
 				t.Errorf("applied: %s, want %s", got, want)
 			}
 		}
+	})
+}
+
+// TestApplyingTakesNoDays: a client that was renewed by hand, or whose days under the plan are over, keeps its last day
+// when a plan is applied because of another value. Longer days arrive.
+func TestApplyingTakesNoDays(t *testing.T) {
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		s.newAccount("a@x", "full")
+		plan := s.newPlan(s.partner, `{"name":"Base","daily_api_cap":1,"days":30}`)
+		create := func(email string) string {
+			t.Helper()
+			var made struct {
+				ID string `json:"id_client"`
+			}
+			s.must(&made, "POST", "/api/client/create", s.partner, `{"name":"C","email":"`+email+`","password":"una frase lunga 42","phone":"1","plan":`+plan+`}`)
+			return made.ID
+		}
+		renewed, endless, plain := create("renewed@x"), create("endless@x"), create("plain@x")
+		s.must(nil, "PATCH", "/api/client/"+renewed, s.partner, `{"expiration_date":"2027-11-20"}`)
+		s.must(nil, "PATCH", "/api/client/"+endless, s.partner, `{"expiration_date":null}`)
+		apply := func(change, want string) {
+			t.Helper()
+			s.must(nil, "PUT", "/api/plans/"+plan, s.partner, change)
+			for _, want := range []string{want, `{"changed":0,"more":false}`} {
+				if got := s.must(nil, "POST", "/api/plans/"+plan+"/apply", s.partner, "").body; got != want {
+					t.Errorf("applied: %s, want %s", got, want)
+				}
+			}
+		}
+		s.clock.Advance(40 * 24 * time.Hour) // the days of the plan are over
+		apply(`{"name":"Base","daily_api_cap":2,"days":30}`, `{"changed":3,"more":false}`)
+		const client = `Illimitati credits, cap %d, to %q, refilled to -, [], 10 sessions; Base since %s, differs %s`
+		s.wantPlanned(renewed, fmt.Sprintf(client, 2, "2027-11-20", "2026-11-20", "[expiration_date]"))
+		s.wantPlanned(endless, fmt.Sprintf(client, 2, "", "2026-11-20", "[expiration_date]"))
+		s.wantPlanned(plain, fmt.Sprintf(client, 2, "2026-12-20", "2026-11-20", "[]"))
+		apply(`{"name":"Base","daily_api_cap":2,"days":35}`, `{"changed":0,"more":false}`) // these ended yesterday, too
+		s.wantPlanned(plain, fmt.Sprintf(client, 2, "2026-12-20", "2026-11-20", "[expiration_date]"))
+		apply(`{"name":"Base","daily_api_cap":2,"days":60}`, `{"changed":1,"more":false}`)
+		s.wantPlanned(renewed, fmt.Sprintf(client, 2, "2027-11-20", "2026-11-20", "[expiration_date]"))
+		s.wantPlanned(plain, fmt.Sprintf(client, 2, "2027-01-19", "2026-11-20", "[]"))
+		s.must(nil, "PATCH", "/api/client/"+renewed, s.partner, `{"plan":"`+plan+`"}`) // moving begins the days again
+		s.wantPlanned(renewed, fmt.Sprintf(client, 2, "2027-02-28", "2026-12-30", "[]"))
 	})
 }

@@ -117,6 +117,9 @@ func TestPlanPages(t *testing.T) {
 			t.Errorf("the audit log lacks %q", what)
 		}
 	}
+	if want := "Piano applicato ai clienti Base: 2 clienti"; !strings.Contains(audit, want) || !strings.Contains(audit, "Nuova Bottega") {
+		t.Errorf("the audit log lacks %q, or the clients: %s", want, audit)
+	}
 }
 
 // TestPlansInBrowser looks at the pages of plans.

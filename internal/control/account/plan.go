@@ -69,22 +69,32 @@ func (p *Partner) PlansOf(ctx context.Context, clients ...puntuale.Client) (map[
 	if err != nil {
 		return nil, err
 	}
-	quotas, err := p.Quotas(ctx, clients...)
-	if err != nil {
-		return nil, err
-	}
-	budgets, err := p.budgets(ctx, clients...)
-	if err != nil {
+	if err := p.readLimits(ctx, clients); err != nil {
 		return nil, err
 	}
 	all := make(map[puntuale.ClientID]PlanOf, len(clients))
 	for _, c := range clients {
-		c.Quotas, c.Budget = quotas[c.ID], budgets[c.ID]
 		if i := slices.IndexFunc(plans, func(plan puntuale.ClientPlan) bool { return plan.ID == c.Plan }); i >= 0 {
 			all[c.ID] = PlanOf{plans[i], plans[i].Values.Differing(c).Members()}
 		}
 	}
 	return all, nil
+}
+
+// readLimits reads the quotas and budgets of clients into them, because a list of clients has none.
+func (p *Partner) readLimits(ctx context.Context, clients []puntuale.Client) error {
+	quotas, err := p.Quotas(ctx, clients...)
+	if err != nil {
+		return err
+	}
+	budgets, err := p.budgets(ctx, clients...)
+	if err != nil {
+		return err
+	}
+	for i := range clients {
+		clients[i].Quotas, clients[i].Budget = quotas[clients[i].ID], budgets[clients[i].ID]
+	}
+	return nil
 }
 
 // budgets returns the amounts of the clients' budgets. A budget in another currency than that of the list of prices is no
@@ -164,27 +174,27 @@ func (p *Partner) DeletePlan(ctx context.Context, id string) error {
 }
 
 // ApplyPlan gives the plan's values to those of its clients that differ from it, each in a transaction of its own. One
-// call changes a bounded number of clients. more reports whether there may be others, for a further call. The days of
-// service still count from the day on which the client got the plan. Codes: not_found.
-func (p *Partner) ApplyPlan(ctx context.Context, id string) (changed int, more bool, err error) {
+// call changes a bounded number of clients, and returns them, also with an error. more reports whether there may be
+// others, for a further call. The days of service still count from the day on which the client got the plan. They never
+// end a client's service earlier; see [puntuale.PlanValues.Applied]. Codes: not_found.
+func (p *Partner) ApplyPlan(ctx context.Context, id string) (changed []puntuale.ClientID, more bool, err error) {
 	plan, err := p.Plan(ctx, id)
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	for cursor := ""; ; {
 		clients, next, err := p.tenant.FindClients(ctx, puntuale.ClientFilter{Plan: plan.ID}, puntuale.Page{Limit: appliedAtOnce, Cursor: cursor})
 		if err != nil {
 			return changed, false, fmt.Errorf("list the clients of plan %d: %w", plan.ID, err)
 		}
-		found, err := p.PlansOf(ctx, clients...)
-		if err != nil {
+		if err := p.readLimits(ctx, clients); err != nil {
 			return changed, false, err
 		}
 		for _, c := range clients {
-			if len(found[c.ID].Differing) == 0 {
+			if len(p.applied(plan, c).Members()) == 0 {
 				continue
 			}
-			if changed == appliedAtOnce {
+			if len(changed) == appliedAtOnce {
 				return changed, true, nil
 			}
 			done, err := p.applyTo(ctx, plan, c.ID)
@@ -192,7 +202,7 @@ func (p *Partner) ApplyPlan(ctx context.Context, id string) (changed int, more b
 				return changed, false, fmt.Errorf("apply plan %d to client %d: %w", plan.ID, c.ID, err)
 			}
 			if done {
-				changed++
+				changed = append(changed, c.ID)
 			}
 		}
 		if cursor = next; cursor == "" {
@@ -201,7 +211,12 @@ func (p *Partner) ApplyPlan(ctx context.Context, id string) (changed int, more b
 	}
 }
 
-// applyTo gives a client of a plan those values that differ. done is false if nothing differs any more, or if the client
+// applied returns what a client of the plan gets now.
+func (p *Partner) applied(plan puntuale.ClientPlan, c puntuale.Client) puntuale.PlanValues {
+	return plan.Values.Applied(c, p.accounts.control.DayOf(c, p.accounts.clock.Now()))
+}
+
+// applyTo gives a client of a plan the values that it lacks. done is false if it lacks none any more, or if the client
 // left the plan.
 func (p *Partner) applyTo(ctx context.Context, plan puntuale.ClientPlan, id puntuale.ClientID) (done bool, err error) {
 	for {
@@ -217,12 +232,12 @@ func (p *Partner) applyTo(ctx context.Context, plan puntuale.ClientPlan, id punt
 			return false, err
 		}
 		c.Budget = budgets[id]
-		differing := plan.Values.Differing(c)
-		if len(differing.Members()) == 0 {
+		values := p.applied(plan, c)
+		if len(values.Members()) == 0 {
 			return false, nil
 		}
 		r := ClientChange{Known: []puntuale.Version{c.Version()}, RefillTo: plan.Values.Granted()}
-		r.take(differing, c.PlanSince)
+		r.take(values, c.PlanSince)
 		now := p.accounts.clock.Now()
 		patch, err := p.accounts.patch(c, r, now)
 		if err != nil {

@@ -91,6 +91,9 @@ func (n *namer) setName(row *AuditRow) (err error) {
 		}
 		return nil
 	}
+	if row.Action == "plan.apply" {
+		return n.setApplied(row, rest)
+	}
 	if row.AuditEntry.Client == 0 {
 		switch noun {
 		case "client", "key":
@@ -127,6 +130,29 @@ func (n *namer) setName(row *AuditRow) (err error) {
 	row.What = cmp.Or(row.What, n.deleted[key])
 	n.identify(row, id)
 	return err
+}
+
+// namedOfApplied is how many clients that got a plan's values an entry names. It has the identifiers of all.
+const namedOfApplied = 3
+
+// setApplied names a plan and the clients that changed with it, from a target that ends with "17,18 Base".
+func (n *namer) setApplied(row *AuditRow, target string) error {
+	text, plan, _ := strings.Cut(target, " ")
+	ids := strings.FieldsFunc(text, func(c rune) bool { return c == ',' })
+	row.What = n.v.T("audit.applied", "N", len(ids), "Plan", plan)
+	names := make([]string, 0, namedOfApplied)
+	for _, id := range ids[:min(len(ids), namedOfApplied)] {
+		name, err := n.account(id)
+		if err != nil {
+			return err
+		}
+		names = append(names, cmp.Or(name, n.v.T("audit.identifier", "ID", id)))
+	}
+	row.Kept = strings.Join(names, ", ")
+	if rest := ids[len(names):]; len(rest) > 0 {
+		row.More, row.Rest = n.v.T("audit.more_clients", "N", len(rest)), n.v.T("audit.identifier", "ID", strings.Join(rest, ", "))
+	}
+	return nil
 }
 
 // identify sets the shown identifier. If there is no name, the page shows the identifier in the place of the name.

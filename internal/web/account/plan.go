@@ -223,16 +223,28 @@ func applyPlan(v *page.Request) error {
 		return err
 	}
 	changed, more, err := v.Partner.ApplyPlan(v.Ctx(), v.Path("plan"))
+	v.SetAuditTarget(appliedTarget(p, changed))
 	if err != nil {
+		if len(changed) > 0 { // a part is done
+			v.Note()
+		}
 		return err
 	}
-	v.SetAuditTarget(p.ID.String() + " " + p.Name + ": " + strconv.Itoa(changed))
 	if more {
-		v.Say("plan.applied_more", "", "N", changed)
+		v.Say("plan.applied_more", "", "N", len(changed))
 	} else {
-		v.Say("plan.applied", "", "N", changed)
+		v.Say("plan.applied", "", "N", len(changed))
 	}
 	return v.Redirect(planURL(p.ID))
+}
+
+// appliedTarget names the plan and the changed clients for the audit log, such as "3 17,18 Base".
+func appliedTarget(p puntuale.ClientPlan, changed []puntuale.ClientID) string {
+	ids := make([]string, len(changed))
+	for i, id := range changed {
+		ids[i] = id.String()
+	}
+	return p.ID.String() + " " + strings.Join(ids, ",") + " " + p.Name
 }
 
 func deletePlan(v *page.Request) error {

@@ -304,8 +304,9 @@ func (v *Request) Redirect(address string) error {
 // phone number, a text or a key.
 func (v *Request) SetAuditTarget(target string) { v.target = target }
 
-// note writes the action into the audit log, unless the handler set Quiet.
-func (v *Request) note() {
+// Note writes the action into the audit log, unless the handler set Quiet. It is called for a handler that succeeds. A
+// handler that fails after a part of its action calls it itself.
+func (v *Request) Note() {
 	if v.route.Audit == "" || v.route.Audit == Unaudited || v.Quiet || v.Person == nil {
 		return
 	}

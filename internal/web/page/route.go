@@ -52,7 +52,7 @@ func (s *Site) serve(r *Route) http.Handler {
 		err := s.admit(v)
 		if err == nil && !v.Answered {
 			if err = r.do(v); err == nil {
-				v.note()
+				v.Note()
 			}
 		}
 		if err != nil {
