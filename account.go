@@ -227,9 +227,9 @@ type ClientPatch struct {
 
 	Known []Version // the stored client must have one of these versions; empty: any version
 
-	// Derive gets the client after the patch's other changes, except CreditsAdd. It returns the client with newly
-	// computed times, such as the time of the next refill. The store locks the client's row before it calls Derive, and
-	// may call Derive more than once. nil: no times change.
+	// Derive gets the client after the patch's other changes, except CreditsAdd. It returns the client with values that
+	// follow from these, such as the time of the next refill. The store locks the client's row before it calls Derive, and
+	// may call Derive more than once. nil: nothing follows.
 	Derive func(Client) Client
 }
 
@@ -342,12 +342,15 @@ func (v PlanValues) Differing(c Client) (d PlanValues) {
 }
 
 // Applied returns those values that a client of the plan gets on its day today when the plan is applied: those that
-// differ. Days of service that would be over, or that would end the service earlier than now, are not among them, because
-// the client may have been renewed.
+// differ. It never takes anything away: a client that was renewed keeps its last day, and one with unlimited credits keeps
+// these. Other credits are what the client has at least.
 func (v PlanValues) Applied(c Client, today Date) PlanValues {
 	d := v.Differing(c)
 	if ends := v.Expires(c.PlanSince).To; !ends.IsZero() && (ends.Before(today) || c.Expires.IsZero() || ends.Before(c.Expires)) {
 		d.Days = Change[*int64]{}
+	}
+	if d.Credits.To != nil && c.Credits == nil {
+		d.Credits = Change[*int64]{}
 	}
 	return d
 }

@@ -187,6 +187,47 @@ func TestPlanOfManyClients(t *testing.T) {
 	})
 }
 
+// TestApplyingTakesNoCredits: a client keeps what it has when a grant changes. It gets at least the new grant.
+func TestApplyingTakesNoCredits(t *testing.T) {
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		s.newAccount("a@x", "full")
+		plan := s.newPlan(s.partner, `{"name":"Base","refill_period":"Mensile","credits":500}`)
+		clients := map[string]string{}
+		for _, name := range []string{"paid", "used", "endless"} {
+			var made struct {
+				ID string `json:"id_client"`
+			}
+			s.must(&made, "POST", "/api/client/create", s.partner, `{"name":"C","email":"`+name+`@x","password":"una frase lunga 42","phone":"1","plan":`+plan+`}`)
+			clients[name] = made.ID
+		}
+		s.must(nil, "PATCH", "/api/client/"+clients["paid"], s.partner, `{"credits_add":5000}`)
+		s.must(nil, "PATCH", "/api/client/"+clients["used"], s.partner, `{"credits_add":-400}`)
+		s.must(nil, "PATCH", "/api/client/"+clients["endless"], s.partner, `{"credits":"Illimitati"}`)
+		const client = `%s credits, cap -, to "", refilled to %s, [], 10 sessions; Base since 2026-11-20, differs %s`
+		apply := func(change string, counts ...int) {
+			t.Helper()
+			s.must(nil, "PUT", "/api/plans/"+plan, s.partner, change)
+			for _, n := range counts {
+				if got, want := s.must(nil, "POST", "/api/plans/"+plan+"/apply", s.partner, "").body, fmt.Sprintf(`{"changed":%d,"more":false}`, n); got != want {
+					t.Errorf("applied: %s, want %s", got, want)
+				}
+			}
+		}
+		apply(`{"name":"Base","refill_period":"Mensile","credits":600}`, 2, 0)
+		s.wantPlanned(clients["paid"], fmt.Sprintf(client, "5500", "600", "[]"))
+		s.wantPlanned(clients["used"], fmt.Sprintf(client, "600", "600", "[]"))
+		s.wantPlanned(clients["endless"], fmt.Sprintf(client, "Illimitati", "0", "[credits]"))
+		apply(`{"name":"Base","refill_period":"Mensile","credits":400}`, 2, 0)
+		s.wantPlanned(clients["paid"], fmt.Sprintf(client, "5500", "400", "[]"))
+		s.wantPlanned(clients["used"], fmt.Sprintf(client, "600", "400", "[]"))
+		apply(`{"name":"Base","refill_period":"Mensile","credits":"Illimitati"}`, 2, 0)
+		s.wantPlanned(clients["paid"], fmt.Sprintf(client, "Illimitati", "0", "[]"))
+		apply(`{"name":"Base","refill_period":"Mensile","credits":300}`, 0)
+		s.must(nil, "PATCH", "/api/client/"+clients["paid"], s.partner, `{"plan":"`+plan+`"}`) // moving replaces
+		s.wantPlanned(clients["paid"], fmt.Sprintf(client, "300", "300", "[]"))
+	})
+}
+
 // TestApplyingTakesNoDays: a client that was renewed by hand, or whose days under the plan are over, keeps its last day
 // when a plan is applied because of another value. Longer days arrive.
 func TestApplyingTakesNoDays(t *testing.T) {

@@ -49,6 +49,7 @@ type ClientChange struct {
 	plan      puntuale.PlanID // with Plan; 0: none
 	planSince puntuale.Date
 	budget    puntuale.Change[int64] // of the plan
+	least     int64                  // credits to which a client with fewer is raised
 }
 
 // ChangeClient changes a client, and returns the changed client. Codes: not_found, invalid, precondition_failed.
@@ -101,7 +102,7 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	if r.Expires.Set {
 		patch.Expires = puntuale.Change[puntuale.Date]{Set: true, To: lastDay(&f, r.Expires.To)}
 	}
-	patch.Derive = func(changed puntuale.Client) puntuale.Client { return c.moments(changed, r, now) }
+	patch.Derive = func(changed puntuale.Client) puntuale.Client { return c.derive(changed, r, now) }
 	return patch, f.Err()
 }
 
@@ -180,13 +181,16 @@ func (r *ClientChange) checkQuotas(f *request.Faults) {
 	}
 }
 
-// moments computes two times of a changed account: the end of its last day, and its next refill. They depend on the
-// account's zone and creation day. The store calls moments with the stored account, because another call may have
-// changed the zone in the meantime.
-func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
+// derive computes two times of a changed account: the end of its last day, and its next refill. They depend on the
+// account's zone and creation day. It also raises credits to the least that the request wants. The store calls derive with
+// the stored account, because the zone and the credits may have changed in the meantime.
+func (c *Accounts) derive(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
 		loc = time.UTC // an earlier version of the program accepted this zone, and this version does not know the zone
+	}
+	if account.Credits != nil && *account.Credits < r.least {
+		account.Credits = new(r.least)
 	}
 	if r.Expires.Set || r.Zone.Set {
 		account.ExpiresAt = time.Time{}

@@ -175,8 +175,8 @@ func (p *Partner) DeletePlan(ctx context.Context, id string) error {
 
 // ApplyPlan gives the plan's values to those of its clients that differ from it, each in a transaction of its own. One
 // call changes a bounded number of clients, and returns them, also with an error. more reports whether there may be
-// others, for a further call. The days of service still count from the day on which the client got the plan. They never
-// end a client's service earlier; see [puntuale.PlanValues.Applied]. Codes: not_found.
+// others, for a further call. The days of service still count from the day on which the client got the plan. Neither days
+// nor credits are taken away; see [puntuale.PlanValues.Applied]. Codes: not_found.
 func (p *Partner) ApplyPlan(ctx context.Context, id string) (changed []puntuale.ClientID, more bool, err error) {
 	plan, err := p.Plan(ctx, id)
 	if err != nil {
@@ -237,6 +237,9 @@ func (p *Partner) applyTo(ctx context.Context, plan puntuale.ClientPlan, id punt
 			return false, nil
 		}
 		r := ClientChange{Known: []puntuale.Version{c.Version()}, RefillTo: plan.Values.Granted()}
+		if granted := values.Credits.To; granted != nil { // credits that were paid besides the grant stay
+			r.least, values.Credits = *granted, puntuale.Change[*int64]{}
+		}
 		r.take(values, c.PlanSince)
 		now := p.accounts.clock.Now()
 		patch, err := p.accounts.patch(c, r, now)
