@@ -446,6 +446,7 @@ const taggedAtOnce = 200
 
 // TaggedContacts is what one call of [Client.TagContacts] did.
 type TaggedContacts struct {
+	Tag     string // as it is stored
 	Changed int
 	Left    int    // contacts that stayed as they were: they had the tag already or not at all, or have too many tags
 	Next    string // the cursor of the next call; "": all are done
@@ -469,6 +470,7 @@ func (c *Client) TagContacts(ctx context.Context, q ContactQuery, cursor, tag st
 	if err != nil {
 		return done, err
 	}
+	done.Tag = tags[0]
 	if q.IDs == nil {
 		rows, next, err := c.Contacts(ctx, q, request.Page{Limit: strconv.Itoa(taggedAtOnce), Cursor: cursor})
 		if err != nil {

@@ -11,7 +11,25 @@ import (
 	"testing"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
+
+// TestAuditTargets: whatever names the object of an action, the entry is written, and is of bounded length.
+func TestAuditTargets(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		p := w.person(w.clients[puntuale.Staff])
+		for _, target := range []string{"a\x00b", "c\xffd", strings.Repeat("è", 100_000)} {
+			w.must(p.Note(context.Background(), w.client, "file.delete", target, netip.Addr{}))
+		}
+		entries, _, err := w.Client().Audit(context.Background(), request.Page{})
+		w.must(err)
+		for i, want := range []string{strings.Repeat("è", 4000), "c\ufffdd", "ab"} {
+			if entries[i].Target != want {
+				t.Errorf("target %.20q of %d bytes, want %.20q of %d", entries[i].Target, len(entries[i].Target), want, len(want))
+			}
+		}
+	})
+}
 
 // TestAuditNames: the log shows who changed which thing. It shows the present names of things, and also their
 // identifiers. For a deleted thing it shows the name at the deletion, or only the identifier.

@@ -186,6 +186,14 @@ func TestTagAll(t *testing.T) {
 			t.Fatal("the action does not end")
 			return 0, "", ""
 		}
+		for _, verb := range []string{"", "x", "add\x00", "add 9999"} {
+			form := hiddenOf(asked.body)
+			form.Set("verb", verb)
+			form.Set("new", "estate")
+			if r := v.post(w.pages+"/contacts/all", form); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, `id="f-verb-fault"`) || tagged("estate") != 0 {
+				t.Errorf("verb %q: %d, %d tagged", verb, r.status, tagged("estate"))
+			}
+		}
 		requests, at, told := run(asked.body, "add", "estate")
 		if requests != 3 || at != w.pages+"/contacts?tag=estate" || !strings.Contains(told, "450 contatti hanno ricevuto l’etichetta «estate».") || tagged("estate") != 450 || tagged("cliente") != 451 {
 			t.Errorf("%d requests, then %s: %q; %d and %d", requests, at, told, tagged("estate"), tagged("cliente"))
@@ -193,6 +201,12 @@ func TestTagAll(t *testing.T) {
 		_, at, told = run(v.get(w.pages+"/contacts/all?tag=cliente").body, "remove", "estate")
 		if at != w.pages+"/contacts?tag=cliente" || !strings.Contains(told, "450 contatti hanno perso") || !strings.Contains(told, "Un altro è rimasto com’era.") || tagged("estate") != 0 {
 			t.Errorf("removed, then %s: %q; %d", at, told, tagged("estate"))
+		}
+		log := words(inMain(v.get(w.pages + "/audit").body))
+		for _, part := range []string{"200 contatti hanno ricevuto l’etichetta «estate».", "50 contatti hanno ricevuto l’etichetta «estate».", "contatti hanno perso l’etichetta «estate»."} {
+			if !strings.Contains(log, part) {
+				t.Errorf("the audit log lacks %q: %s", part, log)
+			}
 		}
 		if _, _, _ = run(v.get(w.pages+"/contacts/all?tag=cliente").body, "remove", "cliente"); tagged("cliente") != 0 {
 			t.Errorf("the tag by which they were found: %d are left", tagged("cliente"))

@@ -4,23 +4,39 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"puntuale/internal/control"
-	"puntuale/internal/control/request"
+	"strings"
 
 	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // Note writes an audit entry with the person's action and IP address. The entry belongs to the client's dashboard;
-// client 0 means the partner's. target must not contain a phone number, a text or a key.
+// client 0 means the partner's. target must not contain a phone number, a text or a key. Of target it writes at most
+// [maxTarget] characters, and no bytes that a store refuses, because an action without an entry would be worse.
 func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, target string, from netip.Addr) error {
 	e := puntuale.AuditEntry{
-		Client: client, User: p.user.ID, Who: p.user.Email, Entry: client != 0 && p.user.Client == 0, Action: action, Target: target, At: p.accounts.clock.Now(),
+		Client: client, User: p.user.ID, Who: p.user.Email, Entry: client != 0 && p.user.Client == 0, Action: action, Target: targetText(target), At: p.accounts.clock.Now(),
 		Address: control.AddressText(from),
 	}
 	if err := p.reseller().tenant.AddAudit(ctx, e); err != nil {
 		return fmt.Errorf("note what was done: %w", err)
 	}
 	return nil
+}
+
+// maxTarget is how many characters of an object's name an audit entry has at most.
+const maxTarget = 4000
+
+func targetText(text string) string {
+	n := 0
+	for i := range text {
+		if n++; n > maxTarget {
+			text = text[:i]
+			break
+		}
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "")
 }
 
 // fail writes an audit entry about a failed sign-in of these users. mark is the keyed hash under which the attempt was

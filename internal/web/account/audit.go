@@ -107,7 +107,7 @@ func (n *namer) setName(row *AuditRow) (err error) {
 	} else if row.What, err = n.clientObjectName(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
 		row.URL = n.page(noun, verb, id)
 	}
-	if row.Action == "message.all" || row.Action == "blacklist.import" { // an action on many messages or numbers has no identifier
+	if row.Action == "message.all" || row.Action == "contact.all" || row.Action == "blacklist.import" { // an action on many messages or numbers has no identifier
 		if row.What == "" {
 			row.Kept = row.Target
 		}
@@ -201,6 +201,10 @@ func (n *namer) clientObjectName(client puntuale.ClientID, noun, verb, target st
 		return n.once(client, noun, id, func() (string, error) { k, err := c.Campaign(n.v.Ctx(), id); return k.Name, err })
 	case "template":
 		return n.once(client, noun, id, func() (string, error) { t, err := c.Template(n.v.Ctx(), id); return t.Name, err })
+	case "contact":
+		if verb == "all" {
+			return n.taggedText(target), nil
+		}
 	case "key":
 		return n.once(client, noun, id, func() (string, error) { return keyName(c, n.v, id) })
 	case "message":
@@ -235,6 +239,20 @@ func (n *namer) bulkText(target string) string {
 		return ""
 	}
 	return n.v.T(key, "N", count)
+}
+
+// taggedText returns the text for an action that tagged many contacts, from a target such as "add 12 estate".
+func (n *namer) taggedText(target string) string {
+	parts := strings.SplitN(target, " ", 3)
+	key := map[string]string{"add": "contact.tagged", "remove": "contact.untagged"}[parts[0]]
+	if len(parts) != 3 || key == "" {
+		return ""
+	}
+	count, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return ""
+	}
+	return n.v.T(key, "N", count, "Tag", parts[2])
 }
 
 // keyName finds the name of a key by the key's identifier, or by the beginning of the key.

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -51,13 +52,18 @@ func tagAll(v *page.Request) error {
 	p.Total, _ = strconv.Atoi(f.Value("total"))
 	p.Done, _ = strconv.Atoi(f.Value("done"))
 	p.Left, _ = strconv.Atoi(f.Value("left"))
-	remove := f.Value("verb") == "remove"
+	verb := f.Value("verb")
+	var faults request.Faults
+	if faults.Word("body.verb", verb, "add", "remove"); len(faults) > 0 {
+		return v.ShowRefused(faults.Err(), f, TagForm(p), AskTag(p), "verb", "new")
+	}
+	remove := verb == "remove"
 	done, err := v.Client.TagContacts(v.Ctx(), p.query(f.Value), f.Value("cursor"), f.Value("new"), remove)
 	if err != nil {
-		return v.ShowRefused(atTag(err), f, TagForm(p), AskTag(p), "new")
+		return v.ShowRefused(atTag(err), f, TagForm(p), AskTag(p), "verb", "new")
 	}
 	p.Done, p.Left, p.Cursor = max(0, p.Done)+done.Changed, max(0, p.Left)+done.Left, done.Next
-	v.SetAuditTarget(f.Value("verb") + " " + strconv.Itoa(done.Changed))
+	v.SetAuditTarget(verb + " " + strconv.Itoa(done.Changed) + " " + done.Tag)
 	v.Quiet = done.Changed == 0
 	if p.Running = done.Next != ""; p.Running {
 		if v.Partial() {
@@ -65,11 +71,11 @@ func tagAll(v *page.Request) error {
 		}
 		return v.Show(AskTag(p))
 	}
-	tag, said, next := strings.TrimSpace(f.Value("new")), "contact.tagged", contactsURL(v.Frame.Place.Base, "", strings.TrimSpace(f.Value("new")))
+	said, next := "contact.tagged", contactsURL(v.Frame.Place.Base, "", done.Tag)
 	if remove {
 		said, next = "contact.untagged", contactsURL(v.Frame.Place.Base, p.Query, p.Tag)
 	}
-	told := v.T(said, "N", p.Done, "Tag", tag)
+	told := v.T(said, "N", p.Done, "Tag", done.Tag)
 	if p.Left > 0 {
 		told += " " + v.T("contact.tag_left", "N", p.Left)
 	}
