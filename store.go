@@ -178,7 +178,7 @@ type Tenant interface {
 	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 
 	// Devices of the client's sessions, and pages that link a number.
-	OfferLinkingPage(ctx context.Context, session SessionID, mark string, until time.Time) error
+	OfferLinkingPage(ctx context.Context, session SessionID, mark string, until time.Time) (begun bool, err error)
 	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, expiresAt time.Time) error
 	Devices(ctx context.Context, session SessionID) ([]Device, error)
 	UnlinkDevices(ctx context.Context, session SessionID, device DeviceID, now time.Time) error

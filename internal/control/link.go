@@ -139,9 +139,9 @@ type NewLinkingPage struct {
 }
 
 // OfferLinkingPage makes a page with which somebody links the session's number without signing in. An earlier page of the
-// session ends. here is the service's address as the caller reads it, for a service that knows no address of its own; "":
+// session ends, and with it the pairing that somebody began with it. here is the service's address as the caller reads it, for a service that knows no address of its own; "":
 // unknown. Codes: forbidden, not_found, conflict (the session is linked, nobody links it by a code, or the service has no
-// address).
+// address), busy (the earlier page ended, but its pairing may still run).
 func (c *Client) OfferLinkingPage(ctx context.Context, id, here string) (NewLinkingPage, error) {
 	if err := c.MayCreate(); err != nil {
 		return NewLinkingPage{}, err
@@ -165,32 +165,45 @@ func (c *Client) OfferLinkingPage(ctx context.Context, id, here string) (NewLink
 	}
 	code := rand.Text()
 	until := c.control.clock.Now().Add(puntuale.UnfinishedPage.Lifetime()).Truncate(time.Microsecond)
-	if err := c.tenant.OfferLinkingPage(ctx, found.ID, c.control.pageMark(code), until); err != nil {
+	begun, err := c.tenant.OfferLinkingPage(ctx, found.ID, c.control.pageMark(code), until)
+	if err != nil {
 		return NewLinkingPage{}, fmt.Errorf("store a linking page of session %d: %w", found.ID, err)
 	}
 	if err := c.noteKey(ctx, "session.page", found.ID); err != nil {
 		return NewLinkingPage{}, err
 	}
-	if found, err = c.Session(ctx, id); err != nil {
+	if found, err = c.stopPairing(ctx, id, begun); err != nil {
 		return NewLinkingPage{}, err
 	}
 	return NewLinkingPage{found, site + LinkingPath + code, until}, nil
 }
 
-// EndLinkingPage ends the session's linking page. If the session has none, nothing changes. Codes: not_found, conflict
-// (the session has devices).
+// EndLinkingPage ends the session's linking page, and the pairing that somebody began with it. If the session has no page,
+// nothing changes. Codes: not_found, conflict (the session has devices), busy (the page ended, but its pairing may still
+// run; see [Client.Unlink]).
 func (c *Client) EndLinkingPage(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}
-	if err := c.tenant.OfferLinkingPage(ctx, found.ID, "", time.Time{}); err != nil {
+	begun, err := c.tenant.OfferLinkingPage(ctx, found.ID, "", time.Time{})
+	if err != nil {
 		return Session{}, fmt.Errorf("end the linking page of session %d: %w", found.ID, err)
 	}
 	if err := c.noteKey(ctx, "session.page_end", found.ID); err != nil {
 		return Session{}, err
 	}
-	return c.Session(ctx, id)
+	return c.stopPairing(ctx, id, begun)
+}
+
+// stopPairing returns the session. If somebody began to link with a page that has ended, it first ends the pairing that is
+// in progress, because the code on that person's screen would still link a number.
+func (c *Client) stopPairing(ctx context.Context, id string, begun bool) (Session, error) {
+	found, err := c.Session(ctx, id)
+	if err != nil || !begun || found.State != puntuale.LinkPairing {
+		return found, err
+	}
+	return c.Unlink(ctx, id)
 }
 
 // noteKey writes an audit entry if a program acts with a key. The pages write the entries of people themselves.
@@ -316,7 +329,14 @@ func (p *LinkingPage) Start(ctx context.Context, method, phone, address string) 
 	if err := c.note(ctx, puntuale.AuditEntry{Who: puntuale.ActorPage, Action: "session.page_start", Target: id, Address: address}); err != nil {
 		return err
 	}
-	_, err := c.Pair(ctx, id, Pairing{Method: method, Phone: phone})
+	if _, err := c.Pair(ctx, id, Pairing{Method: method, Phone: phone}); err != nil {
+		return err
+	}
+	_, err := c.control.devices.store.LinkingPage(ctx, p.stored.Mark)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound { // the page ended while the pairing began
+		_, stopped := c.stopPairing(ctx, id, true)
+		return errors.Join(err, stopped)
+	}
 	return err
 }
 

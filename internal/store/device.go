@@ -115,16 +115,20 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 }
 
 // OfferLinkingPage stores a new linking page of a session whose number is not linked. It ends the earlier page. mark ""
-// only ends the earlier page. Codes: not_found, conflict (the number is linked; the session has devices).
-func (t tenant) OfferLinkingPage(ctx context.Context, session puntuale.SessionID, mark string, until time.Time) error {
-	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+// only ends the earlier page. begun reports whether somebody began to link with the earlier page, and no number was linked.
+// Codes: not_found, conflict (the number is linked; the session has devices).
+func (t tenant) OfferLinkingPage(ctx context.Context, session puntuale.SessionID, mark string, until time.Time) (begun bool, err error) {
+	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, session)
 		if err != nil {
 			return err
 		}
-		if _, err := engine.QueryOne(ctx, a, `select s.link from session s where s.client_id = $1 and s.id = $2`, []any{t.id, session}, &s.Link.State); err != nil {
+		starts := 0
+		if _, err := engine.QueryOne(ctx, a, `select s.link, case when s.page_until > 0 then s.page_starts else 0 end
+ from session s where s.client_id = $1 and s.id = $2`, []any{t.id, session}, &s.Link.State, &starts); err != nil {
 			return fmt.Errorf("read a session's link: %w", err)
 		}
+		begun = starts > 0
 		switch state := s.LinkOf(); {
 		case s.ByDevice():
 			return puntuale.NoLinker() // its code links a device
@@ -137,6 +141,7 @@ func (t tenant) OfferLinkingPage(ctx context.Context, session puntuale.SessionID
 		}
 		return nil
 	})
+	return begun, err
 }
 
 // LinkingPage finds the session by the page's mark. The code of a device has a mark of another kind.

@@ -163,8 +163,16 @@ func TestLinkingPageEnds(t *testing.T) {
 			if r := them.get(first); !strings.Contains(r.body, `class="qr"`) {
 				t.Errorf("no code: %s", r.body)
 			}
-			second := l.offer() // the first page has ended, although its code is on somebody's screen
+			onScreen := l.now().Code.Text
+			second := l.offer() // the first page has ended, and with it the code on somebody's screen
+			if state := l.now().State; state != puntuale.LinkUnlinked {
+				t.Errorf("the first page ended, but its pairing is %v", state)
+			}
 			l.over(first, http.StatusNotFound)
+			if r := them.post(second, url.Values{"method": {"qr"}}); r.status != http.StatusSeeOther || l.now().Code.Text == onScreen {
+				t.Errorf("start the second page: %d, or the code is still that of the first", r.status)
+			}
+			seen := version(them.get(second).body)
 			if e := them.event(second + "/live?shown=before"); !strings.Contains(e, `class="qr"`) {
 				t.Errorf("live: %s", e)
 			}
@@ -188,7 +196,22 @@ func TestLinkingPageEnds(t *testing.T) {
 			w.clock.Advance(time.Second)
 			l.over(third, http.StatusGone)
 			fourth := l.offer()
+			if r := them.post(fourth, url.Values{"method": {"qr"}}); r.status != http.StatusSeeOther || l.now().State != puntuale.LinkPairing {
+				t.Errorf("start the fourth page: %d, %v", r.status, l.now().State)
+			}
 			_, err = w.Client().EndLinkingPage(context.Background(), l.session.String())
+			w.must(err)
+			if state := l.now().State; state != puntuale.LinkUnlinked {
+				t.Errorf("the page was cancelled, but its pairing is %v", state)
+			}
+			_, err = w.Client().Pair(context.Background(), l.session.String(), control.Pairing{Method: string(puntuale.PairQR)})
+			w.must(err)
+			_, err = w.Client().EndLinkingPage(context.Background(), l.session.String()) // there is none
+			w.must(err)
+			if state := l.now().State; state != puntuale.LinkPairing {
+				t.Errorf("the client's own pairing is %v after there was no page to end", state)
+			}
+			_, err = w.Client().Unlink(context.Background(), l.session.String())
 			w.must(err)
 			l.over(fourth, http.StatusNotFound)
 			for _, guessed := range []string{strings.Repeat("A", 26), "x", strings.Repeat("A", 500), "%00", strings.ToLower(code)} {

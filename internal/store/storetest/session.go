@@ -241,11 +241,16 @@ func testLinkingPage(t *testing.T, w *World) {
 	w.mustOwn(node, c.Session)
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
 	end := Begin.Add(time.Hour)
-	offer := func(mark string, until time.Time) {
+	offer := func(mark string, until time.Time, begun bool) {
 		t.Helper()
-		if err := c.OfferLinkingPage(ctx, c.Session, mark, until); err != nil {
-			t.Fatal(err)
+		if got, err := c.OfferLinkingPage(ctx, c.Session, mark, until); err != nil || got != begun {
+			t.Errorf("somebody began with the earlier page: %v, %v, want %v", got, err, begun)
 		}
+	}
+	refused := func(session puntuale.SessionID, mark string) {
+		t.Helper()
+		_, err := c.OfferLinkingPage(ctx, session, mark, end)
+		WantCode(t, err, puntuale.CodeConflict)
 	}
 	find := func(mark string, want time.Time, starts int) puntuale.LinkingPage {
 		t.Helper()
@@ -264,7 +269,7 @@ func testLinkingPage(t *testing.T, w *World) {
 		}
 	}
 	first, second, third := Unique("page"), Unique("page"), Unique("page")
-	offer(first, end)
+	offer(first, end, false)
 	p := find(first, end, 0)
 	for n := range puntuale.MaxPageStarts {
 		if err := w.StartLinkingPage(ctx, p, Begin); err != nil {
@@ -273,32 +278,35 @@ func testLinkingPage(t *testing.T, w *World) {
 	}
 	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeConflict)
 	find(first, end, puntuale.MaxPageStarts)
-	offer(second, end)
+	offer(second, end, true)
 	missing(first, "", Unique("page"))
 	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound)
-	p = find(second, end, 0)
+	if err := w.StartLinkingPage(ctx, find(second, end, 0), Begin); err != nil {
+		t.Fatal(err)
+	}
+	p = find(second, end, 1)
 	WantCode(t, w.StartLinkingPage(ctx, p, end), puntuale.CodeNotFound)
 	if _, err := w.LinkDevice(ctx, second, puntuale.Device{Name: "telefono"}, KeyHash(), Begin); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("a page's code links a device: %v", err)
 	}
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session)
-	find(second, end, 0)
+	find(second, end, 1)
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkLinked}, c.Session)
-	find(second, time.Time{}, 0)
+	find(second, time.Time{}, 1)
 	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound)
-	WantCode(t, c.OfferLinkingPage(ctx, c.Session, third, end), puntuale.CodeConflict)
+	refused(c.Session, third)
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
 	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound) // it was used
-	offer(third, end)
-	offer("", time.Time{})
+	offer(third, end, false) // a page that was used has no pairing
+	offer("", time.Time{}, false)
 	missing(second, third)
 	posted := c.post()
-	WantCode(t, c.OfferLinkingPage(ctx, posted.session, Unique("page"), end), puntuale.CodeConflict) // its code links devices
+	refused(posted.session, Unique("page")) // its code links devices
 	if err := posted.OfferDevice(ctx, posted.session, []byte("code"), first, end); err != nil {
 		t.Fatal(err)
 	}
 	missing(first)
-	offer(third, end)
+	offer(third, end, false)
 	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, Begin); err != nil {
 		t.Fatal(err)
 	}

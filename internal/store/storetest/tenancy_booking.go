@@ -34,7 +34,8 @@ var ofBookings = map[string]foreign{
 		return []string{}, err
 	},
 	"OfferLinkingPage": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, tenant.OfferLinkingPage(context.Background(), other.Session, "stolen", Begin.Add(time.Hour))
+		_, err := tenant.OfferLinkingPage(context.Background(), other.Session, "stolen", Begin.Add(time.Hour))
+		return nil, err
 	},
 	"Restored": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		r, err := tenant.Restored(context.Background())

@@ -171,6 +171,9 @@ func (l LinkingView) linked() bool {
 // offerPage makes a linking page. Its address is only in this answer.
 func offerPage(v *page.Request) error {
 	made, err := v.Client.OfferLinkingPage(v.Ctx(), v.Path("id"), page.ReadAt(v.HTTP))
+	if v.SetAuditTarget(v.Path("id")); puntuale.CodeOf(err) == puntuale.CodeBusy { // the earlier page has ended
+		v.Note()
+	}
 	o, missing := oneSession(v, v.Path("id"))
 	if missing != nil {
 		return missing
@@ -179,18 +182,17 @@ func offerPage(v *page.Request) error {
 		o.OfferForm = view.NewForm()
 		return v.ShowRefused(err, o.OfferForm, OfferForm(o), Session(o))
 	}
-	v.SetAuditTarget(made.Session.ID.String())
 	v.Writer.Header().Set("Cache-Control", "no-store")
 	o.PageAddress = made.Address
 	return v.Whole(Session(o))
 }
 
 func endPage(v *page.Request) error {
+	v.SetAuditTarget(v.Path("id"))
 	after, err := v.Client.EndLinkingPage(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
-	v.SetAuditTarget(after.ID.String())
 	v.Say("linking.ended", "")
 	return v.Redirect(sessionURL(v, after.ID))
 }
