@@ -43,6 +43,12 @@ func TestPlanPages(t *testing.T) {
 	if got := staff.post("/partner/plans/new", form); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "f-daily_api_cap-fault") {
 		t.Errorf("a wrong cap: %d", got.status)
 	}
+	for name, text := range map[string]string{"credits": "500", "daily_api_cap": "70", "days": "30", "budget": "50", "active_features": "agenda"} {
+		both := url.Values{"name": {"Base"}, name: {text}, name + ".none": {"on"}}
+		if got := staff.post("/partner/plans/new", both); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "f-"+name+"-fault") || !strings.Contains(got.body, "togli la spunta") {
+			t.Errorf("%s and its box: %d", name, got.status)
+		}
+	}
 	form.Set("daily_api_cap", "")
 	form.Set("daily_api_cap.none", "on")
 	made := staff.post("/partner/plans/new", form)

@@ -27,6 +27,8 @@ var planRoutes = []page.Route{
 	page.Post("/partner/clients/{id}/plan", page.PartnerSide, puntuale.Staff, "client.plan", moveToPlan),
 }
 
+const faultBoxAndValue puntuale.ReasonCode = "fault.box_and_value"
+
 // planFields are the fields of the form, except those of quotas.
 var planFields = []page.Label{
 	{Name: "name", Key: "plan.name"}, {Name: "credits", Key: "clients.credits"}, {Name: "refill_period", Key: "account.refill"}, {Name: "refill_to", Key: "plan.refill_to"},
@@ -174,9 +176,17 @@ func planForm(v *page.Request, p puntuale.ClientPlan) *view.Form {
 func readPlan(f *view.Form) account.PlanDraft {
 	d := account.PlanDraft{Name: strings.TrimSpace(f.Value("name"))}
 	x := &d.Values
+	// both reports a field that has a value although its box says that there is none. Neither is what the person surely means.
+	both := func(name string) bool {
+		if !f.Is(name+".none", "on") || strings.TrimSpace(f.Value(name)) == "" {
+			return false
+		}
+		d.Faults = append(d.Faults, puntuale.Fault{Location: "body." + name, Code: faultBoxAndValue})
+		return true
+	}
 	number := func(name string) (c puntuale.Change[*int64]) {
 		text := strings.TrimSpace(f.Value(name))
-		if text == "" {
+		if text == "" || both(name) {
 			return puntuale.Change[*int64]{Set: f.Is(name+".none", "on")}
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -210,6 +220,8 @@ func readPlan(f *view.Form) account.PlanDraft {
 			features = append(features, text)
 		}
 	}
+	both("active_features")
+	both("budget")
 	x.Features = puntuale.Change[[]string]{Set: len(features) > 0 || f.Is("active_features.none", "on"), To: features}
 	d.Budget.To = strings.TrimSpace(f.Value("budget"))
 	d.Budget.Set = d.Budget.To != "" || f.Is("budget.none", "on")
