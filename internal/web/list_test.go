@@ -194,6 +194,29 @@ func TestTagAll(t *testing.T) {
 				t.Errorf("verb %q: %d, %d tagged", verb, r.status, tagged("estate"))
 			}
 		}
+		form := hiddenOf(asked.body) // a refusal in the middle keeps the place
+		form.Set("verb", "add")
+		form.Set("new", "inverno")
+		form = hiddenOf(v.post(w.pages+"/contacts/all", form).body)
+		form.Set("new", "")
+		refused := v.post(w.pages+"/contacts/all", form)
+		if !strings.Contains(refused.body, `id="f-new-fault"`) || !strings.Contains(words(refused.body), "200") {
+			t.Errorf("refused in the middle: %d %s", refused.status, refused.body)
+		}
+		if requests, _, told := run(refused.body, "add", "inverno"); requests != 2 || !strings.Contains(told, "450 contatti hanno ricevuto l’etichetta «inverno».") || tagged("inverno") != 450 {
+			t.Errorf("after the refusal: %d requests, %d tagged: %q", requests, tagged("inverno"), told)
+		}
+		if requests, _, told := run(refused.body, "add", "autunno"); requests != 3 || !strings.Contains(told, "450 contatti hanno ricevuto l’etichetta «autunno».") || tagged("autunno") != 450 {
+			t.Errorf("another tag after the refusal: %d requests, %d tagged: %q", requests, tagged("autunno"), told)
+		}
+		form = hiddenOf(asked.body)
+		for name, value := range map[string]string{"verb": "add", "new": "primavera", "total": "-9223372036854775808", "done": "9223372036854775807", "left": "99999999999999999999"} {
+			form.Set(name, value)
+		}
+		form.Set("begun", hiddenOf(v.post(w.pages+"/contacts/all", form).body).Get("begun"))
+		if r := v.post(w.pages+"/contacts/all", form); r.status != http.StatusOK || strings.Contains(r.body, `value="-`) {
+			t.Errorf("figures that nothing has: %d %s", r.status, r.body)
+		}
 		requests, at, told := run(asked.body, "add", "estate")
 		if requests != 3 || at != w.pages+"/contacts?tag=estate" || !strings.Contains(told, "450 contatti hanno ricevuto l’etichetta «estate».") || tagged("estate") != 450 || tagged("cliente") != 451 {
 			t.Errorf("%d requests, then %s: %q; %d and %d", requests, at, told, tagged("estate"), tagged("cliente"))

@@ -65,7 +65,7 @@ func doAll(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	b := Bulk{Search: readSearch(f.Value), Form: f, Total: number(f.Value("total")), More: f.Value("more") != "", Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
+	b := Bulk{Search: readSearch(f.Value), Form: f, Total: page.Count(f.Value("total")), More: f.Value("more") != "", Done: page.Count(f.Value("done")), Left: page.Count(f.Value("left")), Running: true}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" || b.Verb != f.Value("verb") {
 		v.Quiet = true
 		return v.Redirect(v.Frame.Place.Base + "/messages")
@@ -137,12 +137,4 @@ func bulk(v *page.Request, verb string, ids []string, f *view.Form) (int, error)
 		}
 	}
 	return 0, nil
-}
-
-func number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
-	return max(0, n)
 }

@@ -1,6 +1,8 @@
 package person
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,13 +14,27 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// readTagAll reads the filters of an action on all contacts that they find, or the contacts that the person chose.
+// readTagAll reads the filters of an action on all contacts that they find, or the contacts that the person chose. It also
+// reads how far the action is, which a form shows again after a refusal.
 func readTagAll(values url.Values, f *view.Form) TagAll {
-	p := TagAll{Query: strings.TrimSpace(values.Get("q")), Tag: values.Get("tag"), Form: f}
+	p := TagAll{Query: strings.TrimSpace(values.Get("q")), Tag: values.Get("tag"), Form: f, Cursor: values.Get("cursor"), Begun: values.Get("begun")}
+	p.Total, p.Done, p.Left = page.Count(values.Get("total")), page.Count(values.Get("done")), page.Count(values.Get("left"))
+	if values.Get("total") == unknownTotal {
+		p.Total = -1
+	}
 	if p.Chosen = values.Get("chosen") != ""; p.Chosen {
 		p.IDs = values["id"]
 	}
 	return p
+}
+
+// unknownTotal stands in the form for contacts that were not counted; see countContacts.
+const unknownTotal = "-1"
+
+// action returns a short name for what an action does to which contacts. A cursor of another action does not count.
+func (p TagAll) action(verb, tag string) string {
+	sum := sha256.Sum256([]byte(url.Values{"verb": {verb}, "new": {strings.TrimSpace(tag)}, "q": {p.Query}, "tag": {p.Tag}}.Encode()))
+	return hex.EncodeToString(sum[:16])
 }
 
 // query returns which contacts the action changes. If the person chose none, these are none.
@@ -49,20 +65,21 @@ func tagAll(v *page.Request) error {
 		return err
 	}
 	p := readTagAll(f.Values, f)
-	p.Total, _ = strconv.Atoi(f.Value("total"))
-	p.Done, _ = strconv.Atoi(f.Value("done"))
-	p.Left, _ = strconv.Atoi(f.Value("left"))
 	verb := f.Value("verb")
 	var faults request.Faults
 	if faults.Word("body.verb", verb, "add", "remove"); len(faults) > 0 {
 		return v.ShowRefused(faults.Err(), f, TagForm(p), AskTag(p), "verb", "new")
 	}
 	remove := verb == "remove"
-	done, err := v.Client.TagContacts(v.Ctx(), p.query(f.Value), f.Value("cursor"), f.Value("new"), remove)
+	from, action := p, p.action(verb, f.Value("new"))
+	if p.Begun != action { // the person chose something else after a refusal, so the action begins anew
+		from.Cursor, from.Done, from.Left = "", 0, 0
+	}
+	done, err := v.Client.TagContacts(v.Ctx(), p.query(f.Value), from.Cursor, f.Value("new"), remove)
 	if err != nil {
 		return v.ShowRefused(atTag(err), f, TagForm(p), AskTag(p), "verb", "new")
 	}
-	p.Done, p.Left, p.Cursor = max(0, p.Done)+done.Changed, max(0, p.Left)+done.Left, done.Next
+	p.Done, p.Left, p.Cursor, p.Begun = from.Done+done.Changed, from.Left+done.Left, done.Next, action
 	v.SetAuditTarget(verb + " " + strconv.Itoa(done.Changed) + " " + done.Tag)
 	v.Quiet = done.Changed == 0
 	if p.Running = done.Next != ""; p.Running {
