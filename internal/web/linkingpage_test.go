@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -323,11 +324,48 @@ func TestLinkingPageFlood(t *testing.T) {
 	}
 }
 
-// hidden returns the value of a page's hidden field.
-func hidden(body, name string) string {
-	_, rest, _ := strings.Cut(body, `name="`+name+`" value="`)
-	value, _, _ := strings.Cut(rest, `"`)
-	return value
+// breaking is the body of a request. Once the server reads it, the handler has begun, and a table is away.
+type breaking struct {
+	io.Reader
+	broken func()
+}
+
+func (b *breaking) Read(p []byte) (int, error) {
+	if b.broken != nil {
+		b.broken()
+		b.broken = nil
+	}
+	return b.Reader.Read(p)
+}
+
+// TestLinkingPageWithoutDatabase: a fault of the database does not look like the end of a page.
+func TestLinkingPageWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	l := newLinking(t, newWorldAt(t, "https://app.example"))
+	path := l.offer()
+	body := &breaking{strings.NewReader(url.Values{"method": {"passkey"}}.Encode()), func() {
+		_, err := l.sql.Exec("alter table session rename to session_away")
+		l.must(err)
+	}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.base+path, body)
+	l.must(err)
+	for name, value := range map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin", "Expect": "100-continue"} {
+		r.Header.Set(name, value)
+	}
+	waits := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: within}} // the handler reads the body after it found the page
+	response, err := waits.Do(r)
+	l.must(err)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	l.must(err)
+	_, err = l.sql.Exec("alter table session_away rename to session")
+	l.must(err)
+	if response.StatusCode != http.StatusInternalServerError || strings.Contains(string(content), "non più valida") {
+		t.Errorf("%d %s", response.StatusCode, content)
+	}
+	if r := l.them.get(path); r.status != http.StatusOK {
+		t.Errorf("afterwards: %d", r.status)
+	}
 }
 
 // version returns the version of the linking page that a reader has.

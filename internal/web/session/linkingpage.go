@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -109,8 +108,12 @@ func startLinking(v *page.Request) error {
 	if err == nil {
 		return v.Redirect(l.URL)
 	}
-	if again, missing := openLinking(v); missing != nil || again.version() == overVersion { // somebody linked the number, or ended the page
-		return errors.Join(missing, over(v, again))
+	again, missing := openLinking(v)
+	if missing != nil {
+		return missing
+	}
+	if again.version() == overVersion { // somebody linked the number, or ended the page
+		return over(v, again)
 	}
 	l.Form = f
 	if method == string(puntuale.PairCode) && l.ByCode() {
