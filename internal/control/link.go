@@ -297,7 +297,7 @@ func (p *LinkingPage) ByCode() bool { return p.By != puntuale.SendApp }
 
 // Version returns a text that changes when the page shows something else. It does not contain the code.
 func (p *LinkingPage) Version() string {
-	version := fmt.Sprintf("%t-%t-%d-%t", p.Open, p.Used, p.State, p.Pairing)
+	version := fmt.Sprintf("%t-%t-%d-%t-%s", p.Open, p.Used, p.State, p.Pairing, p.Hint.Code)
 	if p.Code != nil {
 		version += "-" + p.client.control.pageMark(p.Code.Text)[:12]
 	}

@@ -4,6 +4,7 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -129,8 +130,8 @@ func TestLinkingPage(t *testing.T) {
 		o := w.own(t)
 		_, shop := o.link(t)
 		says := map[string][]string{
-			"it": {"Crea una pagina di collegamento", "Mostra il codice QR", "finisce con 0001", "già stata usata", "Sei proprio su quel telefono? Usa un codice da scrivere", "Ottieni il codice", "numero di telefono valido", "Pagina di collegamento creata"},
-			"en": {"Make a linking page", "Show the QR code", "ends with 0001", "used already", "Are you on that very phone? Use a code to type", "Get the code", "valid phone number", "Linking page made"},
+			"it": {"Crea una pagina di collegamento", "Mostra il codice QR", "finisce con 0001", "già stata usata", "Sei proprio su quel telefono? Usa un codice da scrivere", "Ottieni il codice", "numero di telefono valido", "Pagina di collegamento creata", "sta arrivando"},
+			"en": {"Make a linking page", "Show the QR code", "ends with 0001", "used already", "Are you on that very phone? Use a code to type", "Get the code", "valid phone number", "Linking page made", "is coming"},
 		}[b.look.language]
 		w.must(w.store.Partner(w.partner).SetBrand(context.Background(), puntuale.Brand{Name: "Messaggi Aurora", Colour: "#aa3344"}))
 		s, page := w.newSession("Segreteria", puntuale.Socket, false)
@@ -168,6 +169,18 @@ func TestLinkingPage(t *testing.T) {
 		old := state().Code.Text
 		w.clock.Advance(time.Minute)
 		b.ticking(shown + ` && ` + shown + ` !== ` + quote(drawn(t, old)))
+		shop.RequirePasskey(true)
+		if err := shop.ScanQR(t.Context(), state().Code.Text); !errors.Is(err, whatsapptest.ErrPasskey) {
+			t.Fatal(err)
+		}
+		b.ticking(`document.querySelector("#linking .notice-warn") && document.querySelector("#linking form button")`)
+		if text := b.text("#linking"); !strings.Contains(text, "passkey") || strings.Contains(text, says[8]) {
+			t.Errorf("asked for a passkey, the page says %q", text)
+		}
+		b.check("passkey")
+		shop.RequirePasskey(false)
+		b.leaves(func() { b.press(says[1]) })
+		b.until(shown)
 		evaluate[bool](b, `(globalThis.stays = true)`)
 		if err := shop.ScanQR(t.Context(), state().Code.Text); err != nil {
 			t.Fatal(err)

@@ -314,7 +314,7 @@ func LinkingInside(l LinkingView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if l.Pairing {
+		} else if l.Pairing && l.Hint.IsZero() {
 			templ_7745c5c3_Err = linkingSteps("pair.step_scan").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
