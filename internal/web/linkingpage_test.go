@@ -83,7 +83,7 @@ func (l *linkingWorld) over(path string, status int) {
 	if r.status != status || strings.Contains(r.body, "<form method=\"post\" action=\"/link") || strings.Contains(r.body, "class=\"qr\"") {
 		l.t.Errorf("%s: %d %s", path, r.status, r.body)
 	}
-	for name, want := range map[string]string{"Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow", "Set-Cookie": ""} {
+	for name, want := range map[string]string{"Referrer-Policy": "same-origin", "Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow", "Set-Cookie": ""} {
 		if got := r.header.Get(name); got != want {
 			l.t.Errorf("%s: %s is %q", path, name, got)
 		}
@@ -129,10 +129,10 @@ func TestLinkingPageEnds(t *testing.T) {
 			if english := (&visitor{w: w, http: them.http, language: "en-GB"}).get(first); !strings.Contains(english.body, "Link your WhatsApp number") {
 				t.Errorf("in English: %s", english.body)
 			}
-			if r := w.visitor(0).post("/language", url.Values{"language": {"en"}, "next": {hidden(r.body, "next")}}); r.to() != first {
+			if r := w.visitor(0).do(http.MethodPost, "/language", url.Values{"language": {"en"}}, http.Header{"Referer": {w.base + first}}); r.to() != first {
 				t.Errorf("another language leads to %q", r.to())
 			}
-			for name, want := range map[string]string{"Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow", "Set-Cookie": "", "Content-Security-Policy": page.Policy} {
+			for name, want := range map[string]string{"Referrer-Policy": "same-origin", "Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow", "Set-Cookie": "", "Content-Security-Policy": page.Policy} {
 				if got := r.header.Get(name); got != want {
 					t.Errorf("%s: %q", name, got)
 				}
@@ -152,6 +152,10 @@ func TestLinkingPageEnds(t *testing.T) {
 			}
 			if l.now().State != puntuale.LinkUnlinked {
 				t.Fatal("something other than the button began to link")
+			}
+			// an old browser says only from which origin the form comes, and says "null" on a page without a Referer
+			if r := them.do(http.MethodPost, first, url.Values{"method": {"qr"}}, http.Header{"Sec-Fetch-Site": nil, "Origin": {w.base}}); r.status != http.StatusSeeOther {
+				t.Errorf("from an old browser: %d", r.status)
 			}
 			for range 2 { // the second reader gets the code of the first
 				if r := them.post(first, url.Values{"method": {"qr"}}); r.status != http.StatusSeeOther || r.to() != first {

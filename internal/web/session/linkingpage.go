@@ -53,10 +53,8 @@ func (l LinkingView) ending() string {
 // LinkingView has no page.
 func openLinking(v *page.Request) (LinkingView, error) {
 	h := v.Writer.Header()
-	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Robots-Tag", "noindex, nofollow")
-	v.Frame.Unreferred = true
 	found, err := v.Site.Control.LinkingPage(v.Ctx(), v.Path("code"))
 	switch puntuale.CodeOf(err) {
 	case "":

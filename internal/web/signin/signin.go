@@ -356,9 +356,6 @@ func speak(v *page.Request) error {
 			return err
 		}
 	}
-	if next := f.Value("next"); page.OwnAddress(next) { // a page that sends no Referer says where it is
-		return v.Redirect(next)
-	}
 	return v.Redirect(returnPath(v))
 }
 

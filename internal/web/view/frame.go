@@ -26,8 +26,6 @@ type Frame struct {
 	Find     string // the address of the search in the present dashboard; "": the page has no search
 	Path     string // the path of the page
 	From     string // the address of this site's page that led to this one; "": none, or it is not known
-	// Unreferred is true if the page sends no Referer, so its forms must say where the reader is.
-	Unreferred bool
 	// LargeDocuments is true if a document may be larger than other uploaded files.
 	LargeDocuments bool
 	Back           []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
