@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -295,13 +297,24 @@ func (p *LinkingPage) show(s Session) {
 // ByCode reports whether a person may type a code into the phone, instead of scanning one.
 func (p *LinkingPage) ByCode() bool { return p.By != puntuale.SendApp }
 
-// Version returns a text that changes when the page shows something else. It does not contain the code.
+// Version returns a text that changes when the page shows something else. It does not contain the code. It ends with a
+// keyed hash, so that nobody but this service can make it; see Shown.
 func (p *LinkingPage) Version() string {
 	version := fmt.Sprintf("%t-%t-%d-%t-%s", p.Open, p.Used, p.State, p.Pairing, p.Hint.Code)
 	if p.Code != nil {
 		version += "-" + p.client.control.pageMark(p.Code.Text)[:12]
 	}
-	return version
+	return version + "." + p.proof(version)
+}
+
+// Shown reports whether this service showed a version of this very page, so that the caller saw it before.
+func (p *LinkingPage) Shown(version string) bool {
+	i := strings.LastIndexByte(version, '.')
+	return i >= 0 && subtle.ConstantTimeCompare([]byte(version[i+1:]), []byte(p.proof(version[:i]))) == 1
+}
+
+func (p *LinkingPage) proof(version string) string {
+	return p.client.control.vault.Mark("version of a linking page", p.stored.Mark, version)[:24]
 }
 
 // Start begins to link, as [Client.Pair] does. While a QR code is shown, another request for one changes nothing, so that

@@ -183,6 +183,14 @@ func TestLinkingPageEnds(t *testing.T) {
 			}
 			l.scan()
 			l.over(second, http.StatusGone)
+			if e := them.event(second + "/live?shown=" + seen); !strings.Contains(e, "4321") || strings.Contains(e, "notice-warn") { // the phone slept while its owner scanned
+				t.Errorf("live, for a browser that showed the code: %s", e)
+			}
+			for _, forged := range []string{seen + "x", "true-false-0-false-", "x" + seen, seen[:len(seen)-1], "-"} {
+				if e := them.event(second + "/live?shown=" + forged); strings.Contains(e, "4321") {
+					t.Errorf("live, for the version %q: %s", forged, e)
+				}
+			}
 			if r := them.get(second); !strings.Contains(r.body, "già stata usata") || !strings.Contains(r.body, "Messaggi Aurora") || strings.Contains(r.body, "4321") {
 				t.Errorf("used: %s", r.body)
 			}

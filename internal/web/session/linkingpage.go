@@ -136,7 +136,7 @@ func liveLinking(v *page.Request) error {
 		v.Writer.WriteHeader(http.StatusGone)
 		return nil
 	}
-	watched := l.version() != overVersion
+	watched := l.version() != overVersion || l.LinkingPage != nil && l.Shown(known) // the browser may have slept while the number was linked
 	return v.Events(func(ctx context.Context) (version, content string, err error) {
 		if known == overVersion {
 			return "", "", page.ErrShown
@@ -191,6 +191,9 @@ func offerPage(v *page.Request) error {
 func endPage(v *page.Request) error {
 	v.SetAuditTarget(v.Path("id"))
 	after, err := v.Client.EndLinkingPage(v.Ctx(), v.Path("id"))
+	if puntuale.CodeOf(err) == puntuale.CodeBusy { // the page has ended
+		v.Note()
+	}
 	if err != nil {
 		return err
 	}
