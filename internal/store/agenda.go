@@ -90,8 +90,8 @@ func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntu
 // reports whether n is the full count.
 func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, limit int) (int, bool, error) {
 	if f.State != nil && *f.State == puntuale.Pending && f == (puntuale.MessageFilter{State: f.State, Look: f.Look, WithoutRescheduled: f.WithoutRescheduled}) {
-		n := 0
-		if err := t.lists().Query(ctx, openUpTo, []any{t.id, limit + 1}, func(rows engine.Row) error { return rows.Scan(&n) }); err != nil {
+		n, err := t.waiting(ctx, limit+1)
+		if err != nil {
 			return 0, false, engine.PublicError(fmt.Errorf("count waiting messages: %w", err))
 		}
 		return min(n, limit), n <= limit, nil

@@ -105,16 +105,29 @@ const (
 	lookedAt = `select r.id from run r where r.client_id = $1 and r.id < $2 order by r.id desc limit 1 offset $3`
 	// runFrom finds the first call whose id is at least $2.
 	runFrom = `select r.id, r.received_at from run r where r.client_id = $1 and r.id >= $2 order by r.id limit 1`
-	// openUpTo counts a client's waiting messages, at most $2 of each session. It asks for the order of the index, because
-	// PostgreSQL would read the whole table otherwise, in the hope that most rows match.
-	openUpTo = `select cast(coalesce(sum((select count(*) from (select m.id from message m where m.session_id = s.id and m.state = 0
- order by m.priority, m.next_at limit $2) as o)), 0) as bigint) from session s where s.client_id = $1`
+	// openUpTo counts a client's waiting messages, at most $2 of all sessions. SQLite reads the tables in the written order.
+	openUpTo = `select count(*) from (select m.id from session s cross join message m
+ where s.client_id = $1 and m.session_id = s.id and m.state = 0 limit $2) as o`
+	// openUpToPostgres also asks for the order of the index in each session, because PostgreSQL would read the whole table
+	// otherwise, in the hope that most rows match.
+	openUpToPostgres = `select count(*) from (select m.id from session s cross join lateral (select m.id from message m
+ where m.session_id = s.id and m.state = 0 order by m.priority, m.next_at limit $2) as m where s.client_id = $1 limit $2) as o`
 	runEnds = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
 )
 
 // runsApart allows for ids that are not in the order of time. A call with a smaller id may have been received later
 // than a call with a larger id, by up to this time.
 const runsApart = time.Hour
+
+// waiting counts the client's waiting messages, up to limit.
+func (t tenant) waiting(ctx context.Context, limit int) (n int, err error) {
+	text := openUpTo
+	if t.s.Dialect.Postgres {
+		text = openUpToPostgres
+	}
+	err = t.lists().Query(ctx, text, []any{t.id, limit}, func(rows engine.Row) error { return rows.Scan(&n) })
+	return n, err
+}
 
 // span returns which ids a list reads if its filter sets Look: ids smaller than below, and not smaller than floor. If
 // floor is 0, there is no lower limit. Later calls have larger ids, except for the small differences that runsApart
@@ -125,8 +138,7 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 		return last, 0, nil
 	}
 	if f.State != nil && *f.State == puntuale.Pending {
-		n := 0
-		if err := t.lists().Query(ctx, openUpTo, []any{t.id, f.Look + 1}, func(rows engine.Row) error { return rows.Scan(&n) }); err != nil || n <= f.Look {
+		if n, err := t.waiting(ctx, f.Look+1); err != nil || n <= f.Look {
 			return last, 0, err
 		}
 	}
