@@ -480,8 +480,12 @@ func letFirstLeave(ctx context.Context, a engine.Querier, client puntuale.Client
 	return err
 }
 
-// MaintainBudgets removes rows of months that are over.
-func (s *Statements) MaintainBudgets(ctx context.Context) error {
+// MaintainStatements removes rows of months that are over.
+func (s *Statements) MaintainStatements(ctx context.Context, now time.Time) error {
+	return errors.Join(s.maintainBudgets(ctx), s.maintainParts(ctx, now))
+}
+
+func (s *Statements) maintainBudgets(ctx context.Context) error {
 	type row struct {
 		puntuale.MessageRef
 		generation int64

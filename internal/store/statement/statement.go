@@ -76,7 +76,7 @@ const (
 	// chargedLater holds for messages whose charge became known later.
 	chargedLater = ` and m.outcome = 1 and g.charged_at >= $6`
 	// failedLater holds for messages that were sent, and that the network gave up later.
-	failedLater = ` and m.outcome = 2 and m.intent_at >= $6 and m.intent_at < $7
+	failedLater = ` and m.outcome = 2
  and exists (select 1 from event e where e.client_id = m.client_id and e.message_id = m.id and e.kind = 'late refused')`
 )
 
@@ -95,7 +95,7 @@ func (c ClientStatements) BilledMessages(ctx context.Context, p puntuale.BilledP
 	condition, args := sentThen, []any{c.client, after, id, engine.Micros(p.To), p.Limit}
 	switch {
 	case p.Late:
-		condition, args = failedLater, append(args, engine.Micros(p.Left[0]), engine.Micros(p.Left[1]))
+		condition = failedLater
 	case !p.ChargedFrom.IsZero():
 		condition, args = chargedLater, append(args, engine.Micros(p.ChargedFrom))
 	}
