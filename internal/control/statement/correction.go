@@ -61,15 +61,9 @@ type correction struct {
 
 // correct adds the corrections of the month before, if it is closed: what became known after it was counted.
 func (c *monthCounter) correct(ctx context.Context) error {
-	before := c.month.Add(-1)
-	stored, found, err := c.tenant.Statement(ctx, before)
-	if err != nil {
-		return fmt.Errorf("read the month before: %w", err)
-	}
-	if !found {
+	if c.before.Month == 0 {
 		return nil
 	}
-	c.before = stored
 	var all []correction
 	add := func(page []puntuale.BilledMessage) error {
 		for _, m := range page {
@@ -84,11 +78,11 @@ func (c *monthCounter) correct(ctx context.Context) error {
 		all = nil
 		return c.apply(ctx, part)
 	}
-	charged := puntuale.BilledPeriod{From: before.Begin(time.UTC).Add(-zones), To: c.month.Begin(time.UTC).Add(zones), ChargedFrom: stored.CountedTo}
+	charged := puntuale.BilledPeriod{From: c.before.Month.Begin(time.UTC).Add(-zones), To: c.month.Begin(time.UTC).Add(zones), ChargedFrom: c.before.CountedTo}
 	if err := c.days(ctx, charged, add); err != nil {
 		return err
 	}
-	if err := c.days(ctx, puntuale.BilledPeriod{From: stored.CountedTo, To: c.to, Late: true}, add); err != nil {
+	if err := c.days(ctx, puntuale.BilledPeriod{From: c.before.CountedTo, To: c.to, Late: true}, add); err != nil {
 		return err
 	}
 	return c.apply(ctx, all)

@@ -227,7 +227,11 @@ func (s *Statements) counter(client puntuale.ClientID, partner puntuale.PartnerI
 }
 
 func (c *monthCounter) count(ctx context.Context) (puntuale.Statement, error) {
-	begin, end := c.month.Begin(c.zone), c.month.Add(1).Begin(c.zone)
+	begin, err := c.begin(ctx)
+	if err != nil {
+		return puntuale.Statement{}, err
+	}
+	end := c.month.Add(1).Begin(c.zone)
 	if err := c.read(ctx, puntuale.BilledPeriod{From: begin, To: end}, func(page []puntuale.BilledMessage) error {
 		for _, m := range page {
 			if m.Credit {
@@ -262,6 +266,24 @@ func (c *monthCounter) count(ctx context.Context) (puntuale.Statement, error) {
 	}
 	counted.Credits, counted.Lines, counted.Complete = c.credits, c.priced(), c.all
 	return counted, nil
+}
+
+// begin returns when the month begins: where the month before ended, if that is closed. So no hour is missing or counted twice
+// if the client moved to another zone.
+func (c *monthCounter) begin(ctx context.Context) (time.Time, error) {
+	stored, found, err := c.tenant.Statement(ctx, c.month.Add(-1))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the month before: %w", err)
+	}
+	if !found {
+		return c.month.Begin(c.zone), nil
+	}
+	c.before = stored
+	zone, err := c.s.zones.Load(stored.Zone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("load the zone of the month before: %w", err)
+	}
+	return c.month.Begin(zone), nil
 }
 
 // read calls do for each page of the messages of a period.
