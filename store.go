@@ -377,6 +377,8 @@ type PartnerTenant interface {
 	OwnPrices(ctx context.Context) (Prices, error)                                // what the partner asks for messages
 	Budgets(ctx context.Context, clients []ClientID) (map[ClientID]Budget, error) // amounts and currencies; clients without a budget are missing
 	SetOwnPrices(ctx context.Context, p Prices) error
+	// DeletedClients returns clients that were deleted in or after a month, or have its closed statement: id, name and zone.
+	DeletedClients(ctx context.Context, month Month, after ClientID, limit int) ([]Client, error)
 }
 
 // Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller

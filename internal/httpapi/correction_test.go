@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/statement"
 	"puntuale/internal/price"
 )
@@ -181,5 +182,49 @@ func TestStatementsWithoutGaps(t *testing.T) {
 		b.wantLines("2027-01", false)
 		b.close(2027, 2, 4)
 		b.wantLines("2027-01", true)
+	})
+}
+
+// TestPartnerSeesEveryStatement: the partner's call answers as soon as a month has begun for one of its clients, and has the
+// statements of clients that were deleted, too.
+func TestPartnerSeesEveryStatement(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBilled(t, s)
+		other := s.newAccount("b@x", "full")
+		s.must(nil, "PATCH", "/api/client/"+other.ID, s.partner, `{"timezone":"America/New_York"}`)
+		b.send("+393330000001", "Promo")
+		clients := func(month string, want ...string) {
+			t.Helper()
+			got := []string{}
+			for _, c := range s.statementOf(s.partner, month).Clients {
+				got = append(got, c.Client)
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%s is of %v, want %v", month, got, want)
+			}
+		}
+		s.clock.Set(time.Date(2026, 12, 1, 2, 0, 0, 0, time.UTC)) // December in Rome, November in New York
+		b.send("+393330000002", "Promo")
+		b.wantLines("2026-12", false, "1 marketing IT Official estimated 0.0658 false ")
+		clients("2026-12", b.a.ID, other.ID)
+		if r := s.call("GET", "/api/statements/2026-12", other.Key, ""); r.status != 422 {
+			t.Errorf("a month that has not begun for the client: %d %s", r.status, r.body)
+		}
+		b.close(2026, 12, 4)
+		s.must(nil, "DELETE", "/api/client/"+b.a.ID, s.partner, "")
+		b.wantLines("2026-11", true, "1 marketing IT Official estimated 0.0658 false ")
+		b.wantLines("2026-12", false, "1 marketing IT Official estimated 0.0658 false ")
+		b.close(2027, 1, 5)
+		b.wantLines("2026-12", true, "1 marketing IT Official estimated 0.0658 false ")
+		clients("2026-12", b.a.ID, other.ID)
+		clients("2026-10", other.ID)
+		clients("2027-01", other.ID)
+		_, rival, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Rivale", Email: "r@x", Password: "una frase lunga 42"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.statementOf(rival, "2026-12"); len(got.Clients) != 0 {
+			t.Errorf("another partner gets %+v", got)
+		}
 	})
 }

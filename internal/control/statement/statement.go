@@ -60,7 +60,8 @@ const (
 // Of is one client's statement with the client's name.
 type Of struct {
 	puntuale.Statement
-	Name string
+	Name    string
+	Deleted bool // the client
 }
 
 const faultMonth puntuale.ReasonCode = "statement.month"
@@ -76,7 +77,15 @@ func (s *Statements) month(text string, zone *time.Location) (puntuale.Month, er
 
 // OfClient returns a client's statement of a month, such as 2026-11. Where the partner asks a price of its own, the client's
 // own users and keys see only this price; the partner's users see the network's too. Codes: invalid.
-func (s *Statements) OfClient(ctx context.Context, client *control.Client, month string) (Of, error) {
+func (s *Statements) OfClient(ctx context.Context, client *control.Client, text string) (Of, error) {
+	zone, err := s.zones.Load(client.Account().Zone)
+	if err != nil {
+		return Of{}, fmt.Errorf("load a client's zone: %w", err)
+	}
+	month, err := s.month(text, zone)
+	if err != nil {
+		return Of{}, err
+	}
 	bound := openBound
 	of, err := s.of(ctx, client.Account(), month, &bound)
 	if !client.ByPartner() {
@@ -107,48 +116,70 @@ func concealed(s puntuale.Statement) []puntuale.StatementLine {
 	return slices.DeleteFunc(kept, func(l puntuale.StatementLine) bool { return l.Messages == 0 })
 }
 
-// OfPartner returns the statements of all the partner's clients that are not deleted, by name. Codes: invalid.
-func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, month string) ([]Of, error) {
+// OfPartner returns the statements of all the partner's clients, by name. Clients that are deleted are among them if they used
+// something in the month. A month that has begun only for some clients is empty for the others. Codes: invalid.
+func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, text string) ([]Of, error) {
+	month, err := s.month(text, time.FixedZone("", int(zones.Seconds())))
+	if err != nil {
+		return nil, err
+	}
 	all, bound := []Of{}, openBound
+	add := func(clients []puntuale.Client, deleted bool) error {
+		for _, c := range clients {
+			one, err := s.of(ctx, c, month, &bound)
+			if err != nil {
+				return err
+			}
+			one.Deleted = deleted
+			all = append(all, one)
+		}
+		return nil
+	}
 	for cursor := ""; ; {
 		clients, next, err := partner.Clients(ctx, request.Page{Limit: "1000", Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range clients {
-			one, err := s.of(ctx, c, month, &bound)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one)
+		if err := add(clients, false); err != nil {
+			return nil, err
 		}
 		if cursor = next; next == "" {
-			slices.SortStableFunc(all, func(a, b Of) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
-			return all, nil
+			break
 		}
 	}
+	for after := puntuale.ClientID(0); ; {
+		clients, err := s.cfg.Tenants.Partner(partner.ID()).DeletedClients(ctx, month, after, together)
+		if err != nil {
+			return nil, fmt.Errorf("look for deleted clients: %w", err)
+		}
+		if err := add(clients, true); err != nil {
+			return nil, err
+		}
+		if len(clients) < together {
+			break
+		}
+		after = clients[len(clients)-1].ID
+	}
+	slices.SortStableFunc(all, func(a, b Of) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	return all, nil
 }
 
-func (s *Statements) of(ctx context.Context, client puntuale.Client, text string, bound *int) (Of, error) {
-	zone, err := s.zones.Load(client.Zone)
-	if err != nil {
-		return Of{}, fmt.Errorf("load a client's zone: %w", err)
-	}
-	month, err := s.month(text, zone)
-	if err != nil {
-		return Of{}, err
-	}
+func (s *Statements) of(ctx context.Context, client puntuale.Client, month puntuale.Month, bound *int) (Of, error) {
 	stored, found, err := s.cfg.Tenants.Uncounted(client.ID).Statement(ctx, month)
 	if err != nil {
 		return Of{}, fmt.Errorf("read a statement: %w", err)
 	}
 	if !found {
+		zone, err := s.zones.Load(client.Zone)
+		if err != nil {
+			return Of{}, fmt.Errorf("load a client's zone: %w", err)
+		}
 		c := s.counter(client.ID, client.Partner, client.Zone, zone, month, bound)
 		if stored, err = c.count(ctx); err != nil {
 			return Of{}, err
 		}
 	}
-	return Of{stored, client.Name}, puntuale.TakeMemory(ctx, memoryOfLine*int64(1+len(stored.Lines)))
+	return Of{Statement: stored, Name: client.Name}, puntuale.TakeMemory(ctx, memoryOfLine*int64(1+len(stored.Lines)))
 }
 
 // Close closes the month before the present one, for all clients, as soon as [Grace] has passed in their zones. Any number
