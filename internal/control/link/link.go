@@ -48,6 +48,7 @@ func New(store Store, c clock.Clock) *Links { return &Links{store: store, clock:
 // Follow returns where a link leads, and notes the click. agent is the caller's name of itself. asked is false if the
 // caller wants only the answer's headers. Codes: not_found (also a link that has ended).
 func (l *Links) Follow(ctx context.Context, code, agent string, asked bool) (address string, err error) {
+	code = strings.TrimRight(code, "*_~.,;:!?)]'") // readers take what follows an address for a part of it
 	if len(code) > maxCode || !utf8.ValidString(code) || strings.ContainsRune(code, 0) {
 		return "", puntuale.NotFound(puntuale.NoPage)
 	}

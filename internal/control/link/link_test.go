@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,10 @@ type memory struct {
 	clicks []puntuale.Click
 }
 
-func (m *memory) LinkOf(context.Context, string) (ref puntuale.LinkRef, address string, err error) {
+func (m *memory) LinkOf(_ context.Context, code string) (ref puntuale.LinkRef, address string, err error) {
+	if strings.Trim(code, "x") != "" {
+		return ref, "", puntuale.NotFound(puntuale.NoPage)
+	}
 	return ref, "https://negozio.example/", nil
 }
 
@@ -26,6 +30,16 @@ func (m *memory) RecordClicks(_ context.Context, _ time.Time, all []puntuale.Cli
 	}
 	m.clicks = append(m.clicks, all...)
 	return nil
+}
+
+// TestLinkWithMark: programs that show messages take a mark of italic text, or the end of a sentence, for a part of the link.
+func TestLinkWithMark(t *testing.T) {
+	l := New(&memory{}, clock.System())
+	for code, leads := range map[string]bool{"x": true, "x_": true, "x*.": true, "x)": true, "_x": false, "y": false} {
+		if address, err := l.Follow(context.Background(), code, "Mozilla/5.0", true); (err == nil && address != "") != leads {
+			t.Errorf("%s: %q, %v", code, address, err)
+		}
+	}
 }
 
 // TestClicksWait: clicks wait while the store is away, up to a bound, and the link leads on all the same.
