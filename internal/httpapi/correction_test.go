@@ -228,3 +228,27 @@ func TestPartnerSeesEveryStatement(t *testing.T) {
 		}
 	})
 }
+
+// TestSpoiltRunIsCounted: the contents of one run cannot be read. Its messages count as those without a template, and everything
+// else is counted, in statements and in budgets.
+func TestSpoiltRunIsCounted(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBilled(t, s)
+		s.store.PriceMessages(s.statements.Priced, s.statements.Currency())
+		s.must(nil, "PUT", "/api/client/"+b.a.ID+"/budget", s.partner, `{"amount":"10"}`)
+		b.send("+393330000001", "Avviso")
+		b.send("+393330000002", "Promo")
+		s.sql(`update run set content = '[{' where phone = '+393330000001'`)
+		if _, err := s.store.CountResults(t.Context(), 1000); err != nil {
+			t.Fatal(err)
+		}
+		var got budgetOf
+		if s.must(&got, "GET", "/api/budget", b.a.Key, ""); got.Spent == "0.00" {
+			t.Errorf("the budget stands still: %+v", got)
+		}
+		lines := s.statementOf(s.partner, "2026-11").texts()
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], "1 marketing IT Official estimated") || !strings.HasPrefix(lines[1], "1 service IT Official estimated") {
+			t.Errorf("the statement: %q", lines)
+		}
+	})
+}
