@@ -252,3 +252,21 @@ func TestSpoiltRunIsCounted(t *testing.T) {
 		}
 	})
 }
+
+// TestTemplateOfTheMessage: a template of another business, or in another language, has the same name and another category.
+func TestTemplateOfTheMessage(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBilled(t, s)
+		s.must(nil, "POST", "/api/templates", b.a.Key, `{"name":"English","text":"Hello","official":{"name":"promo","language":"en"}}`)
+		const columns = `client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at, advice, wanted, locked_at`
+		for _, other := range []string{
+			strings.NewReplacer(" account", " 'altra'", "category", "'AUTHENTICATION'").Replace(columns),
+			strings.NewReplacer("language", "'en'", "category", "'UTILITY'").Replace(columns),
+		} {
+			s.sql(`insert into network_template (` + columns + `) select ` + other + ` from network_template where name = 'promo' and language = 'it' and account <> 'altra'`)
+		}
+		b.send("+393330000001", "Promo")
+		b.send("+393330000002", "English")
+		b.wantLines("2026-11", false, "1 marketing IT Official estimated 0.0658 false ", "1 utility IT Official estimated "+priceOf(t, "IT")+" false ")
+	})
+}
