@@ -291,7 +291,7 @@ func (s *Statements) keepBudget(ctx context.Context, client puntuale.ClientID, n
 		case next.changes(b):
 			err = do(func(ctx context.Context, a engine.Querier) error { return s.keep(ctx, a, client, now) })
 		case b.Amount > 0 && !b.Counted && b.Currency == s.currency:
-			err = do(func(ctx context.Context, a engine.Querier) error { return s.countBefore(ctx, a, client, now) })
+			err = do(func(ctx context.Context, a engine.Querier) error { return s.countBefore(ctx, a, client) })
 		case !b.heldTo.IsZero() && !let:
 			err = do(func(ctx context.Context, a engine.Querier) (err error) {
 				sessions, let, err = letLeave(ctx, a, client, now)
@@ -321,6 +321,9 @@ func readBudget(ctx context.Context, a engine.Querier, client puntuale.ClientID,
 	return &all[0], nil
 }
 
+// clocks is more than the clocks of servers ever differ.
+const clocks = 24 * time.Hour
+
 // judged returns the budget as it must be now.
 func (s *Statements) judged(b *budgetRow, now time.Time) *budgetRow {
 	next := *b
@@ -328,8 +331,12 @@ func (s *Statements) judged(b *budgetRow, now time.Time) *budgetRow {
 		next.hold(time.Time{}, now)
 		return &next
 	}
-	if b.zone != b.clientZone || !now.Before(b.Ends) || now.Before(b.Began) {
-		if !now.Before(b.Ends) || now.Before(b.Began) {
+	mistaken := now.Add(clocks).Before(b.Began) // the month was begun by a clock that was wrong
+	if !mistaken && now.Before(b.Began) {
+		now = b.Began // the clock is a little behind that which began the month
+	}
+	if b.zone != b.clientZone || !now.Before(b.Ends) || mistaken {
+		if !now.Before(b.Ends) || mistaken {
 			next.told = 0
 		}
 		next.generation++
@@ -407,7 +414,7 @@ func (s *Statements) keep(ctx context.Context, a engine.Querier, client puntuale
 
 // countBefore counts some of the messages that left in the month before its budget was counted. Messages that change
 // meanwhile are noted, and counted by [Statements.Spend].
-func (s *Statements) countBefore(ctx context.Context, a engine.Querier, client puntuale.ClientID, now time.Time) error {
+func (s *Statements) countBefore(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	b, err := readBudget(ctx, a, client, ` for update of b`)
 	if err != nil || b == nil || b.Counted {
 		return err
@@ -416,11 +423,7 @@ func (s *Statements) countBefore(ctx context.Context, a engine.Querier, client p
 	if b.place.ID != 0 {
 		after, id = engine.Micros(b.place.Done), int64(b.place.ID)
 	}
-	to := b.Ends
-	if now.Before(to) {
-		to = now.Add(time.Second) // including what is recorded just now
-	}
-	messages, err := s.OfClient(client).readBilled(ctx, a, billed+sentThen+` order by m.done_at, m.id limit $5`, []any{client, after, id, engine.Micros(to), together})
+	messages, err := s.OfClient(client).readBilled(ctx, a, billed+sentThen+` order by m.done_at, m.id limit $5`, []any{client, after, id, engine.Micros(b.Ends), together})
 	if err != nil {
 		return fmt.Errorf("read what left before: %w", err)
 	}
