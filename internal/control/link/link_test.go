@@ -11,9 +11,10 @@ import (
 	"puntuale/internal/clock"
 )
 
-// memory is a store with one link. It fails while broken is true.
+// memory is a store with one link. It fails while broken is true, after it counted the first few clicks.
 type memory struct {
 	broken bool
+	first  int
 	clicks []puntuale.Click
 }
 
@@ -24,12 +25,13 @@ func (m *memory) LinkOf(_ context.Context, code string) (ref puntuale.LinkRef, a
 	return ref, "https://negozio.example/", nil
 }
 
-func (m *memory) RecordClicks(_ context.Context, _ time.Time, all []puntuale.Click) error {
+func (m *memory) RecordClicks(_ context.Context, _ time.Time, all []puntuale.Click) ([]puntuale.Click, error) {
 	if m.broken {
-		return errors.New("away")
+		m.clicks = append(m.clicks, all[:m.first]...)
+		return all[m.first:], errors.New("away")
 	}
 	m.clicks = append(m.clicks, all...)
-	return nil
+	return nil, nil
 }
 
 // TestLinkWithMark: programs that show messages take a mark of italic text, or the end of a sentence, for a part of the link.
@@ -64,5 +66,23 @@ func TestClicksWait(t *testing.T) {
 	}
 	if err := l.Flush(ctx); err != nil || len(m.clicks) != maxWaiting {
 		t.Errorf("again: %d clicks, %v", len(m.clicks), err)
+	}
+}
+
+// TestClicksCountOnce: of clicks of which a part was counted before the fault, only the others wait.
+func TestClicksCountOnce(t *testing.T) {
+	m := &memory{broken: true, first: 2}
+	l := New(m, clock.System())
+	for range 5 {
+		if _, err := l.Follow(context.Background(), "x", "Mozilla/5.0", true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Flush(context.Background()); err == nil {
+		t.Error("no fault")
+	}
+	m.broken = false
+	if err := l.Flush(context.Background()); err != nil || len(m.clicks) != 5 {
+		t.Errorf("%d clicks, %v", len(m.clicks), err)
 	}
 }
