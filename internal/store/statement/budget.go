@@ -439,6 +439,11 @@ func (s *Statements) countBefore(ctx context.Context, a engine.Querier, client p
 	return err
 }
 
+// WaitingMarketing finds marketing that waits for a budget, in the order in which it was due. The stored reason is in the text, so
+// that databases use the index of only these messages.
+const WaitingMarketing = `select m.client_id, m.id from message m
+ where m.client_id = $1 and m.state = 0 and m.detail = '["budget"]' and m.next_at > $2 and m.next_at <= $3 and m.intent = 0 order by m.due_at, m.id limit $4`
+
 // letLeave makes messages due again that waited because the budget was used up, and returns their sessions. They leave in
 // the order in which they were due. A dispatcher may still postpone a message that it refused just before. So the work ends
 // only after settleTime; done says that nothing is left for now.
@@ -447,11 +452,7 @@ func letLeave(ctx context.Context, a engine.Querier, client puntuale.ClientID, n
 	if err != nil || b == nil || b.heldTo.IsZero() {
 		return nil, true, err
 	}
-	waits := puntuale.Because(puntuale.ReasonBudget).Stored()
-	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from session s cross join message m
- where s.client_id = $1 and m.session_id = s.id and m.priority in (0, 1) and m.state = 0 and m.next_at > $2 and m.next_at <= $3
- and m.client_id = s.client_id and m.purpose = $4 and m.intent = 0 and m.detail = $5 order by m.due_at, m.id limit $6`,
-		[]any{client, engine.Micros(now), engine.Micros(b.heldTo.Add(puntuale.MarketingSpread)), int64(puntuale.PurposeMarketing), waits, together}, func(r engine.Row, m *puntuale.MessageRef) error { return r.Scan(&m.Client, &m.ID) })
+	refs, err := engine.QueryAll(ctx, a, WaitingMarketing, []any{client, engine.Micros(now), engine.Micros(b.heldTo.Add(puntuale.MarketingSpread)), together}, queue.ScanRef)
 	if err != nil {
 		return nil, false, fmt.Errorf("look for marketing that waits: %w", err)
 	}
@@ -461,8 +462,8 @@ func letLeave(ctx context.Context, a engine.Querier, client puntuale.ClientID, n
 			return nil, false, err
 		}
 		all, err := engine.QueryAll(ctx, a, `update message set next_at = message.due_at, detail = '' from $u(c bigint, i bigint)
- where message.client_id = u.c and message.id = u.i and message.state = 0 and message.intent = 0 and message.detail = $1 returning message.session_id`,
-			[]any{waits, queue.RefColumns(refs)}, engine.ScanOne[puntuale.SessionID])
+ where message.client_id = u.c and message.id = u.i and message.state = 0 and message.intent = 0 and message.detail = '["budget"]' returning message.session_id`,
+			[]any{queue.RefColumns(refs)}, engine.ScanOne[puntuale.SessionID])
 		if err != nil {
 			return nil, false, fmt.Errorf("let marketing leave: %w", err)
 		}
