@@ -259,3 +259,9 @@ const (
 	NoChatwoot   ReasonCode = "chatwoot.not_found"
 	NoWebhook    ReasonCode = "webhook.not_found"
 )
+
+// Replayed contains the answer of an earlier call. Methods that have an argument Idempotency return a Replayed as their
+// error, but this is no failure.
+type Replayed struct{ Answer []byte }
+
+func (*Replayed) Error() string { return "the answer of an earlier call stands" }

@@ -242,7 +242,6 @@ type BilledMessage struct {
 type BilledPeriod struct {
 	From, To    time.Time
 	ChargedFrom time.Time
-	Left        [2]time.Time // with Late: when the message left, from inclusive, to exclusive
 	Late        bool
 	After       BilledMessage // continue after this message: only its ID and Done count
 	Limit       int
@@ -258,6 +257,7 @@ type Statement struct {
 	Currency string          `json:"currency"`  // of the network's prices
 	PricesOf string          `json:"prices_of"` // the date of the list of prices
 	Own      Prices          `json:"own,omitzero"`
+	Before   *Prices         `json:"before,omitempty"` // of the month before, for its corrections; nil: the month is not closed
 	Lines    []StatementLine `json:"lines"`
 
 	Frozen    time.Time `json:"-"` // zero: the month is not closed
@@ -275,6 +275,12 @@ type StatementLine struct {
 	Free     bool           `json:"free,omitempty"`  // the network said that it bills nothing
 	Messages int            `json:"messages"`        // negative in a correction that takes messages back
 	Price    string         `json:"price,omitempty"` // of all messages, an exact decimal number; "": unknown, or the network has no prices
+}
+
+// StatementPart is messages that a month counted in one line. Only the fields of the line that say what is in it are set.
+type StatementPart struct {
+	Line     StatementLine
+	Messages []MessageID
 }
 
 // PriceSource says where the category of a line comes from.

@@ -275,11 +275,15 @@ type Tenant interface {
 
 	// Statements. Calls counts the calls of some days, the last one inclusive. ClaimStatement marks the month until a moment,
 	// so that no other node counts it meanwhile. FreezeStatement stores the statement if the mark is still there.
+	// KeepStatementParts stores as what messages were counted, in a count that has this Statement.CountedTo and stored n parts
+	// before. StatementLines finds these lines; it omits messages that were not counted.
 	BilledMessages(ctx context.Context, p BilledPeriod) ([]BilledMessage, error)
 	Calls(ctx context.Context, from, to Date) (int64, error)
 	Statement(ctx context.Context, month Month) (s Statement, found bool, err error)
 	ClaimStatement(ctx context.Context, month Month, now, until time.Time) (bool, error)
 	FreezeStatement(ctx context.Context, s Statement, until time.Time) (bool, error)
+	KeepStatementParts(ctx context.Context, month Month, countedTo time.Time, n int, parts []StatementPart) error
+	StatementLines(ctx context.Context, month Month, countedTo time.Time, ids []MessageID) (map[MessageID]StatementLine, error)
 
 	// The client's settings.
 	Settings(ctx context.Context) (ClientSettings, error)
@@ -373,6 +377,8 @@ type PartnerTenant interface {
 	OwnPrices(ctx context.Context) (Prices, error)                                // what the partner asks for messages
 	Budgets(ctx context.Context, clients []ClientID) (map[ClientID]Budget, error) // amounts and currencies; clients without a budget are missing
 	SetOwnPrices(ctx context.Context, p Prices) error
+	// DeletedClients returns clients that were deleted in or after a month, or have its closed statement: id, name and zone.
+	DeletedClients(ctx context.Context, month Month, after ClientID, limit int) ([]Client, error)
 }
 
 // Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller
@@ -585,12 +591,6 @@ type Idempotency struct {
 	// so it must be quick and pure. The store does not change the bytes; they may be sealed.
 	Answer func(result any) ([]byte, error)
 }
-
-// Replayed contains the answer of an earlier call. Methods that have an argument Idempotency return a Replayed as their
-// error, but this is no failure.
-type Replayed struct{ Answer []byte }
-
-func (*Replayed) Error() string { return "the answer of an earlier call stands" }
 
 // IdempotencyStore looks up stored answers. A caller that finds an answer need not check and prepare the repeated call.
 type IdempotencyStore interface {

@@ -417,7 +417,7 @@ func TestClicked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := w.Links.RecordClicks(t.Context(), w.DB.Clock.Now(), []puntuale.Click{{LinkRef: ref, At: w.DB.Clock.Now(), Machine: c.machine}}); err != nil {
+				if _, err := w.Links.RecordClicks(t.Context(), w.DB.Clock.Now(), []puntuale.Click{{LinkRef: ref, At: w.DB.Clock.Now(), Machine: c.machine}}); err != nil {
 					t.Fatal(err)
 				}
 				w.runs()

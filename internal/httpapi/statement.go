@@ -145,7 +145,6 @@ func (a *api) statement(ctx context.Context, in *call, p *statementInput) (state
 
 func statementAnswerOf(month string, all []statement.Of) statementAnswer {
 	answer := statementAnswer{Month: month, Lines: []statementLine{}, Clients: []statementClient{}, Frozen: len(all) > 0, Totals: statementTotals{Price: "0.00", OwnPrice: "0.00"}}
-	var sum puntuale.Statement
 	for _, s := range all {
 		client := s.Client.String()
 		answer.Clients = append(answer.Clients, statementClient{client, s.Name, s.Zone, s.Calls, s.Credits, s.PricesOf, stampOrNull(s.Frozen), s.Complete})
@@ -158,12 +157,10 @@ func statementAnswerOf(month string, all []statement.Of) statementAnswer {
 			}
 			answer.Lines = append(answer.Lines, statementLine{
 				Client: client, Category: line.Category, Country: textOrNull(line.Country), Network: string(line.Network), Origin: string(line.Origin), Messages: line.Messages,
-				Price: textOrNull(line.Price), Currency: s.Currency, Source: string(line.Source), Free: line.Free, Corrects: textOrNull(corrects), OwnPrice: textOrNull(statement.OwnPrice(s.Own, line)),
+				Price: textOrNull(line.Price), Currency: s.Currency, Source: string(line.Source), Free: line.Free, Corrects: textOrNull(corrects), OwnPrice: textOrNull(statement.OwnPrice(s.Statement, line)),
 			})
 		}
-		sum.Own = s.Own
-		sum.Lines = s.Lines
-		total := statement.TotalOf(sum)
+		total := statement.TotalOf(s.Statement)
 		answer.Totals.Messages += total.Messages
 		answer.Totals.Price, answer.Totals.OwnPrice = statement.Sum(answer.Totals.Price, total.Price), statement.Sum(answer.Totals.OwnPrice, total.Own)
 	}

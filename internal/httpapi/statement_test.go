@@ -337,3 +337,31 @@ func TestBudget(t *testing.T) {
 		}
 	})
 }
+
+// TestBudgetMonthStays: a server whose clock is a little behind does not begin the month before again. A month that a wrong clock
+// began long before its time is begun again.
+func TestBudgetMonthStays(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBilled(t, s)
+		s.store.PriceMessages(s.statements.Priced, s.statements.Currency())
+		keep := func(at time.Time, amount, month, spent string) {
+			t.Helper()
+			s.clock.Set(at)
+			s.must(nil, "PUT", "/api/client/"+b.a.ID+"/budget", s.partner, `{"amount":"`+amount+`"}`)
+			if err := s.store.KeepBudgets(t.Context(), at, func(puntuale.SessionID, time.Time) {}); err != nil {
+				t.Fatal(err)
+			}
+			var got budgetOf
+			if s.must(&got, "GET", "/api/budget", b.a.Key, ""); *got.Month != month || got.Spent != spent || !got.Counted {
+				t.Errorf("at %v: %+v of %s, want %s of %s", at, got, *got.Month, spent, month)
+			}
+		}
+		b.send("+393330000001", "Promo")
+		keep(s.clock.Now(), "10", "2026-11", "0.0658")
+		december := time.Date(2026, 11, 30, 23, 0, 0, 0, time.UTC)
+		keep(december.Add(time.Second), "11", "2026-12", "0.00")
+		keep(december.Add(-time.Second), "12", "2026-12", "0.00")
+		keep(december.AddDate(0, 2, 5), "13", "2027-02", "0.00")
+		keep(december.Add(time.Second), "14", "2026-12", "0.00")
+	})
+}

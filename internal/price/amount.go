@@ -52,23 +52,37 @@ func Times(each string, n int) string {
 	return (a * amount(n)).String()
 }
 
+// Share returns the price of n messages, if that of so many is known. n may be negative. It returns "" for texts that are no
+// prices, such as "".
+func Share(price string, of, n int) string {
+	total, known := parseSum(price)
+	if !known || of == 0 {
+		return ""
+	}
+	return (total / amount(of) * amount(n)).String()
+}
+
 // Sum adds prices. It ignores texts that are no prices, such as "".
 func Sum(prices ...string) string {
 	var total amount
 	for _, text := range prices {
-		digits, negative := strings.CutPrefix(text, "-")
-		whole, fraction, _ := strings.Cut(digits, ".")
-		if len(fraction) > decimals {
-			continue
+		if n, known := parseSum(text); known {
+			total += n
 		}
-		n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
-		if err != nil {
-			continue
-		}
-		if negative {
-			n = -n
-		}
-		total += amount(n)
 	}
 	return total.String()
+}
+
+// parseSum parses a sum of prices, which may be negative.
+func parseSum(text string) (amount, bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if len(fraction) > decimals {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
+	if negative {
+		n = -n
+	}
+	return amount(n), err == nil && whole != ""
 }

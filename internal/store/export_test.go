@@ -20,6 +20,7 @@ import (
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/reply"
 	"puntuale/internal/store/retention"
+	"puntuale/internal/store/statement"
 )
 
 // PlainRow is a message row for benchmarks.
@@ -51,6 +52,7 @@ type Statement struct {
 
 // Statements contains the statements whose plans must not change when the tables grow.
 var Statements = map[string]Statement{
+	"waits for money": {statement.WaitingMarketing, []any{int64(1), int64(1), int64(9), 10}},
 	"persons":         {automation.PersonsOf, []any{engine.Columns{one1, oneText}}},
 	"answered":        {automation.AnsweredOf, []any{engine.Columns{one1, oneText}}},
 	"assigned":        {automation.AssignedOf, []any{engine.Columns{one1, oneText}}},

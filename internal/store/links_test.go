@@ -66,7 +66,7 @@ func (l *linkWorld) read(step puntuale.StepRef) string {
 	return c[step].Content.Text
 }
 
-var codeIn = regexp.MustCompile(`https://m\.example\.com/r/([0-9A-Za-z]{8})\b`)
+var codeIn = regexp.MustCompile(`https://m\.example\.com/r/([0-9A-Za-z]{8})`)
 
 func codesIn(text string) (codes []string) {
 	for _, m := range codeIn.FindAllStringSubmatch(text, -1) {
@@ -79,7 +79,8 @@ func (l *linkWorld) click(code string, at time.Time, machine bool) {
 	l.t.Helper()
 	ref, _, err := l.Links.LinkOf(context.Background(), code)
 	l.ok(err)
-	l.ok(l.Links.RecordClicks(context.Background(), at, []puntuale.Click{{LinkRef: ref, At: at, Machine: machine}}))
+	_, err = l.Links.RecordClicks(context.Background(), at, []puntuale.Click{{LinkRef: ref, At: at, Machine: machine}})
+	l.ok(err)
 }
 
 func (l *linkWorld) total() puntuale.ResultRow {
@@ -133,6 +134,37 @@ func TestLinksReplaceAddresses(t *testing.T) {
 		}
 		if _, _, err := l.Links.LinkOf(context.Background(), strings.ToLower(codes[0])+"x"); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			t.Errorf("unknown code: %v", err)
+		}
+	})
+}
+
+// TestLinksEndWhereAddressesEnd: what is a part of an address stays in it, and what is not, stays in the text.
+func TestLinksEndWhereAddressesEnd(t *testing.T) {
+	linksOnBoth(t, func(t *testing.T, l *linkWorld) {
+		for text, want := range map[string][]string{
+			"https://www.instagram.com/studio_bianchi_":                             {"https://www.instagram.com/studio_bianchi_"},
+			"codice_fiscale: https://x.it/a_ 3*4 https://x.it/b* https://x.it/c~.":  {"https://x.it/a_", "https://x.it/b*", "https://x.it/c~"},
+			"*https://x.it/a* _https://x.it/b_! ~https://x.it/c~":                   {"https://x.it/a", "https://x.it/b", "https://x.it/c"},
+			"*Prenota qui: https://x.it/a* e _(https://x.it/b_c_)_":                 {"https://x.it/a", "https://x.it/b_c_"},
+			"_*https://x.it/a*_ **https://x.it/b**":                                 {"https://x.it/a", "https://x.it/b"},
+			"*Novità* https://x.it/a*\n_sotto\nhttps://x.it/b_":                     {"https://x.it/a*", "https://x.it/b_"},
+			"https://x.it/a\u00a0ora https://x.it/b\u200bpoi https://x.it/c\u2003e": {"https://x.it/a", "https://x.it/b", "https://x.it/c"},
+			"https://x.it/a—subito, `https://x.it/b`":                               {"https://x.it/a", "https://x.it/b"},
+			"[https://x.it/a] [vedi (https://x.it/b)]. https://x.it/c[1]":           {"https://x.it/a", "https://x.it/b", "https://x.it/c[1]"},
+			"https://it.wikipedia.org/wiki/Gatto_(animale), https://x.it/d)…":       {"https://it.wikipedia.org/wiki/Gatto_(animale)", "https://x.it/d"},
+		} {
+			id := l.start(text)
+			rewritten := l.read(puntuale.StepRef{RunRef: puntuale.RunRef{Client: l.Client.ID, ID: puntuale.RunID(id)}})
+			var got []string
+			back := codeIn.ReplaceAllStringFunc(rewritten, func(link string) string {
+				_, address, err := l.Links.LinkOf(context.Background(), link[len(link)-8:])
+				l.ok(err)
+				got = append(got, address)
+				return address
+			})
+			if back != text || !slices.Equal(got, want) {
+				t.Errorf("%q becomes %q with %q, want %q", text, rewritten, got, want)
+			}
 		}
 	})
 }
@@ -262,4 +294,32 @@ func TestLinksNeedAddress(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPostgresClickInDoubt breaks the connection while a click is committed. Nobody knows whether it was counted, so it is not
+// counted again.
+func TestPostgresClickInDoubt(t *testing.T) {
+	t.Parallel()
+	var p *proxy
+	l := newLinkWorld(t, func(t testing.TB) *storetest.Database {
+		d := storetest.Postgres(t)
+		p = behindProxy(t.(*testing.T), d)
+		return d
+	})
+	code := codesIn(l.read(l.step))[0]
+	l.Client.MustSend(l.node, storetest.Begin, l.id)
+	ref, _, err := l.Links.LinkOf(context.Background(), code)
+	l.ok(err)
+	at := storetest.Begin.Add(time.Minute)
+	for cut, clicks := range map[int32]int64{cutBefore: 0, cutAfter: 1} {
+		l.Exec("update link set clicks = 0")
+		p.cut.Store(cut)
+		left, err := l.Links.RecordClicks(context.Background(), at, []puntuale.Click{{LinkRef: ref, At: at}})
+		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || len(left) != 0 || p.cut.Load() != cutNothing {
+			t.Errorf("cut %d: %d clicks wait, %v", cut, len(left), err)
+		}
+		if n := int64(l.Int("select sum(clicks) from link")); n != clicks {
+			t.Errorf("cut %d: %d clicks", cut, n)
+		}
+	}
 }

@@ -42,7 +42,7 @@ select g.client_id, g.day from client c cross join lateral (
 
 func (s *Store) Maintain(ctx context.Context, now, blank time.Time) error {
 	return errors.Join(s.sweep(ctx, now), s.purgeKeys(ctx, now), s.purgeDays(ctx, now), s.PurgeCommands(ctx, now), s.purgeUploads(ctx, now), s.purgeNetworkIDs(ctx, now), s.purgeHolds(ctx, now),
-		s.PurgeSignIns(ctx, now), s.TellExpiries(ctx, now), s.Tally(ctx, now), s.Blank(ctx, now, blank), s.blankRecipients(ctx, blank), s.Replies.Maintain(ctx, now, blank), s.forgetLists(ctx, now), s.ForgetContacts(ctx), s.Events.Maintain(ctx, now), s.Rules.Maintain(ctx, now, blank), s.Feeds.Maintain(ctx, now), s.Notices.Maintain(ctx, now), s.Health.Maintain(ctx, now), s.Persons.Maintain(ctx, now), s.MaintainFiles(ctx, now, blank), s.MaintainBudgets(ctx))
+		s.PurgeSignIns(ctx, now), s.TellExpiries(ctx, now), s.Tally(ctx, now), s.Blank(ctx, now, blank), s.blankRecipients(ctx, blank), s.Replies.Maintain(ctx, now, blank), s.forgetLists(ctx, now), s.ForgetContacts(ctx), s.Events.Maintain(ctx, now), s.Rules.Maintain(ctx, now, blank), s.Feeds.Maintain(ctx, now), s.Notices.Maintain(ctx, now), s.Health.Maintain(ctx, now), s.Persons.Maintain(ctx, now), s.MaintainFiles(ctx, now, blank), s.MaintainStatements(ctx, now))
 }
 
 // sweep ends the open messages that deletions left behind.

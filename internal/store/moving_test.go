@@ -97,6 +97,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	must(plan, err)
 	must(in.Store.Partner(in.Partner).UpdateClient(ctx, c.ID, puntuale.ClientPatch{Plan: puntuale.ChangeTo(plan), PlanSince: puntuale.ChangeTo(storetest.Day)}, storetest.Begin))
 	must(in.Tenant(c.ID).ClaimStatement(ctx, 202610, storetest.Begin, storetest.Begin.Add(time.Hour)))
+	must(nil, in.Tenant(c.ID).KeepStatementParts(ctx, 202610, storetest.Begin, 0, []puntuale.StatementPart{{Messages: []puntuale.MessageID{sent[0]}}}))
 	must(in.Tenant(c.ID).FreezeStatement(ctx, puntuale.Statement{Month: 202610, Calls: 7, Frozen: storetest.Begin}, storetest.Begin.Add(time.Hour)))
 	must(nil, in.Store.Partner(in.Partner).SetBrand(ctx, puntuale.Brand{Name: "Marca", Colour: "#123456", Logo: []byte{0, 255, 'x'}, LogoKind: "image/png"}))
 	c.MustCampaign(2)

@@ -13,7 +13,7 @@ import (
 var impersonal = map[string]string{
 	"accounts of partners, clients and users":               "partner client client_plan quota login invitation brand audit api_key client_setting notice notice_read notice_choice mail visit try ticket",
 	"what clients made for all their people":                "session sequence calendar template campaign_list campaign_feed webhook chatwoot_link official official_health network_template template_request device automation_client",
-	"only numbers and times":                                "day_total total_mark charge statement statement_price budget budget_message free_service unknown_message api_usage credit_entry receipt person_count event_stream device_hold network_id late_run id_block counter booking_change replan result_change result_counter result_key result_message result_month result_client",
+	"only numbers and times":                                "day_total total_mark charge statement statement_part statement_price budget budget_message free_service unknown_message api_usage credit_entry receipt person_count event_stream device_hold network_id late_run id_block counter booking_change replan result_change result_counter result_key result_message result_month result_client",
 	"labels of the clients' own buttons":                    "result_answer",
 	"keyed hashes":                                          "inbound_seen archive_erasure",
 	"files that were uploaded to a network":                 "upload",

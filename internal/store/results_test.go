@@ -222,7 +222,8 @@ func (h *resultHistory) click() {
 		}
 		link, _, err := h.Links.LinkOf(context.Background(), codes[h.r.IntN(len(codes))])
 		h.ok(err)
-		h.ok(h.Links.RecordClicks(context.Background(), h.now(), []puntuale.Click{{LinkRef: link, At: h.now(), Machine: h.r.IntN(3) == 0}}))
+		_, err = h.Links.RecordClicks(context.Background(), h.now(), []puntuale.Click{{LinkRef: link, At: h.now(), Machine: h.r.IntN(3) == 0}})
+		h.ok(err)
 	}
 }
 

@@ -168,6 +168,12 @@ func TestResultTable(t *testing.T) {
 	if text := words(people); !strings.Contains(text, "Richiamo annuale · messaggio 2") || !strings.Contains(text, fmt.Sprintf("%d messaggi in tutto", strings.Count(people, "<tr data-row"))) {
 		t.Errorf("the people behind the number: %s", text)
 	}
+	_, err := w.store.Tenant(w.client).MergeContacts(context.Background(), puntuale.ContactBatch{All: []puntuale.Contact{{Phone: "+393339000004", Name: "=HYPERLINK(\"https://x\")"}}, Now: w.clock.Now()})
+	w.must(err)
+	all := v.get(w.pages + "/results/people/export").body
+	if !strings.Contains(all, `'+393339000004;"'=HYPERLINK`) || strings.Contains(all, "\n+") {
+		t.Errorf("a spreadsheet would run cells of %s", all)
+	}
 	csv := v.get(w.pages + "/results/people/export?is=sent&not=read&sequence=" + sequence.String())
 	if csv.status != http.StatusOK || strings.Count(csv.body, "\n") < 5 || strings.Contains(csv.body, "+393339000003") { // this one was sent by a phone, which does not tell
 		t.Errorf("%d %s", csv.status, csv.body)

@@ -18,8 +18,8 @@ import (
 type Store interface {
 	// LinkOf finds a link by its code. Codes: not_found.
 	LinkOf(ctx context.Context, code string) (puntuale.LinkRef, string, error)
-	// RecordClicks counts clicks.
-	RecordClicks(ctx context.Context, now time.Time, all []puntuale.Click) error
+	// RecordClicks counts clicks. If it fails, it returns those that must be counted later.
+	RecordClicks(ctx context.Context, now time.Time, all []puntuale.Click) (left []puntuale.Click, err error)
 }
 
 // FlushEvery is how often clicks are written. Those of this time are lost if the server is killed.
@@ -48,6 +48,7 @@ func New(store Store, c clock.Clock) *Links { return &Links{store: store, clock:
 // Follow returns where a link leads, and notes the click. agent is the caller's name of itself. asked is false if the
 // caller wants only the answer's headers. Codes: not_found (also a link that has ended).
 func (l *Links) Follow(ctx context.Context, code, agent string, asked bool) (address string, err error) {
+	code = strings.TrimRight(code, "*_~.,;:!?)]'") // readers take what follows an address for a part of it
 	if len(code) > maxCode || !utf8.ValidString(code) || strings.ContainsRune(code, 0) {
 		return "", puntuale.NotFound(puntuale.NoPage)
 	}
@@ -88,7 +89,7 @@ func isMachine(agent string) bool {
 // ErrDropped says that there were more clicks than memory may hold. The calls were answered, but not counted.
 var ErrDropped = errors.New("clicks of links were not counted")
 
-// Flush writes the clicks that wait. If it fails, they wait for the next call.
+// Flush writes the clicks that wait. If it fails, those that are not written wait for the next call.
 func (l *Links) Flush(ctx context.Context) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -99,10 +100,10 @@ func (l *Links) Flush(ctx context.Context) error {
 	if len(all) == 0 {
 		return droppedError(dropped)
 	}
-	if err := l.store.RecordClicks(ctx, l.clock.Now(), all); err != nil {
+	if left, err := l.store.RecordClicks(ctx, l.clock.Now(), all); err != nil {
 		l.mu.Lock()
 		room := max(0, maxWaiting-len(l.waiting))
-		l.waiting, l.dropped = append(all[:min(len(all), room):min(len(all), room)], l.waiting...), l.dropped+max(0, len(all)-room)
+		l.waiting, l.dropped = append(left[:min(len(left), room):min(len(left), room)], l.waiting...), l.dropped+max(0, len(left)-room)
 		l.mu.Unlock()
 		return errors.Join(fmt.Errorf("count clicks: %w", err), droppedError(dropped))
 	}

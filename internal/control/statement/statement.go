@@ -60,7 +60,8 @@ const (
 // Of is one client's statement with the client's name.
 type Of struct {
 	puntuale.Statement
-	Name string
+	Name    string
+	Deleted bool // the client
 }
 
 const faultMonth puntuale.ReasonCode = "statement.month"
@@ -76,22 +77,30 @@ func (s *Statements) month(text string, zone *time.Location) (puntuale.Month, er
 
 // OfClient returns a client's statement of a month, such as 2026-11. Where the partner asks a price of its own, the client's
 // own users and keys see only this price; the partner's users see the network's too. Codes: invalid.
-func (s *Statements) OfClient(ctx context.Context, client *control.Client, month string) (Of, error) {
+func (s *Statements) OfClient(ctx context.Context, client *control.Client, text string) (Of, error) {
+	zone, err := s.zones.Load(client.Account().Zone)
+	if err != nil {
+		return Of{}, fmt.Errorf("load a client's zone: %w", err)
+	}
+	month, err := s.month(text, zone)
+	if err != nil {
+		return Of{}, err
+	}
 	bound := openBound
 	of, err := s.of(ctx, client.Account(), month, &bound)
 	if !client.ByPartner() {
-		of.Lines = concealed(of.Own, of.Lines)
+		of.Lines = concealed(of.Statement)
 	}
 	return of, err
 }
 
-// concealed returns lines without what the network bills for messages that have a price of the partner's: the difference
+// concealed returns the lines without what the network bills for messages that have a price of the partner's: the difference
 // is nobody's business but the partner's. That the network bills nothing is concealed too, so lines that differ only in this
 // become one.
-func concealed(own puntuale.Prices, lines []puntuale.StatementLine) []puntuale.StatementLine {
-	kept := make([]puntuale.StatementLine, 0, len(lines))
-	for _, line := range lines {
-		if OwnPrice(own, line) != "" {
+func concealed(s puntuale.Statement) []puntuale.StatementLine {
+	kept := make([]puntuale.StatementLine, 0, len(s.Lines))
+	for _, line := range s.Lines {
+		if each, _ := ownEach(s, line); each != "" {
 			line.Price, line.Free = "", false
 		}
 		if n := len(kept); n > 0 {
@@ -107,48 +116,70 @@ func concealed(own puntuale.Prices, lines []puntuale.StatementLine) []puntuale.S
 	return slices.DeleteFunc(kept, func(l puntuale.StatementLine) bool { return l.Messages == 0 })
 }
 
-// OfPartner returns the statements of all the partner's clients that are not deleted, by name. Codes: invalid.
-func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, month string) ([]Of, error) {
+// OfPartner returns the statements of all the partner's clients, by name. Clients that are deleted are among them if they used
+// something in the month. A month that has begun only for some clients is empty for the others. Codes: invalid.
+func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, text string) ([]Of, error) {
+	month, err := s.month(text, time.FixedZone("", int(zones.Seconds())))
+	if err != nil {
+		return nil, err
+	}
 	all, bound := []Of{}, openBound
+	add := func(clients []puntuale.Client, deleted bool) error {
+		for _, c := range clients {
+			one, err := s.of(ctx, c, month, &bound)
+			if err != nil {
+				return err
+			}
+			one.Deleted = deleted
+			all = append(all, one)
+		}
+		return nil
+	}
 	for cursor := ""; ; {
 		clients, next, err := partner.Clients(ctx, request.Page{Limit: "1000", Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range clients {
-			one, err := s.of(ctx, c, month, &bound)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one)
+		if err := add(clients, false); err != nil {
+			return nil, err
 		}
 		if cursor = next; next == "" {
-			slices.SortStableFunc(all, func(a, b Of) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
-			return all, nil
+			break
 		}
 	}
+	for after := puntuale.ClientID(0); ; {
+		clients, err := s.cfg.Tenants.Partner(partner.ID()).DeletedClients(ctx, month, after, together)
+		if err != nil {
+			return nil, fmt.Errorf("look for deleted clients: %w", err)
+		}
+		if err := add(clients, true); err != nil {
+			return nil, err
+		}
+		if len(clients) < together {
+			break
+		}
+		after = clients[len(clients)-1].ID
+	}
+	slices.SortStableFunc(all, func(a, b Of) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	return all, nil
 }
 
-func (s *Statements) of(ctx context.Context, client puntuale.Client, text string, bound *int) (Of, error) {
-	zone, err := s.zones.Load(client.Zone)
-	if err != nil {
-		return Of{}, fmt.Errorf("load a client's zone: %w", err)
-	}
-	month, err := s.month(text, zone)
-	if err != nil {
-		return Of{}, err
-	}
+func (s *Statements) of(ctx context.Context, client puntuale.Client, month puntuale.Month, bound *int) (Of, error) {
 	stored, found, err := s.cfg.Tenants.Uncounted(client.ID).Statement(ctx, month)
 	if err != nil {
 		return Of{}, fmt.Errorf("read a statement: %w", err)
 	}
 	if !found {
+		zone, err := s.zones.Load(client.Zone)
+		if err != nil {
+			return Of{}, fmt.Errorf("load a client's zone: %w", err)
+		}
 		c := s.counter(client.ID, client.Partner, client.Zone, zone, month, bound)
 		if stored, err = c.count(ctx); err != nil {
 			return Of{}, err
 		}
 	}
-	return Of{stored, client.Name}, puntuale.TakeMemory(ctx, memoryOfLine*int64(1+len(stored.Lines)))
+	return Of{Statement: stored, Name: client.Name}, puntuale.TakeMemory(ctx, memoryOfLine*int64(1+len(stored.Lines)))
 }
 
 // Close closes the month before the present one, for all clients, as soon as [Grace] has passed in their zones. Any number
@@ -213,11 +244,13 @@ type monthCounter struct {
 	zone    *time.Location
 	name    string // of the zone
 	client  puntuale.ClientID
-	to      time.Time // evidence from then on is not counted; zero: all is
+	to      time.Time // evidence from then on is not counted; zero: all is, and the month stays open
 	bound   *int      // how many more messages may be read; nil: all
 	lines   map[puntuale.StatementLine]int
 	credits int64
 	all     bool // all messages were read
+	counted countedMessages
+	before  puntuale.Statement // the month before, if it is closed
 }
 
 func (s *Statements) counter(client puntuale.ClientID, partner puntuale.PartnerID, name string, zone *time.Location, month puntuale.Month, bound *int) *monthCounter {
@@ -225,39 +258,67 @@ func (s *Statements) counter(client puntuale.ClientID, partner puntuale.PartnerI
 }
 
 func (c *monthCounter) count(ctx context.Context) (puntuale.Statement, error) {
-	begin, end := c.month.Begin(c.zone), c.month.Add(1).Begin(c.zone)
-	if err := c.read(ctx, puntuale.BilledPeriod{From: begin, To: end}, func(m puntuale.BilledMessage) {
-		if m.Credit {
-			c.credits++
-		}
-		if !m.Sandbox {
-			c.lines[lineOf(m, c.to)]++
-		}
-	}); err != nil {
+	begin, err := c.begin(ctx)
+	if err != nil {
 		return puntuale.Statement{}, err
 	}
-	if !c.to.IsZero() { // before, corrections would cost a read of the whole month before for each look
-		if err := c.correct(ctx); err != nil {
-			return puntuale.Statement{}, err
+	end := c.month.Add(1).Begin(c.zone)
+	if err := c.read(ctx, puntuale.BilledPeriod{From: begin, To: end}, func(page []puntuale.BilledMessage) error {
+		for _, m := range page {
+			if m.Credit {
+				c.credits++
+			}
+			if !m.Sandbox {
+				line := lineOf(m, c.to)
+				c.lines[line]++
+				c.counted.add(line, m.ID)
+			}
 		}
-	}
-	calls, err := c.tenant.Calls(ctx, puntuale.DateOf(begin), puntuale.DateOf(end).AddDays(-1))
-	if err != nil {
-		return puntuale.Statement{}, fmt.Errorf("count calls: %w", err)
+		return c.keepCounted(ctx, partSize)
+	}); err != nil {
+		return puntuale.Statement{}, err
 	}
 	own, err := c.s.cfg.Tenants.Partner(c.partner).OwnPrices(ctx)
 	if err != nil {
 		return puntuale.Statement{}, fmt.Errorf("read own prices: %w", err)
 	}
 	prices := c.s.cfg.Prices
-	return puntuale.Statement{
-		Client: c.client, Month: c.month, Zone: c.name, Calls: calls, Credits: c.credits, Currency: prices.Currency, PricesOf: prices.Date.String(), Own: own,
-		Lines: c.priced(), Complete: c.all,
-	}, nil
+	counted := puntuale.Statement{Client: c.client, Month: c.month, Zone: c.name, Currency: prices.Currency, PricesOf: prices.Date.String(), Own: own}
+	if !c.to.IsZero() { // before, corrections would cost a read of the whole month before for each look
+		if err := errors.Join(c.keepCounted(ctx, 1), c.correct(ctx)); err != nil {
+			return puntuale.Statement{}, err
+		}
+		if c.before.Month != 0 {
+			counted.Before = &c.before.Own
+		}
+	}
+	if counted.Calls, err = c.tenant.Calls(ctx, puntuale.DateOf(begin), puntuale.DateOf(end).AddDays(-1)); err != nil {
+		return puntuale.Statement{}, fmt.Errorf("count calls: %w", err)
+	}
+	counted.Credits, counted.Lines, counted.Complete = c.credits, c.priced(), c.all
+	return counted, nil
 }
 
-// read calls do for each message of a period.
-func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do func(puntuale.BilledMessage)) error {
+// begin returns when the month begins: where the month before ended, if that is closed. So no hour is missing or counted twice
+// if the client moved to another zone.
+func (c *monthCounter) begin(ctx context.Context) (time.Time, error) {
+	stored, found, err := c.tenant.Statement(ctx, c.month.Add(-1))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the month before: %w", err)
+	}
+	if !found {
+		return c.month.Begin(c.zone), nil
+	}
+	c.before = stored
+	zone, err := c.s.zones.Load(stored.Zone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("load the zone of the month before: %w", err)
+	}
+	return c.month.Begin(zone), nil
+}
+
+// read calls do for each page of the messages of a period.
+func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do func([]puntuale.BilledMessage) error) error {
 	for p.Limit = chunk; ; {
 		if c.bound != nil && *c.bound <= 0 {
 			c.all = false
@@ -267,8 +328,8 @@ func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do fun
 		if err != nil {
 			return fmt.Errorf("count messages: %w", err)
 		}
-		for _, m := range found {
-			do(m)
+		if err := do(found); err != nil {
+			return err
 		}
 		if c.bound != nil {
 			*c.bound -= len(found)
@@ -278,51 +339,6 @@ func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do fun
 		}
 		p.After = found[len(found)-1]
 	}
-}
-
-// days calls do for each message of a period, and reads a day at a time. So no statement reads a month of messages of
-// which only few are in the period.
-func (c *monthCounter) days(ctx context.Context, p puntuale.BilledPeriod, do func(puntuale.BilledMessage)) error {
-	for end := p.To; p.From.Before(end); p.From = p.To {
-		if p.To = p.From.Add(24 * time.Hour); p.To.After(end) {
-			p.To = end
-		}
-		if err := c.read(ctx, p, do); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// correct adds the corrections of the month before, if it is closed: what became known after it was counted.
-func (c *monthCounter) correct(ctx context.Context) error {
-	before := c.month.Add(-1)
-	stored, found, err := c.tenant.Statement(ctx, before)
-	if err != nil {
-		return fmt.Errorf("read the month before: %w", err)
-	}
-	if !found {
-		return nil
-	}
-	begin := c.month.Begin(c.zone)
-	add := func(line puntuale.StatementLine, n int) {
-		line.Month = before
-		c.lines[line] += n
-	}
-	if err := c.days(ctx, puntuale.BilledPeriod{From: before.Begin(c.zone), To: begin, ChargedFrom: stored.CountedTo}, func(m puntuale.BilledMessage) {
-		if !m.Sandbox && m.ChargedAt.Before(c.to) {
-			add(lineOf(m, stored.CountedTo), -1)
-			add(lineOf(m, c.to), 1)
-		}
-	}); err != nil {
-		return err
-	}
-	late := puntuale.BilledPeriod{From: stored.CountedTo, To: c.to, Late: true, Left: [2]time.Time{before.Begin(c.zone), begin}}
-	return c.days(ctx, late, func(m puntuale.BilledMessage) {
-		if !m.Sandbox {
-			add(lineOf(m, stored.CountedTo), -1)
-		}
-	})
 }
 
 // lineOf returns the line in which a message counts, by what was known at a moment; zero: by all that is known.
@@ -357,10 +373,11 @@ func (c *monthCounter) priced() []puntuale.StatementLine {
 		switch {
 		case line.Free:
 			line.Price = price.Sum()
-		case line.Source != puntuale.PriceNone:
-			if text, known := c.s.cfg.Prices.Of(line.MessageKind, n); known {
-				line.Price = text
-			}
+		case line.Source == puntuale.PriceNone:
+		case line.Month != 0:
+			line.Price = c.correctionPrice(line)
+		default:
+			line.Price = c.s.listPrice(line)
 		}
 		lines = append(lines, line)
 	}
@@ -369,6 +386,15 @@ func (c *monthCounter) priced() []puntuale.StatementLine {
 			cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Messages, b.Messages))
 	})
 	return lines
+}
+
+// listPrice returns the price of a line in the list; "": the list has none.
+func (s *Statements) listPrice(line puntuale.StatementLine) string {
+	text, known := s.cfg.Prices.Of(line.MessageKind, line.Messages)
+	if !known {
+		return ""
+	}
+	return text
 }
 
 // OwnCategory returns the category of [puntuale.OwnCategories] by which a partner's price of a message is found.
@@ -381,10 +407,21 @@ func OwnCategory(category string) string {
 	return puntuale.CategoryService
 }
 
-// OwnPrice returns what the partner asks for the messages of a line; "" if it set no price.
-func OwnPrice(own puntuale.Prices, line puntuale.StatementLine) string {
-	each, set := own.Each[OwnCategory(line.Category)]
-	if !set {
+// ownEach returns the partner's price of a message of a line, and its currency; "": it set none. A correction has the price
+// of the month that it corrects.
+func ownEach(s puntuale.Statement, line puntuale.StatementLine) (each, currency string) {
+	own := s.Own
+	if line.Month != 0 && s.Before != nil {
+		own = *s.Before
+	}
+	return own.Each[OwnCategory(line.Category)], own.Currency
+}
+
+// OwnPrice returns what the partner asks for the messages of a line, in the currency of the statement's own prices; "" if it
+// set no price in this currency.
+func OwnPrice(s puntuale.Statement, line puntuale.StatementLine) string {
+	each, currency := ownEach(s, line)
+	if each == "" || currency != s.Own.Currency {
 		return ""
 	}
 	return price.Times(each, line.Messages)
@@ -400,7 +437,7 @@ type Total struct {
 func TotalOf(s puntuale.Statement) (t Total) {
 	for _, line := range s.Lines {
 		t.Messages += line.Messages
-		t.Price, t.Own = price.Sum(t.Price, line.Price), price.Sum(t.Own, OwnPrice(s.Own, line))
+		t.Price, t.Own = price.Sum(t.Price, line.Price), price.Sum(t.Own, OwnPrice(s, line))
 	}
 	t.Price, t.Own = price.Sum(t.Price), price.Sum(t.Own)
 	return t

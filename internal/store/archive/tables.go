@@ -62,6 +62,7 @@ var MovedTables = []movedTable{
 	{Name: "campaign", Columns: "client_id id session_id sequence_id state name draft frozen list_id checked checked_at reason created_at created_by" +
 		" started_at paused_at resumed_at ended_at final"},
 	{Name: "statement", Columns: "client_id month frozen_at counted_to body", left: "working_until"},
+	{Name: "statement_part", Columns: "month client_id counted_to n line messages"},
 	{Name: "statement_price", Columns: "partner_id currency prices"},
 	{Name: "budget", Columns: "client_id amount currency zone began_at ends_at spent unpriced generation counted place_at place_id told held_to let_at"},
 	{Name: "budget_message", Columns: "client_id message_id generation amount"},

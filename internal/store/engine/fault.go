@@ -197,6 +197,12 @@ func PublicError(err error) error {
 	return err
 }
 
+// InDoubt reports whether an error says that nobody knows whether a transaction was committed.
+func InDoubt(err error) bool {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	return ok && e.Reason.Code == faultStoreInDoubt
+}
+
 // inDoubt returns the error for a connection that broke during COMMIT. Nobody knows whether the transaction is on disk.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"puntuale"
@@ -23,34 +24,79 @@ type Links struct {
 
 // New returns the links of a database.
 func New(db *engine.DB) *Links {
-	again := func(name string) *engine.Kind {
-		k := engine.NewSingle(name, engine.PrioritySend)
-		k.Check = engine.RunAgain
-		return k
-	}
-	l := &Links{db, again("links"), again("clicks")}
-	l.hits.Background = true
+	l := &Links{db, engine.NewSingle("links", engine.PrioritySend), engine.NewSingle("clicks", engine.PrioritySend)}
+	l.kind.Check = engine.RunAgain // links that exist are found again
+	l.hits.Background = true       // no Check: a second run would count clicks twice
 	return l
 }
 
-// written finds what may be an address in a text.
-var written = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"]+`)
+// written finds what may be an address in a text. An address ends at every kind of space, also at those without a width.
+var written = regexp.MustCompile("(?i)https?://[^\\s\\p{Z}\\p{C}<>\"`—]+")
 
 // addresses returns where the addresses in a text begin and end.
 func addresses(text string) (all [][2]int) {
+	last := 0
 	for _, at := range written.FindAllStringIndex(text, -1) {
-		found := strings.TrimRight(text[at[0]:at[1]], `.,;:!?'*_~|»”’…`) // what people write after an address
-		for strings.HasSuffix(found, ")") && strings.Count(found, ")") > strings.Count(found, "(") {
-			found = strings.TrimRight(found[:len(found)-1], ".,;:!?")
+		if before, _ := utf8.DecodeLastRuneInString(text[:at[0]]); inWord(before) {
+			continue
 		}
+		found := trimmed(text[at[0]:at[1]], text[max(last, strings.LastIndex(text[:at[0]], "\n")+1):at[0]])
+		last = at[0] + len(found)
 		u, err := url.Parse(found)
 		if err != nil || u.Hostname() == "" || u.User != nil || len(found) > puntuale.MaxURL {
 			continue
 		}
-		all = append(all, [2]int{at[0], at[0] + len(found)})
+		all = append(all, [2]int{at[0], last})
 	}
 	return all
 }
+
+// trimmed returns an address without what people write after it: the end of a sentence, brackets and marks of bold, italic or
+// struck text that were opened before the address. before is what the line has before the address.
+func trimmed(found, before string) string {
+	marks := map[string]int{}
+	for _, mark := range []string{"*", "_", "~"} {
+		marks[mark] = opened(before, mark[0])
+	}
+	for was := ""; was != found; {
+		was = found
+		found = strings.TrimRight(found, `.,;:!?'|»”’…`)
+		for _, pair := range []string{"()", "[]"} {
+			if strings.HasSuffix(found, pair[1:]) && strings.Count(found, pair[1:]) > strings.Count(found, pair[:1]) {
+				found = found[:len(found)-1]
+			}
+		}
+		for mark := range marks {
+			if marks[mark] > 0 && strings.HasSuffix(found, mark) {
+				found, marks[mark] = found[:len(found)-1], marks[mark]-1
+			}
+		}
+	}
+	return found
+}
+
+// opened returns how many marks are open at the end of a text: none or one, or as many as stand at the end. A mark opens before
+// a word and closes after one; inside a word, it is none.
+func opened(text string, mark byte) int {
+	open, before := false, ' '
+	for i, r := range text {
+		after, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):] + "h") // the address itself follows
+		switch {
+		case r != rune(mark):
+		case !open:
+			open = !inWord(before) && !unicode.IsSpace(after)
+		default:
+			open = unicode.IsSpace(before) || inWord(after)
+		}
+		before = r
+	}
+	if !open {
+		return 0
+	}
+	return max(1, len(text)-len(strings.TrimRight(text, string(mark))))
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // ruleOfRuns finds the runs whose links are tracked, with the partner's own host name if it is confirmed.
 const ruleOfRuns = `

@@ -84,21 +84,27 @@ func End(ctx context.Context, a engine.Querier, runs engine.Columns) error {
 }
 
 // RecordClicks counts clicks. A click within the second in which the message was sent is a machine's. The first click of
-// a person on a message is a fact, and an entry of the message's history.
-func (l *Links) RecordClicks(ctx context.Context, now time.Time, all []puntuale.Click) error {
-	all = slices.Clone(all)
-	engine.SortStable(all, func(a, b puntuale.Click) int {
+// a person on a message is a fact, and an entry of the message's history. If it fails, it returns the clicks that are not
+// counted. Those of a transaction of which nobody knows whether it was committed are not among them, so no click counts twice.
+func (l *Links) RecordClicks(ctx context.Context, now time.Time, all []puntuale.Click) (left []puntuale.Click, err error) {
+	left = slices.Clone(all)
+	engine.SortStable(left, func(a, b puntuale.Click) int {
 		return cmp.Or(compareSteps(a.StepRef, b.StepRef), a.At.Compare(b.At))
 	})
 	present := l.db.ClockAt(now)
-	for part := range slices.Chunk(all, engine.Chunk) {
-		if err := l.db.FeedWriter.Do(ctx, engine.SingleTimestamped(l.hits, func(ctx context.Context, a engine.Querier) error {
+	for len(left) > 0 {
+		part := left[:min(len(left), engine.Chunk)]
+		err := l.db.FeedWriter.Do(ctx, engine.SingleTimestamped(l.hits, func(ctx context.Context, a engine.Querier) error {
 			return (&clickBatch{a: a, now: present(), all: part}).run(ctx)
-		}), false); err != nil {
-			return fmt.Errorf("count clicks: %w", err)
+		}), false)
+		if err == nil || engine.InDoubt(err) {
+			left = left[len(part):]
+		}
+		if err != nil {
+			return left, fmt.Errorf("count clicks: %w", err)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // clickBatch is the work of one transaction. Locks: links by their key.

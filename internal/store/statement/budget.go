@@ -291,7 +291,7 @@ func (s *Statements) keepBudget(ctx context.Context, client puntuale.ClientID, n
 		case next.changes(b):
 			err = do(func(ctx context.Context, a engine.Querier) error { return s.keep(ctx, a, client, now) })
 		case b.Amount > 0 && !b.Counted && b.Currency == s.currency:
-			err = do(func(ctx context.Context, a engine.Querier) error { return s.countBefore(ctx, a, client, now) })
+			err = do(func(ctx context.Context, a engine.Querier) error { return s.countBefore(ctx, a, client) })
 		case !b.heldTo.IsZero() && !let:
 			err = do(func(ctx context.Context, a engine.Querier) (err error) {
 				sessions, let, err = letLeave(ctx, a, client, now)
@@ -321,6 +321,9 @@ func readBudget(ctx context.Context, a engine.Querier, client puntuale.ClientID,
 	return &all[0], nil
 }
 
+// clocks is more than the clocks of servers ever differ.
+const clocks = 24 * time.Hour
+
 // judged returns the budget as it must be now.
 func (s *Statements) judged(b *budgetRow, now time.Time) *budgetRow {
 	next := *b
@@ -328,8 +331,12 @@ func (s *Statements) judged(b *budgetRow, now time.Time) *budgetRow {
 		next.hold(time.Time{}, now)
 		return &next
 	}
-	if b.zone != b.clientZone || !now.Before(b.Ends) || now.Before(b.Began) {
-		if !now.Before(b.Ends) || now.Before(b.Began) {
+	mistaken := now.Add(clocks).Before(b.Began) // the month was begun by a clock that was wrong
+	if !mistaken && now.Before(b.Began) {
+		now = b.Began // the clock is a little behind that which began the month
+	}
+	if b.zone != b.clientZone || !now.Before(b.Ends) || mistaken {
+		if !now.Before(b.Ends) || mistaken {
 			next.told = 0
 		}
 		next.generation++
@@ -407,7 +414,7 @@ func (s *Statements) keep(ctx context.Context, a engine.Querier, client puntuale
 
 // countBefore counts some of the messages that left in the month before its budget was counted. Messages that change
 // meanwhile are noted, and counted by [Statements.Spend].
-func (s *Statements) countBefore(ctx context.Context, a engine.Querier, client puntuale.ClientID, now time.Time) error {
+func (s *Statements) countBefore(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	b, err := readBudget(ctx, a, client, ` for update of b`)
 	if err != nil || b == nil || b.Counted {
 		return err
@@ -416,11 +423,7 @@ func (s *Statements) countBefore(ctx context.Context, a engine.Querier, client p
 	if b.place.ID != 0 {
 		after, id = engine.Micros(b.place.Done), int64(b.place.ID)
 	}
-	to := b.Ends
-	if now.Before(to) {
-		to = now.Add(time.Second) // including what is recorded just now
-	}
-	messages, err := s.OfClient(client).readBilled(ctx, a, billed+sentThen+` order by m.done_at, m.id limit $5`, []any{client, after, id, engine.Micros(to), together})
+	messages, err := s.OfClient(client).readBilled(ctx, a, billed+sentThen+` order by m.done_at, m.id limit $5`, []any{client, after, id, engine.Micros(b.Ends), together})
 	if err != nil {
 		return fmt.Errorf("read what left before: %w", err)
 	}
@@ -436,6 +439,11 @@ func (s *Statements) countBefore(ctx context.Context, a engine.Querier, client p
 	return err
 }
 
+// WaitingMarketing finds marketing that waits for a budget, in the order in which it was due. The stored reason is in the text, so
+// that databases use the index of only these messages.
+const WaitingMarketing = `select m.client_id, m.id from message m
+ where m.client_id = $1 and m.state = 0 and m.detail = '["budget"]' and m.next_at > $2 and m.next_at <= $3 and m.intent = 0 order by m.due_at, m.id limit $4`
+
 // letLeave makes messages due again that waited because the budget was used up, and returns their sessions. They leave in
 // the order in which they were due. A dispatcher may still postpone a message that it refused just before. So the work ends
 // only after settleTime; done says that nothing is left for now.
@@ -444,11 +452,7 @@ func letLeave(ctx context.Context, a engine.Querier, client puntuale.ClientID, n
 	if err != nil || b == nil || b.heldTo.IsZero() {
 		return nil, true, err
 	}
-	waits := puntuale.Because(puntuale.ReasonBudget).Stored()
-	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from session s cross join message m
- where s.client_id = $1 and m.session_id = s.id and m.priority in (0, 1) and m.state = 0 and m.next_at > $2 and m.next_at <= $3
- and m.client_id = s.client_id and m.purpose = $4 and m.intent = 0 and m.detail = $5 order by m.due_at, m.id limit $6`,
-		[]any{client, engine.Micros(now), engine.Micros(b.heldTo.Add(puntuale.MarketingSpread)), int64(puntuale.PurposeMarketing), waits, together}, func(r engine.Row, m *puntuale.MessageRef) error { return r.Scan(&m.Client, &m.ID) })
+	refs, err := engine.QueryAll(ctx, a, WaitingMarketing, []any{client, engine.Micros(now), engine.Micros(b.heldTo.Add(puntuale.MarketingSpread)), together}, queue.ScanRef)
 	if err != nil {
 		return nil, false, fmt.Errorf("look for marketing that waits: %w", err)
 	}
@@ -458,8 +462,8 @@ func letLeave(ctx context.Context, a engine.Querier, client puntuale.ClientID, n
 			return nil, false, err
 		}
 		all, err := engine.QueryAll(ctx, a, `update message set next_at = message.due_at, detail = '' from $u(c bigint, i bigint)
- where message.client_id = u.c and message.id = u.i and message.state = 0 and message.intent = 0 and message.detail = $1 returning message.session_id`,
-			[]any{waits, queue.RefColumns(refs)}, engine.ScanOne[puntuale.SessionID])
+ where message.client_id = u.c and message.id = u.i and message.state = 0 and message.intent = 0 and message.detail = '["budget"]' returning message.session_id`,
+			[]any{queue.RefColumns(refs)}, engine.ScanOne[puntuale.SessionID])
 		if err != nil {
 			return nil, false, fmt.Errorf("let marketing leave: %w", err)
 		}
@@ -480,8 +484,12 @@ func letFirstLeave(ctx context.Context, a engine.Querier, client puntuale.Client
 	return err
 }
 
-// MaintainBudgets removes rows of months that are over.
-func (s *Statements) MaintainBudgets(ctx context.Context) error {
+// MaintainStatements removes rows of months that are over.
+func (s *Statements) MaintainStatements(ctx context.Context, now time.Time) error {
+	return errors.Join(s.maintainBudgets(ctx), s.maintainParts(ctx, now))
+}
+
+func (s *Statements) maintainBudgets(ctx context.Context) error {
 	type row struct {
 		puntuale.MessageRef
 		generation int64

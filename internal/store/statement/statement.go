@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -62,7 +63,7 @@ type ClientStatements struct {
 }
 
 // billedColumns are the columns that a billedRow scans.
-const billedColumns = `m.id, m.done_at, s.type, s.sandbox, m.origin, m.purpose, m.phone, m.credit, m.outcome, m.run_id, m.step,
+const billedColumns = `m.id, m.done_at, s.type, s.sandbox, m.origin, m.purpose, m.phone, m.credit, m.outcome, m.run_id, m.step, m.session_id,
  coalesce(g.category, ''), coalesce(g.country, ''), coalesce(g.billable, 0), coalesce(g.charged_at, 0)`
 
 // billed reads messages in the order of their outcomes, after a message. The two conditions that follow it choose the
@@ -76,14 +77,15 @@ const (
 	// chargedLater holds for messages whose charge became known later.
 	chargedLater = ` and m.outcome = 1 and g.charged_at >= $6`
 	// failedLater holds for messages that were sent, and that the network gave up later.
-	failedLater = ` and m.outcome = 2 and m.intent_at >= $6 and m.intent_at < $7
+	failedLater = ` and m.outcome = 2
  and exists (select 1 from event e where e.client_id = m.client_id and e.message_id = m.id and e.kind = 'late refused')`
 )
 
-// stepRef is where the content of a message is.
+// stepRef is where the content of a message is, and which session sent it.
 type stepRef struct {
-	run  int64
-	step int
+	run     int64
+	step    int
+	session int64
 }
 
 // BilledMessages returns messages in the order of their outcomes. See [puntuale.BilledPeriod].
@@ -95,7 +97,7 @@ func (c ClientStatements) BilledMessages(ctx context.Context, p puntuale.BilledP
 	condition, args := sentThen, []any{c.client, after, id, engine.Micros(p.To), p.Limit}
 	switch {
 	case p.Late:
-		condition, args = failedLater, append(args, engine.Micros(p.Left[0]), engine.Micros(p.Left[1]))
+		condition = failedLater
 	case !p.ChargedFrom.IsZero():
 		condition, args = chargedLater, append(args, engine.Micros(p.ChargedFrom))
 	}
@@ -112,7 +114,7 @@ func (c ClientStatements) readBilled(ctx context.Context, a engine.Querier, text
 	all, err := engine.QueryAll(ctx, a, text, args, func(r engine.Row, m *puntuale.BilledMessage) error {
 		var at stepRef
 		var credit, outcome int
-		err := r.Scan(&m.ID, engine.ScanTime(&m.Done), &m.Network, engine.ScanBool(&m.Sandbox), queue.ScanOrigin(&m.Origin), &m.Purpose, &m.Phone, &credit, &outcome, &at.run, &at.step,
+		err := r.Scan(&m.ID, engine.ScanTime(&m.Done), &m.Network, engine.ScanBool(&m.Sandbox), queue.ScanOrigin(&m.Origin), &m.Purpose, &m.Phone, &credit, &outcome, &at.run, &at.step, &at.session,
 			&m.Charge.Category, &m.Charge.Country, engine.ScanBool(&m.Charge.Billable), engine.ScanTime(&m.ChargedAt))
 		m.Credit, m.Sent, m.Late = credit == 1, outcome == 1, outcome == 2
 		steps = append(steps, at)
@@ -141,13 +143,8 @@ func (c ClientStatements) addTemplates(ctx context.Context, a engine.Querier, al
 	if len(runs) == 0 {
 		return nil
 	}
-	categories := map[string]string{}
-	if err := a.Query(ctx, `select t.name, lower(t.category) from network_template t where t.client_id = $1`, []any{c.client}, func(r engine.Row) error {
-		var name, category string
-		err := r.Scan(&name, &category)
-		categories[name] = category
-		return err
-	}); err != nil {
+	accounts, templates, err := c.readTemplates(ctx, a)
+	if err != nil {
 		return err
 	}
 	return a.Query(ctx, `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`, []any{c.client, engine.Columns{runs}}, func(r engine.Row) error {
@@ -159,20 +156,49 @@ func (c ClientStatements) addTemplates(ctx context.Context, a engine.Querier, al
 		var frozen []struct {
 			Content struct {
 				Official *struct {
-					Name string `json:"name"`
+					Name     string `json:"name"`
+					Language string `json:"language"`
 				} `json:"official"`
 			} `json:"content"`
 		}
-		if err := json.Unmarshal([]byte(content), &frozen); err != nil {
-			return fmt.Errorf("read the templates of a run: %w", err)
+		if json.Unmarshal([]byte(content), &frozen) != nil {
+			return nil //nolint:nilerr // its messages count as those without a template; nobody else's count may wait for them
 		}
 		for _, i := range wanted[run] {
 			if step := steps[i].step; step >= 0 && step < len(frozen) && frozen[step].Content.Official != nil {
-				all[i].Template = categories[frozen[step].Content.Official.Name]
+				name := frozen[step].Content.Official.Name
+				t, _ := puntuale.ChooseLanguage(templates[templateKey{accounts[steps[i].session], name}], name, frozen[step].Content.Official.Language, "")
+				all[i].Template = strings.ToLower(t.Category)
 			}
 		}
 		return nil
 	})
+}
+
+// templateKey names the templates, one in each language, that a business has under a name.
+type templateKey struct{ account, name string }
+
+// readTemplates reads the categories of the client's templates, and to which business each session belongs.
+func (c ClientStatements) readTemplates(ctx context.Context, a engine.Querier) (accounts map[int64]string, templates map[templateKey][]puntuale.NetworkTemplate, err error) {
+	accounts, templates = map[int64]string{}, map[templateKey][]puntuale.NetworkTemplate{}
+	if err := a.Query(ctx, `select o.session_id, o.account from official o where o.client_id = $1`, []any{c.client}, func(r engine.Row) error {
+		var session int64
+		var account string
+		err := r.Scan(&session, &account)
+		accounts[session] = account
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
+	return accounts, templates, a.Query(ctx, `select t.account, t.name, t.language, t.status, t.category from network_template t where t.client_id = $1 order by t.account, t.name, t.language`,
+		[]any{c.client}, func(r engine.Row) error {
+			var key templateKey
+			var t puntuale.NetworkTemplate
+			err := r.Scan(&key.account, &key.name, &t.Language, &t.Status, &t.Category)
+			t.Name = key.name
+			templates[key] = append(templates[key], t)
+			return err
+		})
 }
 
 // Calls counts the client's calls of some days, the last one inclusive.
@@ -253,4 +279,19 @@ func (p PartnerStatements) SetOwnPrices(ctx context.Context, own puntuale.Prices
  on conflict (partner_id) do update set currency = excluded.currency, prices = excluded.prices`, p.partner, own.Currency, each)
 		return err
 	})
+}
+
+// DeletedClients returns clients that were deleted in or after a month, or have a closed statement of it.
+func (p PartnerStatements) DeletedClients(ctx context.Context, month puntuale.Month, after puntuale.ClientID, limit int) ([]puntuale.Client, error) {
+	const zones = 14 * time.Hour
+	all, err := engine.QueryAll(ctx, p.db.CallReads, `select c.id, c.partner_id, c.name, c.zone from client c
+ where c.partner_id = $1 and c.id > $2 and c.deleted_at <> 0 and c.created_at < $3
+ and (c.deleted_at >= $4 or exists (select 1 from statement t where t.client_id = c.id and t.month = $5 and t.frozen_at <> 0)) order by c.id limit $6`,
+		[]any{p.partner, after, engine.Micros(month.Add(1).Begin(time.UTC).Add(zones)), engine.Micros(month.Begin(time.UTC).Add(-zones)), int64(month), limit}, func(r engine.Row, c *puntuale.Client) error {
+			return r.Scan(&c.ID, &c.Partner, &c.Name, &c.Zone)
+		})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for deleted clients: %w", err))
+	}
+	return all, nil
 }

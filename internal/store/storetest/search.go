@@ -390,3 +390,52 @@ func testStatementOnce(t *testing.T, w *World) {
 		t.Errorf("another month: %v, %v", all, err)
 	}
 }
+
+// testStatementParts checks that what a month counted is found by its messages, that other counts of the month and other months
+// do not matter, and that it goes when no correction needs it any more.
+func testStatementParts(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	line := func(category string) puntuale.StatementLine {
+		return puntuale.StatementLine{MessageKind: puntuale.MessageKind{Country: "IT", Category: category}, Network: puntuale.Official, Origin: puntuale.OriginSingle, Source: puntuale.PriceEstimated}
+	}
+	keep := func(month puntuale.Month, to time.Time, n int, parts ...puntuale.StatementPart) {
+		t.Helper()
+		for range 2 { // the same parts again change nothing
+			if err := c.KeepStatementParts(ctx, month, to, n, parts); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	find := func(month puntuale.Month, want map[puntuale.MessageID]string) {
+		t.Helper()
+		got, err := c.StatementLines(ctx, month, Begin, []puntuale.MessageID{3, 5, 7, puntuale.MaxID, 1100, 2000})
+		if err != nil || len(got) != len(want) {
+			t.Errorf("%v: %v, %v", month, got, err)
+		}
+		for id, category := range want {
+			if got[id] != line(category) {
+				t.Errorf("%v: message %d is in %+v", month, id, got[id])
+			}
+		}
+	}
+	keep(202610, Begin.Add(-time.Hour), 0, puntuale.StatementPart{Line: line("service"), Messages: []puntuale.MessageID{3, 5, 7, 2000}}) // of a node that stopped
+	keep(202610, Begin, 0, puntuale.StatementPart{Line: line("marketing"), Messages: []puntuale.MessageID{puntuale.MaxID, 5, 3}}, puntuale.StatementPart{Line: line("utility"), Messages: []puntuale.MessageID{4}})
+	for i := range 150 {
+		keep(202610, Begin, 2+i, puntuale.StatementPart{Line: line("utility"), Messages: []puntuale.MessageID{puntuale.MessageID(1000 + i)}})
+	}
+	keep(202609, Begin, 0, puntuale.StatementPart{Line: line("service"), Messages: []puntuale.MessageID{7}})
+	october := map[puntuale.MessageID]string{3: "marketing", 5: "marketing", puntuale.MaxID: "marketing", 1100: "utility"}
+	find(202610, october)
+	find(202609, map[puntuale.MessageID]string{7: "service"})
+	for _, step := range []struct {
+		now  time.Time
+		kept map[puntuale.MessageID]string
+	}{{time.Date(2027, 1, 4, 0, 0, 0, 0, time.UTC), october}, {time.Date(2027, 1, 6, 0, 0, 0, 0, time.UTC), nil}} {
+		if err := w.Store.Maintain(ctx, step.now, Begin); err != nil {
+			t.Fatal(err)
+		}
+		find(202610, step.kept)
+		find(202609, nil)
+	}
+}

@@ -111,6 +111,12 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		all, err := theirs.Budgets(context.Background(), []puntuale.ClientID{c.ID})
 		return slices.Collect(maps.Keys(all)), err
 	},
+	"DeletedClients": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		if err := c.frozen(202608); err != nil {
+			return nil, err
+		}
+		return theirs.DeletedClients(context.Background(), 202608, 0, 10)
+	},
 	"Plans": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
 		return theirs.Plans(context.Background())
 	},

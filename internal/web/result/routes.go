@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/control/result"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -218,7 +219,7 @@ func exportPeople(v *page.Request) error {
 		ask.Page = request.Page{Limit: "1000", Cursor: cursor}
 		rows, next, err := result.List(v.Ctx(), v.Client, ask)
 		for _, r := range rows {
-			all = append(all, append([]string{r.Phone, r.Name, r.ID.String(), r.Day.String()}, result.Cells(r)...))
+			all = append(all, append([]string{httpkit.InertCell(r.Phone), httpkit.InertCell(r.Name), r.ID.String(), r.Day.String()}, result.Cells(r)...))
 		}
 		return all, next, err
 	})

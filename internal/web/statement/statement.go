@@ -120,7 +120,7 @@ func export(v *page.Request, p Page) error {
 					corrects = l.Month.String()
 				}
 				rows = append(rows, []string{httpkit.InertCell(s.Name), p.Month.String(), corrects, l.Category, l.Country, string(l.Network), string(l.Origin), string(l.Source),
-					strconv.Itoa(l.Messages), l.Price, s.Currency, statement.OwnPrice(s.Own, l), s.Own.Currency})
+					strconv.Itoa(l.Messages), l.Price, s.Currency, statement.OwnPrice(s.Statement, l), s.Own.Currency})
 			}
 		}
 		return rows, "", nil

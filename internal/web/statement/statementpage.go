@@ -57,7 +57,7 @@ func money(ctx context.Context, amount, currency string, places int) string {
 func places(all []Of) (most int) {
 	for _, s := range all {
 		for _, l := range s.Lines {
-			for _, amount := range []string{l.Price, statement.OwnPrice(s.Own, l)} {
+			for _, amount := range []string{l.Price, statement.OwnPrice(s.Statement, l)} {
 				_, decimals, _ := strings.Cut(amount, ".")
 				most = max(most, len(decimals))
 			}
@@ -81,7 +81,7 @@ func networkKey(t puntuale.ConnectionType) string {
 
 // own returns what the partner asks for the messages of a line.
 func own(ctx context.Context, s statement.Of, l puntuale.StatementLine, places int) string {
-	return money(ctx, statement.OwnPrice(s.Own, l), s.Own.Currency, places)
+	return money(ctx, statement.OwnPrice(s.Statement, l), s.Own.Currency, places)
 }
 
 // estimated reports whether the network has not told yet what it bills for some of the lines.
@@ -104,7 +104,7 @@ func networkPriced(s Of) bool {
 
 // ownOnly reports whether a line has no other price than the partner's own.
 func ownOnly(s Of, l puntuale.StatementLine) bool {
-	return l.Price == "" && !l.Free && statement.OwnPrice(s.Own, l) != ""
+	return l.Price == "" && !l.Free && statement.OwnPrice(s.Statement, l) != ""
 }
 
 // frozen reports whether the month is closed for all clients.
