@@ -87,8 +87,8 @@ type PlannedMessage struct {
 	Due        time.Time // the promised time, after window and jitter
 	DueMax     time.Time // only in a dry run: the latest time that jitter may give; otherwise equal to Due
 	ValidUntil time.Time // after this time the message is never sent
-	Dated      bool      // the due time comes from a date field, so a pause of the campaign does not delay it
 	Limit      time.Time // latest value of ValidUntil, if the message gets a new due time; zero: no limit
+	Dated      bool      // the due time comes from a date field, so a pause of the campaign does not delay it
 	Purpose    Purpose
 	Variant    int8 // which variant of the step it is, from 1; 0: the step has none
 
