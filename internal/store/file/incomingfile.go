@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -97,9 +98,11 @@ func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.Inc
 	return nil
 }
 
+const forgetIncoming = `delete from incoming_file where (client_id, reply_id) in (select u.c, u.i from $u(c bigint, i bigint))`
+
 // ForgetIncoming forgets the files of replies whose texts are removed because of their age. The files go at the same age.
 func ForgetIncoming(ctx context.Context, a engine.Querier, replies engine.Columns) error {
-	if _, err := a.Exec(ctx, `delete from incoming_file where (client_id, reply_id) in (select u.c, u.i from $u(c bigint, i bigint))`, replies); err != nil {
+	if _, err := a.Exec(ctx, forgetIncoming, replies); err != nil {
 		return fmt.Errorf("forget the files of replies: %w", err)
 	}
 	return nil
@@ -108,16 +111,16 @@ func ForgetIncoming(ctx context.Context, a engine.Querier, replies engine.Column
 // EraseIncoming forgets the files of an erased person's replies, and hides those that only this person sent. It leaves those
 // that somebody uploaded or that something of the client names.
 func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.ClientID, replies engine.Columns, now time.Time) error {
-	all, err := engine.QueryAll(ctx, a, `select distinct k.file_id from $u(c bigint, i bigint) cross join incoming_file k where k.client_id = u.c and k.reply_id = u.i and k.file_id <> '' order by k.file_id`,
-		[]any{replies}, engine.ScanOne[puntuale.FileID])
+	all, err := engine.QueryAll(ctx, a, forgetIncoming+` returning file_id`, []any{replies}, engine.ScanOne[puntuale.FileID]) // one statement, so it waits for an attempt that is being stored, and sees its file
 	if err != nil {
-		return fmt.Errorf("look for files of erased replies: %w", err)
+		return fmt.Errorf("forget the files of erased replies: %w", err)
 	}
-	if err := ForgetIncoming(ctx, a, replies); err != nil {
-		return err
-	}
+	slices.Sort(all)
 	s := ClientFiles{client: client}
-	for _, id := range all {
+	for _, id := range slices.Compact(all) {
+		if id == "" {
+			continue
+		}
 		is, err := s.named(ctx, a, id, now)
 		if err != nil {
 			return err

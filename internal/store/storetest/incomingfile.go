@@ -237,3 +237,35 @@ func testIncomingFilesEnd(t *testing.T, w *World) {
 		t.Errorf("%d files of replies after the client", n)
 	}
 }
+
+// testErasureMeetsKeptFile erases a person while the transaction that keeps the person's file is open. The erasure waits for
+// it, and hides the file.
+func testErasureMeetsKeptFile(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	f := c.upload("only", Begin)
+	w.Exec("update file set incoming = 1")
+	y := c.sends(phone, "only", Begin)
+	keeping, err := w.DB.SQL.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeping.Rollback() //nolint:errcheck // it is committed
+	if _, err := keeping.Exec(`update incoming_file set next_at = 0, file_id = $3, outcome = '{}' where client_id = $1 and reply_id = $2`, c.ID, y.ID, f.ID); err != nil {
+		t.Fatal(err)
+	}
+	erased := make(chan error, 1)
+	go func() {
+		_, err := c.Erase(ctx, c.erasure(phone, Begin.Add(time.Hour)))
+		erased <- err
+	}()
+	w.awaitLockWait(keeping)
+	if err := keeping.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-erased; err != nil {
+		t.Fatal(err)
+	}
+	c.there()
+}
