@@ -108,8 +108,8 @@ func ForgetIncoming(ctx context.Context, a engine.Querier, replies engine.Column
 	return nil
 }
 
-// EraseIncoming forgets the files of an erased person's replies, and hides those that only this person sent. It leaves those
-// that somebody uploaded or that something of the client names.
+// EraseIncoming forgets the files of an erased person's replies, and hides those that only this person had: nobody else sent
+// them, and if the client uploaded them, only this person got them. It leaves those that something of the client names.
 func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.ClientID, replies engine.Columns, now time.Time) error {
 	all, err := engine.QueryAll(ctx, a, forgetIncoming+` returning file_id`, []any{replies}, engine.ScanOne[puntuale.FileID]) // one statement, so it waits for an attempt that is being stored, and sees its file
 	if err != nil {
@@ -129,7 +129,8 @@ func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.Client
 			continue
 		}
 		if _, err := a.Exec(ctx, `update file set run_id = 0, needed_at = 0, hidden_at = case when hidden_at = 0 then $3::bigint else hidden_at end
- where client_id = $1 and id = $2 and incoming = 1 and `+onlyOf, client, id, engine.Micros(now)); err != nil {
+ where client_id = $1 and id = $2
+ and (incoming = 1 or exists (select 1 from run x where x.client_id = file.client_id and x.id = file.run_id and x.phone = '')) and `+onlyOf, client, id, engine.Micros(now)); err != nil {
 			return fmt.Errorf("erase a file of a reply: %w", err)
 		}
 	}
@@ -139,7 +140,7 @@ func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.Client
 // noReply is the condition that no reply has a file. onlyOf is the condition that neither a reply has it, nor a run of a
 // person who was not erased.
 const (
-	noReply = `not exists (select 1 from incoming_file k where k.client_id = file.client_id and k.file_id = file.id)`
+	noReply = `not exists (select 1 from incoming_file k where k.client_id = file.client_id and k.file_id = file.id and k.file_id <> '')` // the last part lets the database use the index
 	onlyOf  = noReply + `
  and run_id >= 0 and not exists (select 1 from run x where x.client_id = file.client_id and x.id = file.run_id and x.phone <> '')`
 )

@@ -207,10 +207,17 @@ func testIncomingFilesEnd(t *testing.T, w *World) {
 	c.withFile(erased, Begin.Add(2*day), sent)
 	others := keep(erased, "others", Begin)
 	c.withFile(stays, Begin.Add(2*day), others)
-	c.there(uploaded, only, both, sent, others)
+	back, lent := c.upload("back", Begin), c.upload("lent", Begin) // they sent back what they got; one of these, others got, too
+	c.withFile(erased, Begin.Add(2*day), back)
+	keep(erased, "back", Begin)
+	for _, to := range []string{erased, stays} {
+		c.withFile(to, Begin.Add(2*day), lent)
+	}
+	keep(erased, "lent", Begin)
+	c.there(uploaded, only, both, sent, others, back, lent)
 	c.sends(erased, "waits", Begin)
 	c.mustErase(erased, Begin.Add(3*day))
-	c.there(uploaded, both, others)
+	c.there(uploaded, both, others, lent)
 	if n := w.Int("select count(*) from incoming_file"); n != 1 {
 		t.Errorf("%d files of replies after the erasure", n)
 	}
@@ -224,7 +231,7 @@ func testIncomingFilesEnd(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	w.maintainFiles(Begin.Add(3*day), before)
-	c.there(both, others)
+	c.there(both, others, lent)
 	if _, err := c.Tenant.File(ctx, old.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("a file older than its reply's text: %v", err)
 	}
