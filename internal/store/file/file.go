@@ -118,8 +118,9 @@ func (s ClientFiles) hasRoom(ctx context.Context, a engine.Querier, f puntuale.F
 }
 
 // useAgain looks for a finished file with the same bytes. It gives the file back if it is hidden. A file that is uploaded
-// again gets the name of the new upload, so that nobody's old name appears in another use. A person's name for a file of the
-// client changes nothing: recipients of messages would see it.
+// again gets the name of the new upload, so that nobody's old name appears in another use. So does a hidden file, because its
+// name may be of an erased person. Else a person's name for a file of the client changes nothing: recipients of messages
+// would see it.
 func (s ClientFiles) useAgain(ctx context.Context, a engine.Querier, f puntuale.File) (same puntuale.File, found bool, err error) {
 	found, err = engine.QueryOne(ctx, a, `select `+columns+` from file f where f.client_id = $1 and f.hash = $2 and f.stored_at > 0`, []any{s.client, f.Hash}, fields(&same)...)
 	if err != nil {
@@ -128,19 +129,20 @@ func (s ClientFiles) useAgain(ctx context.Context, a engine.Querier, f puntuale.
 	if !found || same.ID == f.ID {
 		return f, false, nil
 	}
-	name, needed := f.Name, s.now()
+	needed := s.now()
 	if f.For != nil {
-		name, needed = same.Name, engine.Micros(f.Needed)
+		needed = engine.Micros(f.Needed)
 	}
-	n, err := a.Exec(ctx, `update file set name = $3, hidden_at = 0, needed_at = case when needed_at < $4::bigint then $4::bigint else needed_at end,
- incoming = case when $5::smallint = 0 then 0 else incoming end where client_id = $1 and id = $2 and stored_at > 0`, s.client, same.ID, name, needed, engine.Bit(f.For != nil))
-	if err == nil && n == 0 {
+	again, err := engine.QueryOne(ctx, a, `update file set name = case when $5::smallint = 0 or hidden_at > 0 then $3::text else name end, hidden_at = 0,
+ needed_at = case when needed_at < $4::bigint then $4::bigint else needed_at end, incoming = case when $5::smallint = 0 then 0 else incoming end
+where client_id = $1 and id = $2 and stored_at > 0 returning name`, []any{s.client, same.ID, f.Name, needed, engine.Bit(f.For != nil)}, &same.Name)
+	if err == nil && !again {
 		err = engine.ErrAgain // it was removed meanwhile
 	}
 	if err != nil {
 		return f, false, fmt.Errorf("use a file again: %w", err)
 	}
-	if same.Name = name; f.For != nil {
+	if f.For != nil {
 		return same, true, s.keep(ctx, a, f.For, same, f.Name)
 	}
 	return same, true, nil

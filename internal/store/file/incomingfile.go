@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -121,6 +122,9 @@ func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.Client
 		if id == "" {
 			continue
 		}
+		if err := s.rename(ctx, a, id); err != nil {
+			return err
+		}
 		is, err := s.named(ctx, a, id, now)
 		if err != nil {
 			return err
@@ -133,6 +137,24 @@ func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.Client
  and (incoming = 1 or exists (select 1 from run x where x.client_id = file.client_id and x.id = file.run_id and x.phone = '')) and `+onlyOf, client, id, engine.Micros(now)); err != nil {
 			return fmt.Errorf("erase a file of a reply: %w", err)
 		}
+	}
+	return nil
+}
+
+// rename gives a file that only people sent the name that it has in the first reply with it, so that the name of an erased
+// reply does not stay. It locks the file, so that the next statement sees who else has it.
+func (s ClientFiles) rename(ctx context.Context, a engine.Querier, id puntuale.FileID) error {
+	var name string
+	found, err := engine.QueryOne(ctx, a, `select f.name from file f where f.client_id = $1 and f.id = $2 for update`, []any{s.client, id}, &name)
+	if err != nil || !found {
+		return err
+	}
+	left := puntuale.KeptFile{Name: "file" + path.Ext(string(id))}
+	if _, err := engine.QueryOne(ctx, a, `select k.outcome from incoming_file k where k.client_id = $1 and k.file_id = $2 and k.file_id <> '' order by k.reply_id limit 1`, []any{s.client, id}, engine.ScanJSON(&left)); err != nil {
+		return fmt.Errorf("look who else sent a file: %w", err)
+	}
+	if _, err := a.Exec(ctx, `update file set name = $3 where client_id = $1 and id = $2 and incoming = 1 and name <> $3`, s.client, id, left.Name); err != nil {
+		return fmt.Errorf("rename a file of a reply: %w", err)
 	}
 	return nil
 }

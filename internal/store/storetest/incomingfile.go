@@ -217,6 +217,7 @@ func testIncomingFilesEnd(t *testing.T, w *World) {
 	c.there(uploaded, only, both, sent, others, back, lent)
 	c.sends(erased, "waits", Begin)
 	c.mustErase(erased, Begin.Add(3*day))
+	others.Name = "file.jpg" // its name was the erased person's
 	c.there(uploaded, both, others, lent)
 	if n := w.Int("select count(*) from incoming_file"); n != 1 {
 		t.Errorf("%d files of replies after the erasure", n)
@@ -242,6 +243,43 @@ func testIncomingFilesEnd(t *testing.T, w *World) {
 	w.noParts()
 	if n := w.Int("select count(*) from incoming_file"); n != 0 {
 		t.Errorf("%d files of replies after the client", n)
+	}
+}
+
+// testErasedFileNames checks that the name of an erased person's file does not stay as the name of somebody else's.
+func testErasedFileNames(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	const stays = "+393330000003"
+	keep := func(phone, bytes, name string) puntuale.File {
+		c.sends(phone, name, Begin)
+		f, content := newFile(bytes, Begin)
+		f.Name = name
+		return c.keep(f, content, Begin)
+	}
+	named := func(f puntuale.File, want string) {
+		t.Helper()
+		if got, err := c.Tenant.File(ctx, f.ID); err != nil || got.Name != want {
+			t.Errorf("the file is %q, %v, want %q", got.Name, err, want)
+		}
+	}
+	both := keep(phone, "both", "Mario Rossi.jpg")
+	keep(stays, "both", "foto.jpg")
+	sent, only := keep(phone, "sent", "Rossi.jpg"), keep(phone, "only", "M.R..jpg")
+	c.withFile(stays, Begin.Add(fileDay), sent)
+	mine := c.upload("mine", Begin)
+	keep(phone, "mine", "R.jpg")
+	c.mustErase(phone, Begin.Add(time.Hour))
+	named(both, "foto.jpg")
+	named(sent, "file.jpg")
+	named(mine, "mine")
+	if got := keep(stays, "only", "gatto.jpg"); got.ID != only.ID { // its bytes are still there
+		t.Fatalf("another file: %+v", got)
+	}
+	named(only, "gatto.jpg")
+	if places := w.mentions(c.ID, "Rossi"); len(places) > 0 {
+		t.Errorf("%v mention the name", places)
 	}
 }
 
