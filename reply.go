@@ -105,6 +105,9 @@ func IncomingFileRetry(tries int) (time.Duration, bool) {
 	return waits[tries-1], true
 }
 
+// MaxReplyFile is the largest file of a reply that is fetched, in bytes.
+const MaxReplyFile = 100 << 20
+
 // ReplyFile is a file of a reply, fetched to its end. The caller must close the file.
 type ReplyFile struct {
 	io.ReadCloser
@@ -113,9 +116,9 @@ type ReplyFile struct {
 
 // MediaOpener opens the files that came with replies.
 type MediaOpener interface {
-	// OpenMedia fetches the file from the session's network. Codes: gone (the network no longer has the file, or
-	// never said how to fetch it), unavailable (try again later), too_large, overloaded.
-	OpenMedia(ctx context.Context, s Session, m ReplyMedia) (*ReplyFile, error)
+	// OpenMedia fetches the file from the session's network, if it has at most so many bytes. Codes: gone (the network no
+	// longer has the file, or never said how to fetch it), unavailable (try again later), too_large, overloaded.
+	OpenMedia(ctx context.Context, s Session, m ReplyMedia, maxBytes int64) (*ReplyFile, error)
 }
 
 // ReplyEffect says what a reply changed.

@@ -195,7 +195,7 @@ func (c *Client) OpenMedia(ctx context.Context, r puntuale.Reply) (*puntuale.Rep
 	} else if k != nil && k.Code == FileInfected {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: k.Reason()}
 	}
-	f, err := c.openAtNetwork(ctx, r)
+	f, err := c.openAtNetwork(ctx, r, puntuale.MaxReplyFile)
 	if err != nil || c.control.files.scan == nil {
 		return f, err
 	}
@@ -260,14 +260,14 @@ func (c *Client) KeepFile(ctx context.Context, x puntuale.IncomingFile) error {
 	if y.Media.Size > puntuale.MaxFileBytes {
 		return tooLarge
 	}
-	m, err := c.openAtNetwork(ctx, y)
+	m, err := c.openAtNetwork(ctx, y, puntuale.MaxFileBytes)
+	if puntuale.CodeOf(err) == puntuale.CodeTooLarge {
+		return tooLarge
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	if m.Size > puntuale.MaxFileBytes {
-		return tooLarge
-	}
 	_, err = c.takeFile(ctx, FileUpload{Name: cmp.Or(y.Media.Name, string(y.Kind)), Content: m}, &x, y.At)
 	return err
 }
@@ -291,8 +291,8 @@ func (c *Client) scan(ctx context.Context, content io.Reader) error {
 	return nil
 }
 
-// openAtNetwork fetches the file of a reply from its network.
-func (c *Client) openAtNetwork(ctx context.Context, r puntuale.Reply) (*puntuale.ReplyFile, error) {
+// openAtNetwork fetches the file of a reply from its network, if it has at most so many bytes.
+func (c *Client) openAtNetwork(ctx context.Context, r puntuale.Reply, maxBytes int64) (*puntuale.ReplyFile, error) {
 	if r.Media == nil || c.control.opener == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}
 	}
@@ -300,7 +300,7 @@ func (c *Client) openAtNetwork(ctx context.Context, r puntuale.Reply) (*puntuale
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.control.opener.OpenMedia(ctx, s.Session, *r.Media)
+	f, err := c.control.opener.OpenMedia(ctx, s.Session, *r.Media, maxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("open the file of a reply: %w", err)
 	}

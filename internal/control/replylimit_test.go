@@ -121,7 +121,7 @@ type slotted struct {
 	open int
 }
 
-func (s *slotted) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+func (s *slotted) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia, int64) (*puntuale.ReplyFile, error) {
 	s.open++
 	s.Reader = strings.NewReader("file")
 	return &puntuale.ReplyFile{ReadCloser: s, Size: 4}, nil
