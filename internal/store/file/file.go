@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -15,6 +16,8 @@ import (
 type Files struct {
 	db   *engine.DB
 	work *engine.Kind
+
+	checked atomic.Pointer[incomingKey] // the row that eraseLeft read last; nil: it begins with the first row
 }
 
 // New returns the files of a database.

@@ -27,6 +27,50 @@ func NoteIncoming(ctx context.Context, a engine.Querier, replies engine.Columns)
 	return nil
 }
 
+// incomingKey names a row of incoming_file.
+type incomingKey struct {
+	client puntuale.ClientID
+	reply  puntuale.ReplyID
+}
+
+const checkedReplies = 1000 // rows that one call of eraseLeft reads
+
+// eraseLeft erases the files of replies that were blanked or deleted without them: servers of the version before do not know
+// them. Each call reads the next rows, and the one after the last row begins again.
+func (s *Files) eraseLeft(ctx context.Context, now time.Time) error {
+	var after incomingKey
+	if last := s.checked.Load(); last != nil {
+		after = *last
+	}
+	type row struct {
+		incomingKey
+		left bool
+	}
+	all, err := engine.QueryAll(ctx, s.db.MaintenanceReads, `select k.client_id, k.reply_id, case when exists (select 1 from reply y where y.client_id = k.client_id and y.id = k.reply_id and y.blanked_at = 0) then 0 else 1 end
+from incoming_file k where (k.client_id, k.reply_id) > ($1, $2) order by k.client_id, k.reply_id limit $3`, []any{after.client, after.reply, checkedReplies}, func(r engine.Row, x *row) error {
+		return r.Scan(&x.client, &x.reply, engine.ScanBool(&x.left))
+	})
+	if err != nil {
+		return engine.PublicError(fmt.Errorf("look for files of blanked replies: %w", err))
+	}
+	for _, x := range all {
+		if !x.left {
+			continue
+		}
+		if err := s.Sent(x.client).write(ctx, func(ctx context.Context, a engine.Querier) error {
+			return EraseIncoming(ctx, a, x.client, engine.Columns{[]int64{int64(x.client)}, []int64{int64(x.reply)}}, now)
+		}); err != nil {
+			return err
+		}
+	}
+	if len(all) < checkedReplies {
+		s.checked.Store(nil)
+	} else {
+		s.checked.Store(&all[len(all)-1].incomingKey)
+	}
+	return nil
+}
+
 // Limits of DueIncoming.
 const (
 	maxDue          = 100
@@ -89,7 +133,8 @@ func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.Inc
 		return err
 	}
 	n, err := a.Exec(ctx, `update incoming_file set next_at = 0, file_id = $4, outcome = $5 where client_id = $1 and reply_id = $2
- and (next_at = $3 or next_at = 0 and file_id = $4)`, s.client, x.Reply, engine.Micros(x.Due), f.ID, outcome) // the second case: this transaction runs again
+ and (next_at = $3 or next_at = 0 and file_id = $4)
+ and exists (select 1 from reply y where y.client_id = $1 and y.id = $2 and y.blanked_at = 0)`, s.client, x.Reply, engine.Micros(x.Due), f.ID, outcome) // the second case: this transaction runs again
 	if err != nil {
 		return fmt.Errorf("note the file of a reply: %w", err)
 	}

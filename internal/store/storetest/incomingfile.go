@@ -283,6 +283,42 @@ func testErasedFileNames(t *testing.T, w *World) {
 	}
 }
 
+// testReplyErasedByVersionBefore blanks replies as a server does that does not know their files. An attempt that runs keeps
+// nothing, and maintenance erases a file that was kept.
+func testReplyErasedByVersionBefore(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	const stays = "+393330000003"
+	f, content := newFile("kept", Begin)
+	c.sends(phone, "kept", Begin)
+	c.keep(f, content, Begin)
+	f, content = newFile("stays", Begin)
+	c.sends(stays, "stays", Begin)
+	other := c.keep(f, content, Begin)
+
+	y := c.sends(phone, "waits", Begin)
+	x, ok, err := w.ClaimIncoming(ctx, c.dueFiles(Begin)[0], Begin.Add(time.Minute))
+	if err != nil || !ok {
+		t.Fatalf("claim: %v, %v", ok, err)
+	}
+	w.Exec("update reply set phone = '', text = '', media = '', blanked_at = 1 where client_id = $1 and phone = $2", c.ID, phone)
+	f, content = newFile("waits", Begin)
+	f.For, f.Needed = &x, Begin
+	if _, err := c.CreateFile(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	c.addParts(f, content)
+	_, err = c.FinishFile(ctx, f)
+	WantCode(t, err, puntuale.CodeNotFound)
+	w.Exec("delete from reply where client_id = $1 and id = $2", c.ID, y.ID)
+	w.maintainFiles(Begin.Add(2*time.Hour), time.Time{})
+	c.there(other)
+	if n := w.Int("select count(*) from incoming_file"); n != 1 {
+		t.Errorf("%d files of replies after maintenance", n)
+	}
+}
+
 // testErasureMeetsKeptFile erases a person while the transaction that keeps the person's file is open. The erasure waits for
 // it, and hides the file.
 func testErasureMeetsKeptFile(t *testing.T, w *World) {
