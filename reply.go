@@ -59,12 +59,13 @@ type ReplyMedia struct {
 // KeptFile says what became of the file of a reply, if the client's settings ask the server to keep it. The store writes it
 // as JSON.
 type KeptFile struct {
-	Waiting bool       `json:"waiting,omitempty"` // the file is still being fetched and checked
-	File    FileID     `json:"file,omitempty"`    // "": it is not kept
-	Name    string     `json:"name,omitempty"`    // of the kept file: that of the reply, with the extension of the content
-	Type    string     `json:"type,omitempty"`    // media type of the content
-	Size    int64      `json:"size,omitempty"`    // bytes
-	Code    ReasonCode `json:"code,omitempty"`    // why the file is not kept
+	Waiting bool       `json:"waiting,omitempty"`       // the file is still being fetched and checked
+	File    FileID     `json:"file,omitempty"`          // "": it is not kept
+	Name    string     `json:"name,omitempty"`          // of the kept file: that of the reply, with the extension of the content
+	Type    string     `json:"type,omitempty"`          // media type of the content
+	Size    int64      `json:"size,omitempty"`          // bytes
+	Small   bool       `json:"small_picture,omitempty"` // there is a small picture
+	Code    ReasonCode `json:"code,omitempty"`          // why the file is not kept
 	Args    []string   `json:"args,omitempty"`
 }
 

@@ -125,10 +125,11 @@ func (s *Files) SettleIncoming(ctx context.Context, x puntuale.IncomingFile, nex
 	})
 }
 
-// keep notes that a reply has a file, in the transaction that makes the file usable. name is the name of the reply's file.
+// keep notes that a reply has a file, in the transaction that makes the file usable. name is the name of the reply's
+// file, and small whether the file has a small picture.
 // Codes: not_found, if the attempt took too long, or if the reply was blanked or erased meanwhile.
-func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.IncomingFile, f puntuale.File, name string) error {
-	outcome, err := engine.ToJSON(puntuale.KeptFile{File: f.ID, Name: name, Type: f.Type, Size: f.Size})
+func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.IncomingFile, f puntuale.File, name string, small bool) error {
+	outcome, err := engine.ToJSON(puntuale.KeptFile{File: f.ID, Name: name, Type: f.Type, Size: f.Size, Small: small})
 	if err != nil {
 		return err
 	}

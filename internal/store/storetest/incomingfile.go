@@ -131,11 +131,33 @@ func testIncomingFiles(t *testing.T, w *World) {
 	f.ID = puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1)))
 	kept := c.keep(f, content, at)
 	y, _ = c.Reply(ctx, y.ID)
-	if y.FileOf() != kept.ID || y.Kept.Name != "a.jpg" || y.Kept.Size != kept.Size || y.Kept.Type != "image/jpeg" || !kept.Received || len(c.dueFiles(at.Add(time.Hour))) != 0 {
+	if y.FileOf() != kept.ID || y.Kept.Name != "a.jpg" || y.Kept.Size != kept.Size || y.Kept.Type != "image/jpeg" || !y.Kept.Small || !kept.Received || len(c.dueFiles(at.Add(time.Hour))) != 0 {
 		t.Errorf("kept: %+v, %+v", y.Kept, kept)
 	}
 	if listed := c.mustReplies(puntuale.ReplyFilter{Phone: phone}); listed[0].FileOf() != kept.ID {
 		t.Errorf("in the list: %+v", listed[0].Kept)
+	}
+
+	// A file without a small picture gets the one that the same bytes have later.
+	c.sends(phone, "plain", at)
+	plain, bytes := newFile("plain", at)
+	plain.Small = nil
+	c.keep(plain, bytes, at)
+	c.sends(phone, "again", at)
+	again, _ := newFile("plain", at)
+	for _, has := range []bool{false, true} {
+		if listed := c.mustReplies(puntuale.ReplyFilter{Phone: phone}); listed[1].Kept.Small || has && !listed[0].Kept.Small {
+			t.Errorf("%v: %+v, %+v", has, listed[0].Kept, listed[1].Kept)
+		}
+		if !has {
+			c.keep(again, bytes, at)
+		}
+	}
+	if small, err := c.SmallPicture(ctx, plain.ID); err != nil || string(small) != "small plain" {
+		t.Errorf("the small picture is %q, %v", small, err)
+	}
+	if err := c.DeleteFile(ctx, plain.ID, at); err != nil {
+		t.Error(err)
 	}
 
 	// The same bytes from another person are the same file. A person's name for a file of the client changes nothing.
