@@ -59,12 +59,13 @@ type ReplyMedia struct {
 // KeptFile says what became of the file of a reply, if the client's settings ask the server to keep it. The store writes it
 // as JSON.
 type KeptFile struct {
-	Waiting bool       `json:"waiting,omitempty"` // the file is still being fetched and checked
-	File    FileID     `json:"file,omitempty"`    // "": it is not kept
-	Name    string     `json:"name,omitempty"`    // of the kept file: that of the reply, with the extension of the content
-	Type    string     `json:"type,omitempty"`    // media type of the content
-	Size    int64      `json:"size,omitempty"`    // bytes
-	Code    ReasonCode `json:"code,omitempty"`    // why the file is not kept
+	Waiting bool       `json:"waiting,omitempty"`       // the file is still being fetched and checked
+	File    FileID     `json:"file,omitempty"`          // "": it is not kept
+	Name    string     `json:"name,omitempty"`          // of the kept file: that of the reply, with the extension of the content
+	Type    string     `json:"type,omitempty"`          // media type of the content
+	Size    int64      `json:"size,omitempty"`          // bytes
+	Small   bool       `json:"small_picture,omitempty"` // there is a small picture
+	Code    ReasonCode `json:"code,omitempty"`          // why the file is not kept
 	Args    []string   `json:"args,omitempty"`
 }
 
@@ -105,6 +106,9 @@ func IncomingFileRetry(tries int) (time.Duration, bool) {
 	return waits[tries-1], true
 }
 
+// MaxReplyFile is the largest file of a reply that is fetched, in bytes.
+const MaxReplyFile = 100 << 20
+
 // ReplyFile is a file of a reply, fetched to its end. The caller must close the file.
 type ReplyFile struct {
 	io.ReadCloser
@@ -113,9 +117,9 @@ type ReplyFile struct {
 
 // MediaOpener opens the files that came with replies.
 type MediaOpener interface {
-	// OpenMedia fetches the file from the session's network. Codes: gone (the network no longer has the file, or
-	// never said how to fetch it), unavailable (try again later), too_large, overloaded.
-	OpenMedia(ctx context.Context, s Session, m ReplyMedia) (*ReplyFile, error)
+	// OpenMedia fetches the file from the session's network, if it has at most so many bytes. Codes: gone (the network no
+	// longer has the file, or never said how to fetch it), unavailable (try again later), too_large, overloaded.
+	OpenMedia(ctx context.Context, s Session, m ReplyMedia, maxBytes int64) (*ReplyFile, error)
 }
 
 // ReplyEffect says what a reply changed.

@@ -132,6 +132,12 @@ func TestRepliesKeepFiles(t *testing.T) {
 		}
 	}
 
+	for phone, want := range map[string]string{phoneOf(1): `"kept":{"file":"` + r.sent(phoneOf(1)).File + `","name":"fdp.exe.pdf","type":"application/pdf","size":14}`, phoneOf(4): `"kept":{"code":"file.infected","args":["` + clamdtest.Finding + `"]}`} {
+		if all := r.must("POST", "/api/contacts/everything", `{"phone": "`+phone+`"}`); !strings.Contains(all, want) {
+			t.Errorf("the document about %s does not have %s: %s", phone, want, all)
+		}
+	}
+
 	// The same virus is not opened from the network either, and not uploaded. Without the scanner nothing enters.
 	infected := r.sent("+393331234004")
 	if status, body := call(t, "GET", r.base+"/api/replies/"+infected.ID+"/media", r.key, ""); status != http.StatusGone {

@@ -44,6 +44,7 @@ const MaxFileForm = 64 << 10
 const (
 	smallSide  = 160             // the longer side of a small picture, in pixels
 	smallWaits = 3 * time.Second // how long a small picture waits for a processor
+	keptWaits  = time.Minute     // the same for the file of a reply, because nobody waits for it
 )
 
 // UploadFile stores a file, in parts, while at most one part is in memory. The type is the type of the content. If the
@@ -73,9 +74,9 @@ func (c *Client) takeFile(ctx context.Context, r FileUpload, of *puntuale.Incomi
 	if err != nil {
 		return f, err
 	}
-	inspect := file.Inspect
+	inspect, waits := file.Inspect, smallWaits
 	if of != nil {
-		inspect = file.InspectReceived
+		inspect, waits = file.InspectReceived, keptWaits
 	}
 	facts, err := inspect(spool, size)
 	if refused, ok := errors.AsType[*file.RefusedError](err); ok {
@@ -98,16 +99,16 @@ func (c *Client) takeFile(ctx context.Context, r FileUpload, of *puntuale.Incomi
 	if of != nil {
 		f.Needed = at // so the file goes with the reply
 	}
-	f.Small = smallOf(ctx, u, &facts, spool)
+	f.Small = smallOf(ctx, waits, u, &facts, spool)
 	return c.storeFile(ctx, f, facts.Reader(spool))
 }
 
 // smallOf returns the small picture of an image. It returns nil for other files, and if no processor becomes free soon.
-func smallOf(ctx context.Context, u *upload.Upload, facts *file.Facts, spool io.ReaderAt) []byte {
+func smallOf(ctx context.Context, waits time.Duration, u *upload.Upload, facts *file.Facts, spool io.ReaderAt) []byte {
 	if facts.Width == 0 {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, smallWaits)
+	within, cancel := context.WithTimeout(ctx, waits)
 	defer cancel()
 	if u.Work(within) != nil {
 		return nil

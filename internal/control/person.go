@@ -72,6 +72,7 @@ type personReply struct {
 	Kind    puntuale.ReplyKind   `json:"kind"`
 	Text    string               `json:"text"`
 	File    string               `json:"file,omitempty"`
+	Kept    *puntuale.KeptFile   `json:"kept,omitempty"`
 	Effect  puntuale.ReplyEffect `json:"effect,omitempty"`
 }
 
@@ -132,7 +133,7 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 	return writePages(w, "replies", p.Names, func(phone string, page request.Page) ([]personReply, string, error) {
 		rows, next, err := p.c.Thread(ctx, phone, page)
 		return convert(rows, func(y puntuale.Reply) personReply {
-			r := personReply{ID: y.ID, Session: y.Session, At: y.At, Own: y.Own, Kind: y.Kind, Text: y.Text, Effect: y.Effect}
+			r := personReply{ID: y.ID, Session: y.Session, At: y.At, Own: y.Own, Kind: y.Kind, Text: y.Text, Kept: y.Kept, Effect: y.Effect}
 			if y.Media != nil {
 				r.File = y.Media.Name + " (" + y.Media.Type + ", " + strconv.FormatInt(y.Media.Size, 10) + ")"
 			}

@@ -195,25 +195,27 @@ func (c *Client) OpenMedia(ctx context.Context, r puntuale.Reply) (*puntuale.Rep
 	} else if k != nil && k.Code == FileInfected {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: k.Reason()}
 	}
-	f, err := c.openAtNetwork(ctx, r)
+	f, err := c.openAtNetwork(ctx, r, puntuale.MaxReplyFile)
 	if err != nil || c.control.files.scan == nil {
 		return f, err
 	}
-	defer func() { _ = f.Close() }()
 	return c.scanned(ctx, f)
 }
 
-// scanned returns a copy of a file that the virus scanner saw.
+// scanned returns a copy of a file that the virus scanner saw. The file stays open as long as its copy, because its slot at
+// the opener bounds how much disk open files take.
 func (c *Client) scanned(ctx context.Context, f *puntuale.ReplyFile) (_ *puntuale.ReplyFile, err error) {
+	both := &scannedFile{original: f}
+	defer func() {
+		if err != nil {
+			_ = both.Close()
+		}
+	}()
 	spool, err := roster.Spool(c.control.lists.scratch)
 	if err != nil {
 		return nil, fmt.Errorf("keep a file on disk: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = spool.Close()
-		}
-	}()
+	both.ReadCloser = spool
 	if _, err = io.Copy(spool, f); err != nil {
 		return nil, fmt.Errorf("read the file of a reply: %w", err)
 	}
@@ -226,7 +228,21 @@ func (c *Client) scanned(ctx context.Context, f *puntuale.ReplyFile) (_ *puntual
 	if _, err = spool.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the file of a reply: %w", err)
 	}
-	return &puntuale.ReplyFile{ReadCloser: spool, Size: f.Size}, nil
+	return &puntuale.ReplyFile{ReadCloser: both, Size: f.Size}, nil
+}
+
+// scannedFile is the copy of a file. Closing it closes both.
+type scannedFile struct {
+	io.ReadCloser // nil: there is no copy yet
+	original      io.Closer
+}
+
+func (f *scannedFile) Close() error {
+	var err error
+	if f.ReadCloser != nil {
+		err = f.ReadCloser.Close()
+	}
+	return errors.Join(err, f.original.Close())
 }
 
 // KeepFile fetches the file of a reply from its network, and stores it in the same way as UploadFile. It also takes stickers.
@@ -244,14 +260,14 @@ func (c *Client) KeepFile(ctx context.Context, x puntuale.IncomingFile) error {
 	if y.Media.Size > puntuale.MaxFileBytes {
 		return tooLarge
 	}
-	m, err := c.openAtNetwork(ctx, y)
+	m, err := c.openAtNetwork(ctx, y, puntuale.MaxFileBytes)
+	if puntuale.CodeOf(err) == puntuale.CodeTooLarge {
+		return tooLarge
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	if m.Size > puntuale.MaxFileBytes {
-		return tooLarge
-	}
 	_, err = c.takeFile(ctx, FileUpload{Name: cmp.Or(y.Media.Name, string(y.Kind)), Content: m}, &x, y.At)
 	return err
 }
@@ -275,8 +291,8 @@ func (c *Client) scan(ctx context.Context, content io.Reader) error {
 	return nil
 }
 
-// openAtNetwork fetches the file of a reply from its network.
-func (c *Client) openAtNetwork(ctx context.Context, r puntuale.Reply) (*puntuale.ReplyFile, error) {
+// openAtNetwork fetches the file of a reply from its network, if it has at most so many bytes.
+func (c *Client) openAtNetwork(ctx context.Context, r puntuale.Reply, maxBytes int64) (*puntuale.ReplyFile, error) {
 	if r.Media == nil || c.control.opener == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}
 	}
@@ -284,7 +300,7 @@ func (c *Client) openAtNetwork(ctx context.Context, r puntuale.Reply) (*puntuale
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.control.opener.OpenMedia(ctx, s.Session, *r.Media)
+	f, err := c.control.opener.OpenMedia(ctx, s.Session, *r.Media, maxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("open the file of a reply: %w", err)
 	}

@@ -3,11 +3,16 @@ package control_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"math"
+	"strings"
+	"testing"
 
 	"puntuale"
 	"puntuale/internal/booking"
 	"puntuale/internal/control"
+	"puntuale/internal/store/storetest"
 )
 
 // replyLimits are the limits of calls about replies, consent, and drafts of templates.
@@ -109,3 +114,67 @@ var longDraft = control.NewDraft{TemplateDraft: puntuale.TemplateDraft{
 }}
 
 const saysDraft = "invalid body.name body.language body.category body.text body.header.text body.footer body.buttons[0].text"
+
+// slotted is a network with one file. open counts the files that were not closed yet: each has a slot of its client.
+type slotted struct {
+	io.Reader
+	open int
+}
+
+func (s *slotted) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia, int64) (*puntuale.ReplyFile, error) {
+	s.open++
+	s.Reader = strings.NewReader("file")
+	return &puntuale.ReplyFile{ReadCloser: s, Size: 4}, nil
+}
+
+func (s *slotted) Close() error {
+	s.open--
+	return nil
+}
+
+// TestScannedFilesKeepTheirSlots: a file that the virus scanner saw has its slot until its reader ends, because its copy takes
+// disk so long. A file that is refused returns the slot.
+func TestScannedFilesKeepTheirSlots(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)
+	w := newLimited(t, db)
+	network, store, finding, away := &slotted{}, db.Open(t), "", error(nil)
+	c := control.New(control.Config{Tenants: store, Devices: store, Maintenance: store, Clock: db.Clock, Opener: network, Scan: func(_ context.Context, content io.Reader) (string, error) {
+		_, err := io.Copy(io.Discard, content)
+		return finding, errors.Join(err, away)
+	}})
+	id, err := puntuale.ParseID[puntuale.ClientID](w.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := puntuale.ParseID[puntuale.SessionID](w.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := c.OfNetwork(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := puntuale.Reply{Session: session, Media: &puntuale.ReplyMedia{}}
+	f, err := client.OpenMedia(t.Context(), reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if network.open != 1 {
+		t.Errorf("%d slots while a copy is read", network.open)
+	}
+	if content, err := io.ReadAll(f); err != nil || string(content) != "file" {
+		t.Errorf("%q, %v", content, err)
+	}
+	if err := f.Close(); err != nil || network.open != 0 {
+		t.Errorf("%d slots after its end, %v", network.open, err)
+	}
+	finding = "Eicar"
+	if _, err := client.OpenMedia(t.Context(), reply); puntuale.CodeOf(err) != puntuale.CodeGone || network.open != 0 {
+		t.Errorf("a virus: %d slots, %v", network.open, err)
+	}
+	away = errors.New("the scanner does not answer")
+	if _, err := client.OpenMedia(t.Context(), reply); err == nil || network.open != 0 {
+		t.Errorf("no scanner: %d slots, %v", network.open, err)
+	}
+}

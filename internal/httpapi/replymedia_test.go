@@ -12,7 +12,7 @@ import (
 // files is a network that stores one file. The reference in the reply's media names this file.
 type files struct{}
 
-func (files) OpenMedia(_ context.Context, _ puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+func (files) OpenMedia(_ context.Context, _ puntuale.Session, m puntuale.ReplyMedia, _ int64) (*puntuale.ReplyFile, error) {
 	if string(m.Ref) != "there" {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}
 	}

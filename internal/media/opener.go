@@ -34,7 +34,7 @@ func NewOpener(openerOf func(puntuale.Session) puntuale.MediaOpener) *Opener {
 }
 
 // OpenMedia fetches the file; see [puntuale.MediaOpener]. One client cannot use all slots.
-func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia, maxBytes int64) (*puntuale.ReplyFile, error) {
 	opener := o.openerOf(s)
 	if opener == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: errors.New("no network has the file")}
@@ -45,7 +45,7 @@ func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTakes)
 	defer cancel() // the whole file has been fetched when OpenMedia returns
-	f, err := opener.OpenMedia(ctx, s, m)
+	f, err := opener.OpenMedia(ctx, s, m, maxBytes)
 	if err != nil {
 		leave()
 		return nil, err

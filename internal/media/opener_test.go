@@ -14,7 +14,7 @@ import (
 // fakeOpener opens a text, or returns an error.
 type fakeOpener struct{ err error }
 
-func (f fakeOpener) OpenMedia(ctx context.Context, _ puntuale.Session, _ puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+func (f fakeOpener) OpenMedia(ctx context.Context, _ puntuale.Session, _ puntuale.ReplyMedia, _ int64) (*puntuale.ReplyFile, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		return nil, errors.New("there is no end")
 	}
@@ -40,7 +40,7 @@ func TestOpener(t *testing.T) {
 			return nil
 		})
 		open := func(client puntuale.ClientID, connection puntuale.ConnectionType) (*puntuale.ReplyFile, error) {
-			return o.OpenMedia(t.Context(), puntuale.Session{Client: client, Type: connection}, puntuale.ReplyMedia{})
+			return o.OpenMedia(t.Context(), puntuale.Session{Client: client, Type: connection}, puntuale.ReplyMedia{}, 4)
 		}
 		if _, err := open(1, puntuale.SendApp); puntuale.CodeOf(err) != puntuale.CodeGone {
 			t.Errorf("a network without files: %v", err)

@@ -117,3 +117,29 @@ func TestKeptFiles(t *testing.T) {
 		}
 	})
 }
+
+// TestKeptImageWithoutSmallPicture: a conversation shows a link to a kept image that is too large for a small picture.
+func TestKeptImageWithoutSmallPicture(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const phone = "+393331234567"
+	_, err := w.Client().UpdateSettings(t.Context(), puntuale.SettingsPatch{KeepMedia: new(true)}, nil)
+	w.must(err)
+	var large bytes.Buffer
+	w.must(jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 6000, 4001)), nil))
+	v := w.visitor(w.clients[puntuale.Reader])
+	for _, test := range []struct {
+		content []byte
+		shown   int
+	}{{large.Bytes(), 0}, {somePhoto(t), 1}} {
+		w.media = test.content
+		w.wrote(phone, "", brings(puntuale.ReplyImage, puntuale.ReplyMedia{Type: "image/jpeg"}))
+		w.keeps()
+		all, _, err := w.Client().Replies(t.Context(), phone, false, request.Page{})
+		w.must(err)
+		page := v.get(w.personURL(phone)).body
+		if n := strings.Count(page, "bubble-picture"); all[0].FileOf() == "" || n != test.shown || !strings.Contains(page, "/replies/"+all[0].ID.String()+"/media") {
+			t.Errorf("%d small pictures, want %d: %+v", n, test.shown, all[0].Kept)
+		}
+	}
+}

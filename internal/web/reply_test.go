@@ -214,7 +214,7 @@ func TestSettings(t *testing.T) {
 }
 
 // OpenMedia opens the world's only file.
-func (w *world) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+func (w *world) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia, int64) (*puntuale.ReplyFile, error) {
 	if w.media == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}
 	}

@@ -31,7 +31,7 @@ const noFile = 100
 
 // OpenMedia requests a file's address from Meta, and fetches the file. The session need not be open on this node.
 // Codes: gone, unavailable, too_large.
-func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia, maxBytes int64) (*puntuale.ReplyFile, error) {
 	var ref fileRef
 	if json.Unmarshal(m.Ref, &ref) != nil || !fileID.MatchString(ref.ID) {
 		return nil, replyfile.IsGone(errors.New("the message did not tell how to fetch the file"))
@@ -48,7 +48,8 @@ func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntual
 		return nil, err
 	}
 	var answer struct {
-		URL string `json:"url"`
+		URL  string `json:"url"`
+		Size int64  `json:"file_size"` // bytes; 0: Meta does not say it
 	}
 	err = c.graph.call(ctx, client, *keys, http.MethodGet, url.PathEscape(ref.ID), url.Values{"phone_number_id": {keys.PhoneNumberID}}, nil, 0, "", &answer)
 	if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == noFile {
@@ -57,11 +58,14 @@ func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntual
 	if err != nil {
 		return nil, replyfile.Unavailable(fmt.Errorf("ask Meta for a file: %w", err))
 	}
+	if answer.Size > maxBytes {
+		return nil, replyfile.TooLarge()
+	}
 	r, err := c.fileRequest(ctx, answer.URL, keys.AccessToken)
 	if err != nil {
 		return nil, err
 	}
-	return replyfile.Fetch(c.cfg.Transport, r, c.cfg.Folder, hashOfRef(ref.SHA256))
+	return replyfile.Fetch(c.cfg.Transport, r, c.cfg.Folder, hashOfRef(ref.SHA256), maxBytes)
 }
 
 // fileRequest returns the request for a file. It contains the token only if the host may get the token.

@@ -25,13 +25,13 @@ func TestOpenMedia(t *testing.T) {
 	}
 	refused := func(what string, s puntuale.Session, m puntuale.ReplyMedia, code puntuale.Code) {
 		t.Helper()
-		if _, err := w.conn.OpenMedia(t.Context(), s, m); puntuale.CodeOf(err) != code {
+		if _, err := w.conn.OpenMedia(t.Context(), s, m, puntuale.MaxReplyFile); puntuale.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %s", what, err, code)
 		}
 	}
 	w.conn.Close(w.within(), w.session)
 	m := receive("il conto")
-	f, err := w.conn.OpenMedia(t.Context(), of, m)
+	f, err := w.conn.OpenMedia(t.Context(), of, m, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +47,11 @@ func TestOpenMedia(t *testing.T) {
 	refused("a file without an id", of, puntuale.ReplyMedia{Ref: []byte("{}")}, puntuale.CodeGone)
 	refused("an id that is a path", of, puntuale.ReplyMedia{Ref: []byte(`{"id":"101/messages"}`)}, puntuale.CodeGone)
 	refused("another file", of, puntuale.ReplyMedia{Ref: []byte(`{"id":"700000001","sha256":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`)}, puntuale.CodeUnavailable)
+	// A file that the caller would refuse is not fetched: its address here would be refused with another code.
+	w.peer.Move("700000001", "https://evil.example/x")
+	if _, err := w.conn.OpenMedia(t.Context(), of, m, 7); puntuale.CodeOf(err) != puntuale.CodeTooLarge {
+		t.Errorf("a file that is too large: %v", err)
+	}
 	// Meta's answer may contain any address, but no other host gets a request or the token.
 	for _, address := range []string{"https://evil.example/x", "https://facebook.com.evil.example/x", "http://lookaside.fbsbx.com/x", "https://u@lookaside.fbsbx.com/x", "https://lookaside.fbsbx.com:444/x", "https://10.0.0.1/x", "file:///etc/passwd", ":"} {
 		w.peer.Move("700000001", address)

@@ -87,7 +87,7 @@ func (e EncryptedFile) address() (string, error) {
 }
 
 // OpenMedia fetches and decrypts a file. Codes: gone, unavailable, too_large.
-func (o Opener) OpenMedia(ctx context.Context, _ puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+func (o Opener) OpenMedia(ctx context.Context, _ puntuale.Session, m puntuale.ReplyMedia, maxBytes int64) (*puntuale.ReplyFile, error) {
 	var e EncryptedFile
 	if len(m.Ref) == 0 || json.Unmarshal(m.Ref, &e) != nil || keyNames[e.Kind] == "" || len(e.Key) == 0 {
 		return nil, IsGone(errors.New("the message did not tell how to fetch the file"))
@@ -106,11 +106,11 @@ func (o Opener) OpenMedia(ctx context.Context, _ puntuale.Session, m puntuale.Re
 	if err != nil {
 		return nil, err
 	}
-	s, err := fetch(o.Via, r, o.Folder, Most+aes.BlockSize+macSize)
+	s, err := fetch(o.Via, r, o.Folder, maxBytes+aes.BlockSize+macSize)
 	if err != nil {
 		return nil, err
 	}
-	f, err := e.decrypt(s, iv, key, mac)
+	f, err := e.decrypt(s, iv, key, mac, maxBytes)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -128,8 +128,8 @@ func (e EncryptedFile) keys() (iv, key, mac []byte, err error) {
 	return all[:16], all[16:48], all[48:80], nil
 }
 
-// decrypt checks a fetched file, and returns a reader of the decrypted file.
-func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFile, error) {
+// decrypt checks a fetched file, and returns a reader of the decrypted file, which has at most maxBytes.
+func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte, maxBytes int64) (*puntuale.ReplyFile, error) {
 	damaged := func(damage string) error { return Unavailable(errors.New("the file " + damage)) }
 	length := s.size - macSize
 	if length < aes.BlockSize || length%aes.BlockSize != 0 {
@@ -171,8 +171,8 @@ func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFi
 		return nil, damaged("ends in an odd way")
 	}
 	size := length - fill
-	if size > Most {
-		return nil, tooLarge()
+	if size > maxBytes {
+		return nil, TooLarge()
 	}
 	plain := func() io.Reader {
 		return io.LimitReader(&decryptReader{from: io.NewSectionReader(s, 0, length), mode: cipher.NewCBCDecrypter(block, iv)}, size)

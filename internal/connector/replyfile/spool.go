@@ -12,9 +12,6 @@ import (
 	"puntuale/internal/outside"
 )
 
-// Most is the largest file that is fetched, in bytes.
-const Most = 100 << 20
-
 // IsGone returns an error with the code gone: the network no longer has the file.
 func IsGone(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: err}
@@ -25,8 +22,8 @@ func Unavailable(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), Err: err}
 }
 
-// tooLarge returns an error with the code too_large: the file is larger than Most.
-func tooLarge() error {
+// TooLarge returns an error with the code too_large: the file has more bytes than the caller takes.
+func TooLarge() error {
 	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultMediaTooLarge)}
 }
 
@@ -55,7 +52,7 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64
 	case code != http.StatusOK:
 		return nil, Unavailable(fmt.Errorf("the network's server answered %d", code))
 	case got.ContentLength > maxBytes:
-		return nil, tooLarge()
+		return nil, TooLarge()
 	}
 	f, err := os.CreateTemp(folder, "reply-*")
 	if err != nil {
@@ -73,7 +70,7 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64
 	case err != nil:
 		return nil, Unavailable(fmt.Errorf("the file broke off: %w", err))
 	case s.size > maxBytes:
-		return nil, tooLarge()
+		return nil, TooLarge()
 	}
 	sum.Sum(s.sum[:0])
 	if _, err = f.Seek(0, io.SeekStart); err != nil {
@@ -92,9 +89,9 @@ func (s *spool) Close() error {
 }
 
 // Fetch requests a file that is not encrypted, and stores it in a folder. sum is the file's SHA-256 hash, or nil if the
-// hash is not known. Codes: gone, unavailable, too_large.
-func Fetch(via http.RoundTripper, r *http.Request, folder string, sum []byte) (*puntuale.ReplyFile, error) {
-	s, err := fetch(via, r, folder, Most)
+// hash is not known. A file with more than maxBytes is refused. Codes: gone, unavailable, too_large.
+func Fetch(via http.RoundTripper, r *http.Request, folder string, sum []byte, maxBytes int64) (*puntuale.ReplyFile, error) {
+	s, err := fetch(via, r, folder, maxBytes)
 	if err != nil {
 		return nil, err
 	}

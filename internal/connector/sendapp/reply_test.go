@@ -123,7 +123,7 @@ func TestInboundFiles(t *testing.T) {
 			t.Errorf("%s: told %+v", name, all)
 			continue
 		}
-		f, err := open.OpenMedia(t.Context(), puntuale.Session{}, *all[0].Media)
+		f, err := open.OpenMedia(t.Context(), puntuale.Session{}, *all[0].Media, int64(len(body)))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -134,8 +134,11 @@ func TestInboundFiles(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
+		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *all[0].Media, int64(len(body))-1); puntuale.CodeOf(err) != puntuale.CodeTooLarge {
+			t.Errorf("%s is larger than the caller takes: %v", name, err)
+		}
 		w.peer.Forget()
-		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *all[0].Media); puntuale.CodeOf(err) != puntuale.CodeGone {
+		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *all[0].Media, puntuale.MaxReplyFile); puntuale.CodeOf(err) != puntuale.CodeGone {
 			t.Errorf("%s without a file: %v", name, err)
 		}
 	}
@@ -161,7 +164,7 @@ func TestHostileFiles(t *testing.T) {
 		at["mediaKey"], at["mimetype"] = key, "image/png"
 		w.report("messages.upsert", gatewaytest.Message("A", chat, false, "notify", object{"imageMessage": at}, w.clock.Now()))
 		h := w.heard()[0]
-		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *h.Media); puntuale.CodeOf(err) != puntuale.CodeGone {
+		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *h.Media, puntuale.MaxReplyFile); puntuale.CodeOf(err) != puntuale.CodeGone {
 			t.Errorf("%v: %v", at, err)
 		}
 	}

@@ -162,7 +162,7 @@ func TestInboundFiles(t *testing.T) {
 			t.Errorf("%s: %+v %+v", name, h, h.Media)
 			continue
 		}
-		f, err := open.OpenMedia(t.Context(), puntuale.Session{}, *h.Media)
+		f, err := open.OpenMedia(t.Context(), puntuale.Session{}, *h.Media, puntuale.MaxReplyFile)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -180,11 +180,11 @@ func TestInboundFiles(t *testing.T) {
 		}
 		e.Key = append([]byte{}, e.Key...)
 		e.Key[0]++
-		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, puntuale.ReplyMedia{Ref: e.Ref()}); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, puntuale.ReplyMedia{Ref: e.Ref()}, puntuale.MaxReplyFile); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
 			t.Errorf("%s with another key: %v", name, err)
 		}
 		w.net.ForgetMedia()
-		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *h.Media); puntuale.CodeOf(err) != puntuale.CodeGone {
+		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *h.Media, puntuale.MaxReplyFile); puntuale.CodeOf(err) != puntuale.CodeGone {
 			t.Errorf("%s without a file: %v", name, err)
 		}
 	}

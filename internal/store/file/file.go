@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -15,6 +16,8 @@ import (
 type Files struct {
 	db   *engine.DB
 	work *engine.Kind
+
+	checked atomic.Pointer[incomingKey] // the row that eraseLeft read last; nil: it begins with the first row
 }
 
 // New returns the files of a database.
@@ -118,8 +121,9 @@ func (s ClientFiles) hasRoom(ctx context.Context, a engine.Querier, f puntuale.F
 }
 
 // useAgain looks for a finished file with the same bytes. It gives the file back if it is hidden. A file that is uploaded
-// again gets the name of the new upload, so that nobody's old name appears in another use. A person's name for a file of the
-// client changes nothing: recipients of messages would see it.
+// again gets the name of the new upload, so that nobody's old name appears in another use. So does a hidden file, because its
+// name may be of an erased person. Its small picture is the new one, if it had none. Else a person's name for a file of the client changes nothing: recipients of messages
+// would see it.
 func (s ClientFiles) useAgain(ctx context.Context, a engine.Querier, f puntuale.File) (same puntuale.File, found bool, err error) {
 	found, err = engine.QueryOne(ctx, a, `select `+columns+` from file f where f.client_id = $1 and f.hash = $2 and f.stored_at > 0`, []any{s.client, f.Hash}, fields(&same)...)
 	if err != nil {
@@ -128,20 +132,23 @@ func (s ClientFiles) useAgain(ctx context.Context, a engine.Querier, f puntuale.
 	if !found || same.ID == f.ID {
 		return f, false, nil
 	}
-	name, needed := f.Name, s.now()
+	needed := s.now()
 	if f.For != nil {
-		name, needed = same.Name, engine.Micros(f.Needed)
+		needed = engine.Micros(f.Needed)
 	}
-	n, err := a.Exec(ctx, `update file set name = $3, hidden_at = 0, needed_at = case when needed_at < $4::bigint then $4::bigint else needed_at end,
- incoming = case when $5::smallint = 0 then 0 else incoming end where client_id = $1 and id = $2 and stored_at > 0`, s.client, same.ID, name, needed, engine.Bit(f.For != nil))
-	if err == nil && n == 0 {
+	var small bool
+	again, err := engine.QueryOne(ctx, a, `update file set name = case when $5::smallint = 0 or hidden_at > 0 then $3::text else name end, hidden_at = 0,
+ needed_at = case when needed_at < $4::bigint then $4::bigint else needed_at end, incoming = case when $5::smallint = 0 then 0 else incoming end,
+ small = case when length(small) = 0 then $6 else small end
+where client_id = $1 and id = $2 and stored_at > 0 returning name, case when length(small) > 0 then 1 else 0 end`, []any{s.client, same.ID, f.Name, needed, engine.Bit(f.For != nil), append([]byte{}, f.Small...)}, &same.Name, engine.ScanBool(&small))
+	if err == nil && !again {
 		err = engine.ErrAgain // it was removed meanwhile
 	}
 	if err != nil {
 		return f, false, fmt.Errorf("use a file again: %w", err)
 	}
-	if same.Name = name; f.For != nil {
-		return same, true, s.keep(ctx, a, f.For, same, f.Name)
+	if f.For != nil {
+		return same, true, s.keep(ctx, a, f.For, same, f.Name, small)
 	}
 	return same, true, nil
 }
@@ -200,7 +207,7 @@ func (s ClientFiles) FinishFile(ctx context.Context, f puntuale.File) (stored pu
 			return puntuale.NotFound(puntuale.NoFile)
 		}
 		if f.For != nil {
-			if err := s.keep(ctx, a, f.For, f, f.Name); err != nil {
+			if err := s.keep(ctx, a, f.For, f, f.Name, len(f.Small) > 0); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,8 @@ package file
 import (
 	"context"
 	"fmt"
+	"path"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -21,6 +23,50 @@ const KeptColumn = `case when y.media = '' then '' else coalesce((select case wh
 func NoteIncoming(ctx context.Context, a engine.Querier, replies engine.Columns) error {
 	if err := a.Queue(ctx, `insert into incoming_file (client_id, reply_id, next_at) select u.c, u.i, u.t from $u(c bigint, i bigint, t bigint)`, []any{replies}, nil); err != nil {
 		return fmt.Errorf("note files to keep: %w", err)
+	}
+	return nil
+}
+
+// incomingKey names a row of incoming_file.
+type incomingKey struct {
+	client puntuale.ClientID
+	reply  puntuale.ReplyID
+}
+
+const checkedReplies = 1000 // rows that one call of eraseLeft reads
+
+// eraseLeft erases the files of replies that were blanked or deleted without them: servers of the version before do not know
+// them. Each call reads the next rows, and the one after the last row begins again.
+func (s *Files) eraseLeft(ctx context.Context, now time.Time) error {
+	var after incomingKey
+	if last := s.checked.Load(); last != nil {
+		after = *last
+	}
+	type row struct {
+		incomingKey
+		left bool
+	}
+	all, err := engine.QueryAll(ctx, s.db.MaintenanceReads, `select k.client_id, k.reply_id, case when exists (select 1 from reply y where y.client_id = k.client_id and y.id = k.reply_id and y.blanked_at = 0) then 0 else 1 end
+from incoming_file k where (k.client_id, k.reply_id) > ($1, $2) order by k.client_id, k.reply_id limit $3`, []any{after.client, after.reply, checkedReplies}, func(r engine.Row, x *row) error {
+		return r.Scan(&x.client, &x.reply, engine.ScanBool(&x.left))
+	})
+	if err != nil {
+		return engine.PublicError(fmt.Errorf("look for files of blanked replies: %w", err))
+	}
+	for _, x := range all {
+		if !x.left {
+			continue
+		}
+		if err := s.Sent(x.client).write(ctx, func(ctx context.Context, a engine.Querier) error {
+			return EraseIncoming(ctx, a, x.client, engine.Columns{[]int64{int64(x.client)}, []int64{int64(x.reply)}}, now)
+		}); err != nil {
+			return err
+		}
+	}
+	if len(all) < checkedReplies {
+		s.checked.Store(nil)
+	} else {
+		s.checked.Store(&all[len(all)-1].incomingKey)
 	}
 	return nil
 }
@@ -79,15 +125,17 @@ func (s *Files) SettleIncoming(ctx context.Context, x puntuale.IncomingFile, nex
 	})
 }
 
-// keep notes that a reply has a file, in the transaction that makes the file usable. name is the name of the reply's file.
+// keep notes that a reply has a file, in the transaction that makes the file usable. name is the name of the reply's
+// file, and small whether the file has a small picture.
 // Codes: not_found, if the attempt took too long, or if the reply was blanked or erased meanwhile.
-func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.IncomingFile, f puntuale.File, name string) error {
-	outcome, err := engine.ToJSON(puntuale.KeptFile{File: f.ID, Name: name, Type: f.Type, Size: f.Size})
+func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.IncomingFile, f puntuale.File, name string, small bool) error {
+	outcome, err := engine.ToJSON(puntuale.KeptFile{File: f.ID, Name: name, Type: f.Type, Size: f.Size, Small: small})
 	if err != nil {
 		return err
 	}
 	n, err := a.Exec(ctx, `update incoming_file set next_at = 0, file_id = $4, outcome = $5 where client_id = $1 and reply_id = $2
- and (next_at = $3 or next_at = 0 and file_id = $4)`, s.client, x.Reply, engine.Micros(x.Due), f.ID, outcome) // the second case: this transaction runs again
+ and (next_at = $3 or next_at = 0 and file_id = $4)
+ and exists (select 1 from reply y where y.client_id = $1 and y.id = $2 and y.blanked_at = 0)`, s.client, x.Reply, engine.Micros(x.Due), f.ID, outcome) // the second case: this transaction runs again
 	if err != nil {
 		return fmt.Errorf("note the file of a reply: %w", err)
 	}
@@ -97,27 +145,32 @@ func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.Inc
 	return nil
 }
 
+const forgetIncoming = `delete from incoming_file where (client_id, reply_id) in (select u.c, u.i from $u(c bigint, i bigint))`
+
 // ForgetIncoming forgets the files of replies whose texts are removed because of their age. The files go at the same age.
 func ForgetIncoming(ctx context.Context, a engine.Querier, replies engine.Columns) error {
-	if _, err := a.Exec(ctx, `delete from incoming_file where (client_id, reply_id) in (select u.c, u.i from $u(c bigint, i bigint))`, replies); err != nil {
+	if _, err := a.Exec(ctx, forgetIncoming, replies); err != nil {
 		return fmt.Errorf("forget the files of replies: %w", err)
 	}
 	return nil
 }
 
-// EraseIncoming forgets the files of an erased person's replies, and hides those that only this person sent. It leaves those
-// that somebody uploaded or that something of the client names.
+// EraseIncoming forgets the files of an erased person's replies, and hides those that only this person had: nobody else sent
+// them, and if the client uploaded them, only this person got them. It leaves those that something of the client names.
 func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.ClientID, replies engine.Columns, now time.Time) error {
-	all, err := engine.QueryAll(ctx, a, `select distinct k.file_id from $u(c bigint, i bigint) cross join incoming_file k where k.client_id = u.c and k.reply_id = u.i and k.file_id <> '' order by k.file_id`,
-		[]any{replies}, engine.ScanOne[puntuale.FileID])
+	all, err := engine.QueryAll(ctx, a, forgetIncoming+` returning file_id`, []any{replies}, engine.ScanOne[puntuale.FileID]) // one statement, so it waits for an attempt that is being stored, and sees its file
 	if err != nil {
-		return fmt.Errorf("look for files of erased replies: %w", err)
+		return fmt.Errorf("forget the files of erased replies: %w", err)
 	}
-	if err := ForgetIncoming(ctx, a, replies); err != nil {
-		return err
-	}
+	slices.Sort(all)
 	s := ClientFiles{client: client}
-	for _, id := range all {
+	for _, id := range slices.Compact(all) {
+		if id == "" {
+			continue
+		}
+		if err := s.rename(ctx, a, id); err != nil {
+			return err
+		}
 		is, err := s.named(ctx, a, id, now)
 		if err != nil {
 			return err
@@ -126,9 +179,28 @@ func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.Client
 			continue
 		}
 		if _, err := a.Exec(ctx, `update file set run_id = 0, needed_at = 0, hidden_at = case when hidden_at = 0 then $3::bigint else hidden_at end
- where client_id = $1 and id = $2 and incoming = 1 and `+onlyOf, client, id, engine.Micros(now)); err != nil {
+ where client_id = $1 and id = $2
+ and (incoming = 1 or exists (select 1 from run x where x.client_id = file.client_id and x.id = file.run_id and x.phone = '')) and `+onlyOf, client, id, engine.Micros(now)); err != nil {
 			return fmt.Errorf("erase a file of a reply: %w", err)
 		}
+	}
+	return nil
+}
+
+// rename gives a file that only people sent the name that it has in the first reply with it, so that the name of an erased
+// reply does not stay. It locks the file, so that the next statement sees who else has it.
+func (s ClientFiles) rename(ctx context.Context, a engine.Querier, id puntuale.FileID) error {
+	var name string
+	found, err := engine.QueryOne(ctx, a, `select f.name from file f where f.client_id = $1 and f.id = $2 for update`, []any{s.client, id}, &name)
+	if err != nil || !found {
+		return err
+	}
+	left := puntuale.KeptFile{Name: "file" + path.Ext(string(id))}
+	if _, err := engine.QueryOne(ctx, a, `select k.outcome from incoming_file k where k.client_id = $1 and k.file_id = $2 and k.file_id <> '' order by k.reply_id limit 1`, []any{s.client, id}, engine.ScanJSON(&left)); err != nil {
+		return fmt.Errorf("look who else sent a file: %w", err)
+	}
+	if _, err := a.Exec(ctx, `update file set name = $3 where client_id = $1 and id = $2 and incoming = 1 and name <> $3`, s.client, id, left.Name); err != nil {
+		return fmt.Errorf("rename a file of a reply: %w", err)
 	}
 	return nil
 }
@@ -136,7 +208,7 @@ func EraseIncoming(ctx context.Context, a engine.Querier, client puntuale.Client
 // noReply is the condition that no reply has a file. onlyOf is the condition that neither a reply has it, nor a run of a
 // person who was not erased.
 const (
-	noReply = `not exists (select 1 from incoming_file k where k.client_id = file.client_id and k.file_id = file.id)`
+	noReply = `not exists (select 1 from incoming_file k where k.client_id = file.client_id and k.file_id = file.id and k.file_id <> '')` // the last part lets the database use the index
 	onlyOf  = noReply + `
  and run_id >= 0 and not exists (select 1 from run x where x.client_id = file.client_id and x.id = file.run_id and x.phone <> '')`
 )

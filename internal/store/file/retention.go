@@ -123,7 +123,7 @@ type reference struct {
 }
 
 // MaintainFiles hides files that nothing needs since the time before, and deletes hidden files, and those whose parts did not
-// all arrive. If before is zero, contents are kept for good, and so are files.
+// all arrive. It erases the files of replies that a server of the version before blanked or erased. If before is zero, contents are kept for good, and so are files.
 func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error {
 	read := func(statement string, args ...any) ([]reference, error) {
 		return engine.QueryAll(ctx, s.db.MaintenanceReads, statement, append(args, maxRemoved), func(r engine.Row, x *reference) error {
@@ -148,7 +148,7 @@ func (s *Files) MaintainFiles(ctx context.Context, now, before time.Time) error 
 	if err := s.dropAll(ctx, now, append(hidden, begun...)); err != nil {
 		return err
 	}
-	return s.removeObjects(ctx, now)
+	return errors.Join(s.removeObjects(ctx, now), s.eraseLeft(ctx, now))
 }
 
 // dropAll deletes the parts of files, and the files whose bytes are in the database.

@@ -131,11 +131,33 @@ func testIncomingFiles(t *testing.T, w *World) {
 	f.ID = puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1)))
 	kept := c.keep(f, content, at)
 	y, _ = c.Reply(ctx, y.ID)
-	if y.FileOf() != kept.ID || y.Kept.Name != "a.jpg" || y.Kept.Size != kept.Size || y.Kept.Type != "image/jpeg" || !kept.Received || len(c.dueFiles(at.Add(time.Hour))) != 0 {
+	if y.FileOf() != kept.ID || y.Kept.Name != "a.jpg" || y.Kept.Size != kept.Size || y.Kept.Type != "image/jpeg" || !y.Kept.Small || !kept.Received || len(c.dueFiles(at.Add(time.Hour))) != 0 {
 		t.Errorf("kept: %+v, %+v", y.Kept, kept)
 	}
 	if listed := c.mustReplies(puntuale.ReplyFilter{Phone: phone}); listed[0].FileOf() != kept.ID {
 		t.Errorf("in the list: %+v", listed[0].Kept)
+	}
+
+	// A file without a small picture gets the one that the same bytes have later.
+	c.sends(phone, "plain", at)
+	plain, bytes := newFile("plain", at)
+	plain.Small = nil
+	c.keep(plain, bytes, at)
+	c.sends(phone, "again", at)
+	again, _ := newFile("plain", at)
+	for _, has := range []bool{false, true} {
+		if listed := c.mustReplies(puntuale.ReplyFilter{Phone: phone}); listed[1].Kept.Small || has && !listed[0].Kept.Small {
+			t.Errorf("%v: %+v, %+v", has, listed[0].Kept, listed[1].Kept)
+		}
+		if !has {
+			c.keep(again, bytes, at)
+		}
+	}
+	if small, err := c.SmallPicture(ctx, plain.ID); err != nil || string(small) != "small plain" {
+		t.Errorf("the small picture is %q, %v", small, err)
+	}
+	if err := c.DeleteFile(ctx, plain.ID, at); err != nil {
+		t.Error(err)
 	}
 
 	// The same bytes from another person are the same file. A person's name for a file of the client changes nothing.
@@ -207,10 +229,18 @@ func testIncomingFilesEnd(t *testing.T, w *World) {
 	c.withFile(erased, Begin.Add(2*day), sent)
 	others := keep(erased, "others", Begin)
 	c.withFile(stays, Begin.Add(2*day), others)
-	c.there(uploaded, only, both, sent, others)
+	back, lent := c.upload("back", Begin), c.upload("lent", Begin) // they sent back what they got; one of these, others got, too
+	c.withFile(erased, Begin.Add(2*day), back)
+	keep(erased, "back", Begin)
+	for _, to := range []string{erased, stays} {
+		c.withFile(to, Begin.Add(2*day), lent)
+	}
+	keep(erased, "lent", Begin)
+	c.there(uploaded, only, both, sent, others, back, lent)
 	c.sends(erased, "waits", Begin)
 	c.mustErase(erased, Begin.Add(3*day))
-	c.there(uploaded, both, others)
+	others.Name = "file.jpg" // its name was the erased person's
+	c.there(uploaded, both, others, lent)
 	if n := w.Int("select count(*) from incoming_file"); n != 1 {
 		t.Errorf("%d files of replies after the erasure", n)
 	}
@@ -224,7 +254,7 @@ func testIncomingFilesEnd(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	w.maintainFiles(Begin.Add(3*day), before)
-	c.there(both, others)
+	c.there(both, others, lent)
 	if _, err := c.Tenant.File(ctx, old.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("a file older than its reply's text: %v", err)
 	}
@@ -236,4 +266,109 @@ func testIncomingFilesEnd(t *testing.T, w *World) {
 	if n := w.Int("select count(*) from incoming_file"); n != 0 {
 		t.Errorf("%d files of replies after the client", n)
 	}
+}
+
+// testErasedFileNames checks that the name of an erased person's file does not stay as the name of somebody else's.
+func testErasedFileNames(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	const stays = "+393330000003"
+	keep := func(phone, bytes, name string) puntuale.File {
+		c.sends(phone, name, Begin)
+		f, content := newFile(bytes, Begin)
+		f.Name = name
+		return c.keep(f, content, Begin)
+	}
+	named := func(f puntuale.File, want string) {
+		t.Helper()
+		if got, err := c.Tenant.File(ctx, f.ID); err != nil || got.Name != want {
+			t.Errorf("the file is %q, %v, want %q", got.Name, err, want)
+		}
+	}
+	both := keep(phone, "both", "Mario Rossi.jpg")
+	keep(stays, "both", "foto.jpg")
+	sent, only := keep(phone, "sent", "Rossi.jpg"), keep(phone, "only", "M.R..jpg")
+	c.withFile(stays, Begin.Add(fileDay), sent)
+	mine := c.upload("mine", Begin)
+	keep(phone, "mine", "R.jpg")
+	c.mustErase(phone, Begin.Add(time.Hour))
+	named(both, "foto.jpg")
+	named(sent, "file.jpg")
+	named(mine, "mine")
+	if got := keep(stays, "only", "gatto.jpg"); got.ID != only.ID { // its bytes are still there
+		t.Fatalf("another file: %+v", got)
+	}
+	named(only, "gatto.jpg")
+	if places := w.mentions(c.ID, "Rossi"); len(places) > 0 {
+		t.Errorf("%v mention the name", places)
+	}
+}
+
+// testReplyErasedByVersionBefore blanks replies as a server does that does not know their files. An attempt that runs keeps
+// nothing, and maintenance erases a file that was kept.
+func testReplyErasedByVersionBefore(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	const stays = "+393330000003"
+	f, content := newFile("kept", Begin)
+	c.sends(phone, "kept", Begin)
+	c.keep(f, content, Begin)
+	f, content = newFile("stays", Begin)
+	c.sends(stays, "stays", Begin)
+	other := c.keep(f, content, Begin)
+
+	y := c.sends(phone, "waits", Begin)
+	x, ok, err := w.ClaimIncoming(ctx, c.dueFiles(Begin)[0], Begin.Add(time.Minute))
+	if err != nil || !ok {
+		t.Fatalf("claim: %v, %v", ok, err)
+	}
+	w.Exec("update reply set phone = '', text = '', media = '', blanked_at = 1 where client_id = $1 and phone = $2", c.ID, phone)
+	f, content = newFile("waits", Begin)
+	f.For, f.Needed = &x, Begin
+	if _, err := c.CreateFile(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	c.addParts(f, content)
+	_, err = c.FinishFile(ctx, f)
+	WantCode(t, err, puntuale.CodeNotFound)
+	w.Exec("delete from reply where client_id = $1 and id = $2", c.ID, y.ID)
+	w.maintainFiles(Begin.Add(2*time.Hour), time.Time{})
+	c.there(other)
+	if n := w.Int("select count(*) from incoming_file"); n != 1 {
+		t.Errorf("%d files of replies after maintenance", n)
+	}
+}
+
+// testErasureMeetsKeptFile erases a person while the transaction that keeps the person's file is open. The erasure waits for
+// it, and hides the file.
+func testErasureMeetsKeptFile(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	f := c.upload("only", Begin)
+	w.Exec("update file set incoming = 1")
+	y := c.sends(phone, "only", Begin)
+	keeping, err := w.DB.SQL.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeping.Rollback() //nolint:errcheck // it is committed
+	if _, err := keeping.Exec(`update incoming_file set next_at = 0, file_id = $3, outcome = '{}' where client_id = $1 and reply_id = $2`, c.ID, y.ID, f.ID); err != nil {
+		t.Fatal(err)
+	}
+	erased := make(chan error, 1)
+	go func() {
+		_, err := c.Erase(ctx, c.erasure(phone, Begin.Add(time.Hour)))
+		erased <- err
+	}()
+	w.awaitLockWait(keeping)
+	if err := keeping.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-erased; err != nil {
+		t.Fatal(err)
+	}
+	c.there()
 }

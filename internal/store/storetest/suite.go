@@ -38,7 +38,7 @@ var suite = []func(*testing.T, *World){
 	testCancelMessages, testListMessages, testListMessagesPages, testListMessagesTo,
 	testOnceKeepsAnswer, testOnceTwins, testOnceRefusedKeyIsFree,
 	testTemplates, testTemplateNamesUnique, testTemplateOfSequenceStays, testFiles, testFilesEnd, testFilesOfPeople, testFilesComeBack, testFilesOutside, testFilesEndOutside, testFilesOfPeopleOutside, testFilesComeBackOutside,
-	testIncomingFiles, testIncomingFilesEnd,
+	testIncomingFiles, testIncomingFilesEnd, testErasedFileNames, testReplyErasedByVersionBefore,
 	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testGiveUp, testMovedMessageIsNotClaimedByOldSession,
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore, testStoredBytes,
@@ -61,5 +61,5 @@ var suite = []func(*testing.T, *World){
 
 // manyWriters contains tests of transactions that wait for each other, and of servers that take over from each other.
 // SQLite has only one writer, so these tests are not for SQLite.
-var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin, testBlankWaitsForResend,
+var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin, testBlankWaitsForResend, testErasureMeetsKeptFile,
 	testTimelineFence, testTakeFence, testQuarantine, testQuarantineTogether, testQuarantineMarked, testLeftBehind}

@@ -528,7 +528,7 @@ func theirItem(y puntuale.Reply) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if k := y.Kept; k != nil && k.File != "" && puntuale.MediaKind(string(k.File)) == "image" {
+		if k := y.Kept; k != nil && k.File != "" && k.Small {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
