@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"puntuale"
 	"puntuale/internal/store/retention"
 )
 
@@ -18,7 +19,7 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		a := s.newAccount("all@x", "full")
 		const phone, other = "+393331234567", "IT.anonima77"
-		s.must(nil, "PATCH", "/api/settings", a.Key, `{"keep_replies":"all","remember":true}`)
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"keep_replies":"all","keep_media":true,"remember":true}`)
 		runner := s.runner()
 		rule := func(trigger, actions string) (m madeAutomation) {
 			t.Helper()
@@ -38,6 +39,7 @@ func TestEverythingIsWhatErasureRemoves(t *testing.T) {
 		s.must(&run, "POST", "/api/start/"+step, a.Key, `{"phone":"3331234567","nome":"Beatrice","testo":"segreto","reference":"pratica-77"}`)
 		s.end(a, run.ID[0], phone, sent)
 		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"3331234567","text":"eccomi"}`)
+		s.sendsKept(a, phone, "referto di Beatrice.jpg")
 		var visits struct{ ID string }
 		s.must(&visits, "POST", "/api/sequences", a.Key, `{"name":"Visita","booking":{"date":"quando"},"steps":[`+stepLater+`]}`)
 		s.must(nil, "PUT", "/api/bookings/pratica-78", a.Key, `{"sequence":"`+visits.ID+`","phone":"3331234567","testo":"otturazione","quando":"2027-01-20 10:00"}`)
@@ -116,4 +118,36 @@ func (s *service) sendingCampaign(a clientAccount, recipients string) string {
 	var made struct{ ID string }
 	s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"Saldi","content":{"text":"Ciao {{nome}} {{colore}}"},"purpose":"service","recipients":`+recipients+`,"start":true}`)
 	return made.ID
+}
+
+// sendsKept lets a person send a file, which the client keeps. The client has the same bytes already, under a name of its own,
+// so only the reply has the person's name for it.
+func (s *service) sendsKept(a clientAccount, phone, name string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	client, session := idsOf(s.t, a, a.Session)
+	var own struct{ ID puntuale.FileID }
+	s.must(&own, "POST", "/api/files?name=modulo.txt", a.Key, "Ciao")
+	err := s.intake.Take(ctx, session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{{
+		Client: client, Session: session, Phone: phone, At: s.clock.Now(), ID: name, Kind: puntuale.ReplyDocument, Media: &puntuale.ReplyMedia{Type: "text/plain", Ref: []byte("x")},
+	}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	due, _, err := s.store.DueIncoming(ctx, s.clock.Now(), 0)
+	if err != nil || len(due) != 1 {
+		s.t.Fatalf("files to keep: %+v, %v", due, err)
+	}
+	x, ok, err := s.store.ClaimIncoming(ctx, due[0], s.clock.Now().Add(time.Minute))
+	if err != nil || !ok {
+		s.t.Fatalf("claim: %v, %v", ok, err)
+	}
+	f, err := s.store.Tenant(client).File(ctx, own.ID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	f.ID, f.Name, f.For = "0"+f.ID[1:], name, &x
+	if _, err := s.store.Tenant(client).CreateFile(ctx, f); err != nil {
+		s.t.Fatal(err)
+	}
 }
