@@ -1,6 +1,7 @@
 package puntuale
 
 import (
+	"slices"
 	"time"
 )
 
@@ -61,17 +62,24 @@ type CampaignDraft struct {
 // CampaignFrozen contains the data that a start copies, so that later changes of these data have no effect on the
 // campaign. The store writes it as JSON.
 type CampaignFrozen struct {
-	Sequence   Sequence       `json:"sequence"`           // includes the texts of its templates
-	Others     []Step         `json:"others,omitempty"`   // the variants but the first, which is the sequence's only step. See Joined
-	Filled     []Step         `json:"filled,omitempty"`   // the variants of the sequence's steps, as [Texts] yields them, with the texts of their templates
-	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step, and of each variant; nil for one without
-	Values     []ValueRule    `json:"values,omitempty"`   // how the values of each of these fit into its approved template; empty: unknown
-	Purposes   []Purpose      `json:"purposes,omitempty"` // the purpose of each step; empty: every step has the draft's purpose
-	ClientName string         `json:"client_name"`
-	Zone       string         `json:"zone"`
-	Closed     []Date         `json:"closed,omitempty"`     // the client's own holidays
-	Columns    map[string]int `json:"columns,omitempty"`    // the column of each field in the list, from 0
-	PerMinute  int            `json:"per_minute,omitempty"` // recipients a minute; 0: as many as the session's pace allows
+	Sequence   Sequence        `json:"sequence"`           // includes the texts of its templates
+	Others     []Step          `json:"others,omitempty"`   // the variants but the first, which is the sequence's only step. See Joined
+	Filled     []FrozenVariant `json:"variants,omitempty"` // the variants of the sequence's steps, as [Texts] yields them
+	Official   []*Approved     `json:"official,omitempty"` // the approved template of each step; nil for one without
+	Values     []ValueRule     `json:"values,omitempty"`   // how the values of each of these fit into its approved template; empty: unknown
+	Purposes   []Purpose       `json:"purposes,omitempty"` // the purpose of each step; empty: every step has the draft's purpose
+	ClientName string          `json:"client_name"`
+	Zone       string          `json:"zone"`
+	Closed     []Date          `json:"closed,omitempty"`     // the client's own holidays
+	Columns    map[string]int  `json:"columns,omitempty"`    // the column of each field in the list, from 0
+	PerMinute  int             `json:"per_minute,omitempty"` // recipients a minute; 0: as many as the session's pace allows
+}
+
+// FrozenVariant is a variant of a step of a campaign's sequence.
+type FrozenVariant struct {
+	Step     Step      `json:"step"`               // includes the text of its template
+	Official *Approved `json:"official,omitempty"` // the approved template; nil: none
+	Values   ValueRule `json:"values,omitempty"`   // how its values fit into the approved template
 }
 
 // CanarySize returns how many recipients go first. The others wait until these recipients' messages have ended.
@@ -101,10 +109,28 @@ func VariantOf(key string) int {
 	return int(key[0] - 'A')
 }
 
-// Joined returns the data with the variants as steps of the sequence. Each recipient gets only one of them.
+// Joined returns the data with the variants as steps of the sequence, of which each recipient gets only one, and with the
+// approved templates in the steps and in their variants.
 func (f CampaignFrozen) Joined() CampaignFrozen {
-	f.Sequence.Steps = append(f.Sequence.Steps[:len(f.Sequence.Steps):len(f.Sequence.Steps)], f.Others...)
+	f.Sequence.Steps = slices.Concat(f.Sequence.Steps, f.Others)
 	f.Others = nil
+	filled := f.Filled
+	for i := range f.Sequence.Steps {
+		step := &f.Sequence.Steps[i]
+		if i < len(f.Official) {
+			step.Official = f.Official[i]
+		}
+		if i < len(f.Values) {
+			step.Values = f.Values[i]
+		}
+		n := min(len(step.Variants), len(filled))
+		step.Variants = slices.Clone(step.Variants)
+		for v, x := range filled[:n] {
+			x.Step.Official, x.Step.Values = x.Official, x.Values
+			step.Variants[v].Filled = &x.Step
+		}
+		filled = filled[n:]
+	}
 	return f
 }
 

@@ -30,25 +30,6 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 		return nil, fmt.Errorf("the zone of a campaign: %w", err)
 	}
 	frozen = frozen.Joined()
-	frozen.Sequence.Steps = slices.Clone(frozen.Sequence.Steps)
-	filled := slices.Clone(frozen.Filled)
-	for i := range frozen.Sequence.Steps {
-		step := &frozen.Sequence.Steps[i]
-		step.Variants = slices.Clone(step.Variants)
-		for n := range step.Variants[:min(len(step.Variants), len(filled))] {
-			step.Variants[n].Filled, filled = &filled[0], filled[1:]
-		}
-	}
-	n := 0
-	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
-		if n < len(frozen.Official) {
-			step.Official = frozen.Official[n]
-		}
-		if n < len(frozen.Values) {
-			step.Values = frozen.Values[n]
-		}
-		n++
-	}
 	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, files: files, wanted: plan.Fields(frozen.Sequence)}, nil
 }
 

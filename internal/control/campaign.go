@@ -377,7 +377,6 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	}
 	frozen.Sequence = expanded[0]
 	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
-		frozen.Official = append(frozen.Official, step.Official)
 		if unfilled(*step) {
 			return frozen, session, puntuale.Conflict(faultCampaignTemplateGone, step.Template)
 		}
@@ -399,12 +398,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	if frozen.Purposes, err = c.purposesOf(ctx, session, sequence); err != nil {
 		return frozen, session, err
 	}
-	for i, step := range puntuale.Texts(frozen.Sequence.Steps) {
-		frozen.Values = append(frozen.Values, step.Values)
-		if len(frozen.Sequence.Steps[i].Variants) > 0 {
-			frozen.Filled = append(frozen.Filled, *step)
-		}
-	}
+	freezeTexts(&frozen)
 	if limit := session.Pace.PerMinute; limit > 0 && (frozen.PerMinute == 0 || limit < frozen.PerMinute) {
 		frozen.PerMinute = limit
 	}
@@ -417,6 +411,27 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	}
 	frozen.Columns, err = mapped(l)
 	return frozen, session, err
+}
+
+// freezeTexts keeps what the templates of the expanded steps contain. The lists by step have the first variant of each, which
+// a server of a version without variants sends. All variants have a list of their own.
+func freezeTexts(frozen *puntuale.CampaignFrozen) {
+	for i := range frozen.Sequence.Steps {
+		step := &frozen.Sequence.Steps[i]
+		var first *puntuale.Step
+		for x := range step.Texts() {
+			if first == nil {
+				first = x
+			}
+			if len(step.Variants) > 0 {
+				frozen.Filled = append(frozen.Filled, puntuale.FrozenVariant{Step: *x, Official: x.Official, Values: x.Values})
+			}
+		}
+		frozen.Official, frozen.Values = append(frozen.Official, first.Official), append(frozen.Values, first.Values)
+		variants := step.Variants
+		*step = *first
+		step.Variants = variants
+	}
 }
 
 // digest returns a hash of everything that a start would send: list, steps, session and settings.

@@ -466,3 +466,64 @@ func TestCampaignOfStepVariants(t *testing.T) {
 		}
 	})
 }
+
+// TestCampaignOfApprovedVariants sends a sequence to a list, whose first step has two approved templates: each person gets
+// one's own text, file and template, and the next step's template stays that of the next step. A server of a version without
+// variants, which reads the same row, finds one template for each step, and the content of the first variant.
+func TestCampaignOfApprovedVariants(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.sending("approved@x")
+		var file struct{ Media string }
+		s.must(&file, "POST", "/api/files?name=listino.txt", a.Key, "Ciao")
+		for name, media := range map[string]string{"uno": "", "due": file.Media, "tre": ""} {
+			s.must(nil, "POST", "/api/templates", a.Key, `{"name":"`+name+`","text":"Testo `+name+`","media":"`+media+`","official":{"name":"meta_`+name+`","language":"it"}}`)
+		}
+		sequence := s.newSequence(a.Key, `{"variants":[{"share":70,"template":"uno"},{"share":30,"template":"due"}],"timing":{"anchor":"start","offset":{"amount":0}}},`+
+			`{"template":"tre","timing":{"anchor":"start","offset":{"amount":1,"unit":"days","direction":"after"}}}`)
+		people := ""
+		for i := range 12 {
+			people += fmt.Sprintf(`,{"phone":"%s"}`, estimatedPhone(i))
+		}
+		var made campaignOf
+		s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"Prova","canary":0,"sequence":"`+sequence+`","recipients":[`+people[1:]+`]}`)
+		var check struct {
+			Digest string
+			Valid  int
+		}
+		s.must(&check, "POST", "/api/campaigns/"+made.ID+"/check", a.Key, "")
+		s.must(nil, "POST", "/api/campaigns/"+made.ID+"/start", a.Key, `{"digest":"`+check.Digest+`"}`)
+		client, _ := idsOf(t, a, made.ID)
+		fed := s.feedAll(a, made.ID)
+		if len(fed) != 12 {
+			t.Errorf("%d people get messages", len(fed))
+		}
+		all, _, err := s.store.Tenant(client).Messages(t.Context(), puntuale.MessageFilter{}, puntuale.Page{Limit: 100})
+		if err != nil || len(all) != 24 {
+			t.Fatalf("%d messages, %v", len(all), err)
+		}
+		for _, m := range all {
+			name, media := []string{"uno", "due"}[variantOf(sequence, "0", m.Phone)], ""
+			if m.Due.After(s.clock.Now().Add(time.Hour)) {
+				name = "tre"
+			}
+			if name == "due" {
+				media = file.Media
+			}
+			if m.Content.Text != "Testo "+name || m.Content.MediaURL != media || m.Content.Official == nil || m.Content.Official.Name != "meta_"+name {
+				t.Errorf("%s gets %+v with %+v, want %s", m.Phone, m.Content, m.Content.Official, name)
+			}
+		}
+		var old struct {
+			Sequence struct{ Steps []struct{ Text string } }
+			Official []struct{ Name string }
+		}
+		row := s.rows(fmt.Sprintf("select frozen from campaign where client_id = %d", client))
+		if err := json.Unmarshal([]byte(row[0]), &old); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(old); got != "{{[{Testo uno} {Testo tre}]} [{meta_uno} {meta_tre}]}" {
+			t.Errorf("an old server reads %s", got)
+		}
+	})
+}
