@@ -221,7 +221,13 @@ func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string
 	return templates, nil
 }
 
-// unfilled reports whether a step's template does not exist. After expand, such a step has no content.
+// unfilled reports whether the template of a step, or of one of its variants, does not exist. After expand, such a text has
+// no content.
 func unfilled(step puntuale.Step) bool {
-	return step.Template != "" && step.Text == "" && step.Media == "" && step.Latitude == nil
+	for x := range step.Texts() {
+		if x.Template != "" && x.Text == "" && x.Media == "" && x.Latitude == nil {
+			return true
+		}
+	}
+	return false
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/store/storetest"
 )
 
@@ -164,5 +165,18 @@ func TestStepCompare(t *testing.T) {
 		b.check("results_step_compare")
 		b.click(`main table.list a[href*="/people"][href*="variant=B"][href*="is=read"]`)
 		b.until(`document.querySelectorAll("main table.list tbody tr").length === 30`)
+
+		for _, name := range []string{"uno", "due"} {
+			_, err := w.Client().CreateTemplate(t.Context(), control.NewTemplate{Template: puntuale.Template{Name: name, Text: "Testo " + name}}, control.Once[control.Template]{})
+			w.must(err)
+		}
+		b.open(w.pages + "/sequences/new")
+		b.until(`document.querySelector(".step-variants")`)
+		b.fill("name", "Modelli")
+		b.click(`[name="steps[0].kind"][value=template] + *`)
+		b.click(`.step-variants summary`)
+		b.fill("steps[0].template", "uno", "steps[0].template_b", "due")
+		b.until(`document.querySelectorAll("#timeline .bubble").length === 2 && document.querySelector("#timeline").textContent.includes("Testo due")`)
+		b.check("step_compare_templates")
 	})
 }
