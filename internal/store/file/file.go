@@ -246,8 +246,14 @@ func (s ClientFiles) FilePart(ctx context.Context, id puntuale.FileID, n int) (c
 	var sum []byte
 	found, err := engine.QueryOne(ctx, s.parts, `select p.content, p.hash, f.place, f.hash, f.size from file_part p join file f on f.client_id = p.client_id and f.id = p.file_id
  where p.client_id = $1 and p.file_id = $2 and p.n = $3`, []any{s.client, id, n}, &content, &sum, &from.place, &from.hash, &from.size)
-	if err := engine.FoundOr(found, err, puntuale.NoFile); err != nil || len(sum) == 0 {
-		return content, err
+	if err := engine.FoundOr(found, err, puntuale.NoFile); err != nil {
+		return nil, err
+	}
+	if len(sum) == 0 {
+		if len(content) == 0 { // the file was deleted while the backup was made from which this database comes
+			return nil, lost("had them no more when the backup was made")
+		}
+		return content, nil
 	}
 	return from.read(ctx, s.all.db.Config.Objects, int64(n), sum)
 }

@@ -94,9 +94,14 @@ func (o *storedBytes) put(ctx context.Context, to engine.Objects, n int, content
 	return all[:], nil
 }
 
-// ReadParts calls take for each row of file_part, with the part's bytes wherever they are. It reads one part at a time.
-func ReadParts(ctx context.Context, a engine.Querier, from engine.Objects, take func(client int64, id string, n int64, content []byte) error) error {
-	err := a.Query(ctx, `select p.client_id, p.file_id, p.n, p.content, p.hash, coalesce(f.place, ''), f.hash, coalesce(f.size, 0)
+// awayLasts is how long ReadParts asks again for a part that the storage does not return.
+const awayLasts = 5 * time.Minute
+
+// ReadParts calls take for each row of file_part in a snapshot of db, with the part's bytes wherever they are. It reads one
+// part at a time. If a file was deleted since the snapshot, its objects may be gone. Then take gets no bytes, and nobody
+// misses them: a file without its bytes is never sent.
+func ReadParts(ctx context.Context, snapshot engine.Querier, db *engine.DB, take func(client int64, id string, n int64, content []byte) error) error {
+	err := snapshot.Query(ctx, `select p.client_id, p.file_id, p.n, p.content, p.hash, coalesce(f.place, ''), f.hash, coalesce(f.size, 0)
  from file_part p left join file f on f.client_id = p.client_id and f.id = p.file_id`, nil, func(r engine.Row) error {
 		var o storedBytes
 		var id string
@@ -104,8 +109,8 @@ func ReadParts(ctx context.Context, a engine.Querier, from engine.Objects, take 
 		var content, sum []byte
 		err := r.Scan(&o.client, &id, &n, &content, &sum, &o.place, &o.hash, &o.size)
 		if err == nil && len(sum) > 0 {
-			if content, err = o.read(ctx, from, n, sum); err != nil { // without its chain, or it would look like an error of the database
-				err = fmt.Errorf("the bytes of file %s of client %d cannot be read: %s", id, o.client, errors.Unwrap(err))
+			if content, err = o.readPatiently(ctx, db, id, n, sum); err != nil { // without its chain, or it would look like an error of the database
+				err = fmt.Errorf("the bytes of file %s of client %d cannot be read: %s", id, o.client, why(err))
 			}
 		}
 		if err != nil {
@@ -117,6 +122,38 @@ func ReadParts(ctx context.Context, a engine.Querier, from engine.Objects, take 
 		return fmt.Errorf("read the parts of files: %w", err)
 	}
 	return nil
+}
+
+// why returns what the storage did, without the code of the fault.
+func why(err error) error {
+	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Err != nil {
+		return e.Err
+	}
+	return err
+}
+
+// readPatiently does the same as read. It waits for a storage that does not answer, because a snapshot is read for long, and
+// one slow request must not end a backup. It returns no bytes if they are gone together with the file.
+func (o *storedBytes) readPatiently(ctx context.Context, db *engine.DB, id string, n int64, sum []byte) (content []byte, err error) {
+	clock := db.Config.Clock
+	for last := clock.Now().Add(awayLasts); ; {
+		content, err = o.read(ctx, db.Config.Objects, n, sum)
+		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || db.Config.Objects == nil || !clock.Now().Before(last) {
+			break
+		}
+		if clock.Sleep(ctx, awayRetry) != nil {
+			return nil, err
+		}
+	}
+	if puntuale.CodeOf(err) != puntuale.CodeGone {
+		return content, err
+	}
+	var size int64
+	stays, failed := engine.QueryOne(ctx, db.MaintenanceReads, `select f.size from file f where f.client_id = $1 and f.id = $2 and f.hidden_at = 0`, []any{o.client, id}, &size)
+	if failed != nil || stays {
+		return nil, errors.Join(err, failed)
+	}
+	return []byte{}, nil
 }
 
 // removeObjects removes the objects of files whose parts are deleted, and then the rows of these files. If the storage does
