@@ -411,3 +411,53 @@ func TestExportWaitsForStorage(t *testing.T) {
 		}
 	})
 }
+
+// TestOtherPlace: a server whose storage is another place than the one that has the files reads, stores and removes nothing
+// there. The names of objects stay until the right place is back. A new storage is marked at first use.
+func TestOtherPlace(t *testing.T) {
+	t.Parallel()
+	inBucket(t, func(t *testing.T, w *bucketWorld) {
+		c := w.Client(puntuale.AccountFull)
+		if err := w.Tie(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gone, kept := storeFile(t, c, "sparisce"), storeFile(t, c, "resta")
+		objects := w.server.Objects()
+		if len(objects) != 5 {
+			t.Fatalf("objects: %v, want those of two files and a marker", objects)
+		}
+		if err := c.DeleteFile(t.Context(), gone.ID, storetest.Begin); err != nil {
+			t.Fatal(err)
+		}
+		w.server.Set("bucket/foreign/marker/0", []byte("of another installation"))
+		for _, place := range []string{"s3://bucket/elsewhere", "s3://bucket/foreign", t.TempDir()} {
+			w.Outside(w.open(t, place))
+			if err := w.Tie(t.Context()); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+				t.Errorf("%s is taken: %v", place, err)
+			}
+			if _, err := c.FilePart(t.Context(), kept.ID, 0); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+				t.Errorf("%s: a file is read: %v", place, err)
+			}
+			other, parts := documentOf("altro")
+			begin(t, c, other)
+			if err := c.AddFilePart(t.Context(), other.ID, 0, parts[0]); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+				t.Errorf("%s: a part is stored: %v", place, err)
+			}
+			for i := range 4 {
+				_ = w.MaintainFiles(t.Context(), storetest.Begin.Add(time.Duration(i)*15*time.Minute), time.Time{})
+			}
+			if n := w.Int("select count(*) from file where removed_at > 0"); n != 1 {
+				t.Errorf("%s: %d names of removed files, want 1", place, n)
+			}
+		}
+		w.Outside(w.open(t, "s3://bucket/files"))
+		if err := w.Tie(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.maintained(t, storetest.Begin.Add(time.Hour))
+		reads(t, c, "resta")
+		if left := w.server.Objects(); len(left) != 4 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}

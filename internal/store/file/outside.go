@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -42,6 +43,58 @@ func (s *Files) newPlace() string {
 	}
 	return strings.ToLower(rand.Text())
 }
+
+// Tie ties the database to the storage of files: from then on, every call of another place fails. At first use, it stores a
+// marker in the storage and in the database. It returns an error if it could not look, or if the storage is another place.
+func (s *Files) Tie(ctx context.Context) error {
+	objects := s.db.Config.Objects
+	if objects == nil {
+		return nil
+	}
+	var marker string
+	var placed int64
+	read := func(ctx context.Context, a *engine.ReadPool) error {
+		_, err := engine.QueryOne(ctx, a, `select f.marker, f.placed_at from file_storage f where f.one = 1`, nil, &marker, &placed)
+		return engine.PublicError(err)
+	}
+	if err := read(ctx, s.db.CallReads); err != nil {
+		return err
+	}
+	if placed > 0 {
+		objects.Expect(marker)
+		if there, err := objects.Mark(ctx, ""); err != nil || there != marker {
+			return away(cmp.Or(err, errElsewhere))
+		}
+		return nil
+	}
+	there, err := objects.Mark(ctx, "")
+	if err != nil {
+		return away(err)
+	}
+	if err := s.Sent(0).write(ctx, func(ctx context.Context, a engine.Querier) error { // whoever is first decides
+		_, err := a.Exec(ctx, `insert into file_storage (one, marker) values (1, $1) on conflict (one) do nothing`, cmp.Or(there, rand.Text()))
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := read(ctx, s.db.CallReads); err != nil {
+		return err
+	}
+	there, err = objects.Mark(ctx, marker)
+	if err != nil {
+		return away(err)
+	}
+	objects.Expect(marker)
+	if there != marker {
+		return away(errElsewhere)
+	}
+	return s.Sent(0).write(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update file_storage set placed_at = $1 where one = 1 and placed_at = 0`, engine.Micros(s.db.Config.Clock.Now()))
+		return err
+	})
+}
+
+var errElsewhere = errors.New("it is another place than the one that has the files of this database")
 
 // storedBytes says where the bytes of a file are.
 type storedBytes struct {
