@@ -388,6 +388,15 @@ func TestExportWhileFilesGo(t *testing.T) {
 			if got, err := mine.FilePart(t.Context(), f.ID, 0); puntuale.CodeOf(err) != puntuale.CodeGone {
 				t.Errorf("a file without its bytes: %d bytes, %v", len(got), err)
 			}
+			if _, err := mine.File(t.Context(), f.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+				t.Errorf("a file without its bytes can be used: %v", err)
+			}
+		}
+
+		again, parts := documentOf("tardi")
+		again.ID = puntuale.FileID(strings.Repeat("c", 26) + ".pdf")
+		if stored := storeParts(t, mine, again, parts); stored.ID != again.ID {
+			t.Errorf("a file without its bytes came back: %s", stored.ID)
 		}
 
 		w.server.Forget(w.server.Objects()[1])
