@@ -470,3 +470,23 @@ func TestOtherPlace(t *testing.T) {
 		}
 	})
 }
+
+// TestUploadRepairs: a part of a finished file that the storage lost is stored again if its bytes are the same, and only then.
+func TestUploadRepairs(t *testing.T) {
+	t.Parallel()
+	inBucket(t, func(t *testing.T, w *bucketWorld) {
+		c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+		f := storeFile(t, c, "listino")
+		_, parts := documentOf("listino")
+		w.server.Forget(w.server.Objects()[1])
+		for _, err := range []error{c.AddFilePart(t.Context(), f.ID, 1, parts[0]), c.AddFilePart(t.Context(), f.ID, 2, parts[1]), other.AddFilePart(t.Context(), f.ID, 1, parts[1])} {
+			if puntuale.CodeOf(err) != puntuale.CodeNotFound || len(w.server.Objects()) != 1 {
+				t.Errorf("other bytes: %v", err)
+			}
+		}
+		if err := c.AddFilePart(t.Context(), f.ID, 1, parts[1]); err != nil {
+			t.Error(err)
+		}
+		reads(t, c, "listino")
+	})
+}
