@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -306,6 +307,23 @@ type Media struct {
 	ContentType string // a media type without parameters, such as "image/jpeg"; "application/octet-stream": unknown
 	Name        string // of an uploaded file; "": unknown
 	Hash        []byte // SHA-256 of the bytes of an uploaded file, so that nobody must read them; nil: unknown
+}
+
+// CheckReadable reads the first byte, so that nothing begins if the storage of files does not have the file. The error is a
+// transient [SendError].
+func (m *Media) CheckReadable() error {
+	_, err := m.Seek(0, io.SeekStart)
+	if err == nil {
+		_, err = io.ReadFull(m, make([]byte, 1))
+	}
+	if err == nil {
+		return nil
+	}
+	detail := Quoted("read")
+	if e, ok := errors.AsType[*Error](err); ok {
+		detail = e.Reason
+	}
+	return &SendError{Kind: Transient, Reason: Because(ReasonNotUploaded), Detail: detail, Err: err}
 }
 
 // FileID is the id of a file that a client uploaded. Nobody can guess it. Its end is the extension of the file's type,

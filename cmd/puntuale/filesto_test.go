@@ -83,8 +83,8 @@ func TestFilesInBucket(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("100 MB: %d %s", status, text)
 	}
-	if n := len(bucket.Objects()); n != 100 {
-		t.Errorf("%d objects, want 100", n)
+	if n := len(bucket.Objects()); n != 101 {
+		t.Errorf("%d objects, want 100 and the marker", n)
 	}
 	want := sumOf(t, largeDocument(most))
 
@@ -131,10 +131,14 @@ func TestFilesInBucket(t *testing.T) {
 	if code, out, errs := term.runs("", "doctor", "--data", "data"); code != exitFailed || !strings.Contains(out, "The storage of uploaded files cannot be used") || strings.Contains(out+errs, "segreta") {
 		t.Errorf("the doctor: exit code %d\n%s", code, out)
 	}
-	if code, _, errs := term.runs("", "backup", "--data", "data", "--to", "broken.zip"); code != exitFailed || !strings.Contains(errs, ".pdf of client 1 cannot be read: ") || !strings.Contains(errs, "AccessDenied") {
+	bucket.Refuse(nil)
+	first := bucket.Objects()[0]
+	content := bucket.Object(first)
+	bucket.Forget(first)
+	if code, _, errs := term.runs("", "backup", "--data", "data", "--to", "broken.zip"); code != exitFailed || !strings.Contains(errs, ".pdf of client 1 cannot be read: ") || !strings.Contains(errs, "does not have them any more") {
 		t.Errorf("a backup without the bytes: exit code %d, %s", code, errs)
 	}
-	bucket.Refuse(nil)
+	bucket.Set(first, content)
 	if _, out, _ := term.runs("", "doctor", "--data", "data"); !strings.Contains(out, "takes, returns and removes a file") {
 		t.Errorf("the doctor:\n%s", out)
 	}
@@ -147,7 +151,7 @@ func TestFilesInBucket(t *testing.T) {
 		t.Fatalf("exit code %d, %s", code, errs)
 	}
 	folders, err := os.ReadDir(filepath.Join(term.dir, "files"))
-	if err != nil || len(folders) != 2 {
+	if err != nil || len(folders) != 3 { // and the marker
 		t.Fatalf("%v, %v", folders, err)
 	}
 	sums := map[[32]byte]bool{}

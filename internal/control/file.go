@@ -127,11 +127,10 @@ func (c *Client) storeFile(ctx context.Context, f puntuale.File, content io.Read
 	if err != nil {
 		return f, fmt.Errorf("create a file: %w", err)
 	}
-	if begun.ID != f.ID { // the client has these bytes already
-		return begun, nil
-	}
+	again := begun.ID != f.ID // the client has these bytes already; the storage outside of the database may have lost them
+	f.ID = begun.ID
 	defer func() {
-		if err != nil {
+		if err != nil && !again {
 			_ = c.tenant.DropFile(context.WithoutCancel(ctx), f.ID)
 		}
 	}()
@@ -144,9 +143,16 @@ func (c *Client) storeFile(ctx context.Context, f puntuale.File, content io.Read
 		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return f, fmt.Errorf("read a file: %w", err)
 		}
-		if err := c.tenant.AddFilePart(ctx, f.ID, n, part[:read]); err != nil {
+		err = c.tenant.AddFilePart(ctx, f.ID, n, part[:read])
+		if again && puntuale.CodeOf(err) == puntuale.CodeNotFound { // the database has the bytes
+			break
+		}
+		if err != nil {
 			return f, fmt.Errorf("store a part of a file: %w", err)
 		}
+	}
+	if again {
+		return begun, nil
 	}
 	stored, err := c.tenant.FinishFile(ctx, f)
 	if err != nil {

@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type Parts struct {
 
 	mu     sync.Mutex
 	silent time.Time // until then nothing is asked
+	marker string    // what the storage must have; "": nobody knows
+	seen   time.Time // until then nobody looks for the marker before storing a part
 }
 
 // NewParts returns the parts in a storage. failed is called for each request that failed; it may be nil.
@@ -45,6 +48,13 @@ func NewParts(s Storage, c clock.Clock, failed func()) *Parts {
 
 // PutPart stores part n of a file. It replaces the part if it exists.
 func (p *Parts) PutPart(ctx context.Context, folder string, n int, content []byte) error {
+	if err := p.check(ctx, true); err != nil {
+		return err
+	}
+	return p.put(ctx, folder, n, content)
+}
+
+func (p *Parts) put(ctx context.Context, folder string, n int, content []byte) error {
 	_, err := p.within(ctx, partTakes, func(ctx context.Context) ([]byte, error) {
 		return nil, p.storage.Replace(ctx, folder, n, content)
 	})
@@ -54,12 +64,72 @@ func (p *Parts) PutPart(ctx context.Context, folder string, n int, content []byt
 // Part returns part n of a file. If the part is longer than most, Part returns most+1 bytes. The error is fs.ErrNotExist if
 // the storage has no such part.
 func (p *Parts) Part(ctx context.Context, folder string, n int, most int64) ([]byte, error) {
+	content, err := p.read(ctx, folder, n, most)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = cmp.Or(p.check(ctx, false), err)
+	}
+	return content, err
+}
+
+func (p *Parts) read(ctx context.Context, folder string, n int, most int64) ([]byte, error) {
 	return p.within(ctx, partTakes, func(ctx context.Context) ([]byte, error) { return p.storage.Read(ctx, folder, n, most) })
 }
 
 // RemoveParts removes the parts 0 to n-1 of a file, as far as they are there.
 func (p *Parts) RemoveParts(ctx context.Context, folder string, n int) error {
+	if err := p.check(ctx, false); err != nil {
+		return err
+	}
 	_, err := p.within(ctx, removeTakes, func(ctx context.Context) ([]byte, error) { return nil, p.storage.RemoveFolder(ctx, folder, n) })
+	return err
+}
+
+const (
+	markerFolder = "marker"        // no file's parts are there
+	maxMarker    = 64              // bytes
+	markerSeen   = 5 * time.Second // how long parts are stored without another look at the marker
+)
+
+// errElsewhere is the error while the storage is not the one that has the files: its folder is not mounted, for example.
+var errElsewhere = errors.New("this place does not have the marker of the installation's files: another folder or bucket, or a folder that is not mounted")
+
+// Mark returns the marker of the storage. If it has none, Mark stores this one, unless it is empty.
+func (p *Parts) Mark(ctx context.Context, marker string) (there string, err error) {
+	content, err := p.read(ctx, markerFolder, 0, maxMarker)
+	if errors.Is(err, fs.ErrNotExist) {
+		content, err = []byte(marker), nil
+		if marker != "" {
+			err = p.put(ctx, markerFolder, 0, content)
+		}
+	}
+	return string(content), err
+}
+
+// Expect makes the calls fail while the storage does not have this marker.
+func (p *Parts) Expect(marker string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.marker, p.seen = marker, time.Time{}
+}
+
+// check looks whether the storage has the marker. With recently, it is enough that it had it a moment ago.
+func (p *Parts) check(ctx context.Context, recently bool) error {
+	p.mu.Lock()
+	marker, known := p.marker, recently && p.clock.Now().Before(p.seen)
+	p.mu.Unlock()
+	if marker == "" || known {
+		return nil
+	}
+	there, err := p.Mark(ctx, "")
+	if err == nil && there != marker {
+		p.failed()
+		err = errElsewhere
+	}
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.seen = p.clock.Now().Add(markerSeen)
+	}
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
 	"puntuale/internal/objectstore"
 	"puntuale/internal/objectstore/s3test"
 	"puntuale/internal/store/engine"
@@ -153,6 +154,7 @@ func TestFilesInBucket(t *testing.T) {
 // cutting is a storage near which the process dies.
 type cutting struct {
 	engine.Objects
+	beforePart   func()
 	afterPut     func()
 	beforeRemove error
 }
@@ -163,6 +165,13 @@ func (c *cutting) PutPart(ctx context.Context, folder string, n int, content []b
 		c.afterPut()
 	}
 	return err
+}
+
+func (c *cutting) Part(ctx context.Context, folder string, n int, most int64) ([]byte, error) {
+	if c.beforePart != nil {
+		c.beforePart()
+	}
+	return c.Objects.Part(ctx, folder, n, most)
 }
 
 func (c *cutting) RemoveParts(ctx context.Context, folder string, n int) error {
@@ -283,6 +292,7 @@ func TestMovesWithBucket(t *testing.T) {
 		file := exported(t, from, transfer.ExportConfig{})
 
 		w.server.Refuse(func(method, name string) bool { return name == before[1] })
+		from.Config.Clock = hasty{from.Clock}
 		if _, err := transfer.Export(t.Context(), from.Config, &bytes.Buffer{}, transfer.ExportConfig{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf(".pdf of client %d cannot be read: ", c.ID)) {
 			t.Errorf("an export without the bytes: %v", err)
 		}
@@ -333,4 +343,150 @@ func TestNodesWithoutBucket(t *testing.T) {
 	reads(t, there, "listino")
 	storeFile(t, there, "orari")
 	reads(t, c, "orari")
+}
+
+// hasty is a clock on which nobody waits.
+type hasty struct{ *clock.Fake }
+
+func (h hasty) Sleep(ctx context.Context, d time.Duration) error {
+	h.Advance(d)
+	return ctx.Err()
+}
+
+// TestExportWhileFilesGo: a file that is deleted while an export reads its snapshot does not end the export, also if its
+// objects are gone before their turn. What the export has of it is never sent. A file that was not deleted ends it.
+func TestExportWhileFilesGo(t *testing.T) {
+	t.Parallel()
+	eachDirection(t, func(t *testing.T, from, to *storetest.Database) {
+		w := &bucketWorld{World: storetest.NewWorld(t, from), server: s3test.New(t)}
+		w.parts = w.open(t, "s3://bucket/files")
+		near := &cutting{Objects: w.parts}
+		w.Outside(near)
+		c := w.Client(puntuale.AccountFull)
+		storeFile(t, c, "resta")
+		hidden, late := storeFile(t, c, "nascosto"), storeFile(t, c, "tardi")
+		drop := func(id puntuale.FileID) {
+			if err := c.DeleteFile(t.Context(), id, storetest.Begin); err != nil {
+				t.Error(err)
+			}
+		}
+		drop(hidden.ID)
+		near.beforePart = func() {
+			near.beforePart = nil
+			drop(late.ID)
+			w.maintained(t, storetest.Begin)
+		}
+		file := exported(t, from, transfer.ExportConfig{})
+		if left := w.server.Objects(); len(left) != 2 {
+			t.Fatalf("the maintenance left %v", left)
+		}
+		imported(t, to, file)
+		copied := storetest.WorldOf(t, to)
+		mine := &storetest.Client{Tenant: copied.Tenant(c.ID), ID: c.ID}
+		reads(t, mine, "resta")
+		for _, f := range []puntuale.File{hidden, late} {
+			if got, err := mine.FilePart(t.Context(), f.ID, 0); puntuale.CodeOf(err) != puntuale.CodeGone {
+				t.Errorf("a file without its bytes: %d bytes, %v", len(got), err)
+			}
+			if _, err := mine.File(t.Context(), f.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+				t.Errorf("a file without its bytes can be used: %v", err)
+			}
+		}
+
+		again, parts := documentOf("tardi")
+		again.ID = puntuale.FileID(strings.Repeat("c", 26) + ".pdf")
+		if stored := storeParts(t, mine, again, parts); stored.ID != again.ID {
+			t.Errorf("a file without its bytes came back: %s", stored.ID)
+		}
+
+		w.server.Forget(w.server.Objects()[1])
+		if _, err := transfer.Export(t.Context(), from.Config, &bytes.Buffer{}, transfer.ExportConfig{}); err == nil || !strings.Contains(err.Error(), "does not have them any more") {
+			t.Errorf("an export of a file whose bytes are lost: %v", err)
+		}
+	})
+}
+
+// TestExportWaitsForStorage: an export asks again for some minutes if the storage refuses.
+func TestExportWaitsForStorage(t *testing.T) {
+	t.Parallel()
+	inBucket(t, func(t *testing.T, w *bucketWorld) {
+		storeFile(t, w.Client(puntuale.AccountFull), "listino")
+		w.DB.Config.Clock = hasty{w.DB.Clock}
+		gets := 0
+		w.server.Refuse(func(method, _ string) bool { gets++; return gets < 20 })
+		exported(t, w.DB, transfer.ExportConfig{})
+		if waited := w.DB.Clock.Now().Sub(storetest.Begin); gets != 21 || waited < 3*time.Minute {
+			t.Errorf("%d requests in %v", gets, waited)
+		}
+	})
+}
+
+// TestOtherPlace: a server whose storage is another place than the one that has the files reads, stores and removes nothing
+// there. The names of objects stay until the right place is back. A new storage is marked at first use.
+func TestOtherPlace(t *testing.T) {
+	t.Parallel()
+	inBucket(t, func(t *testing.T, w *bucketWorld) {
+		c := w.Client(puntuale.AccountFull)
+		if err := w.Tie(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gone, kept := storeFile(t, c, "sparisce"), storeFile(t, c, "resta")
+		objects := w.server.Objects()
+		if len(objects) != 5 {
+			t.Fatalf("objects: %v, want those of two files and a marker", objects)
+		}
+		if err := c.DeleteFile(t.Context(), gone.ID, storetest.Begin); err != nil {
+			t.Fatal(err)
+		}
+		w.server.Set("bucket/foreign/marker/0", []byte("of another installation"))
+		for _, place := range []string{"s3://bucket/elsewhere", "s3://bucket/foreign", t.TempDir()} {
+			w.Outside(w.open(t, place))
+			if err := w.Tie(t.Context()); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+				t.Errorf("%s is taken: %v", place, err)
+			}
+			if _, err := c.FilePart(t.Context(), kept.ID, 0); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+				t.Errorf("%s: a file is read: %v", place, err)
+			}
+			other, parts := documentOf("altro")
+			begin(t, c, other)
+			if err := c.AddFilePart(t.Context(), other.ID, 0, parts[0]); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+				t.Errorf("%s: a part is stored: %v", place, err)
+			}
+			for i := range 4 {
+				_ = w.MaintainFiles(t.Context(), storetest.Begin.Add(time.Duration(i)*15*time.Minute), time.Time{})
+			}
+			if n := w.Int("select count(*) from file where removed_at > 0"); n != 1 {
+				t.Errorf("%s: %d names of removed files, want 1", place, n)
+			}
+		}
+		w.Outside(w.open(t, "s3://bucket/files"))
+		if err := w.Tie(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.maintained(t, storetest.Begin.Add(time.Hour))
+		reads(t, c, "resta")
+		if left := w.server.Objects(); len(left) != 4 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+// TestUploadRepairs: a part of a finished file that the storage lost is stored again if its bytes are the same, and only then.
+func TestUploadRepairs(t *testing.T) {
+	t.Parallel()
+	inBucket(t, func(t *testing.T, w *bucketWorld) {
+		c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+		f := storeFile(t, c, "listino")
+		_, parts := documentOf("listino")
+		w.server.Forget(w.server.Objects()[1])
+		for _, err := range []error{c.AddFilePart(t.Context(), f.ID, 1, parts[0]), c.AddFilePart(t.Context(), f.ID, 2, parts[1]), other.AddFilePart(t.Context(), f.ID, 1, parts[1])} {
+			if puntuale.CodeOf(err) != puntuale.CodeNotFound || len(w.server.Objects()) != 1 {
+				t.Errorf("other bytes: %v", err)
+			}
+		}
+		if err := c.AddFilePart(t.Context(), f.ID, 1, parts[1]); err != nil {
+			t.Error(err)
+		}
+		reads(t, c, "listino")
+	})
 }

@@ -19,7 +19,7 @@ var impersonal = map[string]string{
 	"files that were uploaded to a network":                 "upload",
 	"files that clients uploaded":                           "file file_part", // those that only one erased run had go with it
 	"the archive's files; the archiver erases people there": "archive archive_place late_archive",
-	"servers and this database":                             "secret node key_reader command cluster moved backup backup_work puntuale_version puntuale_migration_lock",
+	"servers and this database":                             "secret node key_reader command cluster moved backup backup_work file_storage puntuale_version puntuale_migration_lock",
 }
 
 // TestEveryTableIsPersonalOrNot: each table is in the one table that drives both erasures and the document about a

@@ -72,6 +72,9 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err := fleet.RefuseMoved(ctx, s.CallReads); err != nil {
 		return nil, errors.Join(engine.PublicError(err), s.Close())
 	}
+	if err := s.Tie(ctx); err != nil { // files wait, and all else works
+		s.Config.Logger.Error("the storage of files cannot be used", "error", err)
+	}
 	return s, nil
 }
 

@@ -93,7 +93,7 @@ func (c *Connector) uploadOnce(ctx context.Context, a *account, k puntuale.Offic
 	if err != nil || id != "" {
 		return id, err
 	}
-	if err := readable(file); err != nil {
+	if err := file.CheckReadable(); err != nil {
 		return "", err
 	}
 	body, length, kind, err := form(file, name)
@@ -114,22 +114,6 @@ func (c *Connector) uploadOnce(ctx context.Context, a *account, k puntuale.Offic
 		return "", &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotUploaded), Detail: notUploaded(err), Err: err}
 	}
 	return answer.ID, c.cfg.Store.KeepUpload(ctx, u, answer.ID, now.Add(uploadLife))
-}
-
-// readable reads the first byte of a file, so that no call begins if the storage of files does not have the file.
-func readable(file *puntuale.Media) error {
-	_, err := file.Seek(0, io.SeekStart)
-	if err == nil {
-		_, err = io.ReadFull(file, make([]byte, 1))
-	}
-	if err == nil {
-		return nil
-	}
-	detail := puntuale.Quoted(storable(err.Error()))
-	if e, ok := errors.AsType[*puntuale.Error](err); ok {
-		detail = e.Reason
-	}
-	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotUploaded), Detail: detail, Err: err}
 }
 
 func worthFetching(c puntuale.Content) int64 {

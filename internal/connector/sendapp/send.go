@@ -64,8 +64,9 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// checkMedia fetches the file once. It applies the rules for every address that comes from a caller. It returns the name of a
-// file that the client uploaded.
+// checkMedia fetches the file once. It applies the rules for every address that comes from a caller, and reads the first byte:
+// the gateway would send the message without a file that it does not get. It returns the name of a file that the client
+// uploaded.
 func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) (name string, err error) {
 	if c.cfg.Media == nil {
 		return "", &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonNoFiles), Detail: puntuale.Because(puntuale.ReasonNoFetcher)}
@@ -74,10 +75,11 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) (name s
 	if err != nil {
 		return "", err
 	}
-	if err := file.Close(); err != nil {
+	unreadable := file.CheckReadable()
+	if err := file.Close(); err != nil && unreadable == nil {
 		return "", fmt.Errorf("close a fetched file: %w", err)
 	}
-	return file.Name, nil
+	return file.Name, unreadable
 }
 
 // Send sends the request to the gateway. After that the message cannot be cancelled. If the message is a repeat, the

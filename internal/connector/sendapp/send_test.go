@@ -149,6 +149,20 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
+// TestFileNotReadable: a message waits while the storage does not return its file, and says why. The gateway, which would send
+// it without the file, hears nothing of it.
+func TestFileNotReadable(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	_, err := w.send(person, puntuale.Content{Text: "ciao", MediaURL: away})
+	if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.Transient || e.Reason.Code != puntuale.ReasonNotUploaded || e.Detail.Code != "file.storage_away" {
+		t.Errorf("a file whose storage does not answer: %v", err)
+	}
+	if all := w.peer.Sent(); len(all) != 0 {
+		t.Errorf("%d messages left", len(all))
+	}
+}
+
 // The gateway refuses a repeat. The message stays uncertain, because the earlier attempt may have arrived.
 func TestRefusedRepeatIsUnknown(t *testing.T) {
 	t.Parallel()

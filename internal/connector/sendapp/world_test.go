@@ -311,11 +311,24 @@ func text(s string) puntuale.Content { return puntuale.Content{Text: s} }
 // files is a source of media. It has a file at every address except forbidden.
 type files struct{}
 
-const forbidden = "https://10.0.0.1/foto.jpg"
+const (
+	forbidden = "https://10.0.0.1/foto.jpg"
+	away      = "https://example.com/away.jpg"
+)
+
+// awayFile is a file whose storage does not answer.
+type awayFile struct{ io.ReadSeeker }
+
+func (awayFile) Read([]byte) (int, error) {
+	return 0, fmt.Errorf("read: %w", &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because("file.storage_away")})
+}
 
 func (files) Fetch(_ context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
 	if r.URL == forbidden {
 		return nil, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Quoted("Indirizzo non ammesso"), Detail: puntuale.Quoted("rete privata")}
+	}
+	if r.URL == away {
+		return &puntuale.Media{ReadSeekCloser: file{awayFile{strings.NewReader("")}}, Size: 1, ContentType: "image/jpeg", Name: "listino.jpg"}, nil
 	}
 	return &puntuale.Media{ReadSeekCloser: file{strings.NewReader("x")}, Size: 1, ContentType: "image/jpeg"}, nil
 }

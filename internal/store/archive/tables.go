@@ -139,7 +139,7 @@ var MovedTables = []movedTable{
 
 // LeftTables do not move, because they describe running servers or this single database, or follow from tables that move
 // (person_word).
-var LeftTables = []string{"person_word", "node", "key_reader", "command", "cluster", "moved", "backup", "backup_work", "result_counter", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
+var LeftTables = []string{"person_word", "node", "key_reader", "command", "cluster", "moved", "backup", "backup_work", "file_storage", "result_counter", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
 // BeginTables contain rows even in a new database. So rows in these tables do not mean that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}

@@ -56,6 +56,10 @@ type Objects interface {
 	Part(ctx context.Context, folder string, n int, most int64) ([]byte, error)
 	// RemoveParts removes the parts 0 to n-1, as far as they are there.
 	RemoveParts(ctx context.Context, folder string, n int) error
+	// Mark stores a marker if the storage has none, unless the marker is empty. It returns the marker that the storage has.
+	Mark(ctx context.Context, marker string) (there string, err error)
+	// Expect makes the calls fail while the storage does not have this marker, because it is another place.
+	Expect(marker string)
 }
 
 // Options says how a program uses the database.

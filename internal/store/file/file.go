@@ -1,8 +1,10 @@
 package file
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -154,11 +156,15 @@ where client_id = $1 and id = $2 and stored_at > 0 returning name, case when len
 }
 
 // AddFilePart stores a part of a file that was begun. If the bytes go outside of the database, they are there before the
-// transaction begins. Codes: not_found, unavailable.
+// transaction begins. A part of a finished file outside of the database may be stored again, if its bytes are the same: so an
+// upload of the same file repairs what the storage lost. Codes: not_found, unavailable.
 func (s ClientFiles) AddFilePart(ctx context.Context, id puntuale.FileID, n int, content []byte) error {
 	to, sum := storedBytes{client: s.client}, []byte{}
 	if s.all.db.Config.Objects != nil {
 		found, err := engine.QueryOne(ctx, s.rows, `select f.place, f.hash, f.size from file f where f.client_id = $1 and f.id = $2 and f.stored_at = 0 and f.hidden_at = 0`, []any{s.client, id}, &to.place, &to.hash, &to.size)
+		if err == nil && !found {
+			return s.repair(ctx, id, n, content)
+		}
 		if err := engine.FoundOr(found, err, puntuale.NoFile); err != nil {
 			return err
 		}
@@ -181,6 +187,18 @@ func (s ClientFiles) AddFilePart(ctx context.Context, id puntuale.FileID, n int,
 		}
 		return nil
 	})
+}
+
+// repair stores a part of a finished file again. Codes: not_found (also for other bytes), unavailable.
+func (s ClientFiles) repair(ctx context.Context, id puntuale.FileID, n int, content []byte) error {
+	to, sum, got := storedBytes{client: s.client}, []byte{}, sha256.Sum256(content)
+	found, err := engine.QueryOne(ctx, s.rows, `select f.place, f.hash, f.size, p.hash from file f join file_part p on p.client_id = f.client_id and p.file_id = f.id and p.n = $3
+ where f.client_id = $1 and f.id = $2`+usable, []any{s.client, id, n}, &to.place, &to.hash, &to.size, &sum)
+	if err := engine.FoundOr(found && bytes.Equal(sum, got[:]), err, puntuale.NoFile); err != nil {
+		return err
+	}
+	_, err = to.put(ctx, s.all.db.Config.Objects, n, content)
+	return err
 }
 
 // FinishFile makes a file usable. If the client got a file with the same bytes meanwhile, FinishFile drops the new one, and
@@ -246,8 +264,14 @@ func (s ClientFiles) FilePart(ctx context.Context, id puntuale.FileID, n int) (c
 	var sum []byte
 	found, err := engine.QueryOne(ctx, s.parts, `select p.content, p.hash, f.place, f.hash, f.size from file_part p join file f on f.client_id = p.client_id and f.id = p.file_id
  where p.client_id = $1 and p.file_id = $2 and p.n = $3`, []any{s.client, id, n}, &content, &sum, &from.place, &from.hash, &from.size)
-	if err := engine.FoundOr(found, err, puntuale.NoFile); err != nil || len(sum) == 0 {
-		return content, err
+	if err := engine.FoundOr(found, err, puntuale.NoFile); err != nil {
+		return nil, err
+	}
+	if len(sum) == 0 {
+		if len(content) == 0 { // the file was deleted while the backup was made from which this database comes
+			return nil, lost("had them no more when the backup was made")
+		}
+		return content, nil
 	}
 	return from.read(ctx, s.all.db.Config.Objects, int64(n), sum)
 }

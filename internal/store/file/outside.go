@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -42,6 +43,58 @@ func (s *Files) newPlace() string {
 	}
 	return strings.ToLower(rand.Text())
 }
+
+// Tie ties the database to the storage of files: from then on, every call of another place fails. At first use, it stores a
+// marker in the storage and in the database. It returns an error if it could not look, or if the storage is another place.
+func (s *Files) Tie(ctx context.Context) error {
+	objects := s.db.Config.Objects
+	if objects == nil {
+		return nil
+	}
+	var marker string
+	var placed int64
+	read := func(ctx context.Context, a *engine.ReadPool) error {
+		_, err := engine.QueryOne(ctx, a, `select f.marker, f.placed_at from file_storage f where f.one = 1`, nil, &marker, &placed)
+		return engine.PublicError(err)
+	}
+	if err := read(ctx, s.db.CallReads); err != nil {
+		return err
+	}
+	if placed > 0 {
+		objects.Expect(marker)
+		if there, err := objects.Mark(ctx, ""); err != nil || there != marker {
+			return away(cmp.Or(err, errElsewhere))
+		}
+		return nil
+	}
+	there, err := objects.Mark(ctx, "")
+	if err != nil {
+		return away(err)
+	}
+	if err := s.Sent(0).write(ctx, func(ctx context.Context, a engine.Querier) error { // whoever is first decides
+		_, err := a.Exec(ctx, `insert into file_storage (one, marker) values (1, $1) on conflict (one) do nothing`, cmp.Or(there, rand.Text()))
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := read(ctx, s.db.CallReads); err != nil {
+		return err
+	}
+	there, err = objects.Mark(ctx, marker)
+	if err != nil {
+		return away(err)
+	}
+	objects.Expect(marker)
+	if there != marker {
+		return away(errElsewhere)
+	}
+	return s.Sent(0).write(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update file_storage set placed_at = $1 where one = 1 and placed_at = 0`, engine.Micros(s.db.Config.Clock.Now()))
+		return err
+	})
+}
+
+var errElsewhere = errors.New("it is another place than the one that has the files of this database")
 
 // storedBytes says where the bytes of a file are.
 type storedBytes struct {
@@ -94,9 +147,14 @@ func (o *storedBytes) put(ctx context.Context, to engine.Objects, n int, content
 	return all[:], nil
 }
 
-// ReadParts calls take for each row of file_part, with the part's bytes wherever they are. It reads one part at a time.
-func ReadParts(ctx context.Context, a engine.Querier, from engine.Objects, take func(client int64, id string, n int64, content []byte) error) error {
-	err := a.Query(ctx, `select p.client_id, p.file_id, p.n, p.content, p.hash, coalesce(f.place, ''), f.hash, coalesce(f.size, 0)
+// awayLasts is how long ReadParts asks again for a part that the storage does not return.
+const awayLasts = 5 * time.Minute
+
+// ReadParts calls take for each row of file_part in a snapshot of db, with the part's bytes wherever they are. It reads one
+// part at a time. If a file was deleted since the snapshot, its objects may be gone. Then take gets no bytes, and nobody
+// misses them: a file without its bytes is never sent.
+func ReadParts(ctx context.Context, snapshot engine.Querier, db *engine.DB, take func(client int64, id string, n int64, content []byte) error) error {
+	err := snapshot.Query(ctx, `select p.client_id, p.file_id, p.n, p.content, p.hash, coalesce(f.place, ''), f.hash, coalesce(f.size, 0)
  from file_part p left join file f on f.client_id = p.client_id and f.id = p.file_id`, nil, func(r engine.Row) error {
 		var o storedBytes
 		var id string
@@ -104,8 +162,8 @@ func ReadParts(ctx context.Context, a engine.Querier, from engine.Objects, take 
 		var content, sum []byte
 		err := r.Scan(&o.client, &id, &n, &content, &sum, &o.place, &o.hash, &o.size)
 		if err == nil && len(sum) > 0 {
-			if content, err = o.read(ctx, from, n, sum); err != nil { // without its chain, or it would look like an error of the database
-				err = fmt.Errorf("the bytes of file %s of client %d cannot be read: %s", id, o.client, errors.Unwrap(err))
+			if content, err = o.readPatiently(ctx, db, id, n, sum); err != nil { // without its chain, or it would look like an error of the database
+				err = fmt.Errorf("the bytes of file %s of client %d cannot be read: %s", id, o.client, why(err))
 			}
 		}
 		if err != nil {
@@ -117,6 +175,38 @@ func ReadParts(ctx context.Context, a engine.Querier, from engine.Objects, take 
 		return fmt.Errorf("read the parts of files: %w", err)
 	}
 	return nil
+}
+
+// why returns what the storage did, without the code of the fault.
+func why(err error) error {
+	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Err != nil {
+		return e.Err
+	}
+	return err
+}
+
+// readPatiently does the same as read. It waits for a storage that does not answer, because a snapshot is read for long, and
+// one slow request must not end a backup. It returns no bytes if they are gone together with the file.
+func (o *storedBytes) readPatiently(ctx context.Context, db *engine.DB, id string, n int64, sum []byte) (content []byte, err error) {
+	clock := db.Config.Clock
+	for last := clock.Now().Add(awayLasts); ; {
+		content, err = o.read(ctx, db.Config.Objects, n, sum)
+		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || db.Config.Objects == nil || !clock.Now().Before(last) {
+			break
+		}
+		if clock.Sleep(ctx, awayRetry) != nil {
+			return nil, err
+		}
+	}
+	if puntuale.CodeOf(err) != puntuale.CodeGone {
+		return content, err
+	}
+	var size int64
+	stays, failed := engine.QueryOne(ctx, db.MaintenanceReads, `select f.size from file f where f.client_id = $1 and f.id = $2 and f.hidden_at = 0`, []any{o.client, id}, &size)
+	if failed != nil || stays {
+		return nil, errors.Join(err, failed)
+	}
+	return []byte{}, nil
 }
 
 // removeObjects removes the objects of files whose parts are deleted, and then the rows of these files. If the storage does

@@ -145,19 +145,19 @@ func countRows(ctx context.Context, a engine.Querier, tables []archive.Table) er
 }
 
 func (x *export) write(ctx context.Context, to io.Writer) error {
-	return writeTables(ctx, x.link, to, x.header, x.cfg.Progress, x.s.Config.Objects)
+	return writeTables(ctx, x.link, to, x.header, x.cfg.Progress, x.s.DB)
 }
 
 // partTable has the parts of uploaded files. Its bytes may be outside of the database, but never outside of an export.
 const partTable = "file_part"
 
-// readTable does the same as [archive.ReadTable]. It reads the bytes of files wherever they are.
-func readTable(ctx context.Context, a engine.Querier, t archive.Table, objects engine.Objects, take func([]any) error) error {
+// readTable does the same as [archive.ReadTable] for a snapshot of db. It reads the bytes of files wherever they are.
+func readTable(ctx context.Context, a engine.Querier, t archive.Table, db *engine.DB, take func([]any) error) error {
 	if t.Name != partTable {
 		return archive.ReadTable(ctx, a, t, take)
 	}
 	row := make([]any, len(t.Columns))
-	return file.ReadParts(ctx, a, objects, func(client int64, id string, n int64, content []byte) error {
+	return file.ReadParts(ctx, a, db, func(client int64, id string, n int64, content []byte) error {
 		for i, c := range t.Columns {
 			row[i] = map[string]any{"client_id": client, "file_id": id, "n": n, "content": content}[c.Name]
 		}
@@ -165,8 +165,8 @@ func readTable(ctx context.Context, a engine.Querier, t archive.Table, objects e
 	})
 }
 
-// writeTables writes a file with the header's tables.
-func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.Header, report Progress, objects engine.Objects) error {
+// writeTables writes a file with the header's tables. db may be nil if they do not include the parts of files.
+func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.Header, report Progress, db *engine.DB) error {
 	w, err := archive.NewWriter(to, h)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.
 		if err := w.Begin(); err != nil {
 			return err
 		}
-		if err := readTable(ctx, a, t, objects, func(row []any) error {
+		if err := readTable(ctx, a, t, db, func(row []any) error {
 			rows.row()
 			return w.Row(row)
 		}); err != nil {

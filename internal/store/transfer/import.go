@@ -90,7 +90,7 @@ func (m *importer) Run(ctx context.Context) (err error) {
 	if err := m.link.Begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.rebuild, m.countResults, m.restored} {
+	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.hideLost, m.rebuild, m.countResults, m.restored} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -294,6 +294,15 @@ func (m *importer) resetLinks(ctx context.Context) error {
 	if _, err := m.link.Exec(ctx, resetLinkStates, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
 		engine.Micros(m.s.Config.Clock.Now()), int64(puntuale.LinkPairing)); err != nil {
 		return fmt.Errorf("reset the links: %w", err)
+	}
+	return nil
+}
+
+// hideLost hides files that were deleted while their export was made, so that it has no bytes of them. Nothing gives them back.
+func (m *importer) hideLost(ctx context.Context) error {
+	if _, err := m.link.Exec(ctx, `update file set stored_at = 0, hidden_at = 1 where exists (
+ select 1 from file_part p where p.client_id = file.client_id and p.file_id = file.id and length(p.content) = 0)`); err != nil {
+		return fmt.Errorf("hide files without bytes: %w", err)
 	}
 	return nil
 }
