@@ -62,7 +62,7 @@ func (c automatedPlanner) Send(ctx context.Context, session puntuale.SessionID, 
 	if err != nil {
 		return nil, err
 	}
-	if unfilled(filled[0].Steps[0]) {
+	if unfilled(&filled[0].Steps[0]) {
 		return nil, puntuale.NotFound(puntuale.NoTemplate)
 	}
 	p := &AutomatedPlan{client: c.Client, sequence: filled[0]}

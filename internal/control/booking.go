@@ -378,7 +378,7 @@ func (p *bookingPut) sequence(ctx context.Context, f *request.Faults) error {
 		}
 	}
 	for i, step := range puntuale.Texts(p.info.sequence.Steps) {
-		if unfilled(*step) && !p.cancels() {
+		if unfilled(step) && !p.cancels() {
 			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}

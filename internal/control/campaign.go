@@ -292,7 +292,7 @@ func (c *Client) checkVariants(ctx context.Context, f *request.Faults, made *pun
 		if i > 0 {
 			drafted = &d.Others[i-1]
 		}
-		if unfilled(step) {
+		if unfilled(&step) {
 			f.Add(at+".template", puntuale.FaultNotOwnTemplate, step.Template)
 		} else if step.Template == "" { // a stored template was checked when it was stored
 			*f = append(*f, plan.CheckContent(at+".content", step, c.control.media...)...)
@@ -377,7 +377,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	}
 	frozen.Sequence = expanded[0]
 	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
-		if unfilled(*step) {
+		if unfilled(step) {
 			return frozen, session, puntuale.Conflict(faultCampaignTemplateGone, step.Template)
 		}
 	}

@@ -238,7 +238,7 @@ func (r *DryRun) rehearse(s puntuale.Sequence, build func(puntuale.Sequence) (pl
 		}
 	}
 	for i := range s.Steps {
-		if !bad[i] && !unfilled(s.Steps[i]) {
+		if !bad[i] && !unfilled(&s.Steps[i]) {
 			good = append(good, i)
 		}
 	}

@@ -272,7 +272,7 @@ func (c *Client) checkStepTemplates(ctx context.Context, f *request.Faults, step
 		if step.Template == "" {
 			continue
 		}
-		if unfilled(*step) && strings.TrimSpace(step.Template) != "" {
+		if unfilled(step) && strings.TrimSpace(step.Template) != "" {
 			f.Add(at, puntuale.FaultNotOwnTemplate, nil)
 			continue
 		}

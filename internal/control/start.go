@@ -191,7 +191,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	f := slices.Clone(request.Faults(call.Faults))
 	f.Request(call.Body)
 	for i, step := range puntuale.Texts(sequence.Steps) {
-		if unfilled(*step) {
+		if unfilled(step) {
 			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}

@@ -223,11 +223,18 @@ func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string
 
 // unfilled reports whether the template of a step, or of one of its variants, does not exist. After expand, such a text has
 // no content.
-func unfilled(step puntuale.Step) bool {
+func unfilled(step *puntuale.Step) bool {
+	if len(step.Variants) == 0 { // as almost always, also at each start
+		return noContent(step)
+	}
 	for x := range step.Texts() {
-		if x.Template != "" && x.Text == "" && x.Media == "" && x.Latitude == nil {
+		if noContent(x) {
 			return true
 		}
 	}
 	return false
+}
+
+func noContent(x *puntuale.Step) bool {
+	return x.Template != "" && x.Text == "" && x.Media == "" && x.Latitude == nil
 }
