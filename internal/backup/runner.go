@@ -338,7 +338,7 @@ func Fetch(ctx context.Context, storage objectstore.Storage, name string, identi
 		return "", err
 	}
 	defer from.Close()
-	plain := io.Reader(objectstore.Until(ctx, from))
+	plain := objectstore.Until(ctx, from)
 	if Encrypted(name) {
 		if plain, err = decrypt(plain, identities); err != nil {
 			return "", err

@@ -90,7 +90,7 @@ func (s Scanner) ask(ctx context.Context, command string, content io.Reader) (st
 	if err != nil {
 		return "", fmt.Errorf("reach clamd: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // both ends of the call end it: its deadline, and its caller
 	sent := send(conn, command, content)
 	if read := (*contentError)(nil); errors.As(sent, &read) {
@@ -120,7 +120,7 @@ func send(conn io.Writer, command string, content io.Reader) error {
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return &contentError{fmt.Errorf("read a file: %w", err)}
 		}
-		binary.BigEndian.PutUint32(chunk, uint32(n)) //nolint:gosec // at most chunkBytes
+		binary.BigEndian.PutUint32(chunk, uint32(n))
 		if _, failed := conn.Write(chunk[:4+n]); failed != nil {
 			return fmt.Errorf("write to clamd: %w", failed)
 		}

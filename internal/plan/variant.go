@@ -54,7 +54,7 @@ func (b *builder) text(i int, step *puntuale.Step) (c puntuale.Content, variant 
 	if len(step.Variants) == 0 {
 		return b.content(i, step), 0, nil
 	}
-	variant = int8(b.chosen(i, step) + 1) //nolint:gosec // at most MaxVariants
+	variant = int8(b.chosen(i, step) + 1)
 	contents := make([]puntuale.Content, 0, len(step.Variants))
 	for x := range step.Texts() {
 		b.variant++

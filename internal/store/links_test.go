@@ -318,7 +318,7 @@ func TestPostgresClickInDoubt(t *testing.T) {
 		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || len(left) != 0 || p.cut.Load() != cutNothing {
 			t.Errorf("cut %d: %d clicks wait, %v", cut, len(left), err)
 		}
-		if n := int64(l.Int("select sum(clicks) from link")); n != clicks {
+		if n := l.Int("select sum(clicks) from link"); n != clicks {
 			t.Errorf("cut %d: %d clicks", cut, n)
 		}
 	}

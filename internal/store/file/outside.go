@@ -163,7 +163,7 @@ func ReadParts(ctx context.Context, snapshot engine.Querier, db *engine.DB, take
 		err := r.Scan(&o.client, &id, &n, &content, &sum, &o.place, &o.hash, &o.size)
 		if err == nil && len(sum) > 0 {
 			if content, err = o.readPatiently(ctx, db, id, n, sum); err != nil { // without its chain, or it would look like an error of the database
-				err = fmt.Errorf("the bytes of file %s of client %d cannot be read: %s", id, o.client, why(err))
+				err = fmt.Errorf("the bytes of file %s of client %d cannot be read: %s", id, o.client, why(err).Error())
 			}
 		}
 		if err != nil {

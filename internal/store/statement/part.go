@@ -78,7 +78,7 @@ func packed(ids []puntuale.MessageID) []byte {
 		if i > 0 {
 			id -= ids[i-1]
 		}
-		all = binary.AppendUvarint(all, uint64(id)) //nolint:gosec // ids are positive, and ascend
+		all = binary.AppendUvarint(all, uint64(id))
 	}
 	return all
 }
@@ -92,7 +92,7 @@ func eachPacked(all []byte, do func(puntuale.MessageID)) error {
 		}
 		last += d
 		all = all[n:]
-		do(puntuale.MessageID(last)) //nolint:gosec // as it was packed
+		do(puntuale.MessageID(last))
 	}
 	return nil
 }

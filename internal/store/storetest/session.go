@@ -297,7 +297,7 @@ func testLinkingPage(t *testing.T, w *World) {
 	refused(c.Session, third)
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
 	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound) // it was used
-	offer(third, end, false) // a page that was used has no pairing
+	offer(third, end, false)                                              // a page that was used has no pairing
 	offer("", time.Time{}, false)
 	missing(second, third)
 	posted := c.post()
