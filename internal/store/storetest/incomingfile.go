@@ -137,8 +137,14 @@ func testIncomingFiles(t *testing.T, w *World) {
 	if listed := c.mustReplies(puntuale.ReplyFilter{Phone: phone}); listed[0].FileOf() != kept.ID {
 		t.Errorf("in the list: %+v", listed[0].Kept)
 	}
+}
 
-	// A file without a small picture gets the one that the same bytes have later.
+// testIncomingSmallPicture checks that a file without a small picture gets the one that the same bytes have later.
+func testIncomingSmallPicture(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	at := Begin
 	c.sends(phone, "plain", at)
 	plain, bytes := newFile("plain", at)
 	plain.Small = nil
@@ -159,8 +165,18 @@ func testIncomingFiles(t *testing.T, w *World) {
 	if err := c.DeleteFile(ctx, plain.ID, at); err != nil {
 		t.Error(err)
 	}
+}
 
-	// The same bytes from another person are the same file. A person's name for a file of the client changes nothing.
+// testIncomingSameBytes checks that the same bytes from another person are the same file, and that a person's name for a file
+// of the client changes nothing.
+func testIncomingSameBytes(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	at := Begin
+	y := c.sends(phone, "a.jpg", at)
+	f, content := newFile("a.jpg", at)
+	kept := c.keep(f, content, at)
 	mine := c.upload("mine.jpg", Begin)
 	for i, with := range []puntuale.File{kept, mine} {
 		y := c.sends("+393330000007", fmt.Sprint("theirs", i), at)
@@ -179,8 +195,16 @@ func testIncomingFiles(t *testing.T, w *World) {
 	if y, _ = c.Reply(ctx, y.ID); y.FileOf() != "" || y.Kept.Waiting || y.Kept.Code != "file.deleted" {
 		t.Errorf("after its deletion: %+v", y.Kept)
 	}
+}
 
-	// One client's files do not delay another's, and a client that changes its mind waits for nothing.
+// testIncomingShares checks that one client's files do not delay another's, that a client that changes its mind waits for
+// nothing, and that files of people take at most half of the room.
+func testIncomingShares(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	c.keepsMedia(true)
+	other.keepsMedia(true)
+	at := Begin
 	for i := range 5 {
 		c.sends(phone, fmt.Sprint("many", i), at)
 	}
@@ -193,7 +217,7 @@ func testIncomingFiles(t *testing.T, w *World) {
 		t.Errorf("%d files after the setting, %d of the other client", n, len(other.dueFiles(at)))
 	}
 
-	// Files of people take at most half of the room.
+	_, content := newFile("c", at)
 	other.keep(puntuale.File{ID: puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), Name: "c", Type: "image/jpeg", Hash: content[:32], Size: 1, Created: at}, make([]byte, puntuale.FilePartBytes), at)
 	other.sends(phone, "large", at)
 	x, _, err := w.ClaimIncoming(ctx, other.dueFiles(at)[0], at.Add(time.Minute))

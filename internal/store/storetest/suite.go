@@ -38,7 +38,7 @@ var suite = []func(*testing.T, *World){
 	testCancelMessages, testListMessages, testListMessagesPages, testListMessagesTo,
 	testOnceKeepsAnswer, testOnceTwins, testOnceRefusedKeyIsFree,
 	testTemplates, testTemplateNamesUnique, testTemplateOfSequenceStays, testFiles, testFilesEnd, testFilesOfPeople, testFilesComeBack, testFilesOutside, testFilesEndOutside, testFilesOfPeopleOutside, testFilesComeBackOutside,
-	testIncomingFiles, testIncomingFilesEnd, testErasedFileNames, testReplyErasedByVersionBefore,
+	testIncomingFiles, testIncomingSmallPicture, testIncomingSameBytes, testIncomingShares, testIncomingFilesEnd, testErasedFileNames, testReplyErasedByVersionBefore,
 	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testGiveUp, testMovedMessageIsNotClaimedByOldSession,
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore, testStoredBytes,

@@ -382,14 +382,6 @@ var foreignCalls = map[string]foreign{
 		}
 		return []bool{}, err
 	},
-	"KeepStatementParts": nil, // writes only rows of its own client
-	"StatementLines": func(tenant puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error) {
-		if err := other.KeepStatementParts(context.Background(), 202609, Begin, 0, []puntuale.StatementPart{{Messages: []puntuale.MessageID{id}}}); err != nil {
-			return nil, err
-		}
-		found, err := tenant.StatementLines(context.Background(), 202609, Begin, []puntuale.MessageID{id})
-		return slices.Collect(maps.Keys(found)), err
-	},
 	"FindNamed": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		found, err := tenant.FindNamed(context.Background(), other.Sequence.String(), 8)
 		return found[puntuale.NamedSequence], err

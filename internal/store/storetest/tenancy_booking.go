@@ -26,6 +26,14 @@ func (w *World) countResults() {
 
 // ofBookings contains the methods of a tenant about bookings, linking pages, the health of numbers, files, results, restores and the simulated network.
 var ofBookings = map[string]foreign{
+	"KeepStatementParts": nil, // writes only rows of its own client
+	"StatementLines": func(tenant puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error) {
+		if err := other.KeepStatementParts(context.Background(), 202609, Begin, 0, []puntuale.StatementPart{{Messages: []puntuale.MessageID{id}}}); err != nil {
+			return nil, err
+		}
+		found, err := tenant.StatementLines(context.Background(), 202609, Begin, []puntuale.MessageID{id})
+		return slices.Collect(maps.Keys(found)), err
+	},
 	"HealthOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		h, err := tenant.HealthOf(context.Background(), other.Session, Begin)
 		if h.Limit > 0 || h.Quality != "" {
