@@ -17,6 +17,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -298,6 +299,19 @@ func (b *browser) click(selector string) {
 	// Scroll the element to the middle first, because the bar on a phone covers the bottom of the page.
 	evaluate[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "center"}), true)`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// enter presses the Enter key as a keyboard does: if the page prevents the key's default action, the browser sends no
+// form. chromedp.KeyEvent sends the typed character apart from the key, and such a character always sends the form.
+func (b *browser) enter() {
+	b.t.Helper()
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		key := input.DispatchKeyEventParams{Type: kind, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13}
+		if kind == input.DispatchKeyEventTypeKeyDown {
+			key.Text, key.UnmodifiedText = "\r", "\r"
+		}
+		command(b, input.DispatchKeyEvent, key)
+	}
 }
 
 // press clicks on the visible button or link with these words.

@@ -108,7 +108,7 @@ func TestFindInBrowser(t *testing.T) {
 			b.do(chromedp.KeyEvent(text))
 			b.until(found)
 			b.check(fmt.Sprint("find", i))
-			b.do(chromedp.KeyEvent("\r"))
+			b.enter()
 			b.until(`location.pathname.endsWith("/person") && document.readyState === "complete"`)
 			if took := time.Since(begun); took > 10*time.Second {
 				t.Errorf("%q took %v", text, took)
@@ -132,13 +132,13 @@ func TestFindInBrowser(t *testing.T) {
 			}
 			b.do(chromedp.KeyEvent(kb.ArrowDown))
 		}
-		b.do(chromedp.KeyEvent("\r"))
+		b.enter()
 		b.until(fmt.Sprintf(`location.pathname === %q && document.readyState === "complete"`, w.pages+"/messages/"+message.String()))
 		open()
 		b.do(chromedp.KeyEvent("qwertz"))
 		b.until(`document.querySelector("#find-found .finds-none") !== null`)
 		b.check("find-none")
-		b.do(chromedp.KeyEvent("\r")) // nothing to open, so the page of the search opens
+		b.enter() // nothing to open, so the page of the search opens
 		b.until(`location.pathname.endsWith("/search") && document.readyState === "complete"`)
 		b.open(w.pages + "/search?text=mario")
 		b.check("find-page")

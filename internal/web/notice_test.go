@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"puntuale"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
@@ -72,7 +70,7 @@ func TestNoticesStory(t *testing.T) {
 		}
 		// The keyboard marks one notice, and the focus does not move.
 		evaluate[bool](b, `(document.querySelectorAll(".notice-row button")[1].focus(), true)`)
-		b.do(chromedp.KeyEvent("\r"))
+		b.enter()
 		b.until(`document.querySelectorAll(".notice-new").length === 5`)
 		b.until(bell("5"))
 		b.until(`document.activeElement?.matches(".notice-row:nth-child(2) h2 a")`)

@@ -187,7 +187,7 @@ func TestListsInBrowser(t *testing.T) {
 		}
 		b.check("found")
 		b.do(chromedp.KeyEvent("\t\t"))
-		b.do(chromedp.KeyEvent("\r"))
+		b.enter()
 		b.until(`location.pathname.endsWith("/` + ids[1] + `/start") && document.readyState === "complete"`)
 		widths := []int64{b.look.width}
 		if b.look.width > 600 {

@@ -54,7 +54,7 @@ func TestSendOne(t *testing.T) {
 		b.until(`document.querySelector("#send-picks [data-pick]")`)
 		b.until(`document.activeElement.id === "f-phone"`) // not the field with the fault
 		b.check("picks")
-		b.do(chromedp.KeyEvent("\r"))
+		b.enter()
 		b.until(`document.querySelector("#f-phone").value === "+393331234567" && !document.querySelector("#send-picks [data-pick]") && location.pathname.endsWith("/messages/new")`)
 		b.fill("text", "Il suo ordine è pronto.")
 		b.click("details:has(.upload) > summary")
@@ -72,9 +72,12 @@ func TestSendOne(t *testing.T) {
 		b.check("sent")
 		sent, _, err := w.Client().Messages(t.Context(), control.MessageQuery{})
 		w.must(err)
-		if len(sent) != 1 || sent[0].Phone != "+393331234567" || sent[0].Content.Text != "Il suo ordine è pronto." || sent[0].Origin != puntuale.OriginSingle ||
+		if len(sent) != 1 {
+			t.Fatalf("sent: %d messages", len(sent))
+		}
+		if sent[0].Phone != "+393331234567" || sent[0].Content.Text != "Il suo ordine è pronto." || sent[0].Origin != puntuale.OriginSingle ||
 			!strings.HasPrefix(sent[0].Content.MediaURL, "file:") || sent[0].Content.MediaName != "foto.jpg" {
-			t.Fatalf("sent: %+v", sent)
+			t.Fatalf("sent to %s, %s: %+v", sent[0].Phone, sent[0].Origin, sent[0].Content)
 		}
 		if got := sent[0].Planned(); !got.After(w.clock.Now().Add(20*time.Hour)) || got.UTC().Format("15:04") != "08:30" {
 			t.Errorf("planned: %v", got)

@@ -48,7 +48,7 @@ func TestStartTakesTheFirstClick(t *testing.T) {
 		}{
 			{"mouse", func() { b.mouse("[value=start]") }},
 			{"touch", func() { b.finger("[value=start]") }},
-			{"Enter", func() { b.do(chromedp.KeyEvent("\r")) }},
+			{"Enter", func() { b.enter() }},
 		} {
 			b.open(fmt.Sprintf("%s/start?phone=33376543%d&fields.data_appuntamento=2026-11-30T15:30", at, 20+i))
 			b.mouse("[name='fields.nome']")
