@@ -47,6 +47,8 @@ func (m memoryStore) Principal(_ context.Context, hash puntuale.KeyHash, _ time.
 	return p, nil
 }
 
+func (memoryStore) UseKey(context.Context, puntuale.KeyID, time.Time) error { return nil }
+
 func (m memoryStore) Tenant(id puntuale.ClientID) puntuale.Tenant { return m.tenants[id] }
 
 type memoryTenant struct {
