@@ -103,13 +103,7 @@ func (s *serveSettings) facts() *doctor.Config {
 		d.Folders[use] = folder
 	}
 	if s.FilesTo != "" {
-		d.Storage = func(ctx context.Context) error {
-			parts, err := s.objects(clock.System(), nil)
-			if err != nil {
-				return err
-			}
-			return parts.Probe(ctx)
-		}
+		d.Storage = func(ctx context.Context) error { return s.probe(ctx, "") }
 	}
 	if s.SMTP != "" {
 		d.Mail = func(ctx context.Context) error {
@@ -147,8 +141,28 @@ func onlyThisMachine(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
+// probe stores, reads and removes a file where the bytes of uploaded files are. marker is what the place must have; "": the
+// database does not say.
+func (s *serveSettings) probe(ctx context.Context, marker string) error {
+	parts, err := s.objects(clock.System(), nil)
+	if err != nil {
+		return err
+	}
+	parts.Expect(marker)
+	return parts.Probe(ctx)
+}
+
 // lookInto lets the doctor look into an open store.
 func (s *serveSettings) lookInto(d *doctor.Config, opened *store.Store) {
+	if s.FilesTo != "" {
+		d.Storage = func(ctx context.Context) error {
+			marker, err := opened.StorageMarker(ctx)
+			if err != nil {
+				return err
+			}
+			return s.probe(ctx, marker)
+		}
+	}
 	d.Database = func(ctx context.Context) (doctor.DatabaseFacts, error) {
 		f := doctor.DatabaseFacts{Name: databaseName(&s.baseSettings), Damage: opened.Damage()}
 		made, old, err := opened.DatabaseVersion(ctx)

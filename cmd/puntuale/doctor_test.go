@@ -42,13 +42,18 @@ func TestDoctor(t *testing.T) {
 	if found := findings(exitFailed); found["database"] != doctor.Fault || found["server"] != doctor.Warning {
 		t.Errorf("on a fresh machine: %v", found)
 	}
-	server := start(t, term, "serve", "--sandbox", "--addr", "127.0.0.1:0")
+	server := start(t, term, "serve", "--sandbox", "--addr", "127.0.0.1:0", "--files-to", "files")
 	base := strings.TrimPrefix(server.logged.waitFor(t, `"url":"(http://[^"]+)"`), "http://")
 	found := findings(exitFailed, "--addr", base)
 	if found["server"] != doctor.OK || found["database"] != doctor.OK || found["key"] != doctor.OK || found["backup"] != doctor.Fault || found["public address"] != doctor.Warning {
 		t.Errorf("on a running server: %v", found)
 	}
-	if code, _, errs := term.runs("", "backup", "--to", "b.zip"); code != exitDone {
+	for place, want := range map[string]doctor.Level{"files": doctor.OK, "elsewhere": doctor.Fault} {
+		if found := findings(exitFailed, "--addr", base, "--files-to", place); found["files"] != want {
+			t.Errorf("files in %s: %v", place, found)
+		}
+	}
+	if code, _, errs := term.runs("", "backup", "--to", "b.zip", "--files-to", "files"); code != exitDone {
 		t.Fatal(errs)
 	}
 	if found := findings(exitDone, "--addr", base); found["backup"] != doctor.OK {

@@ -14,7 +14,8 @@ import (
 
 // Bounds of what one server asks of the storage of parts.
 const (
-	partTakes   = 20 * time.Second // how long storing or reading one part may take
+	partTakes   = 20 * time.Second // how long storing one part may take
+	readTakes   = 10 * time.Second // how long reading one part may take: a message waits for it
 	removeTakes = time.Minute      // how long removing all parts of a file may take
 	partsAtOnce = 64               // each has at most 1 MiB in memory
 	silence     = 10 * time.Second // how long nothing is asked of a storage that did not answer
@@ -24,8 +25,8 @@ const (
 var ErrSilent = errors.New("the storage of files does not answer")
 
 // Parts keeps the parts of files in a storage. Every call ends after a time, even if the storage never answers. After such
-// a call, the others fail at once for a while, so that they do not keep seats that others need. It is safe for concurrent
-// use.
+// a call, the others fail at once, so that they do not keep seats that others need, until one that asks now and then got an
+// answer. It is safe for concurrent use.
 type Parts struct {
 	storage Storage
 	clock   clock.Clock
@@ -33,7 +34,7 @@ type Parts struct {
 	failed  func()        // counts a request that failed
 
 	mu     sync.Mutex
-	silent time.Time // until then nothing is asked
+	silent time.Time // until then nothing is asked; zero: the storage answers
 	marker string    // what the storage must have; "": nobody knows
 	seen   time.Time // until then nobody looks for the marker before storing a part
 }
@@ -72,7 +73,7 @@ func (p *Parts) Part(ctx context.Context, folder string, n int, most int64) ([]b
 }
 
 func (p *Parts) read(ctx context.Context, folder string, n int, most int64) ([]byte, error) {
-	return p.within(ctx, partTakes, func(ctx context.Context) ([]byte, error) { return p.storage.Read(ctx, folder, n, most) })
+	return p.within(ctx, readTakes, func(ctx context.Context) ([]byte, error) { return p.storage.Read(ctx, folder, n, most) })
 }
 
 // RemoveParts removes the parts 0 to n-1 of a file, as far as they are there.
@@ -135,7 +136,7 @@ func (p *Parts) check(ctx context.Context, recently bool) error {
 
 // within calls do, and does not wait longer than a time for it. A folder of another machine may hang without an end.
 func (p *Parts) within(ctx context.Context, takes time.Duration, do func(context.Context) ([]byte, error)) ([]byte, error) {
-	if p.isSilent() {
+	if !p.mayAsk() {
 		return nil, ErrSilent
 	}
 	within, cancel := context.WithTimeout(ctx, takes)
@@ -143,7 +144,7 @@ func (p *Parts) within(ctx context.Context, takes time.Duration, do func(context
 	select {
 	case p.slots <- struct{}{}:
 	case <-within.Done():
-		return nil, p.ended(ctx)
+		return nil, p.ended(ctx, takes)
 	}
 	type result struct {
 		content []byte
@@ -157,34 +158,53 @@ func (p *Parts) within(ctx context.Context, takes time.Duration, do func(context
 	}()
 	select {
 	case r := <-done:
-		switch {
-		case r.err != nil && within.Err() != nil:
-			return nil, p.ended(ctx)
-		case r.err != nil && !errors.Is(r.err, fs.ErrNotExist):
+		if r.err != nil && within.Err() != nil {
+			return nil, p.ended(ctx, takes)
+		}
+		p.answered()
+		if r.err != nil && !errors.Is(r.err, fs.ErrNotExist) {
 			p.failed()
 		}
 		return r.content, r.err
 	case <-within.Done():
-		return nil, p.ended(ctx)
+		return nil, p.ended(ctx, takes)
 	}
 }
 
-// ended returns the error of a call whose time is over. If the caller itself did not give up, the storage is silent.
-func (p *Parts) ended(ctx context.Context) error {
+// ended returns the error of a call whose time is over. If the caller itself did not give up, the storage is silent. Only the
+// removal of many parts may need more than its time although the storage answers.
+func (p *Parts) ended(ctx context.Context, takes time.Duration) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("ask the storage of files: %w", context.Cause(ctx))
 	}
 	p.failed()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.silent = p.clock.Now().Add(silence)
+	if takes != removeTakes {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.silent = p.clock.Now().Add(silence)
+	}
 	return ErrSilent
 }
 
-func (p *Parts) isSilent() bool {
+// mayAsk reports whether a call may ask the storage. After a silence, one call may, and the others wait for what it learns.
+func (p *Parts) mayAsk() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.clock.Now().Before(p.silent)
+	if p.silent.IsZero() {
+		return true
+	}
+	now := p.clock.Now()
+	if now.Before(p.silent) {
+		return false
+	}
+	p.silent = now.Add(partTakes)
+	return true
+}
+
+func (p *Parts) answered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = time.Time{}
 }
 
 // probeFolder is where Probe stores a part. No file's parts are there.

@@ -88,12 +88,21 @@ func TestProbeSaysWhy(t *testing.T) {
 // hanging is a storage that never answers, whatever its callers do.
 type hanging struct {
 	objectstore.Storage
-	calls atomic.Int64
-	end   chan struct{}
+	calls   atomic.Int64
+	answers atomic.Bool
+	end     chan struct{}
 }
 
 func (h *hanging) Replace(context.Context, string, int, []byte) error {
 	h.calls.Add(1)
+	if h.answers.Load() {
+		return nil
+	}
+	<-h.end
+	return errors.New("ended")
+}
+
+func (h *hanging) RemoveFolder(context.Context, string, int) error {
 	<-h.end
 	return errors.New("ended")
 }
@@ -135,15 +144,39 @@ func TestSilentStorage(t *testing.T) {
 			t.Errorf("%d failures are counted, want that of the storage", n)
 		}
 		time.Sleep(11 * time.Second)
+		before := h.calls.Load()
 		for range 200 {
 			go func() { _ = put() }()
 		}
-		if d := took(put); d != 20*time.Second {
-			t.Errorf("a call after a while took %v", d)
+		synctest.Wait()
+		if n := h.calls.Load() - before; n != 1 {
+			t.Errorf("%d calls asked after a while, want one", n)
 		}
-		if n := h.calls.Load(); n > 64 {
-			t.Errorf("%d calls hang, want at most 64", n)
+		time.Sleep(31 * time.Second)
+		if d := took(read); d != 10*time.Second {
+			t.Errorf("a reading call that asks took %v", d)
+		}
+		time.Sleep(11 * time.Second)
+		h.answers.Store(true)
+		if err := read(); err != nil {
+			t.Errorf("after the storage answered: %v", err)
+		}
+		if d := took(func() error { return p.RemoveParts(t.Context(), "x", 100) }); d != time.Minute {
+			t.Errorf("a removal took %v", d)
+		}
+		for range 2 { // a removal that takes long shows nothing about other calls
+			if err := put(); err != nil {
+				t.Errorf("after the storage answered: %v", err)
+			}
+		}
+		h.answers.Store(false)
+		for range 200 {
+			go func() { _ = put() }()
 		}
 		synctest.Wait()
+		if n := h.calls.Load(); n > 70 {
+			t.Errorf("%d calls hang, want at most 64 and those before", n)
+		}
+		time.Sleep(21 * time.Second)
 	})
 }

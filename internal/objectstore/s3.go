@@ -16,6 +16,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+	"golang.org/x/sync/errgroup"
 )
 
 // S3 says how to reach a service that understands S3.
@@ -33,6 +34,10 @@ const (
 	// maxListing is the most that an answer other than a file may have, in bytes. A page of a list has a thousand names.
 	maxListing = 8 << 20
 	maxHeaders = 64 << 10
+	// maxTries is how often minio-go sends a request whose answer is an error of the server. Its own 10 take minutes.
+	maxTries = 3
+	// removalsAtOnce is how many parts of one file are removed at the same time.
+	removalsAtOnce = 8
 )
 
 // CheckS3 returns what is wrong with an address s3://bucket/folder, or with the way to its service; nil: nothing.
@@ -66,7 +71,7 @@ func (s S3) open(address string) (Storage, error) {
 	}
 	transport.MaxResponseHeaderBytes = maxHeaders
 	client, err := minio.New(u.Host, &minio.Options{
-		Creds: credentials.NewStaticV4(s.AccessKey, s.SecretKey, ""), Secure: u.Scheme == "https", Region: s.Region, Transport: boundedTransport{transport},
+		Creds: credentials.NewStaticV4(s.AccessKey, s.SecretKey, ""), Secure: u.Scheme == "https", Region: s.Region, Transport: boundedTransport{transport}, MaxRetries: maxTries,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the way to the storage: %w", err)
@@ -190,12 +195,17 @@ func (o *objects) Read(ctx context.Context, folder string, n int, most int64) ([
 }
 
 func (o *objects) RemoveFolder(ctx context.Context, folder string, n int) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(removalsAtOnce)
 	for i := range n {
-		if err := o.client.RemoveObject(ctx, o.bucket, o.partName(folder, i), minio.RemoveObjectOptions{}); err != nil {
-			return fmt.Errorf("remove an object: %w", err)
-		}
+		all.Go(func() error {
+			if err := o.client.RemoveObject(ctx, o.bucket, o.partName(folder, i), minio.RemoveObjectOptions{}); err != nil {
+				return fmt.Errorf("remove an object: %w", err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return all.Wait()
 }
 
 // counter counts the bytes that are read through it. minio-go takes io.ErrUnexpectedEOF of a source for its end, and would

@@ -51,16 +51,11 @@ func (s *Files) Tie(ctx context.Context) error {
 	if objects == nil {
 		return nil
 	}
-	var marker string
-	var placed int64
-	read := func(ctx context.Context, a *engine.ReadPool) error {
-		_, err := engine.QueryOne(ctx, a, `select f.marker, f.placed_at from file_storage f where f.one = 1`, nil, &marker, &placed)
-		return engine.PublicError(err)
-	}
-	if err := read(ctx, s.db.CallReads); err != nil {
+	marker, placed, err := s.marker(ctx)
+	if err != nil {
 		return err
 	}
-	if placed > 0 {
+	if placed {
 		objects.Expect(marker)
 		if there, err := objects.Mark(ctx, ""); err != nil || there != marker {
 			return away(cmp.Or(err, errElsewhere))
@@ -77,7 +72,7 @@ func (s *Files) Tie(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := read(ctx, s.db.CallReads); err != nil {
+	if marker, _, err = s.marker(ctx); err != nil {
 		return err
 	}
 	there, err = objects.Mark(ctx, marker)
@@ -92,6 +87,22 @@ func (s *Files) Tie(ctx context.Context) error {
 		_, err := a.Exec(ctx, `update file_storage set placed_at = $1 where one = 1 and placed_at = 0`, engine.Micros(s.db.Config.Clock.Now()))
 		return err
 	})
+}
+
+// marker returns the marker that the database knows, and whether the storage has it.
+func (s *Files) marker(ctx context.Context) (marker string, placed bool, err error) {
+	var at int64
+	_, err = engine.QueryOne(ctx, s.db.CallReads, `select f.marker, f.placed_at from file_storage f where f.one = 1`, nil, &marker, &at)
+	return marker, at > 0, engine.PublicError(err)
+}
+
+// StorageMarker returns the marker that the storage of files has; "": nobody stored one yet.
+func (s *Files) StorageMarker(ctx context.Context) (string, error) {
+	marker, placed, err := s.marker(ctx)
+	if !placed {
+		marker = ""
+	}
+	return marker, err
 }
 
 var errElsewhere = errors.New("it is another place than the one that has the files of this database")
