@@ -1,7 +1,6 @@
+-- +goose NO TRANSACTION
 -- +goose Up
 
--- Nodes of the version before may run meanwhile.
-set local lock_timeout = '2s';
-
--- Lists by state, newest first.
-create index message_state on message (client_id, state, id) where state <> 0;
+-- Lists by state, newest first. Servers of the version before write meanwhile. An earlier try may have left an invalid index.
+drop index concurrently if exists message_state;
+create index concurrently message_state on message (client_id, state, id) where state <> 0;

@@ -1,5 +1,8 @@
 -- +goose Up
 
+-- Nodes of the version before may run meanwhile.
+set local lock_timeout = '2s';
+
 -- The bytes of files may be outside of the database, in parts as here. place begins the names of the objects; nobody can guess
 -- it, and no other file has it. '': the bytes are in the database. Each part has a row, too: with the SHA-256 of an object, or
 -- with the bytes.
