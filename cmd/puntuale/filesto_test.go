@@ -138,7 +138,15 @@ func TestFilesInBucket(t *testing.T) {
 	if code, _, errs := term.runs("", "backup", "--data", "data", "--to", "broken.zip"); code != exitFailed || !strings.Contains(errs, ".pdf of client 1 cannot be read: ") || !strings.Contains(errs, "does not have them any more") {
 		t.Errorf("a backup without the bytes: exit code %d, %s", code, errs)
 	}
-	bucket.Set(first, content)
+	before := len(bucket.Ledger())
+	for _, size := range []int64{most, 9 << 20} { // one of the two lost a part
+		if status, text := r.upload("ancora.pdf", size, largeDocument(size)); status != http.StatusOK {
+			t.Errorf("again: %d %s", status, text)
+		}
+	}
+	if stored := bucket.Ledger()[before:]; len(stored) != 1 || stored[0] != "put "+first || !bytes.Equal(bucket.Object(first), content) {
+		t.Errorf("the same files again stored %v, want only the lost part %s", stored, first)
+	}
 	if _, out, _ := term.runs("", "doctor", "--data", "data"); !strings.Contains(out, "takes, returns and removes a file") {
 		t.Errorf("the doctor:\n%s", out)
 	}

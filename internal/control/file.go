@@ -143,8 +143,13 @@ func (c *Client) storeFile(ctx context.Context, f puntuale.File, content io.Read
 		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return f, fmt.Errorf("read a file: %w", err)
 		}
+		if again {
+			if _, err := c.tenant.FilePart(ctx, f.ID, n); puntuale.CodeOf(err) != puntuale.CodeGone {
+				continue
+			}
+		}
 		err = c.tenant.AddFilePart(ctx, f.ID, n, part[:read])
-		if again && puntuale.CodeOf(err) == puntuale.CodeNotFound { // the database has the bytes
+		if again && puntuale.CodeOf(err) == puntuale.CodeNotFound { // the file has just been deleted
 			break
 		}
 		if err != nil {

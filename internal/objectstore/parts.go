@@ -210,7 +210,11 @@ func (p *Parts) answered() {
 // probeFolder is where Probe stores a part. No file's parts are there.
 const probeFolder = "probe"
 
-// Probe stores a part, reads it and removes it.
+// errNoAbsence is the error of a storage that refuses to say that an object is missing, as S3 does to whoever may not list. Then
+// a deleted object looks like a storage that refuses everything.
+var errNoAbsence = errors.New("it does not say that an object is missing; on S3, the key needs the right to list the bucket, s3:ListBucket")
+
+// Probe stores a part, reads it and removes it. It also reads one that is not there.
 func (p *Parts) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -222,6 +226,9 @@ func (p *Parts) Probe(ctx context.Context) error {
 	got, err := p.Part(ctx, folder, 0, int64(len(content)))
 	if err == nil && string(got) != content {
 		err = errors.New("it returned other bytes than it got")
+	}
+	if _, absent := p.Part(ctx, folder, 1, 1); err == nil && !errors.Is(absent, fs.ErrNotExist) {
+		err = fmt.Errorf("%w (%v)", errNoAbsence, absent)
 	}
 	return errors.Join(err, p.RemoveParts(ctx, folder, 1))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,6 +83,21 @@ func TestProbeSaysWhy(t *testing.T) {
 		if err := p.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "AccessDenied") && !strings.Contains(err.Error(), "Access Denied") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", refused, err)
 		}
+	}
+}
+
+// TestProbeWithoutList: a key that may not list the bucket gets the same answer for a missing object as for a forbidden one.
+func TestProbeWithoutList(t *testing.T) {
+	t.Parallel()
+	server := s3test.New(t)
+	stored := map[string]bool{}
+	server.Refuse(func(method, key string) bool {
+		stored[key] = stored[key] || method == http.MethodPut
+		return method == http.MethodGet && !stored[key]
+	})
+	p := objectstore.NewParts(open(t, "s3://bucket/files", server.URL), clock.System(), nil)
+	if err := p.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "s3:ListBucket") {
+		t.Errorf("%v, want the missing right", err)
 	}
 }
 

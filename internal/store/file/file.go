@@ -19,7 +19,8 @@ type Files struct {
 	db   *engine.DB
 	work *engine.Kind
 
-	checked atomic.Pointer[incomingKey] // the row that eraseLeft read last; nil: it begins with the first row
+	tied    atomic.Pointer[engine.Objects] // the storage with which Tie succeeded
+	checked atomic.Pointer[incomingKey]    // the row that eraseLeft read last; nil: it begins with the first row
 }
 
 // New returns the files of a database.
@@ -72,7 +73,7 @@ const (
 // one; see useAgain. The bytes of files whose parts still arrive count, too. If a file is stored for a reply, CreateFile and
 // FinishFile note it there when it is usable. Codes: quota_reached; not_found, if the reply is not to keep it any more.
 func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun puntuale.File, err error) {
-	place := s.all.newPlace()
+	place, away := s.all.newPlace(ctx)
 	err = s.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		begun = f
 		var n int64
@@ -83,6 +84,9 @@ func (s ClientFiles) CreateFile(ctx context.Context, f puntuale.File) (begun pun
 		if same, found, err := s.useAgain(ctx, a, f); found || err != nil {
 			begun = same
 			return err
+		}
+		if away != nil {
+			return away
 		}
 		if err := s.hasRoom(ctx, a, f, false); err != nil {
 			return err

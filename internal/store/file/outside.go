@@ -36,21 +36,33 @@ func lost(what string) error {
 
 var errNoObjects = errors.New("the bytes are outside of the database, and this server has no setting files-to")
 
-// newPlace returns the beginning of the names of a file's objects. It is empty if the bytes go into the database.
-func (s *Files) newPlace() string {
+// newPlace returns the beginning of the names of a file's objects. It is empty if the bytes go into the database. Nothing goes
+// to a storage before it is tied to the database.
+func (s *Files) newPlace(ctx context.Context) (string, error) {
 	if s.db.Config.Objects == nil {
-		return ""
+		return "", nil
 	}
-	return strings.ToLower(rand.Text())
+	if err := s.Tie(ctx); err != nil {
+		return "", err
+	}
+	return strings.ToLower(rand.Text()), nil
 }
 
 // Tie ties the database to the storage of files: from then on, every call of another place fails. At first use, it stores a
 // marker in the storage and in the database. It returns an error if it could not look, or if the storage is another place.
 func (s *Files) Tie(ctx context.Context) error {
 	objects := s.db.Config.Objects
-	if objects == nil {
+	if tied := s.tied.Load(); objects == nil || tied != nil && *tied == objects {
 		return nil
 	}
+	if err := s.tie(ctx, objects); err != nil {
+		return err
+	}
+	s.tied.Store(&objects)
+	return nil
+}
+
+func (s *Files) tie(ctx context.Context, objects engine.Objects) error {
 	marker, placed, err := s.marker(ctx)
 	if err != nil {
 		return err
@@ -285,7 +297,10 @@ func (s *Files) MoveOut(ctx context.Context) (files int, err error) {
 }
 
 func (s ClientFiles) moveOut(ctx context.Context, id puntuale.FileID) error {
-	place := s.all.newPlace()
+	place, err := s.all.newPlace(ctx)
+	if err != nil {
+		return err
+	}
 	if err := s.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update file set place = $3 where client_id = $1 and id = $2 and place = ''`, s.client, id, place)
 		return err
