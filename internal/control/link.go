@@ -141,9 +141,10 @@ type NewLinkingPage struct {
 }
 
 // OfferLinkingPage makes a page with which somebody links the session's number without signing in. An earlier page of the
-// session ends, and with it the pairing that somebody began with it. here is the service's address as the caller reads it, for a service that knows no address of its own; "":
-// unknown. Codes: forbidden, not_found, conflict (the session is linked, nobody links it by a code, or the service has no
-// address), busy (the earlier page ended, but its pairing may still run).
+// session ends, and with it the pairing that somebody began with it. here is the service's address as the caller reads it, for a
+// service that knows no address of its own; "": unknown. Codes: forbidden, not_found, conflict (the session is linked, nobody
+// links it by a code, or the service has no address), busy (the earlier page ended, but its pairing may still run, and no page
+// was made).
 func (c *Client) OfferLinkingPage(ctx context.Context, id, here string) (NewLinkingPage, error) {
 	if err := c.MayCreate(); err != nil {
 		return NewLinkingPage{}, err
@@ -167,14 +168,16 @@ func (c *Client) OfferLinkingPage(ctx context.Context, id, here string) (NewLink
 	}
 	code := rand.Text()
 	until := c.control.clock.Now().Add(puntuale.UnfinishedPage.Lifetime()).Truncate(time.Microsecond)
-	begun, err := c.tenant.OfferLinkingPage(ctx, found.ID, c.control.pageMark(code), until)
-	if err != nil {
+	if _, err := c.endPage(ctx, found.ID); err != nil {
+		return NewLinkingPage{}, err
+	}
+	if _, err := c.tenant.OfferLinkingPage(ctx, found.ID, c.control.pageMark(code), until); err != nil {
 		return NewLinkingPage{}, fmt.Errorf("store a linking page of session %d: %w", found.ID, err)
 	}
 	if err := c.noteKey(ctx, "session.page", found.ID); err != nil {
 		return NewLinkingPage{}, err
 	}
-	if found, err = c.stopPairing(ctx, id, begun); err != nil {
+	if found, err = c.Session(ctx, id); err != nil {
 		return NewLinkingPage{}, err
 	}
 	return NewLinkingPage{found, site + LinkingPath + code, until}, nil
@@ -188,21 +191,37 @@ func (c *Client) EndLinkingPage(ctx context.Context, id string) (Session, error)
 	if err != nil {
 		return Session{}, err
 	}
-	begun, err := c.tenant.OfferLinkingPage(ctx, found.ID, "", time.Time{})
-	if err != nil {
-		return Session{}, fmt.Errorf("end the linking page of session %d: %w", found.ID, err)
+	ended, err := c.endPage(ctx, found.ID)
+	if noted := c.noteKey(ctx, "session.page_end", found.ID); noted != nil {
+		return Session{}, errors.Join(err, noted)
 	}
-	if err := c.noteKey(ctx, "session.page_end", found.ID); err != nil {
-		return Session{}, err
-	}
-	return c.stopPairing(ctx, id, begun)
+	return ended, err
 }
 
-// stopPairing returns the session. If somebody began to link with a page that has ended, it first ends the pairing that is
-// in progress, because the code on that person's screen would still link a number.
-func (c *Client) stopPairing(ctx context.Context, id string, begun bool) (Session, error) {
+// endPage ends the session's linking page. If somebody began to link with it, endPage then ends the pairing that is in
+// progress, because the code on that person's screen would still link a number. If it cannot, its next call does.
+func (c *Client) endPage(ctx context.Context, id puntuale.SessionID) (Session, error) {
+	begun, err := c.tenant.OfferLinkingPage(ctx, id, "", time.Time{})
+	if err != nil {
+		return Session{}, fmt.Errorf("end the linking page of session %d: %w", id, err)
+	}
+	if !begun {
+		return c.Session(ctx, id.String())
+	}
+	found, err := c.stopPairing(ctx, id.String())
+	if err != nil {
+		return found, err
+	}
+	if _, err := c.tenant.OfferLinkingPage(ctx, id, "", time.Time{}); err != nil { // it forgets who began
+		return found, fmt.Errorf("end the linking page of session %d: %w", id, err)
+	}
+	return found, nil
+}
+
+// stopPairing ends the pairing of a session that is in progress, and returns the session.
+func (c *Client) stopPairing(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
-	if err != nil || !begun || found.State != puntuale.LinkPairing {
+	if err != nil || found.State != puntuale.LinkPairing {
 		return found, err
 	}
 	return c.Unlink(ctx, id)
@@ -347,7 +366,7 @@ func (p *LinkingPage) Start(ctx context.Context, method, phone, address string) 
 	}
 	_, err := c.control.devices.store.LinkingPage(ctx, p.stored.Mark)
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound { // the page ended while the pairing began
-		_, stopped := c.stopPairing(ctx, id, true)
+		_, stopped := c.stopPairing(ctx, id)
 		return errors.Join(err, stopped)
 	}
 	return err

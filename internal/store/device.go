@@ -115,7 +115,8 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 }
 
 // OfferLinkingPage stores a new linking page of a session whose number is not linked. It ends the earlier page. mark ""
-// only ends the earlier page. begun reports whether somebody began to link with the earlier page, and no number was linked.
+// only ends the earlier page. begun reports whether somebody began to link with the earlier page, also if it ended before;
+// while a pairing runs, only a new page forgets it.
 // Codes: not_found, conflict (the number is linked; the session has devices).
 func (t tenant) OfferLinkingPage(ctx context.Context, session puntuale.SessionID, mark string, until time.Time) (begun bool, err error) {
 	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -124,7 +125,7 @@ func (t tenant) OfferLinkingPage(ctx context.Context, session puntuale.SessionID
 			return err
 		}
 		starts := 0
-		if _, err := engine.QueryOne(ctx, a, `select s.link, case when s.page_until > 0 then s.page_starts else 0 end
+		if _, err := engine.QueryOne(ctx, a, `select s.link, s.page_starts
  from session s where s.client_id = $1 and s.id = $2`, []any{t.id, session}, &s.Link.State, &starts); err != nil {
 			return fmt.Errorf("read a session's link: %w", err)
 		}
@@ -135,8 +136,11 @@ func (t tenant) OfferLinkingPage(ctx context.Context, session puntuale.SessionID
 		case mark != "" && (state == puntuale.LinkLinked || state == puntuale.LinkOnline):
 			return puntuale.AlreadyLinked()
 		}
-		if _, err := a.Exec(ctx, `update session set code_mark = $3, page_until = $4, page_starts = 0 where client_id = $1 and id = $2`,
-			t.id, session, mark, engine.Micros(until)); err != nil {
+		if mark != "" || s.LinkOf() != puntuale.LinkPairing {
+			starts = 0
+		}
+		if _, err := a.Exec(ctx, `update session set code_mark = $3, page_until = $4, page_starts = $5 where client_id = $1 and id = $2`,
+			t.id, session, mark, engine.Micros(until), starts); err != nil {
 			return fmt.Errorf("store a linking page: %w", err)
 		}
 		return nil

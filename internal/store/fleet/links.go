@@ -17,7 +17,7 @@ import (
 // works once.
 const setLinks = `
 update session set link_at = case when u.b > 0 then u.b when session.link = u.l and session.link_condition = u.k then session.link_at else $2::bigint end,
- page_until = case when u.l in (3, 4) then 0 else session.page_until end, link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e,
+ page_until = case when u.l in (3, 4) then 0 else session.page_until end, page_starts = case when u.l in (3, 4) then 0 else session.page_starts end, link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e,
  link_condition = u.k, limited_until = u.m, told = u.t
 from $u(s bigint, l smallint, n text, d text, c bytea, e bigint, k smallint, m bigint, b bigint, t smallint)
 where session.id = u.s and session.owner = $1 and session.deleted_at = 0`

@@ -291,8 +291,18 @@ func testLinkingPage(t *testing.T, w *World) {
 	}
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session)
 	find(second, end, 1)
+	offer("", time.Time{}, true)
+	offer("", time.Time{}, true) // the pairing still runs
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
+	offer("", time.Time{}, true)
+	offer("", time.Time{}, false)
+	offer(second, end, false)
+	if err := w.StartLinkingPage(ctx, find(second, end, 0), Begin); err != nil {
+		t.Fatal(err)
+	}
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session)
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkLinked}, c.Session)
-	find(second, time.Time{}, 1)
+	find(second, time.Time{}, 0)
 	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound)
 	refused(c.Session, third)
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
