@@ -233,7 +233,7 @@ type BilledMessage struct {
 	ChargedAt time.Time
 	Template  string // the category of the approved template in its content, in small letters; "": unknown, or no template
 	Sent      bool   // the network accepted the message
-	Late      bool   // the message failed after it was sent
+	Late      bool   // the message failed after it was sent, in an answer about those
 }
 
 // BilledPeriod asks for messages of a client whose outcomes were recorded from From on, and before To. If ChargedFrom is set, only

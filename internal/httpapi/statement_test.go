@@ -184,6 +184,41 @@ func TestStatement(t *testing.T) {
 	})
 }
 
+// TestStatementOfLateArrival: the network says after the close of the month that a message failed, and then that it arrived. It
+// counts once: in the month in which that became known.
+func TestStatementOfLateArrival(t *testing.T) {
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "full")
+		notice := graphtest.NewTemplate("avviso", "Pronto")
+		notice.Category = "UTILITY"
+		s.owner.peer.SetTemplates("55101", notice)
+		session := s.officialSession(a.Key)
+		_, sessionID := idsOf(t, a, session)
+		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"Avviso","text":"Pronto","official":{"name":"avviso","language":"it"}}`)
+		var made started
+		s.must(&made, "POST", "/api/messages", a.Key, `{"phone":"+393330000001","template":"Avviso","id_sessione":"`+session+`"}`)
+		s.end(a, made.ID[0], "+393330000001", sent)
+		m := s.item(a, made.ID[0])
+		counted := "1 utility IT Official estimated " + priceOf(t, "IT") + " false"
+		s.clock.Set(time.Date(2026, 12, 4, 12, 0, 0, 0, time.UTC))
+		if err := s.statements.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.wantStatement(a.Key, "2026-11", true, counted)
+		for i, kind := range []puntuale.ReceiptKind{puntuale.ReceiptFailed, puntuale.ReceiptDelivered} {
+			s.clock.Set(time.Date(2026, 12, 10+i, 12, 0, 0, 0, time.UTC))
+			if _, err := s.owner.store.KeepReceipts(t.Context(), s.clock.Now(), []puntuale.DeliveryReceipt{{MessageRef: m, Session: sessionID, Kind: kind, At: s.clock.Now()}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.clock.Set(time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC))
+		if err := s.statements.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.wantStatement(a.Key, "2026-12", true, counted, "-"+strings.Replace(counted, "estimated ", "estimated -", 1)+" 2026-11")
+	})
+}
+
 var embeddedPrices = price.Embedded()
 
 // priceOf returns Meta's price of a utility message to a country, in the embedded table.

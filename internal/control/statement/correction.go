@@ -35,10 +35,10 @@ func (m *countedMessages) add(line puntuale.StatementLine, id puntuale.MessageID
 	m.size++
 }
 
-// keepCounted stores the messages that were counted, if there are so many. Those of a month that stays open are forgotten.
+// keepCounted stores the messages that were counted, if there are so many.
 func (c *monthCounter) keepCounted(ctx context.Context, least int) error {
 	m := &c.counted
-	if c.to.IsZero() || m.size < least {
+	if m.size < least {
 		return nil
 	}
 	parts := make([]puntuale.StatementPart, 0, len(m.lines))

@@ -271,7 +271,9 @@ func (c *monthCounter) count(ctx context.Context) (puntuale.Statement, error) {
 			if !m.Sandbox {
 				line := lineOf(m, c.to)
 				c.lines[line]++
-				c.counted.add(line, m.ID)
+				if !c.to.IsZero() { // only the close stores them
+					c.counted.add(line, m.ID)
+				}
 			}
 		}
 		return c.keepCounted(ctx, partSize)

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -147,10 +148,21 @@ func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.Inc
 
 const forgetIncoming = `delete from incoming_file where (client_id, reply_id) in (select u.c, u.i from $u(c bigint, i bigint))`
 
-// ForgetIncoming forgets the files of replies whose texts are removed because of their age. The files go at the same age.
+// ForgetIncoming forgets the files of replies whose texts are removed because of their age. The files go at the same age. A file
+// that somebody else sent later stays, under that person's name for it.
 func ForgetIncoming(ctx context.Context, a engine.Querier, replies engine.Columns) error {
-	if _, err := a.Exec(ctx, forgetIncoming, replies); err != nil {
+	all, err := engine.QueryAll(ctx, a, forgetIncoming+` returning client_id, file_id`, []any{replies}, func(r engine.Row, x *reference) error { return r.Scan(&x.client, &x.id) })
+	if err != nil {
 		return fmt.Errorf("forget the files of replies: %w", err)
+	}
+	slices.SortFunc(all, func(x, y reference) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.id, y.id)) })
+	for _, x := range slices.Compact(all) {
+		if x.id == "" {
+			continue
+		}
+		if err := (ClientFiles{client: x.client}).rename(ctx, a, x.id); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,9 +2,12 @@
 package statement
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,9 +79,9 @@ const (
 	sentThen = ` and m.outcome = 1`
 	// chargedLater holds for messages whose charge became known later.
 	chargedLater = ` and m.outcome = 1 and g.charged_at >= $6`
-	// failedLater holds for messages that were sent, and that the network gave up later.
-	failedLater = ` and m.outcome = 2
- and exists (select 1 from event e where e.client_id = m.client_id and e.message_id = m.id and e.kind = 'late refused')`
+	// failedLater holds for messages that were sent, and that the network gave up later. Some of them arrived even later, and then
+	// their new outcome counts.
+	failedLater = ` and exists (select 1 from event e where e.client_id = m.client_id and e.message_id = m.id and e.kind = 'late refused')`
 )
 
 // stepRef is where the content of a message is, and which session sent it.
@@ -105,6 +108,9 @@ func (c ClientStatements) BilledMessages(ctx context.Context, p puntuale.BilledP
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read the messages of a statement: %w", err))
 	}
+	for i := range all {
+		all[i].Late = p.Late
+	}
 	return all, nil
 }
 
@@ -116,7 +122,7 @@ func (c ClientStatements) readBilled(ctx context.Context, a engine.Querier, text
 		var credit, outcome int
 		err := r.Scan(&m.ID, engine.ScanTime(&m.Done), &m.Network, engine.ScanBool(&m.Sandbox), queue.ScanOrigin(&m.Origin), &m.Purpose, &m.Phone, &credit, &outcome, &at.run, &at.step, &at.session,
 			&m.Charge.Category, &m.Charge.Country, engine.ScanBool(&m.Charge.Billable), engine.ScanTime(&m.ChargedAt))
-		m.Credit, m.Sent, m.Late = credit == 1, outcome == 1, outcome == 2
+		m.Credit, m.Sent = credit == 1, outcome == 1
 		steps = append(steps, at)
 		return err
 	})
@@ -167,7 +173,11 @@ func (c ClientStatements) addTemplates(ctx context.Context, a engine.Querier, al
 		for _, i := range wanted[run] {
 			if step := steps[i].step; step >= 0 && step < len(frozen) && frozen[step].Content.Official != nil {
 				name := frozen[step].Content.Official.Name
-				t, _ := puntuale.ChooseLanguage(templates[templateKey{accounts[steps[i].session], name}], name, frozen[step].Content.Official.Language, "")
+				account, known := accounts[steps[i].session]
+				if !known {
+					account = anyAccount
+				}
+				t, _ := puntuale.ChooseLanguage(templates[templateKey{account, name}], name, frozen[step].Content.Official.Language, "")
 				all[i].Template = strings.ToLower(t.Category)
 			}
 		}
@@ -177,6 +187,10 @@ func (c ClientStatements) addTemplates(ctx context.Context, a engine.Querier, al
 
 // templateKey names the templates, one in each language, that a business has under a name.
 type templateKey struct{ account, name string }
+
+// anyAccount stands for the unknown business of a session that has no keys any more. Its templates are those of all businesses,
+// as far as all of one name have one category.
+const anyAccount = ""
 
 // readTemplates reads the categories of the client's templates, and to which business each session belongs.
 func (c ClientStatements) readTemplates(ctx context.Context, a engine.Querier) (accounts map[int64]string, templates map[templateKey][]puntuale.NetworkTemplate, err error) {
@@ -190,15 +204,31 @@ func (c ClientStatements) readTemplates(ctx context.Context, a engine.Querier) (
 	}); err != nil {
 		return nil, nil, err
 	}
-	return accounts, templates, a.Query(ctx, `select t.account, t.name, t.language, t.status, t.category from network_template t where t.client_id = $1 order by t.account, t.name, t.language`,
+	categories := map[string]string{}
+	if err := a.Query(ctx, `select t.account, t.name, t.language, t.status, t.category from network_template t where t.client_id = $1 order by t.account, t.name, t.language`,
 		[]any{c.client}, func(r engine.Row) error {
 			var key templateKey
 			var t puntuale.NetworkTemplate
 			err := r.Scan(&key.account, &key.name, &t.Language, &t.Status, &t.Category)
 			t.Name = key.name
 			templates[key] = append(templates[key], t)
+			if known, found := categories[t.Name]; found && known != t.Category {
+				t.Category = ""
+			}
+			categories[t.Name] = t.Category
 			return err
-		})
+		}); err != nil {
+		return nil, nil, err
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(templates), func(x, y templateKey) int {
+		return cmp.Or(cmp.Compare(x.account, y.account), cmp.Compare(x.name, y.name))
+	}) {
+		if categories[key.name] != "" {
+			anywhere := templateKey{anyAccount, key.name}
+			templates[anywhere] = append(templates[anywhere], templates[key]...)
+		}
+	}
+	return accounts, templates, nil
 }
 
 // Calls counts the client's calls of some days, the last one inclusive.

@@ -298,11 +298,12 @@ func testErasedFileNames(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	c.keepsMedia(true)
 	const stays = "+393330000003"
+	at := Begin
 	keep := func(phone, bytes, name string) puntuale.File {
-		c.sends(phone, name, Begin)
-		f, content := newFile(bytes, Begin)
+		c.sends(phone, name, at)
+		f, content := newFile(bytes, at)
 		f.Name = name
-		return c.keep(f, content, Begin)
+		return c.keep(f, content, at)
 	}
 	named := func(f puntuale.File, want string) {
 		t.Helper()
@@ -310,13 +311,20 @@ func testErasedFileNames(t *testing.T, w *World) {
 			t.Errorf("the file is %q, %v, want %q", got.Name, err, want)
 		}
 	}
+	aged := keep(phone, "aged", "Rossi Mario.jpg")
+	at = Begin.Add(fileDay)
+	keep(stays, "aged", "mare.jpg")
+	if err := w.Maintain(ctx, at, at); err != nil { // removes the first reply's text
+		t.Fatal(err)
+	}
+	named(aged, "mare.jpg")
 	both := keep(phone, "both", "Mario Rossi.jpg")
 	keep(stays, "both", "foto.jpg")
 	sent, only := keep(phone, "sent", "Rossi.jpg"), keep(phone, "only", "M.R..jpg")
 	c.withFile(stays, Begin.Add(fileDay), sent)
 	mine := c.upload("mine", Begin)
 	keep(phone, "mine", "R.jpg")
-	c.mustErase(phone, Begin.Add(time.Hour))
+	c.mustErase(phone, at.Add(time.Hour))
 	named(both, "foto.jpg")
 	named(sent, "file.jpg")
 	named(mine, "mine")
