@@ -146,11 +146,12 @@ func TestCampaignVariants(t *testing.T) {
 		}
 		var list2 struct {
 			People []struct {
-				Message string `json:"message_id"`
+				Message           string `json:"message_id"`
+				Campaign, Variant string
 			}
 		}
 		s.must(&list2, "GET", "/api/results/people?is=sent&campaign="+made.ID+"&variant=A"+period, a.Key, "")
-		if len(list2.People) != 1 || list2.People[0].Message != byVariant[0] {
+		if len(list2.People) != 1 || list2.People[0].Message != byVariant[0] || list2.People[0].Variant != "A" || list2.People[0].Campaign != made.ID {
 			t.Errorf("people of A: %+v", list2)
 		}
 		s.refusedAt(422, "GET", "/api/results?by=variant", a.Key, "", "query.campaign")
@@ -308,11 +309,12 @@ func TestStepVariants(t *testing.T) {
 		}
 		var list struct {
 			People []struct {
-				Message string `json:"message_id"`
+				Message       string `json:"message_id"`
+				Step, Variant string
 			}
 		}
 		s.must(&list, "GET", "/api/results/people?is=sent&sequence="+sequence+"&step=1&variant=B"+period, a.Key, "")
-		if len(list.People) != 1 || list.People[0].Message != failed {
+		if len(list.People) != 1 || list.People[0].Message != failed || list.People[0].Step != "1" || list.People[0].Variant != "B" {
 			t.Errorf("people of B: %+v", list)
 		}
 		s.must(&r, "GET", "/api/results?by=variant&sequence="+sequence+"&step=0"+period, a.Key, "")
