@@ -105,7 +105,11 @@ type CampaignCost struct {
 	Amount   string    `json:"amount"` // an exact decimal number; does not include messages without a price
 	Date     string    `json:"date"`   // date of the price list, YYYY-MM-DD
 	Rows     []CostRow `json:"rows,omitempty"`
+	Rest     []CostRow `json:"rest,omitempty"`    // of the kinds that have no row, by category
 	Unknown  int       `json:"unknown,omitempty"` // number of messages without a price
+
+	Own      bool          `json:"-"` // the partner's own prices decide, where it set some
+	ToClient *CampaignCost `json:"-"` // what the client sees instead, if a user of the partner asks; nil: the same
 }
 
 // CostRow is the cost of all messages of one kind. A cost has rows only for the 20 kinds with the most messages.
@@ -170,6 +174,14 @@ type Budget struct {
 	Began    time.Time // when the month began
 	Ends     time.Time // when the next month begins
 	Counted  bool      // false: messages that left before the budget was set are still being counted
+	Hidden   bool      // the reader may not know the amounts: Amount is 100, and Spent the part of it in percent
+}
+
+// Hide removes the amounts, and leaves what part of the budget is used.
+func (b *Budget) Hide() {
+	if b.Amount > 0 {
+		b.Amount, b.Spent, b.Hidden = 100, int64(b.Percent()), true
+	}
 }
 
 // MaxBudget is the largest budget: 10 million.
@@ -300,6 +312,16 @@ type Prices struct {
 
 // OwnCategories are the categories for which a partner can set a price.
 var OwnCategories = []string{"marketing", "utility", "authentication", "service"}
+
+// Of returns the partner's price of a message of a network's category; "": it set none.
+func (p Prices) Of(category string) string {
+	for _, own := range OwnCategories {
+		if strings.Contains(category, own) {
+			return p.Each[own]
+		}
+	}
+	return p.Each[CategoryService]
+}
 
 // UnclosedMonth names a client whose statement of a month is not frozen.
 type UnclosedMonth struct {

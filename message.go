@@ -195,6 +195,7 @@ type MessageDetail struct {
 	SequenceName string     // the sequence's name when the run started; "": no sequence
 	Zone         string     // IANA name of the zone in which the run was planned
 	OfSequence   int        // the step's position in the sequence, from 0; Step counts only the run's messages
+	Variant      int        // which text of the step or campaign it is, from 1; 0: there is only one
 	Content      Content
 	Window       *Window       // when the message may leave; nil: at any time
 	Validity     time.Duration // see [FrozenStep.Validity]; 0: as Due and ValidUntil say

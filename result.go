@@ -179,7 +179,9 @@ type ResultMessage struct {
 	Told  ResultMarks // which of delivered, read and answered its network tells; clicked: links are tracked
 
 	Sequence SequenceID // 0: none
-	Step     int        // of the sequence, from 0; of a campaign's message its variant
+	Step     int        // the id of the step, if there is a sequence
+	Campaign CampaignID // 0: none
+	Variant  int        // of the step or of the campaign, from 1; 0: it has none
 }
 
 // ResultMessages chooses the messages behind a count.

@@ -332,6 +332,9 @@ func (c *Client) campaign(ctx context.Context, id string, receipts bool) (Campai
 		return Campaign{}, err
 	}
 	found := Campaign{Campaign: stored}
+	if found.Checked, err = c.mayKnow(ctx, stored.Checked); err != nil {
+		return Campaign{}, err
+	}
 	if stored.Started.IsZero() {
 		return found, nil
 	}
@@ -463,6 +466,14 @@ const (
 // returns the incomplete report, and the check continues. Digest is "" until the check is complete. Codes: not_found,
 // conflict (the campaign has started, or has no recipients).
 func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.CampaignCheck, error) {
+	check, err := c.checkList(ctx, id)
+	if err != nil {
+		return check, err
+	}
+	return c.mayKnow(ctx, check)
+}
+
+func (c *Client) checkList(ctx context.Context, id string) (puntuale.CampaignCheck, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
 		return puntuale.CampaignCheck{}, err

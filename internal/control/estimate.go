@@ -161,27 +161,79 @@ type CampaignBill struct {
 	Free      int                    // messages that the network delivered free of charge
 }
 
-// CampaignBill returns the estimate of a campaign's check beside the network's bill. It returns nil if the network does
-// not bill messages.
+// CampaignBill returns the estimate of a campaign's check beside the network's bill, by the prices that whoever asks may know.
+// It returns nil if the network does not bill messages.
 func (c *Client) CampaignBill(ctx context.Context, campaign Campaign) (*CampaignBill, error) {
 	charges, err := c.tenant.Charges(ctx, campaign.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the charges of campaign %d: %w", campaign.ID, err)
 	}
+	own, err := c.OwnPrices(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if campaign.Checked.Cost == nil && len(charges) == 0 {
 		return nil, nil
 	}
 	bill := &CampaignBill{Estimated: campaign.Checked.Cost}
-	counts := map[puntuale.MessageKind]int{}
+	networks, clients := map[puntuale.MessageKind]int{}, map[puntuale.MessageKind]int{}
+	free := 0 // with the network, and without a price of the partner's
 	for _, charge := range charges {
-		if charge.Billable {
-			counts[charge.MessageKind] += charge.Messages
-		} else {
+		owned := charge.Category != "" && own.Of(charge.Category) != ""
+		switch {
+		case charge.Billable:
+			networks[charge.MessageKind] += charge.Messages
+		case owned:
 			bill.Free += charge.Messages
+		default:
+			free += charge.Messages
+		}
+		if charge.Billable || owned {
+			clients[charge.MessageKind] += charge.Messages
 		}
 	}
-	bill.Reported = c.control.prices.Cost(counts)
+	bill.Reported = c.control.prices.Cost(networks)
+	toClient := price.AtOwn(c.control.prices.Cost(clients), own)
+	switch {
+	case !c.ByPartner():
+		bill.Reported, bill.Free = toClient, free
+	case toClient.Own:
+		bill.Reported.ToClient = toClient
+	}
+	if c.ByPartner() {
+		bill.Free += free
+	}
 	return bill, nil
+}
+
+// OwnPrices returns what the client's partner asks for messages. Where it set a price, the client itself may see only this
+// one, and not what the network bills: see [Client.ByPartner].
+func (c *Client) OwnPrices(ctx context.Context) (puntuale.Prices, error) {
+	own, err := c.control.tenants.Partner(c.account.Partner).OwnPrices(ctx)
+	if err != nil {
+		return own, fmt.Errorf("read the partner's prices: %w", err)
+	}
+	return own, nil
+}
+
+// mayKnow returns a check with the cost that whoever asks may know.
+func (c *Client) mayKnow(ctx context.Context, check puntuale.CampaignCheck) (puntuale.CampaignCheck, error) {
+	if check.Cost == nil {
+		return check, nil
+	}
+	own, err := c.OwnPrices(ctx)
+	if err != nil {
+		return check, err
+	}
+	toClient := price.AtOwn(check.Cost, own)
+	switch {
+	case !c.ByPartner():
+		check.Cost = toClient
+	case toClient.Own:
+		networks := *check.Cost
+		networks.ToClient, check.Cost = toClient, &networks
+	}
+	return check, nil
 }
 
 // wayReader contains what decides about the ways of an Official session's messages.

@@ -66,7 +66,22 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 	if name := subjectNames[e.Type]; name != "" && e.Subject != 0 {
 		data = append(data, pair{name, strconv.FormatInt(e.Subject, 10)})
 	}
-	return append(data, detailOf(e, data)...)
+	detail := detailOf(e, data)
+	if e.Type == puntuale.EventBudgetLow || e.Type == puntuale.EventBudgetOut {
+		detail = budgetOf(detail, wide)
+	}
+	return append(data, detail...)
+}
+
+// budgetOf removes the amounts of a budget that only the partner may know, and the mark that says so.
+func budgetOf(detail object, wide bool) object {
+	named := func(names ...string) func(pair) bool {
+		return func(p pair) bool { return slices.Contains(names, p.name) }
+	}
+	if slices.ContainsFunc(detail, named("hidden")) && !wide {
+		detail = slices.DeleteFunc(detail, named("amount", "spent"))
+	}
+	return slices.DeleteFunc(detail, named("hidden"))
 }
 
 // messageStates maps each type of event to the message state that the event reports. The message itself may be in a

@@ -63,8 +63,10 @@ func one(t puntuale.EventType) puntuale.Event {
 		e.Detail = `{"daily_api_cap":1000,"daily_api_used":800}`
 	case puntuale.EventCreditLow, puntuale.EventCreditOut:
 		e.Detail = `{"credits":12}`
-	case puntuale.EventBudgetLow, puntuale.EventBudgetOut:
-		e.Detail = `{"month":"2026-11","amount":"50.00","spent":"40.12","currency":"EUR","ends_at":"2026-11-30T23:00:00.000000Z"}`
+	case puntuale.EventBudgetLow:
+		e.Detail = `{"month":"2026-11","percent":80,"amount":"50.00","spent":"40.12","currency":"EUR","ends_at":"2026-11-30T23:00:00.000000Z"}`
+	case puntuale.EventBudgetOut: // the client may not know the amounts
+		e.Detail = `{"month":"2026-11","percent":100,"amount":"50.00","spent":"50.12","currency":"EUR","ends_at":"2026-11-30T23:00:00.000000Z","hidden":true}`
 	case puntuale.EventAccountExpiring, puntuale.EventAccountExpired:
 		e.Detail = `{"expiration_date":"2026-12-09","days":14}`
 	case puntuale.EventTemplateChanged:

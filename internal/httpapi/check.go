@@ -76,7 +76,7 @@ type warningOfStep struct {
 // costAnswer is the price that a network bills for messages.
 type costAnswer struct {
 	Currency string    `json:"currency"`
-	Amount   string    `json:"amount" doc:"An exact decimal number, without the messages that have no price"`
+	Amount   string    `json:"amount" doc:"An exact decimal number, without the messages that have no price. Where the partner set its own price, at this one"`
 	Date     string    `json:"date" format:"date" doc:"Of the price table"`
 	Rows     []costRow `json:"rows" doc:"By country and category: the 20 with the most messages"`
 	Unknown  int       `json:"unknown" doc:"Messages without a price: their country or category is not in the table, or not known"`

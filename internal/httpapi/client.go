@@ -18,14 +18,14 @@ func registerClients(a *api) {
 	}, withBody(createClient))
 	const all, one = "/api/plans", "/api/plans/{id}"
 	missing := []int{http.StatusNotFound}
-	partner(a, operation{id: "listPlans", method: http.MethodGet, path: all, strict: true, summary: "List the plans, by name"}, listPlans)
+	partner(a, operation{id: "listPlans", method: http.MethodGet, path: all, strict: true, summary: "List the plans, by name"}, a.listPlans)
 	partnerOnce(a, operation{id: "createPlan", method: http.MethodPost, path: all, body: planBody{},
 		summary:     "Create a plan: values that many clients get",
-		description: "What the plan leaves out stays as the client has it.", refusals: []int{http.StatusConflict}}, withBody(createPlan))
-	partner(a, operation{id: "getPlan", method: http.MethodGet, path: one, strict: true, versioned: true, summary: "Get a plan", refusals: missing}, getPlan)
+		description: "What the plan leaves out stays as the client has it.", refusals: []int{http.StatusConflict}}, withBody(a.createPlan))
+	partner(a, operation{id: "getPlan", method: http.MethodGet, path: one, strict: true, versioned: true, summary: "Get a plan", refusals: missing}, a.getPlan)
 	partner(a, operation{id: "replacePlan", method: http.MethodPut, path: one, body: planBody{}, versioned: true,
 		summary:     "Replace a plan as a whole",
-		description: "Its clients stay as they are, until the plan is applied.", refusals: changes(http.StatusNotFound, http.StatusConflict)}, withBody(replacePlan))
+		description: "Its clients stay as they are, until the plan is applied.", refusals: changes(http.StatusNotFound, http.StatusConflict)}, withBody(a.replacePlan))
 	partner(a, operation{id: "deletePlan", method: http.MethodDelete, path: one,
 		summary:     "Delete a plan",
 		description: "Its clients stay as they are.", refusals: missing}, deletePlan)
@@ -57,10 +57,11 @@ type planBody struct {
 
 // PlanAnswer is a plan. It has only the values that the plan sets.
 type PlanAnswer struct {
-	ID     string                 `json:"id"`
-	Name   string                 `json:"name"`
-	Days   nullableMember[int64]  `json:"days,omitzero" nullable:"true" doc:"Days of service, from the day on which a client gets the plan; null: it does not expire"`
-	Budget nullableMember[string] `json:"budget,omitzero" nullable:"true" doc:"What the messages may cost in a month, such as 49.90, in the currency of the list of prices; null: no budget"`
+	ID       string                 `json:"id"`
+	Name     string                 `json:"name"`
+	Days     nullableMember[int64]  `json:"days,omitzero" nullable:"true" doc:"Days of service, from the day on which a client gets the plan; null: it does not expire"`
+	Budget   nullableMember[string] `json:"budget,omitzero" nullable:"true" doc:"What the messages may cost in a month, such as 49.90, in the currency of the list of prices; null: no budget"`
+	Currency string                 `json:"currency,omitempty" doc:"Of the budget: that of the list of prices. Missing without a budget"`
 	ClientValuesBody
 }
 
@@ -68,16 +69,16 @@ type plansAnswer struct {
 	Plans []PlanAnswer `json:"plans"`
 }
 
-func planOf(p puntuale.ClientPlan) PlanAnswer {
+func (a *api) planOf(p puntuale.ClientPlan) PlanAnswer {
 	v := p.Values
-	a := PlanAnswer{ID: p.ID.String(), Name: p.Name, Days: nullableMember[int64](v.Days), ClientValuesBody: ClientValuesBody{
+	out := PlanAnswer{ID: p.ID.String(), Name: p.Name, Days: nullableMember[int64](v.Days), ClientValuesBody: ClientValuesBody{
 		Profile: valueOf(v.Profile), Credits: credits(v.Credits), Refill: valueOf(v.Refill), RefillTo: valueOf(v.RefillTo),
 		Cap: nullableMember[int64](v.Cap), Features: valueOf(v.Features),
 	}}
 	if v.Budget.Set {
-		a.Budget.Set = true
+		out.Budget.Set = true
 		if v.Budget.To > 0 {
-			a.Budget.To = new(puntuale.Money(v.Budget.To))
+			out.Budget.To, out.Currency = new(puntuale.Money(v.Budget.To)), a.statements.Currency()
 		}
 	}
 	if len(v.Quotas) > 0 {
@@ -85,10 +86,10 @@ func planOf(p puntuale.ClientPlan) PlanAnswer {
 			n, set := v.Quotas[q]
 			return nullableMember[int64]{Set: set, To: &n}
 		}
-		a.Quotas = &quotasBody{Sessions: member(puntuale.QuotaSessions), Sequences: member(puntuale.QuotaSequences), Templates: member(puntuale.QuotaTemplates),
+		out.Quotas = &quotasBody{Sessions: member(puntuale.QuotaSessions), Sequences: member(puntuale.QuotaSequences), Templates: member(puntuale.QuotaTemplates),
 			Users: member(puntuale.QuotaUsers), Keys: member(puntuale.QuotaKeys)}
 	}
-	return a
+	return out
 }
 
 // valueOf returns the value of a change, or nil for no change.
@@ -117,23 +118,23 @@ func (b *planBody) draft(in *call) account.PlanDraft {
 	return d
 }
 
-func listPlans(ctx context.Context, p *account.Partner, _ *call, _ *struct{}) (plansAnswer, error) {
+func (a *api) listPlans(ctx context.Context, p *account.Partner, _ *call, _ *struct{}) (plansAnswer, error) {
 	all, err := p.Plans(ctx)
-	return plansAnswer{each(all, planOf)}, err
+	return plansAnswer{each(all, a.planOf)}, err
 }
 
-func createPlan(ctx context.Context, p *account.Partner, in *call, q *OnceInput, body *planBody) (PlanAnswer, error) {
-	made, err := p.CreatePlan(ctx, body.draft(in), once(in, q, planOf))
-	return planOf(made), err
+func (a *api) createPlan(ctx context.Context, p *account.Partner, in *call, q *OnceInput, body *planBody) (PlanAnswer, error) {
+	made, err := p.CreatePlan(ctx, body.draft(in), once(in, q, a.planOf))
+	return a.planOf(made), err
 }
 
-func getPlan(ctx context.Context, p *account.Partner, in *call, q *oneInput) (PlanAnswer, error) {
+func (a *api) getPlan(ctx context.Context, p *account.Partner, in *call, q *oneInput) (PlanAnswer, error) {
 	found, err := p.Plan(ctx, q.ID)
 	in.tagged(found.Version())
-	return planOf(found), err
+	return a.planOf(found), err
 }
 
-func replacePlan(ctx context.Context, p *account.Partner, in *call, q *changeInput, body *planBody) (PlanAnswer, error) {
+func (a *api) replacePlan(ctx context.Context, p *account.Partner, in *call, q *changeInput, body *planBody) (PlanAnswer, error) {
 	d := body.draft(in)
 	known, faults := in.knownVersions()
 	d.Known, d.Faults = known, append(d.Faults, faults...)
@@ -142,7 +143,7 @@ func replacePlan(ctx context.Context, p *account.Partner, in *call, q *changeInp
 		return PlanAnswer{}, err
 	}
 	in.tagged(changed.Version())
-	return planOf(changed), nil
+	return a.planOf(changed), nil
 }
 
 func deletePlan(ctx context.Context, p *account.Partner, _ *call, in *oneInput) (messageAnswer, error) {

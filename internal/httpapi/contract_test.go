@@ -101,6 +101,7 @@ var contractStamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$
 // detail is a message in the contract's form.
 type detail struct {
 	Tipologia, Ricezione, Telefono, Stato, Cliente, Contenuto, Richiesta, Risposta string
+	Variant                                                                        string
 	NomeInvio                                                                      string  `json:"nome_invio"`
 	Desired                                                                        *string `json:"invio_desiderato"`
 	Planned                                                                        string  `json:"invio_previsto"`

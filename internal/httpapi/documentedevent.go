@@ -108,8 +108,9 @@ type (
 	budgetEvent struct {
 		EventOwner
 		Month    string `json:"month" doc:"In the client's zone"`
-		Amount   string `json:"amount" doc:"The budget, an exact decimal number"`
-		Spent    string `json:"spent" doc:"What the month's messages cost so far, an exact decimal number"`
+		Percent  int    `json:"percent" doc:"The part of the budget that is spent"`
+		Amount   string `json:"amount,omitempty" doc:"The budget, an exact decimal number. Missing for the client whose partner has its own prices"`
+		Spent    string `json:"spent,omitempty" doc:"What the month's messages cost so far, an exact decimal number. Missing like amount"`
 		Currency string `json:"currency"`
 		Ends     string `json:"ends_at" format:"date-time" doc:"When the next month begins"`
 	}
@@ -238,8 +239,8 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventCapReached:         {"The whole daily cap is used", capEvent{}, 0, `{"daily_api_cap":1000,"daily_api_used":1000}`},
 	puntuale.EventCreditLow:          {"Few credits are left", creditEvent{}, 0, `{"credits":12}`},
 	puntuale.EventCreditOut:          {"No credit is left", creditEvent{}, 0, `{"credits":0}`},
-	puntuale.EventBudgetLow:          {"80 percent of the budget of the month is used", budgetEvent{}, 0, budgetDetail + `"40.12"}`},
-	puntuale.EventBudgetOut:          {"The budget of the month is used up, and marketing waits", budgetEvent{}, 0, budgetDetail + `"50.03"}`},
+	puntuale.EventBudgetLow:          {"80 percent of the budget of the month is used", budgetEvent{}, 0, budgetDetail + `"40.12","percent":80}`},
+	puntuale.EventBudgetOut:          {"The budget of the month is used up, and marketing waits", budgetEvent{}, 0, budgetDetail + `"50.03","percent":100}`},
 	puntuale.EventAccountExpiring:    {"The last day of service is in 14, 3 or 0 days", expiryEvent{}, 0, `{"expiration_date":"2026-12-09","days":14}`},
 	puntuale.EventAccountExpired:     {"The service has ended", expiryEvent{}, 0, `{"expiration_date":"2026-12-09"}`},
 	puntuale.EventTemplateChanged:    {"Meta changed a template, or somebody changed one of the client's own", templateEvent{}, 0, `{"name":"promo","language":"it","status":"PAUSED","status_before":"APPROVED","category":"MARKETING","quality":"RED"}`},

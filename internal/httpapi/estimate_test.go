@@ -209,6 +209,24 @@ func TestBill(t *testing.T) {
 		if got := s.must(nil, "GET", "/api/campaigns/"+other, a.Key, "").body; !strings.Contains(got, `"cost":null`) {
 			t.Errorf("of the simulated network: %s", got)
 		}
+		// Where the partner asks its own price, the client's key gets this one, for what the network bills nothing too. Categories
+		// without one have the network's price, if both are in one currency.
+		for own, want := range map[*puntuale.Prices]string{
+			{Currency: "EUR", Each: map[string]string{"marketing": "0.10"}}: `"cost":{"estimated":` + row(4, "0.40") + `,"reported":` + row(3, "0.30") + `,"free":0}`,
+			{Currency: "EUR", Each: map[string]string{"utility": "0.10"}}:   want,
+			{Currency: "USD", Each: map[string]string{"marketing": "0.20"}}: strings.ReplaceAll(`"cost":{"estimated":`+row(4, "0.80")+`,"reported":`+row(3, "0.60")+`,"free":0}`, "EUR", "USD"),
+		} {
+			if err := s.statements.SetOwnPrices(t.Context(), s.partnerAccount(), *own); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.must(nil, "GET", "/api/campaigns/"+id, a.Key, "").body; !strings.Contains(got, want) {
+				t.Errorf("with own prices %+v, the campaign is %s, want %s", *own, got, want)
+			}
+			_, e := s.estimated(a.Key, session, byTemplate, 3)
+			if wants := map[string]string{"0.10": "0.30", "0.20": "0.60", "": "0.1974"}[own.Each["marketing"]]; e.Cost.Amount != wants || e.Cost.Rows[0].Amount != wants {
+				t.Errorf("with own prices %+v, the check says %+v", *own, e.Cost)
+			}
+		}
 	})
 }
 

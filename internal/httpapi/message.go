@@ -179,6 +179,7 @@ type MessageDetail struct {
 	Delivered *string  `json:"consegnato,omitempty" format:"date-time" doc:"When it reached the recipient's device, once the network said so"`
 	Read      *string  `json:"letto,omitempty" format:"date-time" doc:"When the recipient saw it, once the network said so"`
 	Reference string   `json:"reference,omitempty" doc:"What the call gave as its reference"`
+	Variant   string   `json:"variant,omitempty" enum:"A,B,C,D" doc:"Of a step or campaign with several texts, in the details of a message: which one the person got"`
 	Way       string   `json:"way,omitempty" enum:"free_text,direct_send,template,refused" doc:"Of an Official session, in the details of a message: how it left, or how it would leave now"`
 	WayReason string   `json:"way_reason,omitempty" doc:"Why, in plain Italian"`
 	Buttons   []string `json:"buttons,omitempty" doc:"Labels of the buttons below the text"`
@@ -212,8 +213,13 @@ func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) 
 func Detail(m *puntuale.MessageDetail) MessageDetail { return detailOf(m) }
 
 func detailOf(m *puntuale.MessageDetail) MessageDetail {
+	variant := ""
+	if m.Variant > 0 {
+		variant = puntuale.VariantKey(m.Variant - 1)
+	}
 	return MessageDetail{
-		Origin: string(m.Origin), RunName: m.RunName, Received: stamp(m.Received), Desired: stampOrNull(m.Desired),
+		Variant: variant,
+		Origin:  string(m.Origin), RunName: m.RunName, Received: stamp(m.Received), Desired: stampOrNull(m.Desired),
 		Planned: stamp(m.Planned()), Left: stampOrNull(m.LeftAt()), Phone: m.Phone, State: m.State.String(),
 		Client: m.ClientName, Sequence: textOrNull(m.SequenceName), Template: textOrNull(m.Content.Template),
 		Text: m.Content.Text, MediaURL: textOrNull(m.Content.MediaURL),

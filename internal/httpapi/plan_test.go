@@ -80,6 +80,12 @@ func (s *service) newPlan(key, body string) string {
 func TestPlans(t *testing.T) {
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		base := s.newPlan(s.partner, `{"name":"Base","credits":500,"refill_period":"Mensile","daily_api_cap":200,"days":30,"budget":"49.90","active_features":["agenda"],"quotas":{"sessions":2,"keys":null}}`)
+		if got := s.must(nil, "GET", "/api/plans/"+base, s.partner, "").body; !strings.Contains(got, `"budget":"49.90","currency":"EUR"`) {
+			t.Errorf("the budget has no currency: %s", got)
+		}
+		if got := s.must(nil, "GET", "/api/plans/"+s.newPlan(s.partner, `{"name":"Senza","budget":null}`), s.partner, "").body; strings.Contains(got, "currency") {
+			t.Errorf("a plan without a budget is %s", got)
+		}
 		create := func(email, more string) string {
 			t.Helper()
 			var made struct {

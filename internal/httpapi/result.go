@@ -193,8 +193,10 @@ func (c *ResultPeopleChoice) people(page request.Page) result.PersonQuery {
 
 // ResultPeopleAnswer is a page of the people behind a count.
 type ResultPeopleAnswer struct {
-	People []resultPerson `json:"people"`
-	Next   *string        `json:"next_cursor"`
+	People   []resultPerson `json:"people"`
+	Total    *int           `json:"total" doc:"Messages on all pages, up to 10,000; null on further pages"`
+	Complete bool           `json:"total_complete" doc:"false: there are more than total, or total is null"`
+	Next     *string        `json:"next_cursor"`
 }
 
 type resultPerson struct {
@@ -202,6 +204,11 @@ type resultPerson struct {
 	Phone     *string `json:"phone" doc:"null: the person was erased"`
 	Name      *string `json:"name"`
 	Day       string  `json:"day" format:"date" doc:"On which the message was due"`
+	Of        *string `json:"of" doc:"Name of the sequence, of the campaign, or of the send"`
+	Sequence  *string `json:"sequence"`
+	Step      *string `json:"step" doc:"Of the sequence, as in results by step"`
+	Campaign  *string `json:"campaign"`
+	Variant   *string `json:"variant" doc:"A to D; null: there is only one text"`
 	Sent      bool    `json:"sent"`
 	Delivered *bool   `json:"delivered" doc:"null: the network does not tell. So with read, answered and opted_out"`
 	Read      *bool   `json:"read"`
@@ -218,7 +225,15 @@ func resultPeople(ctx context.Context, c *control.Client, in *call, p *resultPeo
 	if err != nil {
 		return ResultPeopleAnswer{}, err
 	}
-	return ResultPeopleAnswer{each(rows, resultPersonOf), textOrNull(next)}, nil
+	out := ResultPeopleAnswer{People: each(rows, resultPersonOf), Next: textOrNull(next)}
+	if p.Cursor == "" {
+		n, all, err := result.Count(ctx, c, p.people(request.Page{Unknown: in.unknown}))
+		if err != nil {
+			return ResultPeopleAnswer{}, err
+		}
+		out.Total, out.Complete = &n, all
+	}
+	return out, nil
 }
 
 func resultPersonOf(p result.Person) resultPerson {
@@ -228,22 +243,26 @@ func resultPersonOf(p result.Person) resultPerson {
 		}
 		return new(p.Marks&mark != 0)
 	}
-	return resultPerson{
+	out := resultPerson{
+		Of: textOrNull(p.Of), Variant: textOrNull(p.Letter()),
 		Message: p.ID.String(), Phone: textOrNull(p.Phone), Name: textOrNull(p.Name), Day: p.Day.String(), Sent: p.Marks&puntuale.ResultSent != 0,
 		Delivered: told(puntuale.ResultDelivered, puntuale.ResultDelivered), Read: told(puntuale.ResultRead, puntuale.ResultRead),
 		Answered: told(puntuale.ResultAnswered, puntuale.ResultAnswered), OptedOut: told(puntuale.ResultOptedOut, puntuale.ResultAnswered),
 		Failed: p.Marks&puntuale.ResultFailed != 0, Skipped: p.Marks&puntuale.ResultSkipped != 0, Cancelled: p.Marks&puntuale.ResultCancelled != 0,
 		Clicked: told(puntuale.ResultClicked, puntuale.ResultClicked),
 	}
+	if p.Sequence != 0 {
+		out.Sequence, out.Step = new(p.Sequence.String()), new(strconv.Itoa(p.Step))
+	}
+	if p.Campaign != 0 {
+		out.Campaign = new(p.Campaign.String())
+	}
+	return out
 }
 
 func (a *api) exportResultPeople(ctx context.Context, c *control.Client, in *call, p *ResultPeopleChoice) (writtenBytes, error) {
-	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled", "clicked"}
-	return a.sendCSV(ctx, in, "results", header, func(ctx context.Context, cursor string) ([][]string, string, error) {
+	return a.sendCSV(ctx, in, "results", result.Columns, func(ctx context.Context, cursor string) ([][]string, string, error) {
 		rows, next, err := result.List(ctx, c, p.people(request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: in.unknown}))
-		return each(rows, func(r result.Person) []string {
-			cells := []string{inert(r.Phone), inert(r.Name), r.ID.String(), r.Day.String()}
-			return append(cells, result.Cells(r)...)
-		}), next, err
+		return each(rows, func(r result.Person) []string { return result.Cells(r, inert) }), next, err
 	})
 }

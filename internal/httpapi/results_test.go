@@ -68,15 +68,20 @@ func TestResults(t *testing.T) {
 	}
 	var list struct {
 		People []struct {
-			Message string `json:"message_id"`
-			Phone   string
-			Failed  bool
-			Read    *bool
+			Message                           string `json:"message_id"`
+			Phone                             string
+			Failed                            bool
+			Read                              *bool
+			Of                                string
+			Sequence, Step, Campaign, Variant *string
 		}
-		Next *string `json:"next_cursor"`
+		Total    *int
+		Complete bool    `json:"total_complete"`
+		Next     *string `json:"next_cursor"`
 	}
 	s.must(&list, "GET", "/api/results/people?is=failed&start=2026-11-01&end=2026-12-31&sequence="+sequence, a.Key, "")
-	if len(list.People) != 1 || list.People[0].Message != started[1] || list.People[0].Phone != "+393331234567" || !list.People[0].Failed || list.People[0].Read != nil {
+	if len(list.People) != 1 || list.People[0].Message != started[1] || list.People[0].Phone != "+393331234567" || !list.People[0].Failed || list.People[0].Read != nil ||
+		list.People[0].Of == "" || *list.People[0].Sequence != sequence || *list.People[0].Step != "1" || list.People[0].Campaign != nil || list.People[0].Variant != nil || *list.Total != 1 || !list.Complete {
 		t.Errorf("%+v", list)
 	}
 	s.must(&list, "GET", "/api/results/people?is=sent&not=read&start=2026-11-01&end=2026-12-31", a.Key, "")
@@ -84,7 +89,7 @@ func TestResults(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	csv := s.call("GET", "/api/results/people/export?start=2026-11-01&end=2026-12-31", a.Key, "")
-	if csv.status != 200 || strings.Count(csv.body, "+393331234567") != 2 {
+	if csv.status != 200 || strings.Count(csv.body, "+393331234567") != 2 || !strings.Contains(csv.body, ","+sequence+",1,,,") {
 		t.Errorf("%d %s", csv.status, csv.body)
 	}
 	if foreign := s.call("GET", "/api/results/people/export", b.Key, ""); strings.Contains(foreign.body, "+39") {

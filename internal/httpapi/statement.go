@@ -45,9 +45,9 @@ func (amountCheck) check(o *object, to any) {
 }
 
 type budgetAnswer struct {
-	Amount   *string `json:"amount" doc:"An exact decimal number; null: no budget, and nothing is counted"`
+	Amount   *string `json:"amount" doc:"An exact decimal number; null: no budget, and nothing is counted. Or the client asks, and the partner has its own prices: then month is not null"`
 	Currency string  `json:"currency"`
-	Spent    string  `json:"spent" doc:"What the month's messages cost so far, an exact decimal number. Estimated, until Meta tells what it bills"`
+	Spent    *string `json:"spent" doc:"What the month's messages cost so far, an exact decimal number. Estimated, until Meta tells what it bills. null: the client asks, and the partner has its own prices"`
 	Percent  int     `json:"percent" doc:"The part of the budget that is spent"`
 	Unpriced int64   `json:"unpriced" doc:"Messages for which the list has no price. They are not in spent"`
 	Month    *string `json:"month" doc:"In the client's zone"`
@@ -57,9 +57,12 @@ type budgetAnswer struct {
 }
 
 func (a *api) budgetOf(b puntuale.Budget) budgetAnswer {
-	answer := budgetAnswer{Currency: cmp.Or(b.Currency, a.statements.Currency()), Spent: puntuale.Money(b.Spent), Percent: b.Percent(), Unpriced: b.Unpriced, Counted: b.Counted, UsedUp: b.Used()}
+	answer := budgetAnswer{Currency: cmp.Or(b.Currency, a.statements.Currency()), Spent: new(puntuale.Money(b.Spent)), Percent: b.Percent(), Unpriced: b.Unpriced, Counted: b.Counted, UsedUp: b.Used()}
 	if b.Amount > 0 {
 		answer.Amount, answer.Month, answer.Ends = new(puntuale.Money(b.Amount)), new(b.Month.String()), stampOrNull(b.Ends)
+	}
+	if b.Hidden {
+		answer.Amount, answer.Spent = nil, nil
 	}
 	return answer
 }

@@ -350,6 +350,34 @@ func TestBudget(t *testing.T) {
 		if r := s.call("PUT", "/api/client/"+a.ID+"/budget", a.Key, `{"amount":"5"}`); r.status != 401 && r.status != 403 {
 			t.Errorf("the client's own key: %d", r.status)
 		}
+		// A client whose partner asks its own prices learns only the part that is used.
+		own := func(each map[string]string) {
+			if err := s.statements.SetOwnPrices(t.Context(), s.partnerAccount(), puntuale.Prices{Currency: "EUR", Each: each}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		own(map[string]string{"service": "0.04"})
+		if got := s.must(nil, "GET", "/api/budget", a.Key, "").body; !strings.Contains(got, `"amount":null,"currency":"EUR","spent":null,"percent":131,`) || !strings.Contains(got, `"used_up":true`) || strings.Contains(got, "0.1") {
+			t.Errorf("with own prices, the client gets %s", got)
+		}
+		if got := s.must(nil, "GET", "/api/client/"+a.ID+"/budget", s.partner, "").body; !strings.Contains(got, `"amount":"0.15","currency":"EUR","spent":"0.1974","percent":131,`) {
+			t.Errorf("with own prices, the partner gets %s", got)
+		}
+		s.must(nil, "GET", "/api/events?types=account.budget_low,account.budget_out", a.Key, "")
+		set(`"0.16"`) // it is told again
+		count()
+		for n := 1; n > 0; {
+			var err error
+			if n, err = s.store.NumberEvents(t.Context(), s.clock.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.must(nil, "GET", "/api/events?types=account.budget_low,account.budget_out&after=0", a.Key, "").body; !strings.Contains(got, `"month":"2026-11","percent":123}`) || strings.Contains(got, "spent") {
+			t.Errorf("with own prices, the client's event is %s", got)
+		}
+		own(nil)
+		set(`"0.15"`)
+		want("0.1974", 131, true)
 		var other budgetOf
 		if s.must(&other, "GET", "/api/budget", b.Key, ""); other.Amount != nil {
 			t.Errorf("another client has %+v", other)

@@ -170,7 +170,7 @@ var operations = map[string]struct {
 	"changeClient":           {"PATCH", "/api/client/{client}", `{"name":"y"}`, true, "404", false},
 	"deleteClient":           {"DELETE", "/api/client/{client}", "", true, "404", true},
 	"listPlans":              {"GET", "/api/plans", "", true, "", false},
-	"createPlan":             {"POST", "/api/plans", `{"name":"Base","credits":500}`, true, "", false},
+	"createPlan":             {"POST", "/api/plans", `{"name":"Base","credits":500,"budget":"49.90"}`, true, "", false},
 	"getPlan":                {"GET", "/api/plans/{plan}", "", true, "404", false},
 	"replacePlan":            {"PUT", "/api/plans/{plan}", `{"name":"y","days":30}`, true, "404", false},
 	"applyPlan":              {"POST", "/api/plans/{plan}/apply", "", true, "404", false},

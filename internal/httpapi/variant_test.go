@@ -120,7 +120,7 @@ func TestCampaignVariants(t *testing.T) {
 		s.end(a, byVariant[0], s.details(a.Key, byVariant[0])[0].Telefono, puntuale.Outcome{Verdict: puntuale.Sent})
 		s.end(a, byVariant[1], phone, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because(puntuale.ReasonNotAccepted)})
 		s.must(nil, "POST", path+"/retry", a.Key, "")
-		if d := s.details(a.Key, strconv.FormatInt(lastMessage(s, a, phone), 10))[0]; d.Contenuto != texts[1] || d.Telefono != phone {
+		if d := s.details(a.Key, strconv.FormatInt(lastMessage(s, a, phone), 10))[0]; d.Contenuto != texts[1] || d.Telefono != phone || d.Variant != "B" {
 			t.Errorf("sent again is %+v", d)
 		}
 		type comparison struct {
@@ -146,11 +146,12 @@ func TestCampaignVariants(t *testing.T) {
 		}
 		var list2 struct {
 			People []struct {
-				Message string `json:"message_id"`
+				Message           string `json:"message_id"`
+				Campaign, Variant string
 			}
 		}
 		s.must(&list2, "GET", "/api/results/people?is=sent&campaign="+made.ID+"&variant=A"+period, a.Key, "")
-		if len(list2.People) != 1 || list2.People[0].Message != byVariant[0] {
+		if len(list2.People) != 1 || list2.People[0].Message != byVariant[0] || list2.People[0].Variant != "A" || list2.People[0].Campaign != made.ID {
 			t.Errorf("people of A: %+v", list2)
 		}
 		s.refusedAt(422, "GET", "/api/results?by=variant", a.Key, "", "query.campaign")
@@ -239,6 +240,9 @@ func TestStepVariants(t *testing.T) {
 			if d := s.details(a.Key, run.ID[1])[0]; d.Contenuto != text+[]string{" uno, Anna", " due, Anna"}[v] {
 				t.Errorf("%s got %q, want text %d", estimatedPhone(i), d.Contenuto, v)
 			}
+			if d := s.details(a.Key, run.ID...); d[1].Variant != puntuale.VariantKey(v) || d[0].Variant != "" {
+				t.Errorf("%s got %q, %q", estimatedPhone(i), d[0].Variant, d[1].Variant)
+			}
 			of[v] = append(of[v], run.ID[1])
 			return run.ID[1]
 		}
@@ -279,7 +283,7 @@ func TestStepVariants(t *testing.T) {
 		s.end(a, of[0][0], s.details(a.Key, of[0][0])[0].Telefono, puntuale.Outcome{Verdict: puntuale.Sent})
 		s.end(a, failed, phone, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because(puntuale.ReasonNotAccepted)})
 		s.must(&run, "POST", "/api/messages/reschedule/all", a.Key, `{"id":["`+failed+`"]}`)
-		if d := s.details(a.Key, run.ID[0])[0]; d.Contenuto != "Testo due, Anna" {
+		if d := s.details(a.Key, run.ID[0])[0]; d.Contenuto != "Testo due, Anna" || d.Variant != "B" {
 			t.Errorf("sent again is %+v", d)
 		}
 		s.end(a, run.ID[0], phone, puntuale.Outcome{Verdict: puntuale.Sent})
@@ -308,11 +312,12 @@ func TestStepVariants(t *testing.T) {
 		}
 		var list struct {
 			People []struct {
-				Message string `json:"message_id"`
+				Message       string `json:"message_id"`
+				Step, Variant string
 			}
 		}
 		s.must(&list, "GET", "/api/results/people?is=sent&sequence="+sequence+"&step=1&variant=B"+period, a.Key, "")
-		if len(list.People) != 1 || list.People[0].Message != failed {
+		if len(list.People) != 1 || list.People[0].Message != failed || list.People[0].Step != "1" || list.People[0].Variant != "B" {
 			t.Errorf("people of B: %+v", list)
 		}
 		s.must(&r, "GET", "/api/results?by=variant&sequence="+sequence+"&step=0"+period, a.Key, "")

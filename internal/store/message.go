@@ -154,7 +154,7 @@ func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.
 
 // fill reads the long columns. All messages of a run share one request.
 func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
-	return t.eachRun(ctx, all, `select r.id, r.content, r.request`+runContents,
+	if err := t.eachRun(ctx, all, `select r.id, r.content, r.request`+runContents,
 		func(content string, request []byte, messages []*puntuale.MessageDetail) error {
 			var steps []puntuale.FrozenStep
 			if err := json.Unmarshal([]byte(content), &steps); err != nil {
@@ -167,11 +167,39 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 				if m.Step < 0 || m.Step >= len(steps) {
 					return queue.ErrStep(m, len(steps))
 				}
-				m.OfSequence = steps[m.Step].Step
+				m.OfSequence, m.Variant = steps[m.Step].Step, int(steps[m.Step].Variant)
 				m.Content, m.Window, m.Validity, m.Request = steps[m.Step].Content, steps[m.Step].Window, steps[m.Step].Validity, request
 			}
 			return nil
-		})
+		}); err != nil {
+		return err
+	}
+	return t.campaignVariants(ctx, all)
+}
+
+// campaignVariants sets the variants of messages of campaigns without a sequence: there each text is a step.
+func (t tenant) campaignVariants(ctx context.Context, all []puntuale.MessageDetail) error {
+	var ids []int64
+	for i := range all {
+		if m := &all[i]; m.Campaign != 0 && m.Sequence == 0 && !m.Blanked {
+			ids = append(ids, int64(m.Campaign))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	varied, err := engine.QueryAll(ctx, t.s.CallReads, `select c.id from $u(i bigint) cross join campaign c where c.client_id = $1 and c.id = u.i and c.draft like '%"shares":[%'`,
+		[]any{t.id, engine.Columns{slices.Compact(ids)}}, engine.ScanOne[puntuale.CampaignID])
+	if err != nil {
+		return engine.PublicError(fmt.Errorf("read which campaigns have several texts: %w", err))
+	}
+	for i := range all {
+		if m := &all[i]; m.Sequence == 0 && !m.Blanked && slices.Contains(varied, m.Campaign) {
+			m.Variant = m.OfSequence + 1
+		}
+	}
+	return nil
 }
 
 // eachRun reads the runs of the messages. The argument text is the SQL statement that selects the runs. eachRun calls the

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/csv"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -279,6 +281,72 @@ func TestLiveMessages(t *testing.T) {
 			w.clock.Advance(time.Second)
 			time.Sleep(5 * time.Millisecond) // the time between two tries
 		}
+	}
+}
+
+// TestLiveCounts: an open list shows each change, and counts only at first and ten seconds later. A browser whose connection
+// ended between gets the counts at once.
+func TestLiveCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	v := w.visitor(w.clients[puntuale.Reader])
+	list := v.get(w.pages + "/messages").body
+	live := regexp.MustCompile(`hx-sse:connect="([^"]+)"`).FindStringSubmatch(list)
+	counted := regexp.MustCompile(`tab-count">([0-9]+)<`)
+	before, err := strconv.Atoi(counted.FindStringSubmatch(list)[1])
+	w.must(err)
+	follow := func(last string) (next func() (id, content string)) {
+		ctx, end := context.WithTimeout(context.Background(), 20*time.Second)
+		t.Cleanup(end)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+strings.ReplaceAll(live[1], "&amp;", "&"), nil)
+		w.must(err)
+		r.Header.Set("Accept", "text/event-stream")
+		if last != "" {
+			r.Header.Set("Last-Event-ID", last)
+		}
+		response, err := v.http.Do(r)
+		w.must(err)
+		t.Cleanup(func() { _ = response.Body.Close() })
+		lines := bufio.NewScanner(response.Body)
+		lines.Buffer(nil, 1<<20)
+		return func() (id, content string) {
+			for lines.Scan() {
+				if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+					id = text
+				}
+				if content += lines.Text(); lines.Text() == "" && id != "" {
+					return id, content
+				}
+			}
+			t.Fatal("the stream ended")
+			return "", ""
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		for ctx.Err() == nil {
+			w.clock.Advance(time.Second)
+			time.Sleep(5 * time.Millisecond) // the time between two looks of the server
+		}
+	}()
+	next := follow("")
+	var last string
+	for i, want := range []int{before + 1, before + 1} {
+		phone := fmt.Sprintf("+39333987650%d", i)
+		f.planned(phone, "ciao", w.clock.Now().Add(time.Hour))
+		id, content := next()
+		for !strings.Contains(content, phone) {
+			id, content = next()
+		}
+		if got := counted.FindStringSubmatch(content); got == nil || got[1] != strconv.Itoa(want) {
+			t.Errorf("after %d changes: %v messages are counted, want %d", i+1, got, want)
+		}
+		last = id
+	}
+	if _, content := follow(last)(); counted.FindStringSubmatch(content)[1] != strconv.Itoa(before+2) {
+		t.Errorf("a new connection is not told the counts: %v", counted.FindStringSubmatch(content))
 	}
 }
 

@@ -160,6 +160,20 @@ func TestBudget(t *testing.T) {
 			}
 		}
 	}
+	// A client whose partner asks its own prices learns only the part that is used; the partner sees the amounts on the same page.
+	w.must(w.statements.SetOwnPrices(context.Background(), w.newPartnerHandle(), puntuale.Prices{Currency: "EUR", Each: map[string]string{"marketing": "0.30"}}))
+	set("0,25")
+	w.keepBudgets()
+	inside := w.visitor(w.partners[puntuale.Owner])
+	inside.post(address+"/enter", nil)
+	for _, page := range []string{"/usage", "/statements"} {
+		if text := words(inMain(client.get(w.pages + page).body)); !strings.Contains(text, "80% usato") || strings.Contains(text, "0,25") || strings.Contains(text, "0,19") || strings.Contains(text, "prezzi di Meta") {
+			t.Errorf("with own prices, the client reads %s", text)
+		}
+		if text := words(inMain(inside.get(w.pages + page).body)); !strings.Contains(text, "0,20 EUR di 0,25 EUR") {
+			t.Errorf("with own prices, the partner reads %s", text)
+		}
+	}
 	if text := words(inMain(w.visitor(w.clients[puntuale.Owner]).get(w.pages + "/statements?month=2026-10").body)); strings.Contains(text, "Budget") {
 		t.Errorf("the month before: %s", text)
 	}
@@ -182,6 +196,9 @@ func TestBudgetInBrowser(t *testing.T) {
 		b.check("budget-usage")
 		b.open(w.pages + "/statements")
 		b.check("budget-statement")
+		w.must(w.statements.SetOwnPrices(context.Background(), w.newPartnerHandle(), puntuale.Prices{Currency: "EUR", Each: map[string]string{"marketing": "0.30"}}))
+		b.open(w.pages + "/usage")
+		b.check("budget-part")
 	})
 }
 

@@ -123,6 +123,9 @@ func TestStepCompare(t *testing.T) {
 		b.fill("name", "Confronto", "steps[0].text", "Ciao {{nome}}, passa a trovarci!")
 		b.click(`.step-variants summary`)
 		b.fill("steps[0].text_c", "{{nome}}, oggi ti aspettiamo!") // a place is left out
+		evaluate[bool](b, `(document.querySelector("[name='steps[0].text_c']").focus(), document.querySelector(".step [data-insert]:not(.chip-new)").click(), true)`)
+		b.until(`document.querySelector("[name='steps[0].text_c']").value.split("{{").length === 3 && document.querySelector("[name='steps[0].text']").value === "Ciao {{nome}}, passa a trovarci!"`)
+		b.fill("steps[0].text_c", "{{nome}}, oggi ti aspettiamo!")
 		b.until(`document.querySelectorAll("#timeline .bubble").length === 2 && document.querySelectorAll(".timeline-variant").length === 2`)
 		b.check("step_compare_editor")
 		b.fill("steps[0].share_a", "60", "steps[0].share_c", "30")
@@ -165,6 +168,11 @@ func TestStepCompare(t *testing.T) {
 		b.check("results_step_compare")
 		b.click(`main table.list a[href*="/people"][href*="variant=B"][href*="is=read"]`)
 		b.until(`document.querySelectorAll("main table.list tbody tr").length === 30`)
+		found, _, err := w.store.Tenant(w.client).Messages(t.Context(), puntuale.MessageFilter{Phone: "+393331234501"}, puntuale.Page{Limit: 1})
+		w.must(err)
+		b.open(w.pages + "/messages/" + found[0].ID.String())
+		b.until(`document.querySelector(".message-under").textContent.includes("· ` + map[string]string{"it": "Testo", "en": "Text"}[b.look.language] + ` B")`)
+		b.check("message_variant")
 
 		for _, name := range []string{"uno", "due"} {
 			_, err := w.Client().CreateTemplate(t.Context(), control.NewTemplate{Template: puntuale.Template{Name: name, Text: "Testo " + name}}, control.Once[control.Template]{})

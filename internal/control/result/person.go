@@ -27,6 +27,14 @@ type Person struct {
 	Of    string // name of the message's sequence, or else of its send; "": it has none
 }
 
+// Letter returns the letter of the person's variant; "": the message has none.
+func (p Person) Letter() string {
+	if p.Variant == 0 {
+		return ""
+	}
+	return puntuale.VariantKey(p.Variant - 1)
+}
+
 // Marks that a caller may name.
 const markWords = "planned, sent, delivered, read, answered, opted_out, failed, skipped, cancelled, clicked"
 
@@ -123,9 +131,12 @@ func Count(ctx context.Context, client *control.Client, p PersonQuery) (n int, a
 var cellMarks = []puntuale.ResultMarks{puntuale.ResultSent, puntuale.ResultDelivered, puntuale.ResultRead, puntuale.ResultAnswered,
 	puntuale.ResultOptedOut, puntuale.ResultFailed, puntuale.ResultSkipped, puntuale.ResultCancelled, puntuale.ResultClicked}
 
-// Cells returns the last columns of a table of people: for each mark from sent on "1" or "0", or "" where the network does
-// not tell.
-func Cells(p Person) []string {
+// Columns are the names of the columns of a file of people.
+var Columns = []string{"phone", "nome", "message_id", "day", "of", "sequence", "step", "campaign", "variant", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled", "clicked"}
+
+// Cells returns the row of a file of people, with the [Columns]. inert makes a cell that a spreadsheet does not run. For each
+// mark there is "1" or "0", or "" where the network does not tell.
+func Cells(p Person, inert func(string) string) []string {
 	cells := make([]string, len(cellMarks))
 	for i, mark := range cellMarks {
 		switch told := toldBy(mark); {
@@ -136,7 +147,14 @@ func Cells(p Person) []string {
 			cells[i] = "0"
 		}
 	}
-	return cells
+	sequence, step, campaign := "", "", ""
+	if p.Sequence != 0 {
+		sequence, step = p.Sequence.String(), strconv.Itoa(p.Step)
+	}
+	if p.Campaign != 0 {
+		campaign = p.Campaign.String()
+	}
+	return append([]string{inert(p.Phone), inert(p.Name), p.ID.String(), p.Day.String(), inert(p.Of), sequence, step, campaign, p.Letter()}, cells...)
 }
 
 // toldBy returns the mark that says whether a network tells about a mark; 0: it needs no network.

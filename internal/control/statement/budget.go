@@ -33,9 +33,18 @@ func (s *Statements) Priced(m puntuale.BilledMessage) (amount int64, known bool)
 	return s.cfg.Prices.Each(line.MessageKind)
 }
 
-// Budget returns a client's own budget; Amount 0: it has none.
+// Budget returns a client's own budget; Amount 0: it has none. A budget is in the network's prices. So if the partner asks a price
+// of its own, the client itself sees only what part of the budget is used.
 func (s *Statements) Budget(ctx context.Context, client *control.Client) (puntuale.Budget, error) {
-	return s.budget(ctx, client.Account().ID)
+	b, err := s.budget(ctx, client.Account().ID)
+	if err != nil || client.ByPartner() {
+		return b, err
+	}
+	own, err := client.OwnPrices(ctx)
+	if len(own.Each) > 0 {
+		b.Hide()
+	}
+	return b, err
 }
 
 // BudgetOf returns the budget of a partner's client; Amount 0: it has none. Codes: not_found.

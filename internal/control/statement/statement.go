@@ -399,16 +399,6 @@ func (s *Statements) listPrice(line puntuale.StatementLine) string {
 	return text
 }
 
-// OwnCategory returns the category of [puntuale.OwnCategories] by which a partner's price of a message is found.
-func OwnCategory(category string) string {
-	for _, own := range puntuale.OwnCategories {
-		if strings.Contains(category, own) {
-			return own
-		}
-	}
-	return puntuale.CategoryService
-}
-
 // ownEach returns the partner's price of a message of a line, and its currency; "": it set none. A correction has the price
 // of the month that it corrects.
 func ownEach(s puntuale.Statement, line puntuale.StatementLine) (each, currency string) {
@@ -416,7 +406,7 @@ func ownEach(s puntuale.Statement, line puntuale.StatementLine) (each, currency 
 	if line.Month != 0 && s.Before != nil {
 		own = *s.Before
 	}
-	return own.Each[OwnCategory(line.Category)], own.Currency
+	return own.Of(line.Category), own.Currency
 }
 
 // OwnPrice returns what the partner asks for the messages of a line, in the currency of the statement's own prices; "" if it

@@ -42,7 +42,11 @@ func (s Reports) ResultMessages(ctx context.Context, f puntuale.ResultMessages, 
 		return nil, "", engine.PublicError(fmt.Errorf("read what results belong to: %w", err))
 	}
 	chosen := map[int64]*storedKey{}
+	varied := map[puntuale.CampaignID]bool{} // campaigns with several texts, which are counted as steps
 	for i := range keys {
+		if k := &keys[i]; k.Sequence == 0 && k.Campaign != 0 && k.Step > 0 {
+			varied[k.Campaign] = true
+		}
 		if keys[i].Step != stepOfBookings && matches(&f.ResultFilter, &keys[i].Key) {
 			chosen[keys[i].id] = &keys[i]
 		}
@@ -65,7 +69,10 @@ func (s Reports) ResultMessages(ctx context.Context, f puntuale.ResultMessages, 
 			if k == nil || m.Marks&f.Is != f.Is || m.Marks&f.Not != 0 || !hasWords(words, &f) {
 				return nil
 			}
-			m.Told, m.Sequence, m.Step = k.tells, k.Sequence, k.Step
+			m.Told, m.Sequence, m.Step, m.Campaign, m.Variant = k.tells, k.Sequence, k.Step, k.Campaign, k.Variant
+			if varied[k.Campaign] && k.Sequence == 0 {
+				m.Variant = k.Step + 1
+			}
 			if unknown := (puntuale.ResultDelivered | puntuale.ResultRead | puntuale.ResultAnswered | puntuale.ResultClicked) &^ k.tells; f.Not&unknown != 0 && m.Marks&puntuale.ResultSent != 0 {
 				return nil // nobody knows whether the person did this
 			}

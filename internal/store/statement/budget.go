@@ -399,13 +399,19 @@ func (s *Statements) keep(ctx context.Context, a engine.Querier, client puntuale
 	case told&toldOut != 0:
 		kind = puntuale.EventBudgetOut
 	}
+	var hidden int64 // the client may not know the network's prices
+	if _, err := engine.QueryOne(ctx, a, `select case when s.prices = '{}' then 0 else 1 end from client k join statement_price s on s.partner_id = k.partner_id where k.id = $1`, []any{client}, &hidden); err != nil {
+		return fmt.Errorf("look for the partner's prices: %w", err)
+	}
 	detail, err := outbox.Detail(struct {
 		Month    string `json:"month"`
+		Percent  int    `json:"percent"`
 		Amount   string `json:"amount"`
 		Spent    string `json:"spent"`
 		Currency string `json:"currency"`
 		Ends     string `json:"ends_at"`
-	}{puntuale.MonthIn(next.Began, next.zone).String(), puntuale.Money(next.Amount), puntuale.Money(next.Spent), next.Currency, outbox.Moment(next.Ends)})
+		Hidden   bool   `json:"hidden,omitempty"`
+	}{puntuale.MonthIn(next.Began, next.zone).String(), next.Percent(), puntuale.Money(next.Amount), puntuale.Money(next.Spent), next.Currency, outbox.Moment(next.Ends), hidden == 1})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -149,6 +150,37 @@ func (b *Bill) rows() []billRow {
 		all[at].reported = &b.Reported.Rows[i]
 	}
 	return all
+}
+
+// own reports whether the client sees the prices of its partner instead of the network's.
+func (b *Bill) own() bool { return b.Reported.Own || b.Estimated != nil && b.Estimated.Own }
+
+func (b *Bill) heading() string {
+	if b.own() {
+		return "campaign.bill_own"
+	}
+	return "campaign.bill"
+}
+
+// client says to a user of the partner what the client sees instead; "": the same.
+func (b *Bill) client(ctx context.Context) string {
+	estimated, now := "–", b.Reported.ToClient
+	if b.Estimated != nil && b.Estimated.ToClient != nil {
+		estimated = money(ctx, b.Estimated.ToClient.Amount)
+		now = cmp.Or(now, &puntuale.CampaignCost{Currency: b.Estimated.ToClient.Currency, Amount: "0.00"})
+	}
+	if now == nil {
+		return ""
+	}
+	return view.T(ctx, "campaign.bill_client", "Amount", estimated, "Now", money(ctx, now.Amount), "Currency", now.Currency)
+}
+
+// costKey names the sentence with the amount of a cost.
+func costKey(c *puntuale.CampaignCost) string {
+	if c.Own {
+		return "campaign.cost_own"
+	}
+	return "campaign.cost"
 }
 
 // kindWords returns the name of a kind of messages, such as "IT · Marketing".

@@ -57,7 +57,8 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 }
 
 // messageList reads a page of the list. If the search has a fault, the fault is shown beside its field.
-func messageList(v *page.Request) (MessageList, error) {
+// Without counted it does not count the messages by state.
+func messageList(v *page.Request, counted bool) (MessageList, error) {
 	l := MessageList{Search: readSearch(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	var err error
 	if l.Version, err = v.Client.Version(v.Ctx()); err != nil { // read the version before the rows: a change between the two reads is then shown twice, but never missed
@@ -78,8 +79,10 @@ func messageList(v *page.Request) (MessageList, error) {
 		return l, err
 	}
 	l.Short = l.Search.Text != "" && l.Next != "" && len(l.Rows) > 0 && strconv.Itoa(len(l.Rows)) != messageRows
-	if l.Counts, err = v.Client.CountStates(v.Ctx(), queryOf(l.Search, "")); err != nil {
-		return l, err
+	if counted {
+		if l.Counts, err = v.Client.CountStates(v.Ctx(), queryOf(l.Search, "")); err != nil {
+			return l, err
+		}
 	}
 	if l.Unwanted, err = v.Client.Unwanted(v.Ctx(), l.Rows); err != nil {
 		return l, err
@@ -95,7 +98,7 @@ func messageList(v *page.Request) (MessageList, error) {
 }
 
 func messages(v *page.Request) error {
-	l, err := messageList(v)
+	l, err := messageList(v, true)
 	if err != nil {
 		return err
 	}
@@ -111,13 +114,19 @@ func messages(v *page.Request) error {
 	return v.Show(Messages(l))
 }
 
-// liveMessages sends the first page of the list again each time that the list has changed.
+// liveMessages sends the first page of the list again each time that the list has changed. Beside many messages that leave, the
+// counts are dearer than the list.
 func liveMessages(v *page.Request) error {
-	return v.Stream(func() (string, error) {
-		l, err := messageList(v)
+	var counts map[puntuale.State]int
+	return v.StreamRarely(func(dear bool) (string, error) {
+		l, err := messageList(v, dear)
 		if err != nil {
 			return "", err
 		}
+		if dear {
+			counts = l.Counts
+		}
+		l.Counts = counts
 		return v.Rendered(liveList(l))
 	})
 }

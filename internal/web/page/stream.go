@@ -28,6 +28,23 @@ const streamBytes = 64 << 10
 // Stream sends a part of a page each time that the client's messages or bookings have changed, compared with the version that the
 // browser shows. If the request does not accept events, Stream redirects to the first page of the client's dashboard.
 func (v *Request) Stream(part func() (string, error)) error {
+	return v.stream(0, func(bool) (string, error) { return part() })
+}
+
+// rarely is how often a stream reads what is dear to read.
+const rarely = 10 * time.Second
+
+// owing ends the version of a part whose dear contents are older than the rest. A browser that connects again with such a
+// version gets the part again.
+const owing = "~"
+
+// StreamRarely is Stream for a part with contents that are dear to read, such as counts. The part reads them only if its
+// argument is true: at first, then at most every ten seconds, and once after the last change.
+func (v *Request) StreamRarely(part func(dear bool) (string, error)) error {
+	return v.stream(rarely, part)
+}
+
+func (v *Request) stream(every time.Duration, part func(dear bool) (string, error)) error {
 	if !v.WantsEvents() {
 		return v.Redirect(v.Frame.Place.Base)
 	}
@@ -36,9 +53,27 @@ func (v *Request) Stream(part func() (string, error)) error {
 		return err
 	}
 	defer following.Stop()
+	var shown string // the version of the last part
+	var read time.Time
+	owed := false // the last part's dear contents were older
 	return v.Events(func(ctx context.Context) (version, content string, err error) {
-		if version, err = following.Next(ctx); err != nil {
+		wait, stop := ctx, func() {}
+		if owed {
+			wait, stop = context.WithDeadline(ctx, read.Add(every))
+		}
+		version, err = following.Next(wait)
+		stop()
+		if err != nil && owed && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			version, err = shown, nil
+		}
+		if err != nil {
 			return "", "", err
+		}
+		shown = version
+		now := Deadline(0)
+		dear := now.Sub(read) >= every
+		if owed = !dear; dear {
+			read = now
 		}
 		v.Memory.Close() // returns the memory of the part that was sent
 		if err = v.Memory.Take(streamBytes); err != nil {
@@ -49,7 +84,7 @@ func (v *Request) Stream(part func() (string, error)) error {
 		}
 		defer v.Pass.LeaveSeat()
 		v.Frame.Now = v.Site.Control.Now()
-		if content, err = part(); err != nil {
+		if content, err = part(dear); err != nil {
 			return "", "", err
 		}
 		if v.Frame.Unread, err = v.Client.UnreadReplies(ctx); err != nil {
@@ -57,6 +92,9 @@ func (v *Request) Stream(part func() (string, error)) error {
 		}
 		if v.Frame.Notices, err = v.Person.UnreadNotices(ctx, view.MaxUnread); err != nil {
 			return "", "", err
+		}
+		if owed {
+			version += owing
 		}
 		unread, err := v.Rendered(view.UnreadNow())
 		return version, content + unread, err

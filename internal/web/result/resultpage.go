@@ -345,12 +345,16 @@ func (p PeoplePage) total(ctx context.Context) string {
 	return view.T(ctx, "result.total", "N", p.Count)
 }
 
-// messageOf names the message of a row: its sequence, and which message of it.
+// messageOf names the message of a row: its sequence, which message of it, and which of several texts.
 func messageOf(ctx context.Context, r result.Person) string {
-	if r.Sequence == 0 {
-		return r.Of
+	text := r.Of
+	if r.Sequence != 0 {
+		text += " · " + view.T(ctx, "result.message_number", "Number", r.Step+1)
 	}
-	return strings.Trim(r.Of+" · "+view.T(ctx, "result.message_number", "Number", r.Step+1), " ·")
+	if key := r.Letter(); key != "" {
+		text += " · " + view.T(ctx, "campaign.variant", "Key", key)
+	}
+	return strings.Trim(text, " ·")
 }
 
 // what says which people the page lists.

@@ -214,12 +214,11 @@ func people(v *page.Request) error {
 
 func exportPeople(v *page.Request) error {
 	ask := askedPeople(chosen(v, append(choices, more...)...))
-	header := []string{"phone", "nome", "message_id", "day", "sent", "delivered", "read", "answered", "opted_out", "failed", "skipped", "cancelled", "clicked"}
-	return v.SendCSV("results", header, func(cursor string) (all [][]string, next string, err error) {
+	return v.SendCSV("results", result.Columns, func(cursor string) (all [][]string, next string, err error) {
 		ask.Page = request.Page{Limit: "1000", Cursor: cursor}
 		rows, next, err := result.List(v.Ctx(), v.Client, ask)
 		for _, r := range rows {
-			all = append(all, append([]string{httpkit.InertCell(r.Phone), httpkit.InertCell(r.Name), r.ID.String(), r.Day.String()}, result.Cells(r)...))
+			all = append(all, result.Cells(r, httpkit.InertCell))
 		}
 		return all, next, err
 	})

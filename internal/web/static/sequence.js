@@ -42,12 +42,18 @@
   });
   document.addEventListener("htmx:after:swap", offerAnchors);
 
-  // A click on a chip inserts its field at the cursor.
+  // A click on a chip inserts its field at the cursor, in that text of the step in which the person wrote last.
+  let wrote = "";
+  document.addEventListener("focusin", (event) => {
+    if (event.target instanceof HTMLTextAreaElement && /(^|\.)text(_[a-d])?$/.test(event.target.name)) wrote = event.target.id;
+  });
   document.addEventListener("click", (event) => {
     const chip = event.target instanceof Element && event.target.closest("[data-insert]");
     if (!chip) return;
-    const area = document.getElementById(chip.dataset.into);
+    let area = document.getElementById(chip.dataset.into);
     if (!(area instanceof HTMLTextAreaElement)) return;
+    const last = document.getElementById(wrote);
+    if (last?.checkVisibility() && area.closest(".step") === last.closest(".step")) area = last;
     const name = chip.dataset.insert;
     const untouched = area.selectionEnd === 0; // the person has not set a cursor in this field, so the text goes to the end
     const start = untouched ? area.value.length : area.selectionStart, end = untouched ? area.value.length : area.selectionEnd;
