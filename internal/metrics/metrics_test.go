@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
 )
 
 // TestMetersEveryFigure calls each method once, and looks for the figure at /metrics.
 func TestMetersEveryFigure(t *testing.T) {
 	t.Parallel()
-	m := New("test")
+	m := New("test", clock.System())
 	figures := m
 	figures.Late(30 * time.Millisecond)
 	figures.Late(-time.Second)
