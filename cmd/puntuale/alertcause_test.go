@@ -50,7 +50,7 @@ var alertCauses = map[string]alertCause{
 	"PuntualeBackupFails":  {"the storage of a new server accepts no backup", nil, 22, causeBackupFails},
 	"PuntualeNotRehearsed": {"for 27 hours, the storage has accepted backups, and given none back", []string{"PuntualeBackupFails"}, 22, causeNotRehearsed},
 	"PuntualeOverload":     {"a program makes 500 calls at once, in each second, and the server works on eight", nil, 14, causeOverload},
-	"PuntualeErrors":       {"the table of sequences is away", nil, 24, causeErrors},
+	"PuntualeErrors":       {"the table of templates is away", nil, 24, causeErrors},
 	"PuntualeEventsWait":   {"one event's receiver answers 500", nil, 100, causeEventsWait},
 	"PuntualeMailFails":    {"one person asks for a new password, and the mail server is away", nil, 100, causeMailFails},
 	"PuntualeQuarantined":  {"the database's timeline is another one, as after a failover", nil, 12, causeQuarantined},

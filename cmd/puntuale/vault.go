@@ -58,7 +58,7 @@ func (s *server) followKeys(ctx context.Context, cfg *serverConfig, vault *auth.
 		key, _, err := masterKey(ctx, cfg, s.store)
 		return key, err
 	})
-	s.keyReader = rand.Text()
+	s.keyReader = rand.Text() + " " + release() + " " + strings.Join(cfg.Roles, ",") // [serversShown] reads it
 	if err := s.store.ReportKeys(ctx, s.keyReader, vault.Version(), keyLease); err != nil {
 		return fmt.Errorf("report this server: %w", err)
 	}
