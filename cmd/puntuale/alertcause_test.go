@@ -484,7 +484,7 @@ func causeMailFails(s *scene) func(int) {
 // server joined, and the last heartbeat is lost.
 func causeQuarantined(s *scene) func(int) {
 	db, _ := s.postgres()
-	n := s.serve(1, 0, "--sandbox")
+	n := s.serve(1, 0, "--sandbox", "--lease", "3s")
 	s.client(n)
 	s.pace(n, 1)
 	s.send(n, 5, "")

@@ -120,8 +120,10 @@ func (s *scene) serve(speed int, later time.Duration, args ...string) *node {
 	for name, value := range s.env {
 		n.cmd.Env = append(n.cmd.Env, name+"="+value)
 	}
+	if !slices.Contains(args, "--lease") { // on a busy machine, a lease of seconds could end: a second of it may be a minute here
+		n.cmd.Args = append(n.cmd.Args, "--lease", "10m")
+	}
 	if speed > 1 {
-		n.cmd.Args = append(n.cmd.Args, "--lease", "10m") // on a busy machine, a lease of seconds could end within a tenth of a second
 		n.cmd.Env = append(n.cmd.Env, fmt.Sprintf("%s=%d %d %d", clockEnv, now.UnixMicro(), now.Add(later).UnixMicro(), speed))
 	}
 	if err := n.cmd.Start(); err != nil {
@@ -143,7 +145,7 @@ func (s *scene) serve(speed int, later time.Duration, args ...string) *node {
 func (s *scene) serveHere(args ...string) *node {
 	s.t.Helper()
 	now := time.Now()
-	n := &node{running: *start(s.t, s.term, append([]string{"serve", "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--data", "data"}, args...)...), clock: fastClock{now, now, 1}}
+	n := &node{running: *start(s.t, s.term, append([]string{"serve", "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--data", "data", "--lease", "10m"}, args...)...), clock: fastClock{now, now, 1}}
 	n.find(s.t)
 	s.nodes = append(s.nodes, n)
 	return n
