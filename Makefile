@@ -73,8 +73,8 @@ long: ## run long tests, up to two hours: many nodes with the default lease; eac
 s3: ## store backups and files in a real S3 service; it is built from source once, in about four minutes
 	scripts/with-s3 go run ./scripts/gotest -tags s3 -count=1 -run TestRealS3 ./internal/backup ./internal/objectstore
 
-alerts: ## check the alerts and the dashboard of deploy/ with Prometheus' promtool, and run the alerts' tests
-	scripts/with-promtool go run ./scripts/gotest -tags promtool -count=1 -run TestPromtool ./cmd/puntuale
+alerts: ## check the alerts and the dashboard of deploy/ with Prometheus' promtool, cause each alert on a real server, and let an hour pass in which none may fire; as root, because one cause is a small disk
+	scripts/with-promtool scripts/with-postgres go run ./scripts/gotest -tags promtool -count=1 -parallel 8 -timeout 20m -run TestPromtool ./cmd/puntuale
 
 bench: ## measure the product and its peers on a disk: make bench BENCHFLAGS=-quick
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \

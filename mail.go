@@ -75,4 +75,8 @@ type MailStore interface {
 	// EndMail ends a claimed attempt. The e-mail is due again at the time retryAt; zero: the e-mail is done and is
 	// removed. If the e-mail was deleted, or another caller claimed it, EndMail changes nothing.
 	EndMail(ctx context.Context, m Mail, retryAt time.Time) error
+
+	// OldestMail returns when the e-mail that has waited longest was queued; zero: none waits. If more than [MaxBacklog]
+	// wait, it looks at those whose next attempt is the furthest, because they failed most often.
+	OldestMail(ctx context.Context) (time.Time, error)
 }

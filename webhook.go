@@ -245,5 +245,6 @@ type OutboxBacklog struct {
 	Unnumbered int
 	Waiting    int           // number of waiting deliveries
 	Oldest     time.Duration // how long the oldest due delivery has waited
+	Event      time.Duration // age of the oldest event that an active webhook's receiver has not accepted, also between two attempts
 	Disabled   int           // number of disabled webhooks
 }

@@ -47,10 +47,11 @@ type partnerGroup struct {
 }
 
 type keyGroup struct {
-	Second keySecondCommand `cmd:"" help:"Replace the second key, which seals all secrets in the database, also beside running servers."`
-	Data   keyDataCommand   `cmd:"" help:"Replace the data key, and seal all secrets in the database again, also beside running servers. If it was interrupted, call it again."`
-	Push   keyPushCommand   `cmd:"" help:"Replace the key that signs pushes to phones, also beside running servers."`
-	Rotate keyRotateCommand `cmd:"" help:"Give the owner of a key a new one; the old one stays valid for a grace period."`
+	Second  keySecondCommand  `cmd:"" help:"Replace the second key, which seals all secrets in the database, also beside running servers."`
+	Data    keyDataCommand    `cmd:"" help:"Replace the data key, and seal all secrets in the database again, also beside running servers. If it was interrupted, call it again."`
+	Push    keyPushCommand    `cmd:"" help:"Replace the key that signs pushes to phones, also beside running servers."`
+	Webhook keyWebhookCommand `cmd:"" help:"Replace the secret of a webhook, also beside running servers. Both secrets sign for a day."`
+	Rotate  keyRotateCommand  `cmd:"" help:"Give the owner of a key a new one; the old one stays valid for a grace period."`
 }
 
 type archiveGroup struct {

@@ -231,7 +231,7 @@ func TestAllFaultsOfALine(t *testing.T) {
 		},
 		"no command":           {nil, "--sandbox serve --lease 1ms", []string{"--sandbox stands before the command", "--lease: "}},
 		"media":                {nil, "serve --media=!!,ex/e,.PDF", []string{`--media: "!!"`, `--media: "ex/e"`}},
-		"grace":                {nil, "key rotate --grace=-3s --log-level loud", []string{"--log-level: ", "--grace: must be from 0s to 8760h"}},
+		"grace":                {nil, "key rotate --grace=-3s --log-level loud", []string{"--log-level: ", "--grace: must be from 0s to 2160h"}},
 		"a key in the line":    {nil, "key rotate ck_secret --x pk_secret", []string{`unexpected argument "ck_…"`, "unknown flag --x"}},
 		"nothing after a dash": {nil, "serve -", []string{`unexpected argument "-"`}},
 		"numbers": {

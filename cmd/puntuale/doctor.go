@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -217,6 +221,7 @@ func (s *server) operatorReport(ctx context.Context, cfg *serverConfig, m *metri
 	for _, n := range overview.Nodes {
 		r.Nodes = append(r.Nodes, operator.Row{Cells: []string{strconv.FormatInt(int64(n.Node), 10), n.Left.Round(100 * time.Millisecond).String(), strconv.Itoa(n.Owns)}, Bad: n.Left <= 0})
 	}
+	r.Servers = serversShown(overview.Servers, release())
 	for _, c := range overview.Sessions {
 		kind := string(c.Type)
 		if c.Sandbox {
@@ -230,6 +235,27 @@ func (s *server) operatorReport(ctx context.Context, cfg *serverConfig, m *metri
 	}
 	r.Figures = append(s.backlogFigures(cfg), latenessFigure(m.Lateness()), s.backupFigure(ctx, cfg))
 	return r
+}
+
+// serversShown counts the servers by version and roles. ids are those of [server.readKeys]. A version that is not this
+// server's is marked: either an upgrade runs, or a server was forgotten.
+func serversShown(ids []string, own string) (all []operator.Row) {
+	type kind struct{ version, roles string }
+	counts := map[kind]int{}
+	for _, id := range ids {
+		k := kind{"of a version before this figure", "—"}
+		if words := strings.Fields(id); len(words) == 3 {
+			k = kind{words[1], words[2]}
+		}
+		counts[k]++
+	}
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b kind) int {
+		return cmp.Or(strings.Compare(a.version, b.version), strings.Compare(a.roles, b.roles))
+	})
+	for _, k := range kinds {
+		all = append(all, operator.Row{Cells: []string{k.version, k.roles, strconv.Itoa(counts[k])}, Bad: k.version != own})
+	}
+	return all
 }
 
 // backlogFigures are about the messages that are due.

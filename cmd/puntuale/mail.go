@@ -60,9 +60,21 @@ This e-mail comes once a day until a backup is made and restored on trial.
 `)
 }
 
-// sendMails queues e-mails about new notices, and then sends all e-mails that are due.
-func (s *server) sendMails(ctx context.Context) error {
-	return errors.Join(s.accounts.QueueNotices(ctx), s.mailer.Round(ctx))
+// sendMails returns a task that queues e-mails about new notices, sends all e-mails that are due, and measures how long
+// the others have waited.
+func (s *server) sendMails(m *metrics.Meter) func(context.Context) error {
+	return func(ctx context.Context) error {
+		sent := errors.Join(s.accounts.QueueNotices(ctx), s.mailer.Round(ctx))
+		queued, err := s.store.OldestMail(ctx)
+		switch {
+		case err != nil:
+		case queued.IsZero():
+			m.MailWaits(0)
+		default:
+			m.MailWaits(s.clock.Now().Sub(queued))
+		}
+		return errors.Join(sent, err)
+	}
 }
 
 // openMailer makes the sender of e-mails. It makes none if the settings name no mail server.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"puntuale"
+	"puntuale/internal/clock"
 	"puntuale/internal/hook"
 	"puntuale/internal/httpapi/docs"
 	"puntuale/internal/httpkit"
@@ -97,7 +98,7 @@ func everyRoute(t *testing.T, base string) map[string]bool {
 	}
 	existing["POST "+puntuale.GatewayWebhooks], existing["POST "+puntuale.ChatwootWebhooks] = true, true
 	existing[hook.Route], existing[fileRoute] = true, true
-	for path := range ownRoutes(&httpkit.Health{}, metrics.New("test")) {
+	for path := range ownRoutes(&httpkit.Health{}, metrics.New("test", clock.System())) {
 		existing["GET "+path] = true
 	}
 	return existing

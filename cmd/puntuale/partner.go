@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/auth"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/webhook"
 	"puntuale/internal/logging"
 	"puntuale/internal/store"
 )
@@ -78,16 +81,17 @@ func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.S
 }
 
 // keyRotateCommand replaces a key by a new one. It reads the key only from standard input, because every user of the
-// machine can see a command line.
+// machine can see a command line. With an id it needs no key, because its text may be lost.
 type keyRotateCommand struct {
 	baseSettings `embed:""`
 
+	ID    int64         `local:"" name:"id" placeholder:"NUMBER" help:"The number of the key, if its text is lost; the lists of keys in the API and in the dashboards have it. Nothing is read from standard input."`
 	Grace time.Duration `local:"" default:"24h" placeholder:"DURATION" help:"How long the old key stays valid; 0s ends it at once."`
 	JSON  bool          `local:"" name:"json" help:"Print {\"api_key\"}."`
 }
 
 // maxGrace bounds the time in which a replaced key, which somebody may have stolen, is still valid.
-const maxGrace = 365 * 24 * time.Hour
+const maxGrace = 90 * 24 * time.Hour
 
 func (c *keyRotateCommand) check() []fault {
 	faults := c.baseSettings.check()
@@ -101,12 +105,15 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s, and so no key to replace", fresh)
 	}
-	old, err := p.secret("-", "The key to replace: ")
-	if err != nil {
-		return fmt.Errorf("read the key from standard input: %w", err)
+	var old string
+	if c.ID == 0 {
+		var err error
+		if old, err = p.secret("-", "The key to replace: "); err != nil {
+			return fmt.Errorf("read the key from standard input: %w", err)
+		}
 	}
 	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
-		key, err := p.accounts(opened).RotateKey(ctx, old, c.Grace)
+		key, err := c.rotate(ctx, p, opened, old)
 		if err != nil {
 			return fmt.Errorf("rotate the key: %w", forPeople(err))
 		}
@@ -118,6 +125,46 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 			validity = "The old key stays valid for " + durationText(c.Grace) + "."
 		}
 		_, err = fmt.Fprintf(p.stdout, "  %s\n\nThis is the new key. It is valid at once and is not shown again. %s\n", key, validity)
+		return err
+	})
+}
+
+func (c *keyRotateCommand) rotate(ctx context.Context, p *program, opened *store.Store, old string) (string, error) {
+	if c.ID == 0 {
+		return p.accounts(opened).RotateKey(ctx, old, c.Grace)
+	}
+	hash, side, err := opened.StoredKey(ctx, puntuale.KeyID(c.ID))
+	if err != nil {
+		return "", err
+	}
+	return p.accounts(opened).RotateStoredKey(ctx, hash, side, c.Grace)
+}
+
+// keyWebhookCommand replaces the secret of a webhook. Servers may run meanwhile.
+type keyWebhookCommand struct {
+	baseSettings `embed:""`
+	keySettings  `embed:""`
+
+	ID   int64 `local:"" name:"id" required:"" placeholder:"NUMBER" help:"The number of the webhook; the lists of webhooks in the API and in the dashboards have it."`
+	JSON bool  `local:"" name:"json" help:"Print {\"secret\", \"old_valid_until\"}."`
+}
+
+func (c *keyWebhookCommand) Run(ctx context.Context, p *program) error {
+	return p.withVault(ctx, &c.baseSettings, &c.keySettings, func(opened *store.Store, vault *auth.Vault) error {
+		partner, client, err := opened.WebhookOwner(ctx, puntuale.WebhookID(c.ID))
+		if err != nil {
+			return fmt.Errorf("look for the webhook: %w", forPeople(err))
+		}
+		owner := webhook.New(webhook.Config{Tenants: opened, Vault: vault, Clock: p.clock}).OfOperator(partner, client)
+		issued, until, err := owner.Rotate(ctx, strconv.FormatInt(c.ID, 10))
+		if err != nil {
+			return fmt.Errorf("replace the secret: %w", forPeople(err))
+		}
+		if c.JSON {
+			return printJSON(p.stdout, map[string]any{"secret": issued.Secret, "old_valid_until": until.Format(time.RFC3339)})
+		}
+		_, err = fmt.Fprintf(p.stdout, "  %s\n\nThis is the new secret of webhook %d, to %s. It is not shown again. Until %s, events are signed with both secrets.\n",
+			issued.Secret, c.ID, issued.URL, until.Format("2006-01-02 15:04 MST"))
 		return err
 	})
 }

@@ -2,10 +2,18 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // runs runs the program once with a line of input. It returns the exit code and all output.
@@ -76,6 +84,89 @@ func TestKeyRotate(t *testing.T) {
 	}
 	if code, out, said := term.runs(key+"\n", "key", "rotate"); code != exitDone || !strings.Contains(out, "stays valid for 24h") {
 		t.Errorf("exit code %d, %s %s", code, out, said)
+	}
+	if code, _, said := term.runs("", "key", "rotate", "--id", "77"); code != exitFailed || !strings.Contains(said, "key") {
+		t.Errorf("no such id: exit code %d, %s", code, said)
+	}
+	code, out, said := term.runs("", "key", "rotate", "--id", "2", "--grace", "0s")
+	if code != exitDone || !strings.Contains(out, "  pk_") || !strings.Contains(out, "no longer valid") {
+		t.Errorf("by its id: exit code %d, %s %s", code, out, said)
+	}
+	if code, _, said := term.runs("", "key", "rotate", "--id", "2"); code != exitFailed || !strings.Contains(said, "no longer valid") {
+		t.Errorf("a key that ended: exit code %d, %s", code, said)
+	}
+	if code, _, said := term.runs("", "key", "rotate", "--id", "3", "--grace", "2161h"); code != exitUsage || !strings.Contains(said, "--grace") {
+		t.Errorf("more than 90 days: exit code %d, %s", code, said)
+	}
+}
+
+// TestKeyWebhook: the secret of a webhook is replaced while a server runs. Its next events are signed with both secrets.
+func TestKeyWebhook(t *testing.T) {
+	t.Parallel()
+	term := newConsole(t, nil)
+	if code, _, said := term.runs("", "key", "webhook", "--id", "1", "--data", "data"); code != exitFailed || !strings.Contains(said, "there is no database") {
+		t.Errorf("without a database: exit code %d, %s", code, said)
+	}
+	got := make(chan *http.Request, 9)
+	bodies := make(chan []byte, 9)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- r
+		bodies <- body
+	}))
+	defer receiver.Close()
+	server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data", "--webhook-allow", "127.0.0.0/8")
+	base := server.logged.waitFor(t, `"url":"([^"]+)"`)
+	partner := term.besideServer(t)(t, "", "partner", "create", "--name", "A", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
+	_, body := call(t, "POST", base+"/api/client/create", partner, `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`)
+	key := field(t, body, "api_key")
+	secrets := map[string][]string{}
+	for owner, k := range map[string]string{"client": key, "partner": partner} {
+		status, body := call(t, "POST", base+"/api/webhooks", k, `{"url": "`+receiver.URL+`/`+owner+`", "types": ["message.sent"]}`)
+		if status != http.StatusOK {
+			t.Fatalf("a webhook of the %s: %d %s", owner, status, body)
+		}
+		id := field(t, body, "id")
+		beside := newConsole(t, nil)
+		beside.dir = term.dir
+		code, out, said := beside.runs("", "key", "webhook", "--id", id, "--data", "data", "--json")
+		if code != exitDone {
+			t.Fatalf("exit code %d, %s", code, said)
+		}
+		secrets["/"+owner] = []string{field(t, out, "secret"), field(t, body, "secret")}
+		if until, err := time.Parse(time.RFC3339, field(t, out, "old_valid_until")); err != nil || time.Until(until) < 23*time.Hour {
+			t.Errorf("%s, %v", out, err)
+		}
+		if code, _, said := beside.runs("", "key", "webhook", "--id", "77", "--data", "data"); code != exitFailed || !strings.Contains(said, "webhook") {
+			t.Errorf("no such id: exit code %d, %s", code, said)
+		}
+	}
+	call(t, "POST", base+"/api/sequences", key, `{"name": "s", "steps": [{"text": "ciao", "timing": {"anchor": "start", "offset": {"amount": 0}}}]}`)
+	if status, body := call(t, "POST", base+"/api/start/1", key, `{"phone": "+393331234567"}`); status != http.StatusOK {
+		t.Fatalf("start: %d %s", status, body)
+	}
+	for range 2 {
+		r, body := <-got, <-bodies
+		signatures := strings.Fields(r.Header.Get("webhook-signature"))
+		if len(signatures) != 2 {
+			t.Fatalf("%s: signed with %v", r.URL.Path, signatures)
+		}
+		for i, secret := range secrets[r.URL.Path] {
+			sealed, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			mac := hmac.New(sha256.New, sealed)
+			mac.Write([]byte(r.Header.Get("webhook-id") + "." + r.Header.Get("webhook-timestamp") + "."))
+			mac.Write(body)
+			if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); !slices.Contains(signatures, want) {
+				t.Errorf("%s: secret %d does not sign", r.URL.Path, i)
+			}
+		}
+	}
+	server.end()
+	if log := server.logged.String(); strings.Contains(log, "whsec_") {
+		t.Error("a secret is in the log")
 	}
 }
 

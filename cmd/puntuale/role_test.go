@@ -86,3 +86,23 @@ func TestRolesApart(t *testing.T) {
 		t.Errorf("a server of calls does not depend on another that sends: %d %s", status, body)
 	}
 }
+
+// TestOperatorShowsServers: the page shows the versions of all servers, those too that do not send.
+func TestOperatorShowsServers(t *testing.T) {
+	t.Parallel()
+	term := newConsole(t, nil)
+	sender := start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data", "--roles", "dispatch", "--metrics-addr", "127.0.0.1:0")
+	page := "http://" + sender.logged.waitFor(t, `"serving figures","addr":"([^"]+)"`) + "/operator"
+	for range 2 {
+		start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data", "--roles", "api,web").logged.waitFor(t, `"url":"([^"]+)"`)
+	}
+	_, text := answer(t, "GET", page)
+	for _, want := range []string{"<tr><td>development</td><td>api,web</td><td>2</td></tr>", "<tr><td>development</td><td>dispatch</td><td>1</td></tr>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if rows := serversShown([]string{"ABC 1.0.0 api", "ABCDE", "DEF 1.1.0 api"}, "1.1.0"); len(rows) != 3 || !rows[0].Bad || rows[1].Bad || !rows[2].Bad || rows[2].Cells[2] != "1" {
+		t.Errorf("servers of other versions: %+v", rows)
+	}
+}

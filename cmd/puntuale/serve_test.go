@@ -157,11 +157,22 @@ func TestServe(t *testing.T) {
 		return strings.Contains(figures, `outcome="sent"} 1`) &&
 			strings.Contains(figures, `puntuale_http_requests_total{route="POST /api/start/{id_sequenza}",status="200"} 1`)
 	})
+	_, body = call(t, "GET", base+"/api/client/1/keys", next, "")
+	id := regexp.MustCompile(`"id":"?(\d+)`).FindStringSubmatch(body)
+	if id == nil {
+		t.Fatalf("the client's keys: %s", body)
+	}
+	lost := beside(t, "", "key", "rotate", "--id", id[1], "--json") // nobody has the client's key any more
+	for name, k := range map[string]string{"the lost key, within the grace": key, "the client's new key": lost} {
+		if status, body := call(t, "GET", base+"/api/sequences", k, ""); status != http.StatusOK || !strings.HasPrefix(k, "ck_") {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
 	if code := server.end(); code != exitDone {
 		t.Errorf("stopped with exit code %d", code)
 	}
 	log := server.logged.String()
-	if !strings.Contains(log, `"msg":"stopped"`) || strings.Contains(log, key[3:]) || strings.Contains(log, next[3:]) || strings.Contains(log, "3331234567") {
+	if !strings.Contains(log, `"msg":"stopped"`) || strings.Contains(log, key[3:]) || strings.Contains(log, next[3:]) || strings.Contains(log, lost[3:]) || strings.Contains(log, "3331234567") {
 		t.Errorf("the log lacks the stop, or holds a key or a number:\n%s", log)
 	}
 

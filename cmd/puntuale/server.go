@@ -133,7 +133,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	meter := metrics.New(release())
+	meter := metrics.New(release(), cfg.Clock)
 	s.open = admission.NewConnectionLimiter(cfg.Connections, meter.Closed)
 	meter.WatchConnections(s.open.Count)
 	meter.Roles(cfg.Roles)

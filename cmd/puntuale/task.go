@@ -86,7 +86,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 		all = append(all, task{name: "push", every: pushEvery, do: pushes.Round})
 	}
 	if s.mailer != nil {
-		all = append(all, task{name: "mail", every: mailEvery, do: s.sendMails})
+		all = append(all, task{name: "mail", every: mailEvery, do: s.sendMails(m)})
 	}
 	if s.backups != nil {
 		all = append(all, task{name: "backup", every: taskEvery, do: s.backups.Round, urgent: func(error) bool { return true }})

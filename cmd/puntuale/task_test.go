@@ -22,7 +22,7 @@ import (
 func runTask(t *testing.T, c task, lasts time.Duration, outcomes ...error) (log string, times int, figures string) {
 	t.Helper()
 	var written bytes.Buffer
-	m := metrics.New("test")
+	m := metrics.New("test", clock.System())
 	synctest.Test(t, func(*testing.T) {
 		c.do = func(context.Context) error {
 			times++

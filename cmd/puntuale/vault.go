@@ -58,7 +58,7 @@ func (s *server) followKeys(ctx context.Context, cfg *serverConfig, vault *auth.
 		key, _, err := masterKey(ctx, cfg, s.store)
 		return key, err
 	})
-	s.keyReader = rand.Text()
+	s.keyReader = rand.Text() + " " + release() + " " + strings.Join(cfg.Roles, ",") // [serversShown] reads it
 	if err := s.store.ReportKeys(ctx, s.keyReader, vault.Version(), keyLease); err != nil {
 		return fmt.Errorf("report this server: %w", err)
 	}
@@ -287,14 +287,26 @@ type keyPushCommand struct {
 }
 
 func (c *keyPushCommand) Run(ctx context.Context, p *program) error {
-	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+	return p.withVault(ctx, &c.baseSettings, &c.keySettings, func(opened *store.Store, vault *auth.Vault) error {
+		key, err := push.ReplaceKey(ctx, opened, vault)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.stdout, "Pushes are signed with a new key; its public part is %s.\nRunning servers use it within a minute. A phone gets pushes under the former key until its app starts the next time.\n", key.Public())
+		return err
+	})
+}
+
+// withVault opens the store and the vault for one command of an operator. Servers may run meanwhile.
+func (p *program) withVault(ctx context.Context, s *baseSettings, keys *keySettings, verb func(*store.Store, *auth.Vault) error) error {
+	if fresh := newFile(s, p.path(s.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s, and so no key to replace", fresh)
 	}
-	if c.KeyFile != "" {
-		c.KeyFile = p.path(c.KeyFile)
+	if keys.KeyFile != "" {
+		keys.KeyFile = p.path(keys.KeyFile)
 	}
-	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
-		master, _, err := masterKey(ctx, &serverConfig{serveSettings: serveSettings{baseSettings: c.baseSettings, keySettings: c.keySettings}}, opened)
+	return p.withStore(ctx, s, func(opened *store.Store) error {
+		master, _, err := masterKey(ctx, &serverConfig{serveSettings: serveSettings{baseSettings: *s, keySettings: *keys}}, opened)
 		if err != nil {
 			return err
 		}
@@ -302,12 +314,7 @@ func (c *keyPushCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		key, err := push.ReplaceKey(ctx, opened, vault)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(p.stdout, "Pushes are signed with a new key; its public part is %s.\nRunning servers use it within a minute. A phone gets pushes under the former key until its app starts the next time.\n", key.Public())
-		return err
+		return verb(opened, vault)
 	})
 }
 

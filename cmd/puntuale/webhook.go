@@ -29,7 +29,7 @@ func (s *server) eventBacklog(m *metrics.Meter) func(context.Context) error {
 	return func(ctx context.Context) error {
 		b, err := s.store.OutboxBacklog(ctx, s.clock.Now())
 		if err == nil {
-			m.EventBacklog(b.Unnumbered, b.Waiting, b.Oldest, b.Disabled)
+			m.EventBacklog(b)
 		}
 		return err
 	}

@@ -192,6 +192,7 @@ var Owners = map[string][]string{
 	"github.com/getkin/kin-openapi":     {},
 	"github.com/google/go-cmp":          {},
 	"go.uber.org/goleak":                {},
+	"go.yaml.in/yaml":                   {},
 	"pgregory.net/rapid":                {},
 	"github.com/anishathalye/porcupine": {},
 	"github.com/standard-webhooks":      {},

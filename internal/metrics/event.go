@@ -1,9 +1,9 @@
 package metrics
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"puntuale"
 )
 
 // eventMeter contains the figures about events for webhooks.
@@ -11,6 +11,7 @@ type eventMeter struct {
 	attempts *prometheus.CounterVec
 	backlog  *prometheus.GaugeVec
 	oldest   prometheus.Gauge
+	event    prometheus.Gauge
 	disabled prometheus.Gauge
 }
 
@@ -27,6 +28,9 @@ func (m *Meter) registerEvents() {
 		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "puntuale_event_oldest_due_seconds", Help: "How long the first due delivery has been due; 0 without any.",
 		}),
+		event: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "puntuale_event_oldest_seconds", Help: "Age of the oldest event that a receiver has not accepted yet, also between two attempts; 0 without any. Disabled webhooks do not count.",
+		}),
 		disabled: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "puntuale_webhooks_disabled", Help: "Webhooks that were disabled because they failed for days, or answered 410.",
 		}),
@@ -34,17 +38,17 @@ func (m *Meter) registerEvents() {
 	for _, result := range []string{"delivered", "failed", "given_up", "gone"} {
 		m.events.attempts.WithLabelValues(result) // the figure is 0 until the first attempt
 	}
-	m.registry.MustRegister(m.events.attempts, m.events.backlog, m.events.oldest, m.events.disabled)
+	m.registry.MustRegister(m.events.attempts, m.events.backlog, m.events.oldest, m.events.event, m.events.disabled)
 }
 
 // Attempted counts an attempt to deliver an event by its result: delivered, failed, given_up or gone.
 func (m *Meter) Attempted(result string) { m.events.attempts.WithLabelValues(result).Inc() }
 
-// EventBacklog sets two counts: events that no numberer has numbered yet, and deliveries that wait. It also sets how long
-// the oldest delivery has been due, and how many webhooks are disabled.
-func (m *Meter) EventBacklog(unnumbered, waiting int, oldest time.Duration, disabled int) {
-	m.events.backlog.WithLabelValues("unnumbered").Set(float64(unnumbered))
-	m.events.backlog.WithLabelValues("waiting").Set(float64(waiting))
-	m.events.oldest.Set(oldest.Seconds())
-	m.events.disabled.Set(float64(disabled))
+// EventBacklog sets the figures about events that wait.
+func (m *Meter) EventBacklog(b puntuale.OutboxBacklog) {
+	m.events.backlog.WithLabelValues("unnumbered").Set(float64(b.Unnumbered))
+	m.events.backlog.WithLabelValues("waiting").Set(float64(b.Waiting))
+	m.events.oldest.Set(b.Oldest.Seconds())
+	m.events.event.Set(b.Event.Seconds())
+	m.events.disabled.Set(float64(b.Disabled))
 }

@@ -42,9 +42,10 @@ type Meter struct {
 	events  eventMeter
 }
 
-// New registers all figures in a new registry. version is the program's release, which is one of the figures.
-func New(version string) *Meter {
-	m := &Meter{registry: prometheus.NewRegistry(), backlog: newBacklogs(clock.System())}
+// New registers all figures in a new registry. version is the program's release, which is one of the figures. Ages are
+// counted until the time of c.
+func New(version string, c clock.Clock) *Meter {
+	m := &Meter{registry: prometheus.NewRegistry(), backlog: newBacklogs(c)}
 	m.roles = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_role", Help: "1 for each thing that this server does: api, web, dispatch.",
 	}, []string{"role"})

@@ -6,12 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
 )
 
 // TestMetersEveryFigure calls each method once, and looks for the figure at /metrics.
 func TestMetersEveryFigure(t *testing.T) {
 	t.Parallel()
-	m := New("test")
+	m := New("test", clock.System())
 	figures := m
 	figures.Late(30 * time.Millisecond)
 	figures.Late(-time.Second)
@@ -23,7 +26,8 @@ func TestMetersEveryFigure(t *testing.T) {
 	figures.Deadlock()
 	figures.Fenced(5)
 	m.Attempted("gone")
-	m.EventBacklog(3, 4, 90*time.Second, 2)
+	m.EventBacklog(puntuale.OutboxBacklog{Unnumbered: 3, Waiting: 4, Oldest: 90 * time.Second, Event: 100 * time.Second, Disabled: 2})
+	m.MailWaits(70 * time.Second)
 	m.Request("POST /api/start/{id_sequenza}", http.StatusOK, time.Millisecond)
 	m.Request("", http.StatusNotFound, time.Millisecond)
 
@@ -49,6 +53,8 @@ func TestMetersEveryFigure(t *testing.T) {
 		`puntuale_event_backlog{state="unnumbered"} 3`,
 		`puntuale_event_backlog{state="waiting"} 4`,
 		`puntuale_event_oldest_due_seconds 90`,
+		`puntuale_event_oldest_seconds 100`,
+		`puntuale_mail_oldest_seconds 70`,
 		`puntuale_webhooks_disabled 2`,
 		`go_goroutines `,
 		`process_open_fds `,

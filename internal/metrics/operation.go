@@ -82,6 +82,7 @@ type alerts struct {
 	deliveries   *prometheus.CounterVec
 	pushes       *prometheus.CounterVec
 	mails        *prometheus.CounterVec
+	mailWaits    prometheus.Gauge
 	diskFree     *prometheus.GaugeVec
 	diskSize     *prometheus.GaugeVec
 }
@@ -115,6 +116,9 @@ func (m *Meter) registerOperation(version string) {
 	for _, result := range []string{"taken", "failed", "given_up"} {
 		m.alerts.mails.WithLabelValues(result) // the figure is 0 until the first e-mail
 	}
+	m.alerts.mailWaits = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "puntuale_mail_oldest_seconds", Help: "How long the e-mail of the whole installation that has waited longest has waited, also between two attempts; 0 without any.",
+	})
 	m.alerts.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_free_bytes", Help: "Free space of the disks that this server writes on.",
 	}, []string{"holds"})
@@ -130,7 +134,7 @@ func (m *Meter) registerOperation(version string) {
 		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(version),
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.pushes, m.alerts.mails, m.alerts.diskFree, m.alerts.diskSize, build)
+	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.pushes, m.alerts.mails, m.alerts.mailWaits, m.alerts.diskFree, m.alerts.diskSize, build)
 }
 
 func buildLabels(version string) prometheus.Labels {
@@ -169,6 +173,9 @@ func (m *Meter) TaskDone(name string, at time.Time) {
 
 // Mailed counts an attempt to send an e-mail by its result: taken, failed or given_up.
 func (m *Meter) Mailed(result string) { m.alerts.mails.WithLabelValues(result).Inc() }
+
+// MailWaits sets how long the oldest e-mail in the queue has waited; 0: none waits.
+func (m *Meter) MailWaits(d time.Duration) { m.alerts.mailWaits.Set(max(0, d.Seconds())) }
 
 // Pushed counts a Web Push by its result: arrived, gone or failed.
 func (m *Meter) Pushed(result string) { m.alerts.pushes.WithLabelValues(result).Inc() }

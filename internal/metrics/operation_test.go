@@ -13,8 +13,7 @@ import (
 func TestBacklogFigures(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFake(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
-	m := New("test")
-	m.backlog.clock = now
+	m := New("test", now)
 	shown := func() string {
 		w := httptest.NewRecorder()
 		m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))

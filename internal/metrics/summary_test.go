@@ -3,12 +3,14 @@ package metrics
 import (
 	"testing"
 	"time"
+
+	"puntuale/internal/clock"
 )
 
 // TestSummaries: the bounds are those of the histogram's buckets, and the slowest transactions come first.
 func TestSummaries(t *testing.T) {
 	t.Parallel()
-	m := New("1")
+	m := New("1", clock.System())
 	if s := m.Lateness(); s != (LatenessSummary{}) {
 		t.Errorf("%+v", s)
 	}

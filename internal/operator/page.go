@@ -30,6 +30,7 @@ type Report struct {
 	Findings []doctor.Finding
 	Figures  []Count // of the whole installation
 	Nodes    []Row
+	Servers  []Row // all servers of the installation, by version and roles
 	Sessions []Row
 	Tasks    []Row // transactions of this server, the slowest first
 	Problem  string

@@ -25,7 +25,7 @@ func sample() Report {
 		Version: "1.2.3", Database: "db", Roles: []string{"api", "dispatch"},
 		Findings: []doctor.Finding{{Subject: "backup", Level: doctor.Fault, Text: "The last good backup is 3 days old.", Do: "Look <here>."}, {Subject: "key", Level: doctor.OK, Text: "fine"}},
 		Figures:  []Count{{Name: "due, can leave", Value: "1,204", Note: "of the whole installation", Bad: true}},
-		Nodes:    []Row{{Cells: []string{"7", "5s", "12"}}}, Sessions: []Row{{Cells: []string{"Socket", "logged_out", "3"}, Bad: true}},
+		Nodes:    []Row{{Cells: []string{"7", "5s", "12"}}}, Servers: []Row{{Cells: []string{"0.9.1", "api,web", "2"}, Bad: true}}, Sessions: []Row{{Cells: []string{"Socket", "logged_out", "3"}, Bad: true}},
 		Tasks: []Row{{Cells: []string{"start", "9", "1ms", "0"}}},
 	}
 }
@@ -37,7 +37,7 @@ func TestPage(t *testing.T) {
 	page := New(Config{Collect: func(context.Context) Report { collected++; return sample() }, Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)})
 	w := get(t, page, Path)
 	text := w.Body.String()
-	for _, want := range []string{`<p class="line fault"><strong>backup:</strong> The last good backup is 3 days old. Look &lt;here&gt;.</p>`, "<title>Puntuale (1)</title>", "1,204", "logged_out", "1.2.3"} {
+	for _, want := range []string{`<p class="line fault"><strong>backup:</strong> The last good backup is 3 days old. Look &lt;here&gt;.</p>`, "<title>Puntuale (1)</title>", "1,204", "logged_out", "1.2.3", `<tr class="warning"><td>0.9.1</td><td>api,web</td><td>2</td></tr>`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}

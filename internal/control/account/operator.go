@@ -67,12 +67,17 @@ const faultNotInHours puntuale.ReasonCode = "fault.not_in_hours"
 // RotateKey returns a new key for the owner of an old key. The old key remains valid for the grace period. Codes:
 // unauthorized if the old key is not valid; invalid if the grace period is not 0 to 90 days.
 func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
-	if grace < 0 || grace > maxKeyGrace {
-		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Code: faultNotInHours, Args: []string{"0", strconv.Itoa(int(maxKeyGrace.Hours()))}})
-	}
 	hash, side, ok := auth.ParseKey(old)
 	if !ok {
 		return "", unauthorized(puntuale.FaultCallerKeyNotValid)
+	}
+	return c.RotateStoredKey(ctx, hash, side, grace)
+}
+
+// RotateStoredKey does the same for a key whose text nobody has. Codes: those of [Accounts.RotateKey].
+func (c *Accounts) RotateStoredKey(ctx context.Context, hash puntuale.KeyHash, side puntuale.Side, grace time.Duration) (string, error) {
+	if grace < 0 || grace > maxKeyGrace {
+		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Code: faultNotInHours, Args: []string{"0", strconv.Itoa(int(maxKeyGrace.Hours()))}})
 	}
 	now := c.clock.Now()
 	plain, next, err := auth.NewKey(side, firstKey, now)

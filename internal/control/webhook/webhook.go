@@ -72,6 +72,15 @@ func (d *Webhooks) OfPartner(id puntuale.PartnerID, plain string) *Owner {
 	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, d.tests, own, plain}
 }
 
+// OfOperator returns the webhooks of a client, or of a partner if client is 0, for a command of the operator.
+func (d *Webhooks) OfOperator(partner puntuale.PartnerID, client puntuale.ClientID) *Owner {
+	o := d.OfPartner(partner, "")
+	if client != 0 {
+		o.store, o.client = d.cfg.Tenants.Tenant(client), client
+	}
+	return o
+}
+
 // InZone returns the same owner with another zone for the periods in requests.
 func (o *Owner) InZone(zone *time.Location) *Owner {
 	moved := *o

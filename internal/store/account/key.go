@@ -91,6 +91,22 @@ func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next pu
 	}), false)
 }
 
+// StoredKey returns the hash of a key, and whether it is a partner's or a client's. It is for the operator, who may act for
+// every owner. Codes: not_found.
+func (s *Accounts) StoredKey(ctx context.Context, id puntuale.KeyID) (hash puntuale.KeyHash, side puntuale.Side, err error) {
+	var stored []byte
+	var client puntuale.ClientID
+	found, err := engine.QueryOne(ctx, s.CallReads, `select hash, client_id from api_key where id = $1`, []any{id}, &stored, &client)
+	if err := engine.ThereOr(found, err, puntuale.NoKey); err != nil {
+		return hash, side, engine.PublicError(fmt.Errorf("read key %d: %w", id, err))
+	}
+	copy(hash[:], stored)
+	if side = puntuale.ClientSide; client == 0 {
+		side = puntuale.PartnerSide
+	}
+	return hash, side, nil
+}
+
 // validOfClient selects all valid keys of one owner, while validKey selects the valid key with one hash. Client 0 means
 // the partner itself.
 const validOfClient = ` k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $3)`

@@ -95,6 +95,14 @@ func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, limit int) (cl
 	return claimed, err
 }
 
+func (s *Accounts) OldestMail(ctx context.Context) (queued time.Time, err error) {
+	if _, err := engine.QueryOne(ctx, s.MaintenanceReads, `select coalesce(min(m.queued_at), 0) from (select queued_at from mail order by next_at desc limit $1) m`,
+		[]any{puntuale.MaxBacklog}, engine.ScanTime(&queued)); err != nil {
+		return queued, engine.PublicError(fmt.Errorf("look for the oldest e-mail: %w", err))
+	}
+	return queued, nil
+}
+
 func (s *Accounts) EndMail(ctx context.Context, m puntuale.Mail, retryAt time.Time) error {
 	return s.WriteWithoutTenant(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		if retryAt.IsZero() {

@@ -100,6 +100,9 @@ func TestAttempts(t *testing.T) {
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryDone, Status: 200, Answer: "ok\x00", Took: time.Millisecond}, due[0])
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Next: begin.Add(time.Hour), Status: 500, Answer: "no"}, due[1])
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Answer: "webhook.timeout"}, due[2])
+		if b, err := w.OutboxBacklog(ctx, due[1].At.Add(30*time.Minute)); err != nil || b.Waiting != 1 || b.Oldest != 0 || b.Event != 30*time.Minute {
+			t.Errorf("an event waits for its second attempt: %+v, %v", b, err)
+		}
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryFailed}, due[0]) // this late result is for a delivery that already has a result
 		all, next, err := h.Deliveries(ctx, h.id, puntuale.DeliveryFilter{}, puntuale.Page{})
 		if h.must(all, err); len(all) != 3 || next != "" || all[2].State != puntuale.DeliveryDone || all[2].Answer != "ok" || all[2].Took != time.Millisecond ||

@@ -223,13 +223,19 @@ func (s *Events) raise(id puntuale.WebhookID, from time.Time) {
 	}
 }
 
+// mostDelayed is how many deliveries of a webhook are compared to find the oldest event. They are those whose next
+// attempt is the furthest, because the waits grow: these have failed most often.
+const mostDelayed = 1000
+
 func (s *Events) OutboxBacklog(ctx context.Context, now time.Time) (b puntuale.OutboxBacklog, err error) {
-	var oldest time.Time
+	var oldest, event time.Time
 	waiting, err := engine.QueryAll(ctx, s.db.MaintenanceReads, WaitingWebhooks, nil, engine.ScanOne[int64])
 	if err == nil && len(waiting) > 0 {
-		_, err = engine.QueryOne(ctx, s.db.MaintenanceReads, `select coalesce(min(x.next_at), 0) from (
- select (select min(d.next_at) from delivery d where d.webhook_id = w.id and d.state = 0) as next_at from $u(i bigint) cross join webhook w where w.id = u.i and w.active = 1) x`,
-			[]any{engine.Columns{waiting}}, engine.ScanTime(&oldest))
+		_, err = engine.QueryOne(ctx, s.db.MaintenanceReads, `select coalesce(min(x.next_at), 0), coalesce(min(x.at), 0) from (
+ select (select min(d.next_at) from delivery d where d.webhook_id = w.id and d.state = 0) as next_at,
+  (select min(f.at) from (select d.at from delivery d where d.webhook_id = w.id and d.state = 0 order by d.next_at desc limit $1) f) as at
+ from $u(i bigint) cross join webhook w where w.id = u.i and w.active = 1) x`,
+			[]any{mostDelayed, engine.Columns{waiting}}, engine.ScanTime(&oldest), engine.ScanTime(&event))
 	}
 	if err == nil {
 		_, err = engine.QueryOne(ctx, s.db.MaintenanceReads, `select (select coalesce(sum(1 + length(f.more) - length(replace(f.more, ',', ''))), 0) from (select more from outbox_fact limit $1) f),
@@ -242,6 +248,9 @@ func (s *Events) OutboxBacklog(ctx context.Context, now time.Time) (b puntuale.O
 	}
 	if !oldest.IsZero() {
 		b.Oldest = max(0, now.Sub(oldest))
+	}
+	if !event.IsZero() {
+		b.Event = max(0, now.Sub(event))
 	}
 	return b, nil
 }

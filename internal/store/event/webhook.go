@@ -116,6 +116,16 @@ func (s Account) DeleteWebhook(ctx context.Context, id puntuale.WebhookID) error
 	return s.forgetDeliveries(ctx, id)
 }
 
+// WebhookOwner returns the owner of a webhook; client 0: the partner itself. It is for the operator, who may act for every
+// owner. Codes: not_found.
+func (s *Events) WebhookOwner(ctx context.Context, id puntuale.WebhookID) (partner puntuale.PartnerID, client puntuale.ClientID, err error) {
+	found, err := engine.QueryOne(ctx, s.db.CallReads, `select partner_id, client_id from webhook where id = $1`, []any{id}, &partner, &client)
+	if err := engine.ThereOr(found, err, puntuale.NoWebhook); err != nil {
+		return 0, 0, engine.PublicError(fmt.Errorf("read webhook %d: %w", id, err))
+	}
+	return partner, client, nil
+}
+
 func (s Account) RotateWebhook(ctx context.Context, id puntuale.WebhookID, next []byte, oldValidUntil time.Time) error {
 	return s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
 		n, err := a.Exec(ctx, `update webhook set secret_before = secret, secret_until = $3, secret = $4 where id in (select w.id from webhook w`+s.ownerCondition()+` and w.id = $2)`,

@@ -9,7 +9,7 @@ import (
 )
 
 // ReportKeys stores which version of the keys a server process has read. Without a further report it counts as gone after
-// the lease. id is a random name of the process.
+// the lease. id is a random name of the process; more words may follow it, for people.
 func (s *Fleet) ReportKeys(ctx context.Context, id string, version int64, lease time.Duration) error {
 	return s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from key_reader where until <= $clock and id <> $1`, id); err != nil {

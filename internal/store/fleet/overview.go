@@ -12,6 +12,7 @@ import (
 // Overview describes the installation for the operator's page.
 type Overview struct {
 	Nodes    []NodeLease
+	Servers  []string // the ids of all server processes, with which they report the keys; see [Fleet.ReportKeys]
 	Sessions []SessionCount
 }
 
@@ -30,7 +31,7 @@ type SessionCount struct {
 	Count   int
 }
 
-// Overview reads the nodes, and counts the sessions of the whole installation.
+// Overview reads the nodes and servers, and counts the sessions of the whole installation.
 func (s *Fleet) Overview(ctx context.Context) (o Overview, err error) {
 	o.Nodes, err = engine.QueryAll(ctx, s.MaintenanceReads, `select n.id, n.lease_until - $clock, (select count(*) from session s where s.owner = n.id and s.deleted_at = 0) from node n order by n.id`,
 		nil, func(r engine.Row, n *NodeLease) error {
@@ -41,6 +42,10 @@ func (s *Fleet) Overview(ctx context.Context) (o Overview, err error) {
 		})
 	if err != nil {
 		return o, engine.PublicError(fmt.Errorf("read the nodes: %w", err))
+	}
+	o.Servers, err = engine.QueryAll(ctx, s.MaintenanceReads, `select id from key_reader where until > $clock order by id limit 1000`, nil, engine.ScanOne[string])
+	if err != nil {
+		return o, engine.PublicError(fmt.Errorf("read the servers: %w", err))
 	}
 	o.Sessions, err = engine.QueryAll(ctx, s.MaintenanceReads, `select s.type, s.sandbox, s.link, s.link_condition, count(*) from session s join client k on k.id = s.client_id and k.deleted_at = 0
  where s.deleted_at = 0 and s.way = '' group by s.type, s.sandbox, s.link, s.link_condition order by s.type, s.sandbox, s.link, s.link_condition`,

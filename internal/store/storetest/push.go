@@ -226,6 +226,13 @@ func testMails(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 	}
+	oldest := func(queued time.Time) {
+		t.Helper()
+		if got, err := w.OldestMail(ctx); err != nil || !got.Equal(queued) {
+			t.Errorf("the oldest e-mail is of %v, %v; want %v", got, err, queued)
+		}
+	}
+	oldest(time.Time{})
 	queue(0, puntuale.Mail{Partner: 1, Kind: puntuale.MailResetAsked, Queued: Begin})
 	asked := want(0, 0)
 	queue(asked[0].ID, mail(1, 11), mail(2, 12))
@@ -238,6 +245,7 @@ func testMails(t *testing.T, w *World) {
 	end(first[0], time.Time{})                     // the result from that node comes too late and must have no effect
 	end(second[0], Begin.Add(time.Hour))
 	end(second[1], time.Time{})
+	oldest(Begin) // it waits for the next attempt
 	want(time.Hour - time.Second)
 	queue(0, mail(1, 11)) // replaces the waiting e-mail for user 11
 	if again := want(time.Hour, 11); again[0].Attempts != 1 {
@@ -245,6 +253,7 @@ func testMails(t *testing.T, w *World) {
 	} else {
 		end(again[0], time.Time{})
 	}
+	oldest(time.Time{})
 	var many []puntuale.Mail
 	for u := range puntuale.UserID(50) {
 		many = append(many, mail(1, 100+u))
