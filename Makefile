@@ -18,7 +18,7 @@ serve: ## start a server on ./puntuale-data whose sessions are sandboxes
 release: ## make the files of a release in dist/: make release VERSION=1.2.3
 	GOFLAGS= go -C scripts/release run . -version "$(VERSION)" -dist "$(CURDIR)/dist" $(RELEASEFLAGS)
 
-release-test: ## test the release: the same bytes twice, and the package of Debian in a Debian of its own: installed, started, upgraded, removed, purged
+release-test: ## test the release: the same bytes twice, and the packages in a Debian of its own, with the commands of the manuals: install, upgrade, way back, a dead disk, purge
 	scripts/with-programs 'mmdebstrap systemd-container=mmdebstrap --version && systemd-nspawn --version' 'minisign=minisign -v' 'skopeo=skopeo --version' \
 		'rpm=rpm --version' 'bubblewrap=bwrap --version' -- scripts/releasetest
 

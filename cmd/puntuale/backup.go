@@ -114,7 +114,7 @@ type restoreCommand struct {
 	storageSettings `embed:""`
 
 	From     string `local:"" required:"" placeholder:"PLACE" help:"The backup: a file, or s3://bucket/folder/file. With a folder, or s3://bucket/folder/, the newest backup in it."`
-	Identity string `local:"" placeholder:"FILE" help:"The secret key that opens an encrypted backup, as age-keygen wrote it."`
+	Identity string `local:"" placeholder:"FILE" help:"The secret key that opens an encrypted backup, as age-keygen wrote it. - reads it from the standard input, so that it need not be on this machine."`
 	Hold     bool   `local:"" help:"Let nothing leave until a person releases each client."`
 }
 
@@ -296,7 +296,7 @@ func (f *placedFiles) checkSame(made, existing string) error {
 		return err
 	}
 	if !bytes.Equal(a, b) {
-		return fmt.Errorf("%s exists already and is not the backup's; restore into another folder", existing)
+		return fmt.Errorf("%s exists already and is not the backup's: a server has started on this folder. Stop it, move the folder aside, and restore into an empty one", existing)
 	}
 	return nil
 }

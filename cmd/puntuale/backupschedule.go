@@ -294,7 +294,13 @@ func (c *restoreCommand) fetch(ctx context.Context, p *program) (file string, dr
 		place, name = filepath.Split(p.path(place))
 	}
 	var identities backup.Identities
-	if c.Identity != "" {
+	switch c.Identity {
+	case "":
+	case "-":
+		if identities, err = backup.ParseIdentities(p.stdin, "the standard input"); err != nil {
+			return "", drop, err
+		}
+	default:
 		if identities, err = backup.ReadIdentities(p.path(c.Identity)); err != nil {
 			return "", drop, err
 		}

@@ -67,6 +67,7 @@ func TestBackupsBySchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh.file(t, "other.txt", other.String()+"\n")
+	fresh.file(t, "started/puntuale.db.key", strings.Repeat("x", 40)) // as the first start of a server leaves it
 	says(exitDone, objects[0][len("bucket/studio/"):], "backups")
 	says(exitFailed, "give the secret key with --identity", "restore", "--from", "s3://bucket/studio/")
 	says(exitFailed, "no given identity opens it", "restore", "--from", "s3://bucket/studio/", "--identity", "other.txt")
@@ -81,7 +82,10 @@ func TestBackupsBySchedule(t *testing.T) {
 	if code, out, said := fresh.runs(key+"\n", "key", "rotate"); code != exitDone || !strings.Contains(out, "pk_") {
 		t.Errorf("the old key: exit code %d, %s", code, said)
 	}
-	says(exitDone, "set aside", "restore", "--from", "s3://"+objects[0], "--identity", "identity.txt", "--data", "again")
+	says(exitFailed, "move the folder aside", "restore", "--from", "s3://"+objects[0], "--identity", "identity.txt", "--data", "started")
+	if code, out, said := fresh.runs(owner.String()+"\n", "restore", "--from", "s3://"+objects[0], "--identity", "-", "--data", "again"); code != exitDone {
+		t.Errorf("the identity from the standard input: exit code %d, %s%s", code, out, said)
+	}
 }
 
 // TestOperatorIsTold: the operator gets an e-mail if no backup succeeds.

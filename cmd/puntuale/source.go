@@ -83,8 +83,8 @@ func (s *sources) text(flag *kong.Flag) (text, from string) {
 func local(flag *kong.Flag) bool { return flag.Tag.Has("local") || flag.Name == "help" }
 
 // readFile finds and reads the configuration file, if the command has the setting that names it. If the setting has a
-// value, the file must exist. A file with the default name need not exist. The argument known contains the names of all
-// settings.
+// value, the file must exist. A file with the default name need not exist, and is as good as absent in a folder that
+// the user may not enter. The argument known contains the names of all settings.
 func (s *sources) readFile(p *program, flags []*kong.Flag, known []string) (faults []fault) {
 	texts := map[string]string{}
 	for _, flag := range flags {
@@ -102,7 +102,7 @@ func (s *sources) readFile(p *program, flags []*kong.Flag, known []string) (faul
 	}
 	for _, name := range candidates {
 		text, err := os.ReadFile(name)
-		if named == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
+		if named == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || hidden(name)) {
 			continue
 		}
 		if err != nil {
@@ -112,6 +112,13 @@ func (s *sources) readFile(p *program, flags []*kong.Flag, known []string) (faul
 		return s.decode(text, known)
 	}
 	return nil
+}
+
+// hidden reports whether a file is in a folder that the user may not enter. This is so in /root for a command that runs
+// as the server's user. A file that the user sees but may not read is not hidden: its settings would be missing.
+func hidden(name string) bool {
+	_, err := os.Lstat(name)
+	return errors.Is(err, fs.ErrPermission)
 }
 
 func (s *sources) decode(text []byte, known []string) (faults []fault) {

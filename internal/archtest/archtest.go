@@ -155,7 +155,9 @@ var Rules = []Rule{
 	{Package: "internal/archtest"},
 	{Package: "internal/budget"},
 	{Package: "internal/e2e"},
+	{Package: "internal/manual", Never: []string{"net", "os", "database"}},
 	{Package: "scripts"},
+	{Package: "scripts/examples", Module: []string{"internal/manual"}, Never: []string{"net", "database"}},
 	{Package: "cmd", Module: []string{"..."}},
 }
 

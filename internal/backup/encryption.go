@@ -74,9 +74,14 @@ func ReadIdentities(name string) (Identities, error) {
 		return nil, fmt.Errorf("read the identity: %w", err)
 	}
 	defer f.Close()
-	found, err := age.ParseIdentities(io.LimitReader(f, 1<<20))
+	return ParseIdentities(f, name)
+}
+
+// ParseIdentities reads a secret key, as age-keygen writes it. name is for the error.
+func ParseIdentities(from io.Reader, name string) (Identities, error) {
+	found, err := age.ParseIdentities(io.LimitReader(from, 1<<20))
 	if err != nil {
-		return nil, fmt.Errorf("%s is no file of age-keygen, with a line AGE-SECRET-KEY-…", name) // the error of age could quote a secret
+		return nil, fmt.Errorf("%s has no key of age-keygen, with a line AGE-SECRET-KEY-…", name) // the error of age could quote a secret
 	}
 	return found, nil
 }

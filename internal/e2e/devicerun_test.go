@@ -13,6 +13,7 @@ import (
 
 	"puntuale/internal/client"
 	"puntuale/internal/devicecommand"
+	"puntuale/internal/manual"
 )
 
 // TestDeviceProgramKilled kills `puntuale device run` with SIGKILL while it sends. At that time the command for a
@@ -156,7 +157,7 @@ func TestDeviceManual(t *testing.T) {
 	folder := t.TempDir()
 	script := filepath.Join(folder, "send-message")
 	for name, text := range map[string]string{
-		script:                         examples(string(page), "sh"),
+		script:                         manual.Examples(string(page), "", "sh"),
 		filepath.Join(folder, "gammu"): "#!/bin/sh\n[ ! -e " + folder + "/off ] || exit 1\n[ \"$1\" = identify ] || printf '%s\\n' \"$@\" >" + folder + "/modem\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"puntuale/internal/manual"
 )
 
 // TestManual pastes the examples of docs/api.md, appointments.md, bookings.md, people.md, events.md and sessions.md, one after
@@ -25,7 +27,7 @@ func TestManual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		script += examples(string(text), "sh")
+		script += manual.Examples(string(text), "", "sh")
 	}
 	addr := strings.TrimPrefix(s.base, "http://")
 	script = strings.NewReplacer(readmeAddr, addr, "partner=pk_…", "partner="+createPartner(t, database)).Replace(script)
@@ -51,11 +53,9 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n## Install\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	folder, addr := t.TempDir(), freeAddr(t)
 	script := strings.NewReplacer("/usr/local/bin", folder, "/var/lib/puntuale", filepath.Join(folder, "data"),
-		"puntuale serve", "timeout 10 puntuale serve --addr "+addr).Replace(examples(section, "sh"))
+		"puntuale serve", "timeout 10 puntuale serve --addr "+addr).Replace(manual.Examples(string(text), "Install", "sh"))
 	if !strings.Contains(script, "timeout 10") {
 		t.Fatalf("no server is started: %s", script)
 	}
@@ -114,7 +114,7 @@ func TestRecipes(t *testing.T) {
 	if programs != 11 {
 		t.Errorf("the page has %d programs", programs)
 	}
-	script := strings.Replace(examples(page, "sh"), "python3 resend.py", failing+"python3 resend.py", 1)
+	script := strings.Replace(manual.Examples(page, "", "sh"), "python3 resend.py", failing+"python3 resend.py", 1)
 	out, failure := paste(t, folder, script+"\necho; echo \"KEY=$KEY\"\n")
 	if failure != nil {
 		t.Fatalf("%v:\n%s", failure, out)
@@ -152,12 +152,3 @@ curl -sf $base/api/start/$short -H "Authorization: Bearer $KEY" -d '{"phone": "3
 until curl -sf "$base/api/messages?state=FAILED" -H "Authorization: Bearer $KEY" | grep -q 'non collegata'; do sleep 0.2; done
 python3 report.py $(TZ=Europe/Rome date +%F)
 `
-
-// examples returns all code blocks of one language in a page, joined into one text.
-func examples(page, language string) string {
-	var all strings.Builder
-	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```\n").FindAllStringSubmatch(page, -1) {
-		all.WriteString(m[1] + "\n")
-	}
-	return all.String()
-}

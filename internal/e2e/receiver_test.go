@@ -16,6 +16,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"puntuale/internal/manual"
 )
 
 // receiverAddr is the address at which the receivers of docs/webhooks.md listen. Each test replaces it with a free
@@ -62,9 +64,7 @@ func TestWebhooksPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, section, _ := strings.Cut(page, "\n## In five minutes")
-	section, _, _ = strings.Cut(section, "\n## ")
-	script := strings.NewReplacer(readmeAddr, strings.TrimPrefix(s.base, "http://"), receiverAddr, addr, "partner=pk_…", "partner="+createPartner(t, database)).Replace(examples(section, "sh"))
+	script := strings.NewReplacer(readmeAddr, strings.TrimPrefix(s.base, "http://"), receiverAddr, addr, "partner=pk_…", "partner="+createPartner(t, database)).Replace(manual.Examples(page, "In five minutes, with PHP", "sh"))
 	out, failure := paste(t, folder, script)
 	if failure != nil {
 		t.Fatalf("%v:\n%s", failure, out)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"puntuale/internal/manual"
 )
 
 // startDemo runs `puntuale demo` until the test ends. It returns the server's address, the address of a link that signs
@@ -119,7 +121,7 @@ func TestTutorial(t *testing.T) {
 		t.Errorf("%d messages are cancelled: %s", got, state.body)
 	}
 
-	out, failure := paste(t, t.TempDir(), strings.NewReplacer("http://"+readmeAddr, base, "ck_…", key).Replace(examples(r.page, "sh")))
+	out, failure := paste(t, t.TempDir(), strings.NewReplacer("http://"+readmeAddr, base, "ck_…", key).Replace(manual.Examples(r.page, "", "sh")))
 	if failure != nil || strings.Contains(out, `"request_id"`) {
 		t.Fatalf("%v:\n%s", failure, out)
 	}

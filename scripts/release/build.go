@@ -85,25 +85,33 @@ func (r *release) addModule(m *debug.Module) {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// checkStart starts this machine's program on empty folders, and checks that it is ready soon. The best of some starts
-// counts. If the machine is too busy for this, the processor time counts instead.
+// starts is how often checkStart tries at most.
+const starts = 20
+
+// checkStart starts this machine's program on empty folders, and checks that it is ready soon after a start. The best of
+// some starts counts, because the machine may be busy with other work for a while. If no start was fast enough, the
+// error also has the processor time, which shows whether the machine or the program is slow.
 func (r *release) checkStart(ctx context.Context, programs []program) error {
 	for _, p := range programs {
 		if p.os != runtime.GOOS || p.arch != runtime.GOARCH {
 			continue
 		}
 		best, least := time.Hour, time.Hour
-		for i := range 5 {
+		for i := 0; i < starts && (i < 5 || best > readyWithin); i++ {
 			took, worked, err := startTime(ctx, p.path, filepath.Join(r.work, fmt.Sprintf("start%d", i)))
 			if err != nil {
 				return err
 			}
 			best, least = min(best, took), min(least, worked)
 		}
-		if best > readyWithin && least > readyWithin {
-			return fmt.Errorf("the server is ready after %v and %v of processor time, and %v are allowed", best, least, readyWithin)
+		said := fmt.Sprintf("ready on an empty database after %v, with %v of processor time", best.Round(time.Millisecond), least.Round(time.Millisecond))
+		if best > readyWithin {
+			if least <= readyWithin {
+				said += ": the machine is busy"
+			}
+			return fmt.Errorf("%s; %v are allowed", said, readyWithin)
 		}
-		fmt.Printf("ready on an empty database after %v, with %v of processor time\n", best.Round(time.Millisecond), least.Round(time.Millisecond))
+		fmt.Println(said)
 		r.figures = append(r.figures, fmt.Sprintf("ready on an empty database: within %v", readyWithin))
 	}
 	return nil

@@ -39,7 +39,7 @@ func (r *release) writeImage(programs []program) error {
 			return err
 		}
 		if size > maxImage {
-			return fmt.Errorf("the image for %s has %s, and %s are allowed", p.arch, mebibytes(size), mebibytes(maxImage))
+			return fmt.Errorf("the image for %s has %d bytes, and %d are allowed", p.arch, size, maxImage)
 		}
 		r.figures = append(r.figures, fmt.Sprintf("image for linux/%s: %s compressed", p.arch, mebibytes(size)))
 		archive, err := dockerArchiveOf(image, "puntuale:"+r.version+"-"+p.arch)

@@ -25,7 +25,7 @@ import (
 const (
 	maxBinary   = 60 << 20    // bytes of the stripped program
 	maxArchive  = 22 << 20    // bytes of its archive
-	maxImage    = 40 << 20    // bytes of the compressed layers of one platform's image
+	maxImage    = 40_000_000  // bytes of the compressed layers of one platform's image: 40 MB
 	readyWithin = time.Second // from the start on an empty folder until /readyz answers 200
 )
 

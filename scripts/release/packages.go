@@ -66,7 +66,7 @@ func (r *release) packageContents(kind string, p program) (files.Contents, error
 		file(r.tree.path("deploy/systemd/puntuale.service.d/key.conf"), docs+"examples/key.conf", 0o644),
 		file(r.tree.path("deploy/systemd/puntuale.service.d/tls.conf"), docs+"examples/tls.conf", 0o644),
 		settings,
-		{Destination: "/etc/puntuale", Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: 0o750, Owner: "root", Group: "root"}},
+		ownFolder("/etc/puntuale", 0o750), ownFolder(docs, 0o755), ownFolder(docs+"examples", 0o755), // rpm removes no others
 	}
 	for _, d := range r.documents() {
 		name := d.name
@@ -83,6 +83,10 @@ func (r *release) packageContents(kind string, p program) (files.Contents, error
 		contents = append(contents, file(page, docs+filepath.Base(page), 0o644))
 	}
 	return contents, nil
+}
+
+func ownFolder(destination string, mode os.FileMode) *files.Content {
+	return &files.Content{Destination: destination, Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: mode, Owner: "root", Group: "root"}}
 }
 
 func file(source, destination string, mode os.FileMode) *files.Content {
