@@ -316,7 +316,7 @@ func answerRun(_ *testing.T, b *booked) {
 	second := b.put("p2", `{"sequence":"`+made.ID+`","phone":"333 123 4567","nome":"Ada","appuntamento":"20/01/2027 15:30"}`).ID[0]
 	b.sendNow(second)
 	b.clock.Advance(time.Minute)
-	campaign := b.inCampaign(`{"name":"Auguri","content":{"text":"Auguri {{nome}}"},"purpose":"service","canary":0,"recipients":[{"phone":"`+other+`","nome":"Eva"},{"phone":"`+ada+`","nome":"Ada"}]}`)[1].String()
+	campaign := b.inCampaign(`{"name":"Auguri","content":{"text":"Auguri {{nome}}"},"purpose":"service","canary":0,"recipients":[{"phone":"` + other + `","nome":"Eva"},{"phone":"` + ada + `","nome":"Ada"}]}`)[1].String()
 	b.sendNow(campaign)
 	b.clock.Advance(time.Minute)
 	seen := map[string]int{}
