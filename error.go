@@ -2,6 +2,8 @@ package puntuale
 
 import (
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -129,6 +131,25 @@ func StoreDamaged(err error) *Error {
 
 // fullRetry is how long callers should wait before the next try if an operator must act first.
 const fullRetry = 30 * time.Second
+
+// PanicError is the error of a function that panicked.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (p *PanicError) Error() string { return fmt.Sprintf("a panic: %v\n%s", p.Value, p.Stack) }
+
+// Recovered calls do, and turns a panic into a [*PanicError]. Use it where background work reads what people, networks or rows
+// contain: net/http recovers the panics of requests, but any other panic ends the server and the work of all clients.
+func Recovered(do func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{v, debug.Stack()}
+		}
+	}()
+	return do()
+}
 
 // StoreAway reports whether err says that the store cannot be reached, is full or is damaged. Then other writes would
 // probably fail, too.

@@ -157,7 +157,7 @@ type Reply struct {
 	Media     *ReplyMedia // nil: no file
 	Kept      *KeptFile   // nil: the file stays at the network only
 	NetworkID string
-	Run       RunID // latest run that sent a message to the person, at most [RunAnswerTime] before the reply; 0: none
+	Run       RunID // run of InReplyTo, if it is known; else the latest run that sent a message to the person, at most [RunAnswerTime] before the reply; 0: none
 	Effect    ReplyEffect
 	Read      time.Time // zero: nobody has read it yet
 	Blanked   bool      // the text was removed

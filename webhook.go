@@ -234,6 +234,12 @@ type DeliveryResult struct {
 	NoCall       bool // the event needed no call, so the result says nothing about the receiver
 }
 
+// IsPort reports whether a text is the port of an address that may be called, or "": the address names none.
+func IsPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && n > 0
+}
+
 // StorableAnswer returns the beginning of a receiver's answer, without characters that a database refuses.
 func StorableAnswer(text string) string { return storable(text, MaxWebhookAnswer) }
 

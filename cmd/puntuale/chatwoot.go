@@ -75,14 +75,14 @@ func (s *server) openReplyFile(ctx context.Context, client puntuale.ClientID, r 
 	return c.OpenMedia(ctx, r)
 }
 
-// contactName returns the name of a client's contact. It returns "" if there is no contact, or if the
-// server cannot read the contact now.
+// contactName returns the name by which the client knows a person, as pages show it. It returns "" if there is no name, or
+// if the server cannot read it now.
 func (s *server) contactName(ctx context.Context, client puntuale.ClientID, phone string) string {
-	found, _, err := s.store.Tenant(client).Contacts(ctx, puntuale.ContactFilter{Phone: phone}, puntuale.Page{Limit: 1})
-	if err != nil || len(found) == 0 || found[0].Phone != phone {
+	names, err := s.store.Tenant(client).NamesOf(ctx, []string{phone})
+	if err != nil {
 		return ""
 	}
-	return found[0].Name
+	return names[phone]
 }
 
 // answerOfAgent sends a message that an agent wrote in Chatwoot. Another call with the same message and part sends

@@ -84,6 +84,13 @@ func TestChatwoot(t *testing.T) {
 
 	r.must("POST", "/api/contacts", `{"phone": "`+anna+`", "name": "Anna Rossi"}`)
 	r.must("POST", "/api/contacts", `{"phone": "`+bruno+`"}`)
+	const carla = "+393471239999" // a call named her, and she is no contact
+	r.must("POST", "/api/messages", `{"phone": "`+carla+`", "text": "Ciao {{nome}}", "nome": "Carla Neri"}`)
+	r.writes(carla, "Buongiorno")
+	r.incoming(carla, 1)
+	if name := peer.ContactName(carla); name != "Carla Neri" {
+		t.Errorf("the contact's name is %q", name)
+	}
 	peer.AddContact("Bruno di sempre", bruno)
 	r.writes(anna, "Posso spostare?")
 	m := r.incoming(anna, 1)

@@ -52,13 +52,17 @@ const countEvery = 2 * time.Second
 func (s *server) countResults(ctx context.Context, cfg serverConfig) {
 	for ctx.Err() == nil {
 		for more := s.dispatch.Node() != 0; more; {
-			if err := s.store.KeepBudgets(ctx, cfg.Clock.Now(), s.wake); err != nil && ctx.Err() == nil {
+			if err := puntuale.Recovered(func() error { return s.store.KeepBudgets(ctx, cfg.Clock.Now(), s.wake) }); err != nil && ctx.Err() == nil {
 				cfg.Logger.Warn("keeping budgets failed", "error", err)
 			}
 			limit, calls := s.store.ResultsBound()
 			begun := cfg.Clock.Now()
-			var err error
-			if more, err = s.store.CountResults(ctx, limit); err != nil && ctx.Err() == nil {
+			more = false
+			err := puntuale.Recovered(func() (err error) {
+				more, err = s.store.CountResults(ctx, limit)
+				return err
+			})
+			if err != nil && ctx.Err() == nil {
 				cfg.Logger.Warn("counting results failed", "error", err)
 			}
 			if calls && cfg.Clock.Sleep(ctx, min(cfg.Clock.Now().Sub(begun), time.Second)) != nil {

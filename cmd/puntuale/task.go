@@ -179,7 +179,7 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 	}
 	var t taskFailure
 	for ctx.Err() == nil {
-		err := c.do(ctx)
+		err := puntuale.Recovered(func() error { return c.do(ctx) })
 		if ctx.Err() != nil {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 // Contacts takes at most takeAtOnce triggers of changed contacts, and updates the stored dates of these contacts. It returns the number of
 // triggers.
 func (r *Runner) Contacts(ctx context.Context) (int, error) {
+	all, within := ctx, r.Clock.Now().Add(workWithin)
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	now := r.Clock.Now().Truncate(time.Microsecond)
@@ -32,8 +33,11 @@ func (r *Runner) Contacts(ctx context.Context) (int, error) {
 	}
 	var failures []error
 	for _, id := range order {
+		if !r.Clock.Now().Before(within) {
+			break // the triggers of the other clients come back when their lease ends
+		}
 		w := &clientWork{Runner: r, id: id, now: now, client: clients[id]}
-		if err := w.followContacts(ctx, byClient[id]); err != nil {
+		if err := w.within(all, func(ctx context.Context) error { return w.followContacts(ctx, byClient[id]) }); err != nil {
 			failures = append(failures, fmt.Errorf("client %d: %w", id, err))
 		}
 	}

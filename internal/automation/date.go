@@ -50,7 +50,10 @@ func (r *Runner) Dates(ctx context.Context) (more bool, err error) {
 	for i := range rules {
 		some, err := false, rules[i].Rule.Fault
 		if err == nil {
-			some, err = r.dates(ctx, rules[i])
+			err = puntuale.Recovered(func() (err error) {
+				some, err = r.dates(ctx, rules[i])
+				return err
+			})
 		}
 		if err != nil && first == nil {
 			first = fmt.Errorf("rule %d: %w", rules[i].Rule.ID, err)

@@ -30,17 +30,22 @@ type Config struct {
 }
 
 // Runner executes the rules of all clients. Runners of any number of nodes may work at the same time.
-type Runner struct{ Config }
+type Runner struct {
+	Config
+	slots clientSlots
+}
 
 // New returns a runner. The runner does nothing before Run.
-func New(cfg Config) *Runner { return &Runner{cfg} }
+func New(cfg Config) *Runner {
+	return &Runner{Config: cfg, slots: clientSlots{places: make(chan struct{}, clientsAtOnce), busy: map[puntuale.ClientID]bool{}}}
+}
 
 const (
 	takeAtOnce = 200 // the limit of one round for triggers, and also for timers
 	pollEvery  = 100 * time.Millisecond
 	failWait   = time.Second // how long a loop waits after a failure
 	callWithin = 15 * time.Second
-	workWithin = puntuale.TriggerLease - callWithin // after this time of a round, no further client's work begins
+	workWithin = puntuale.TriggerLease - callWithin // after this time of a round, no further work of it begins
 	planTries  = 3                                  // an act is planned at most this often; it is planned again if something changed after the plan
 	// keepFor is how long an occurrence is stored after the last fact that could cause it again. This time is much longer than the time in which
 	// networks repeat replies and send late receipts.
@@ -54,13 +59,18 @@ func (r *Runner) Run(ctx context.Context) {
 	loops.Go(func() { r.repeat(ctx, r.Contacts) })
 	r.repeat(ctx, r.Round)
 	loops.Wait()
+	r.slots.working.Wait()
 }
 
 // repeat calls round until ctx ends. It waits after each round, except after a full one.
 func (r *Runner) repeat(ctx context.Context, round func(context.Context) (int, error)) {
 	for ctx.Err() == nil {
 		wait := pollEvery
-		n, err := round(ctx)
+		n := 0
+		err := puntuale.Recovered(func() (err error) {
+			n, err = round(ctx)
+			return err
+		})
 		switch {
 		case err != nil:
 			r.failed(ctx, "automations failed", err)
@@ -81,7 +91,8 @@ func (r *Runner) failed(ctx context.Context, what string, err error) {
 	}
 }
 
-// Round takes due triggers and timers, and acts on them. It returns the number of triggers or the number of timers, the larger of the two.
+// Round takes due triggers and timers, and acts on them. A slow client does not delay the others; see each. Round returns the
+// number of triggers or the number of timers, the larger of the two.
 func (r *Runner) Round(ctx context.Context) (int, error) {
 	all, within := ctx, r.Clock.Now().Add(workWithin)
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
@@ -95,19 +106,22 @@ func (r *Runner) Round(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("look for timers: %w", err)
 	}
+	timers = slices.DeleteFunc(timers, func(t puntuale.AutomationTimer) bool { return r.slots.has(t.Client) }) // they are read again
 	if len(triggers)+len(timers) == 0 {
 		return 0, nil
 	}
-	var works []*clientWork
-	byClient, order := map[puntuale.ClientID]*clientWork{}, []puntuale.ClientID{}
+	works, together, order := map[puntuale.ClientID][]*clientWork{}, map[puntuale.ClientID]*clientWork{}, []puntuale.ClientID{}
 	work := func(id puntuale.ClientID, alone bool) *clientWork {
-		w := byClient[id]
+		w := together[id]
 		if w == nil || alone {
 			w = &clientWork{Runner: r, id: id, now: now}
-			works, order = append(works, w), append(order, id)
+			if works[id] == nil {
+				order = append(order, id)
+			}
+			works[id] = append(works[id], w)
 		}
 		if !alone {
-			byClient[id] = w
+			together[id] = w
 		}
 		return w
 	}
@@ -128,17 +142,18 @@ func (r *Runner) Round(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var failures []error
-	for _, w := range works {
-		if !r.Clock.Now().Before(within) {
-			break // the triggers of the other clients come back when their lease ends
+	err = r.each(all, order, within, func(ctx context.Context, id puntuale.ClientID) error {
+		var failures []error
+		for _, w := range works[id] {
+			if !r.Clock.Now().Before(within) {
+				break // these triggers come back when their lease ends
+			}
+			w.client = clients[id]
+			failures = append(failures, w.alone(ctx))
 		}
-		w.client = clients[w.id]
-		if err := w.alone(all); err != nil {
-			failures = append(failures, fmt.Errorf("client %d: %w", w.id, err))
-		}
-	}
-	return max(len(triggers), len(timers)), errors.Join(failures...)
+		return errors.Join(failures...)
+	})
+	return max(len(triggers), len(timers)), err
 }
 
 // clients returns the clients with active rules. It leaves out rules that cannot be decoded, because a person must mend
@@ -223,15 +238,22 @@ func (j *job) wanted() puntuale.WantedFacts {
 	return WantedFacts(&j.rule.Automation, Occasion{Fields: j.trigger.Fields})
 }
 
-// alone does the work of one client within its own time, so that a slow client does not use up the time of others.
-func (w *clientWork) alone(ctx context.Context) error {
+// within does work of one client within its own time, so that a slow client does not use up the time of others. A panic is
+// an error of this work.
+func (w *clientWork) within(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	err := w.run(ctx)
-	if err != nil {
-		w.attemptFailed(ctx, err, w.triggers)
-	}
-	return err
+	return puntuale.Recovered(func() error { return do(ctx) })
+}
+
+func (w *clientWork) alone(ctx context.Context) error {
+	return w.within(ctx, func(ctx context.Context) error {
+		err := puntuale.Recovered(func() error { return w.run(ctx) })
+		if err != nil {
+			w.attemptFailed(ctx, err, w.triggers)
+		}
+		return err
+	})
 }
 
 func (w *clientWork) run(ctx context.Context) error {

@@ -245,7 +245,7 @@ func ParseAddress(text string) (*url.URL, bool) {
 		}
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.Opaque != "" || u.Scheme != "https" && u.Scheme != "http" {
+	if err != nil || u.Hostname() == "" || u.Opaque != "" || !puntuale.IsPort(u.Port()) || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, false
 	}
 	u.Fragment = ""

@@ -128,7 +128,11 @@ func (r *Reader) round(ctx context.Context) error {
 				defer r.mu.Unlock()
 				delete(r.busy, c.Client)
 			}()
-			if err := r.read(ctx, &c); err != nil && ctx.Err() == nil {
+			err := puntuale.Recovered(func() error { return r.read(ctx, &c) })
+			if _, panicked := errors.AsType[*puntuale.PanicError](err); panicked {
+				err = r.postpone(ctx, &c, err)
+			}
+			if err != nil && ctx.Err() == nil {
 				r.Logger.Warn("reading a calendar failed", "client_id", int64(c.Client), "calendar_id", int64(c.ID), "error", err)
 			}
 		})
@@ -380,13 +384,16 @@ func (r *Reader) book(ctx context.Context, c *puntuale.Calendar, account Account
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			switch o := &orders[i]; {
-			case o.elsewhere:
-			case o.Cancel:
-				results[i] = account.Unbook(ctx, c, &o.Entry, o.Silent)
-			default:
-				results[i] = account.Book(ctx, c, &o.Entry, o.Silent)
-			}
+			results[i] = puntuale.Recovered(func() error {
+				switch o := &orders[i]; {
+				case o.elsewhere:
+					return nil
+				case o.Cancel:
+					return account.Unbook(ctx, c, &o.Entry, o.Silent)
+				default:
+					return account.Book(ctx, c, &o.Entry, o.Silent)
+				}
+			})
 		})
 	}
 	wg.Wait()

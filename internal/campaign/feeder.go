@@ -70,8 +70,12 @@ const (
 	feedWithin = 100 * time.Millisecond // how long the feeder works on one campaign before it goes to the next
 	feedEvery  = 200 * time.Millisecond // wait after a round in which the feeder worked on a campaign, but no work is ready now
 	idleEvery  = 500 * time.Millisecond // wait after a round in which there was no campaign, or all work failed
-	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took, but at most restAtMost
-	restAtMost = time.Second            // other campaigns wait for the rest, too
+	// While calls arrive, a rest is feedRest times as long as the chunk took, but at most restAtMost. The other campaigns wait
+	// for the rest, too, and that is its purpose: calls wait for a chunk of any campaign. If the next campaign began at once,
+	// many campaigns would leave the calls no time. A campaign keeps the others for at most one chunk and one rest, because
+	// after feedWithin it plans no further one, and each has its own callWithin.
+	feedRest   = 4
+	restAtMost = time.Second
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
 	logEvery   = time.Minute      // between two entries in the log about the same failure
@@ -112,7 +116,10 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 		onNode[c.ID] = true
 		more, err := false, c.Fault
 		if err == nil {
-			more, err = f.work(ctx, node, c)
+			err = puntuale.Recovered(func() (err error) {
+				more, err = f.work(ctx, node, c)
+				return err
+			})
 		}
 		if err != nil {
 			f.failed(ctx, c.ID, err)
@@ -228,7 +235,9 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	chunk, err := f.next(ctx, c, x, 0)
 	for err == nil && len(chunk.Rows) > 0 {
 		session, stored := c.Session, make(chan error, 1)
-		go func() { stored <- f.store(ctx, node, session, chunk) }()
+		go func() {
+			stored <- puntuale.Recovered(func() error { return f.store(ctx, node, session, chunk) })
+		}()
 		f.passed(c, x, &chunk)
 		var next puntuale.FeedChunk
 		if more = f.Clock.Now().Before(end); more {

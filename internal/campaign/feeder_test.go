@@ -141,7 +141,7 @@ func TestFeedsJustAhead(t *testing.T) {
 	}
 }
 
-// A campaign that cannot be decoded keeps no other campaign of the node from being fed.
+// A campaign that cannot be decoded, or at which the feeder panics, keeps no other campaign of the node from being fed.
 func TestBadCampaignBlocksNobody(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -152,7 +152,7 @@ func TestBadCampaignBlocksNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []puntuale.CampaignID
-	for range 3 {
+	for range 4 {
 		id, _ := c.MustCampaign(2)
 		frozen := puntuale.CampaignFrozen{
 			Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Text: "ciao", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}},
@@ -163,17 +163,18 @@ func TestBadCampaignBlocksNobody(t *testing.T) {
 		}
 		all = append(all, id)
 	}
-	w.Exec("update campaign set draft = '{' where id = $1", all[1])
+	w.Exec("update campaign set draft = '{' where id = $1", all[2])
+	bad := &panicking{FeedStore: w.Store, stores: all[0], ends: all[3]}
 	fake := clock.NewFake(now)
 	f := campaign.New(campaign.Config{
-		Store: w.Store, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+		Store: bad, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
 		Node: func() puntuale.NodeID { return node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); f.Run(run) }()
 	defer func() { stop(); <-ended }()
-	for rounds := 0; w.Int("select count(*) from message where campaign_id <> 0") < 4; rounds++ {
+	for rounds := 0; w.Int("select count(*) from message where campaign_id <> 0") < 4 || bad.ended.Load() < 2; rounds++ {
 		within, cancel := context.WithTimeout(ctx, 20*time.Second)
 		err := fake.Waiting(within, 1) // returns when the feeder has finished a round
 		if cancel(); err != nil || rounds > 20 {
@@ -181,9 +182,31 @@ func TestBadCampaignBlocksNobody(t *testing.T) {
 		}
 		fake.Advance(time.Second)
 	}
-	if n := w.Int("select count(*) from message where campaign_id = $1", all[1]); n != 0 {
-		t.Errorf("%d messages of the bad campaign", n)
+	if n := w.Int("select count(*) from message where campaign_id = $1", all[1]); n != 2 {
+		t.Errorf("%d messages of the good campaign", n)
 	}
+}
+
+// panicking is a store that panics when a chunk of one campaign is stored, and when another campaign may have ended.
+type panicking struct {
+	campaign.FeedStore
+	stores, ends puntuale.CampaignID
+	ended        atomic.Int64
+}
+
+func (p *panicking) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error) {
+	if c.Campaign == p.stores {
+		panic("a bad chunk")
+	}
+	return p.FeedStore.Feed(ctx, node, c)
+}
+
+func (p *panicking) FinishCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, now time.Time) (bool, error) {
+	if id == p.ends {
+		p.ended.Add(1)
+		panic("a bad end")
+	}
+	return p.FeedStore.FinishCampaign(ctx, node, client, id, now)
 }
 
 // rounds counts the rounds of a feeder.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"puntuale"
@@ -197,7 +196,7 @@ func (c *Client) runCheck(ctx context.Context, id puntuale.CampaignID, check *ca
 		defer leave()
 		defer cancel()
 		defer close(done)
-		err := recovered(func() error { return check.Run(apart) })
+		err := puntuale.Recovered(func() error { return check.Run(apart) })
 		if err != nil && apart.Err() == nil {
 			slog.Error("the check of a campaign failed", "campaign_id", int64(id), "client_id", int64(c.ID()), "error", err)
 		}
@@ -209,16 +208,6 @@ func (c *Client) runCheck(ctx context.Context, id puntuale.CampaignID, check *ca
 		ended <- err
 	})
 	return ended
-}
-
-// recovered turns a panic into an error, so that one bad campaign does not end the server.
-func recovered(do func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("a panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	return do()
 }
 
 // Wait waits for checks that no call waits for any more, but not longer than ctx. The checks end soon after the server

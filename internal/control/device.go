@@ -476,7 +476,7 @@ const maxPushEndpoint = 2048
 // the address.
 func checkPush(f *request.Faults, to PushTarget) {
 	f.Text("body.endpoint", to.Endpoint, maxPushEndpoint)
-	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || !named(u.Hostname()) || u.User != nil {
+	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || !named(u.Hostname()) || u.User != nil || !puntuale.IsPort(u.Port()) {
 		f.Add("body.endpoint", faultDeviceNotHTTPS, nil)
 	}
 	for _, key := range []struct {

@@ -94,7 +94,7 @@ func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntua
 	switch {
 	case utf8.RuneCountInString(k.BaseURL) > puntuale.MaxGatewayURL:
 		f.Add(at+"base_url", faultGatewayAddressTooLong, nil)
-	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || u.Hostname() == "" || !puntuale.IsPort(u.Port()) || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		f.Add(at+"base_url", faultGatewayNotAddress, nil)
 	case u.Scheme != "https" && (u.Scheme != "http" || !c.control.sessions.plainGateways):
 		f.Add(at+"base_url", faultGatewayNotHTTPS, nil)

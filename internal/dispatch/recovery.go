@@ -107,7 +107,11 @@ func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 		defer cancel()
 		requested := puntuale.Envelope{Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,
 			ConnectorID: puntuale.ConnectorID(m.row.ID, m.row.Generation), To: m.row.Phone}
-		if arrived, err := checker.Arrived(ctx, requested); err != nil {
+		arrived := false
+		if err := puntuale.Recovered(func() (err error) {
+			arrived, err = checker.Arrived(ctx, requested)
+			return err
+		}); err != nil {
 			s.cfg.Logger.Warn("asking the network about a message failed", "message_id", int64(m.row.ID), "error", err)
 		} else if arrived {
 			o = puntuale.Outcome{Verdict: puntuale.Sent, Detail: arrivedDetail}

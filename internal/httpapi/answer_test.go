@@ -38,6 +38,7 @@ type replyRow struct {
 	ID, Phone, Text, Kind            string
 	Effect, Payload, Button, Matched *string
 	InReply                          *int64 `json:"in_reply_to"`
+	Run                              *int64
 }
 
 const (
@@ -127,7 +128,7 @@ func (b *booked) unclear() int {
 func TestBookingAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *booked){
-		"Tap": answerTap, "Words": answerWords, "Stale": answerStale, "Past": answerPast, "Two": answerTwo, "Kept": answerKept, "Foreign": answerForeign,
+		"Tap": answerTap, "Words": answerWords, "Stale": answerStale, "Past": answerPast, "Two": answerTwo, "Run": answerRun, "Kept": answerKept, "Foreign": answerForeign,
 		"OptOut": answerOptOut, "Pressed": answerPressed, "Unplannable": answerUnplannable, "Batch": answerBatch, "Once": answerOnce, "Older": answerOlder, "Counted": answerCounted,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,6 +290,60 @@ func answerTwo(_ *testing.T, b *booked) {
 	b.want("a button of another message", say(b.latest(), b.view("p4").Status), "- Annulla - 0 open")
 	b.hear("n7", puntuale.InboundMessage{Text: "1", InReplyTo: b.item(b.clientAccount, first).ID})
 	b.want("a quote of another question", say(b.latest(), b.view("p4").Status), say("answered Confermo quote", first, "open"))
+}
+
+// inCampaign starts a campaign, and returns each recipient's first message.
+func (b *booked) inCampaign(campaign string) []puntuale.MessageID {
+	b.t.Helper()
+	_, session := idsOf(b.t, b.clientAccount, b.Session)
+	if err := b.owner.own(session); err != nil {
+		b.t.Fatal(err)
+	}
+	var made campaignOf
+	b.must(&made, "POST", "/api/campaigns?start=true", b.Key, campaign)
+	return b.feedAll(b.clientAccount, made.ID)
+}
+
+// A reply that taps or quotes a message belongs to that message's run, however many messages left since. So do its rules.
+func answerRun(_ *testing.T, b *booked) {
+	var made struct{ ID string }
+	b.must(&made, "POST", "/api/sequences", b.Key, strings.Replace(asking, "Visita", "Controllo", 1))
+	rules := map[string]ruled{}
+	for _, sequence := range []string{b.sequence, made.ID} {
+		rules[sequence] = b.rule(`{"kind":"reply_to","sequence":"`+sequence+`"}`, `{}`, `[{"kind":"tag","add":["ha risposto"]}]`)
+	}
+	first := b.ask("p1")
+	second := b.put("p2", `{"sequence":"`+made.ID+`","phone":"333 123 4567","nome":"Ada","appuntamento":"20/01/2027 15:30"}`).ID[0]
+	b.sendNow(second)
+	b.clock.Advance(time.Minute)
+	campaign := b.inCampaign(`{"name":"Auguri","content":{"text":"Auguri {{nome}}"},"purpose":"service","canary":0,"recipients":[{"phone":"` + other + `","nome":"Eva"},{"phone":"` + ada + `","nome":"Ada"}]}`)[1].String()
+	b.sendNow(campaign)
+	b.clock.Advance(time.Minute)
+	seen := map[string]int{}
+	for i, c := range []struct {
+		says puntuale.InboundMessage
+		run  string
+	}{
+		{puntuale.InboundMessage{Text: "grazie"}, campaign},
+		{b.tap(first, 0), first},
+		{puntuale.InboundMessage{Text: "sì", InReplyTo: b.item(b.clientAccount, second).ID}, second},
+		{puntuale.InboundMessage{Text: "a dopo", InReplyTo: b.item(b.clientAccount, first).ID}, first},
+		{puntuale.InboundMessage{Text: "bello", InReplyTo: b.item(b.clientAccount, campaign).ID}, campaign},
+		{puntuale.InboundMessage{Text: "va bene"}, campaign},
+	} {
+		b.hear(say("n", i), c.says)
+		var all struct{ Replies []replyRow }
+		b.must(&all, "GET", "/api/replies", b.Key, "")
+		b.want(c.says.Text, say(*all.Replies[0].Run), c.run)
+		seen[c.run]++
+		b.act(rules[b.sequence].run)
+		for sequence, run := range map[string]string{b.sequence: first, made.ID: second} {
+			if got := strings.Count(rules[sequence].log(), "acted"); got != seen[run] {
+				b.t.Errorf("after %q the rule for run %s acted %d times, not %d", c.says.Text, run, got, seen[run])
+			}
+		}
+		b.clock.Advance(time.Minute)
+	}
 }
 
 // What somebody else cancelled stays cancelled, and people get a notice.

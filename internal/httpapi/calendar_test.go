@@ -389,7 +389,7 @@ func TestCalendarChanged(t *testing.T) {
 		f.read()
 		f.start()
 		f.read(time.Second)
-		for _, bad := range []string{`{"url":"ftp://x.example/a"}`, `{"url":"http://x.example/a"}`, `{"url":"https://10.1.2.3/a"}`, `{"url":""}`, `{"phone_from":[]}`, `{"phone_from":["title","title"]}`, `{"phone_from":["oroscopo"]}`, `{"name":""}`, `{"sequence":"999"}`} {
+		for _, bad := range []string{`{"url":"ftp://x.example/a"}`, `{"url":"https://x.example:70000/a"}`, `{"url":"http://x.example/a"}`, `{"url":"https://10.1.2.3/a"}`, `{"url":""}`, `{"phone_from":[]}`, `{"phone_from":["title","title"]}`, `{"phone_from":["oroscopo"]}`, `{"name":""}`, `{"sequence":"999"}`} {
 			if r := s.call("PATCH", "/api/calendars/"+f.id, f.Key, bad); r.status != http.StatusUnprocessableEntity {
 				t.Errorf("%s: %d %s", bad, r.status, r.body)
 			}

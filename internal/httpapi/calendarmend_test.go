@@ -29,6 +29,29 @@ func (f *fed) begin(events ...string) time.Time {
 // three returns a moment in three days.
 func (f *fed) three() time.Time { return f.clock.Now().Add(72 * time.Hour).Truncate(time.Hour) }
 
+// panics is a feed at which the reader panics.
+type panics struct{}
+
+func (panics) RoundTrip(*http.Request) (*http.Response, error) { panic("a bad feed") }
+
+// TestCalendarPanics: a panic at one feed does not end the server, and this feed is read again a minute later.
+func TestCalendarPanics(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		f := newFed(t, s)
+		f.begin(event("a", "Visita Ada 333 123 4567", f.three()))
+		s.clock.Advance(time.Hour)
+		r := f.reader(panics{})
+		r.Logger = slog.New(slog.DiscardHandler)
+		r.Run(t.Context())
+		f.want("the calendar", say(f.state().Failures, f.state().Error == nil), "0 true")
+		read := *f.state().Read
+		if f.read(2 * time.Minute); *f.state().Read == read {
+			t.Error("the feed is not read again")
+		}
+	})
+}
+
 // TestCalendarsShare: an entry that moves to another calendar keeps its booking.
 func TestCalendarsShare(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,7 @@ func TestGatewaySessions(t *testing.T) {
 			`{"name":"x","connection_type":"Socket","gateway":{"access_token":"t"}}`:                                                   {"body.gateway"},
 			`{"name":"x","connection_type":"Send_app","gateway":{"base_url":"http://example.com","access_token":"a b"}}`:               {"body.gateway.base_url", "body.gateway.access_token"},
 			`{"name":"x","connection_type":"Send_app","gateway":{"base_url":"https://u:p@example.com/api","access_token":"t"}}`:        {"body.gateway.base_url"},
+			`{"name":"x","connection_type":"Send_app","gateway":{"base_url":"https://example.com:65536","access_token":"t"}}`:          {"body.gateway.base_url"},
 			`{"name":"x","connection_type":"Send_app","gateway":{"base_url":"ftp://example.com","access_token":"t"}}`:                  {"body.gateway.base_url"},
 			`{"name":"x","connection_type":"Send_app","gateway":{"access_token":"t","instance_id":"` + strings.Repeat("A", 65) + `"}}`: {"body.gateway.instance_id"},
 			`{"name":"x","connection_type":"Send_app","gateway":{"access_token":"` + strings.Repeat("t", 513) + `"}}`:                  {"body.gateway.access_token"},

@@ -51,7 +51,7 @@ type replyRecord struct {
 	Waits    bool        `json:"file_waits,omitempty" doc:"true: the file is being fetched and checked"`
 	Received string      `json:"received_at" format:"date-time" doc:"When it was written, by the network"`
 	Session  string      `json:"id_sessione"`
-	Run      *int64      `json:"run" doc:"First message of the latest run that wrote to the person in the 30 days before; null: none"`
+	Run      *int64      `json:"run" doc:"First message of the run that the reply answers: of the message that it taps or quotes, else of the latest run that wrote to the person in the 30 days before; null: none"`
 	Effect   *string     `json:"effect" doc:"What it did. stopped: it stopped messages; opt_out: it withdrew consent; opt_in: it took that back; answered: it answered a question about a booking; unclear: it answers such a question, but changed nothing, so people must look; null: nothing"`
 	Payload  *string     `json:"payload" doc:"Of the pressed button, as the network tells it; null: none"`
 	Button   *string     `json:"button" doc:"Label of the button that the person pressed or named; null: none"`

@@ -58,6 +58,7 @@ func TestChatwootCalls(t *testing.T) {
 	s := newService(t, options{internet: true})
 	a := s.newAccount("chatwoot@x", "full")
 	const one = "/api/sessions/1/chatwoot"
+	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"https://x.example:99999","api_access_token":"t","account_id":"1"}`, "body.base_url")
 	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"ftp://x","account_id":"x","inbox_id":"0"}`, "body.base_url", "body.api_access_token", "body.account_id", "body.inbox_id")
 	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"http://chat.example","api_access_token":"t","account_id":"3"}`, "body.base_url")
 	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"https://chat.example","api_access_token":"t","account_id":"3","acount":1}`, "body.acount")
@@ -204,7 +205,8 @@ func TestWebhooks(t *testing.T) {
 			`{"url":"ftp://x.example/"}`:    "body.url",
 			`{"url":"http://x.example/"}`:   "body.url",
 			`{"url":"https://u:p@x.it/"}`:   "body.url",
-			`{"url":"https://x.example/` + strings.Repeat("a", 2048) + `"}`:                 "body.url",
+			`{"url":"https://x.example/` + strings.Repeat("a", 2048) + `"}`: "body.url",
+			`{"url":"https://x.example:65536/"}`:                            "body.url", `{"url":"https://x.example:0/"}`: "body.url",
 			`{"url":"https://x.example/","types":["message.flew"]}`:                         "body.types[0]",
 			`{"url":"https://x.example/","types":[]}`:                                       "body.types",
 			`{"url":"https://x.example/","id_sessione":"99"}`:                               "body.id_sessione",

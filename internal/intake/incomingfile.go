@@ -113,7 +113,7 @@ func (f *FileFetcher) attempt(ctx context.Context, x puntuale.IncomingFile) {
 	log := f.Logger.With("client_id", int64(x.Client), "reply_id", int64(x.Reply), "attempt", x.Tries)
 	err := errTooOften // each of the attempts before ended with its process
 	if x.Tries <= puntuale.IncomingFileTries {
-		err = f.Keep(within, x)
+		err = puntuale.Recovered(func() error { return f.Keep(within, x) })
 	}
 	if err == nil || ctx.Err() != nil {
 		return

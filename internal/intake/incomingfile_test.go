@@ -118,6 +118,21 @@ func TestFilesAreTriedAgain(t *testing.T) {
 		if got := f.kept(c); f.tries != puntuale.IncomingFileTries || got.Code != "file.scanner_away" || got.File != "" {
 			t.Errorf("after %d attempts: %+v", f.tries, got)
 		}
+		bad := newFetching(t, w, func(context.Context, puntuale.IncomingFile) error { panic("a bad picture") })
+		other := w.Client(puntuale.AccountFull)
+		bad.sends(other, 1)
+		bad.round()
+		if got := bad.kept(other); bad.tries != 1 || !got.Waiting {
+			t.Errorf("after a panic: %+v", got)
+		}
+		w.DB.Clock.Advance(24 * time.Hour)
+		for final := 0; final < 24 && bad.kept(other).Waiting; final++ {
+			bad.round()
+			w.DB.Clock.Advance(24 * time.Hour)
+		}
+		if got := bad.kept(other); got.Waiting || bad.tries != puntuale.IncomingFileTries {
+			t.Errorf("after %d panics: %+v", bad.tries, got)
+		}
 		for _, final := range []struct {
 			answer error
 			reason puntuale.ReasonCode

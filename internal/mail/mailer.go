@@ -72,7 +72,9 @@ func (m *Mailer) Round(ctx context.Context) error {
 		sending.SetLimit(maxConcurrent)
 		var away atomic.Bool // if the mail server is away, the other e-mails of the claim are not tried
 		for _, one := range all {
-			sending.Go(func() error { return m.attempt(ctx, one, &away) })
+			sending.Go(func() error {
+				return puntuale.Recovered(func() error { return m.attempt(ctx, one, &away) })
+			})
 		}
 		if err := sending.Wait(); err != nil || len(all) == 0 || ctx.Err() != nil {
 			return err

@@ -183,7 +183,7 @@ func (f *Fetcher) Close() error {
 
 // run fetches one file, informs the waiting callers, and then stores the file in the cache or drops it.
 func (f *Fetcher) run(m *file, u *url.URL) {
-	err := f.download(m, u)
+	err := puntuale.Recovered(func() error { return f.download(m, u) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {

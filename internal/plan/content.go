@@ -135,7 +135,7 @@ func mediaFault(address, name string, extensions []string) puntuale.Reason {
 		return puntuale.Reason{}
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || !isPort(u.Port()) {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || !puntuale.IsPort(u.Port()) {
 		return puntuale.Because(faultSequenceMediaAddress)
 	}
 	extension := extensionOf(u.Path)
@@ -149,12 +149,6 @@ func mediaFault(address, name string, extensions []string) puntuale.Reason {
 		return puntuale.Because(faultSequenceExtensionNotAllowed, clip(extension), strings.Join(extensions, " "))
 	}
 	return puntuale.Reason{}
-}
-
-// isPort reports whether a text is the number of a port, or "".
-func isPort(text string) bool {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return text == "" || err == nil && n > 0
 }
 
 func extensionOf(name string) string {

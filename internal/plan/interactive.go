@@ -90,7 +90,7 @@ func (p *interactiveText) fault() puntuale.Reason {
 // isLink reports whether a text is the address of a page that a link may open.
 func isLink(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Scheme == "https" && u.Hostname() != "" && u.User == nil && isPort(u.Port()) && !strings.ContainsFunc(text, unicode.IsSpace)
+	return err == nil && u.Scheme == "https" && u.Hostname() != "" && u.User == nil && puntuale.IsPort(u.Port()) && !strings.ContainsFunc(text, unicode.IsSpace)
 }
 
 // stepInteractive checks the interactive part of a step.

@@ -75,7 +75,7 @@ func (n *Notifier) Round(ctx context.Context) error {
 		var sending errgroup.Group
 		sending.SetLimit(maxConcurrent)
 		for _, p := range all {
-			sending.Go(func() error { return n.sendPush(ctx, p) })
+			sending.Go(func() error { return puntuale.Recovered(func() error { return n.sendPush(ctx, p) }) })
 		}
 		if err := errors.Join(err, sending.Wait()); err != nil || len(all) < claimed || ctx.Err() != nil {
 			return err

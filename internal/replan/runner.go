@@ -76,7 +76,11 @@ func (w *Runner) Round(ctx context.Context, node puntuale.NodeID) (more bool) {
 		return false
 	}
 	for _, r := range all {
-		ready, err := w.work(ctx, node, r)
+		ready := false
+		err := puntuale.Recovered(func() (err error) {
+			ready, err = w.work(ctx, node, r)
+			return err
+		})
 		if err != nil {
 			w.failed(ctx, r, err)
 		}

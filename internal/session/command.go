@@ -91,7 +91,7 @@ func (m *Manager) performed(ctx context.Context, p *managedSession, node puntual
 		cancel()
 	}
 	m.mu.Unlock()
-	err = m.carryOut(sessionCtx, p, node, c)
+	err = puntuale.Recovered(func() error { return m.carryOut(sessionCtx, p, node, c) })
 	if err != nil && sessionCtx.Err() != nil {
 		err = errMoved
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // TestTodayAtVolume: three messages failed early on a day on which 12,000 others left. The first page lists as many failures
@@ -72,8 +74,23 @@ func TestOneNamePerPerson(t *testing.T) {
 	f.request = `{"phone":"` + phone + `"}`
 	last := f.planned(phone, "Domani chiudiamo alle 18.", w.clock.Now().Add(time.Hour))
 	w.wrote(phone, "Grazie!")
-	v := w.visitor(w.clients[puntuale.Staff])
+	v := w.visitor(w.clients[puntuale.Owner])
 	pages := []string{"", "/messages", "/messages/" + last.String(), "/calendar?view=day", "/replies", "/person?phone=%2B393331234500", "/sessions/" + f.session.String() + "/phone"}
+	_, err := w.Client().AddBlacklisted(t.Context(), phone, "", control.Once[puntuale.BlacklistEntry]{})
+	w.must(err)
+	listed, _, err := w.Client().FindBlacklisted(t.Context(), "", request.Page{})
+	w.must(err)
+	rule, err := w.store.Tenant(w.client).CreateAutomation(t.Context(), puntuale.Automation{Name: "Info", Trigger: puntuale.Trigger{Kind: puntuale.TriggerReply}, Created: w.clock.Now(), Updated: w.clock.Now()}, nil, nil)
+	w.must(err)
+	_, err = w.sql.Exec("insert into automation_firing (client_id, id, rule_id, phone, at, occurrence, acted) values ($1, 7, $2, $3, $4, '', 1)", w.client, rule, phone, w.clock.Now().UnixMicro())
+	w.must(err)
+	campaign, err := w.Client().CreateCampaign(t.Context(), control.NewCampaign{Name: "Auguri", Purpose: "service", Step: &puntuale.Step{Text: "Auguri!"}}, nil, control.Once[control.Campaign]{})
+	w.must(err)
+	_, err = w.Client().AddRecipients(t.Context(), campaign.ID.String(), []control.Recipient{{"phone": phone}})
+	w.must(err)
+	_, err = w.sql.Exec("update campaign set state = $1 where id = $2", puntuale.CampaignCancelled, campaign.ID)
+	w.must(err)
+	pages = append(pages, "/blacklist", fmt.Sprintf("/blacklist/%d/remove", listed[0].ID), "/automations/"+rule.String(), "/campaigns/"+campaign.ID.String())
 	for _, page := range pages {
 		if r := v.get(w.pages + page); r.status != http.StatusOK || !strings.Contains(mainOf(r.body), "Giulia Verdi") {
 			t.Errorf("%s: %d, without the name", page, r.status)

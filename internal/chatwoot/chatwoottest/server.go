@@ -150,6 +150,18 @@ func (s *Server) AddContact(name, phone string) {
 	})
 }
 
+// ContactName returns the name of the contact with a number, or "".
+func (s *Server) ContactName(phone string) (name string) {
+	s.locked(func() {
+		for _, c := range s.contacts {
+			if c.phone == phone {
+				name = c.name
+			}
+		}
+	})
+	return name
+}
+
 // SetPhone changes a contact's number, as an agent may.
 func (s *Server) SetPhone(from, to string) {
 	s.locked(func() {

@@ -121,11 +121,14 @@ func (c *Connector) keep(a *account) {
 	defer close(a.ended)
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
-		wait, err := c.checkStatus(ctx, a)
+		wait := lookUnknown // after a panic
+		err := puntuale.Recovered(func() (err error) {
+			if wait, err = c.checkStatus(ctx, a); err == nil {
+				wait, err = c.finishLater(a, wait)
+			}
+			return err
+		})
 		cancel()
-		if err == nil {
-			wait, err = c.finishLater(a, wait)
-		}
 		if err != nil && a.ctx.Err() == nil {
 			a.log.Warn("looking at an Official number failed", "error", err)
 		}

@@ -112,7 +112,7 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 func (a *account) keep() {
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
-		if err := a.c.checkStatus(ctx, a); err != nil && a.ctx.Err() == nil {
+		if err := puntuale.Recovered(func() error { return a.c.checkStatus(ctx, a) }); err != nil && a.ctx.Err() == nil {
 			a.log.Warn("looking at a gateway's number failed", "error", err)
 		}
 		cancel()

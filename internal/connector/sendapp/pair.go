@@ -127,7 +127,11 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	end := a.c.cfg.Clock.Now().Add(maxPairing)
 	var shown time.Time
 	for a.c.cfg.Clock.Now().Before(end) {
-		found, err := a.c.ask(ctx, a, k)
+		var found gatewayStatus
+		err := puntuale.Recovered(func() (err error) {
+			found, err = a.c.ask(ctx, a, k)
+			return err
+		})
 		switch {
 		case err == nil && found.state != puntuale.LinkUnlinked:
 			a.paired(ctx, func() { a.reportLinked(k, found) })

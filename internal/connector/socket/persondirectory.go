@@ -181,7 +181,7 @@ func (p *personDirectory) ask() {
 			err = checksWait(left)
 		}
 		if err == nil {
-			err = p.query(batch)
+			err = puntuale.Recovered(func() error { return p.query(batch) })
 		}
 		for _, person := range batch {
 			for _, done := range person {

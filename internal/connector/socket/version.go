@@ -12,6 +12,8 @@ import (
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waWa6"
 	"go.mau.fi/whatsmeow/store"
+
+	"puntuale"
 )
 
 // Each login announces a version of WhatsApp's web client. The network refuses old versions, and one day it will refuse
@@ -125,7 +127,11 @@ func (v *versions) look(c *Connector) {
 func (v *versions) find(c *Connector) {
 	for wait := versionSoon; ; wait = min(2*wait, versionLongest) {
 		ctx, cancel := context.WithTimeout(c.ctx, versionTakes)
-		found, err := whatsmeow.GetLatestVersion(ctx, c.httpOf(0))
+		var found *store.WAVersionContainer
+		err := puntuale.Recovered(func() (err error) {
+			found, err = whatsmeow.GetLatestVersion(ctx, c.httpOf(0))
+			return err
+		})
 		cancel()
 		if err == nil && v.take(c, *found) {
 			return

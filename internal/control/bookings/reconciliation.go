@@ -396,7 +396,7 @@ func each[T any](ctx context.Context, all []T, do func(context.Context, T) error
 	for range min(atOnce, len(all)) {
 		workers.Go(func() {
 			for v := range values {
-				if err := do(ctx, v); err != nil {
+				if err := puntuale.Recovered(func() error { return do(ctx, v) }); err != nil {
 					cancel(err)
 					return
 				}

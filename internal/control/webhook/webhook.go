@@ -219,7 +219,7 @@ func checkAddress(ctx context.Context, f *request.Faults, at, address string, ca
 		f.Add(at, puntuale.FaultRequired, nil)
 	case len(address) > maxURL:
 		f.Text(at, address, maxURL)
-	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
+	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || !puntuale.IsPort(u.Port()) || u.Scheme != "https" && u.Scheme != "http":
 		f.Add(at, faultNotAddress, nil)
 	default:
 		if refusal := caller.Refuses(ctx, address); refusal != "" {

@@ -31,13 +31,15 @@ type inbound struct {
 
 	answered puntuale.MessageID // the message that the reply answers; 0: not known
 	matched  puntuale.AnswerMatch
+	// answeredRun is the run of the message that the reply answers. It is 0 if this run is not known.
+	answeredRun puntuale.RunID
 
 	id      int64 // id of the reply
 	fresh   bool  // this batch wrote the message's mark, so the message was not stored before
 	refs    []puntuale.MessageRef
 	stopped int // number of messages that this message stopped
 	effect  puntuale.ReplyEffect
-	run     puntuale.RunID // latest run that sent a message to the person; 0: none
+	run     puntuale.RunID // run of the message that the reply answers, else the latest run that sent a message to the person; 0: none
 	// known is true if the person is a contact, got a message before, or has a planned message. It is also true if this
 	// message had an effect, or if a rule waits for a word of this message.
 	known bool
@@ -508,6 +510,9 @@ func (b *inboundBatch) classify(ctx context.Context) error {
 		return fmt.Errorf("look for who wrote: %w", err)
 	}
 	for _, x := range b.rows {
+		if x.answeredRun != 0 {
+			x.run = x.answeredRun
+		}
 		if x.effect == puntuale.ReplyNoEffect && x.cancelled+x.stopped > 0 {
 			x.effect = puntuale.ReplyStopped
 		}

@@ -55,11 +55,11 @@ select u.n, m.id from $u(n bigint, c bigint, s bigint, p text, q text) cross joi
 where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.session_id = u.s and m.intent_at > $1
  and (m.state = 1 or m.intent > 0) and m.detail like '%' || u.q || '%'`
 
-// relate finds the messages that the batch's messages answer: those whose button was pressed, or that were quoted. A
-// message counts only if it went to the person.
+// relate finds the messages that the batch's messages answer: those whose button was pressed, or that were quoted, and
+// their runs. A message counts only if it went to the person. The run of a message in the archive is not found.
 func (b *inboundBatch) relate(ctx context.Context) error {
 	for _, x := range b.rows {
-		x.answered, x.matched = 0, ""
+		x.answered, x.matched, x.answeredRun = 0, "", 0
 		switch {
 		case x.Mark == "" || x.Decided && x.Matched == "":
 		case x.Matched != "": // decided before
@@ -78,16 +78,19 @@ func (b *inboundBatch) relate(ctx context.Context) error {
 		return nil
 	}
 	found := map[int]bool{}
-	if err := b.a.Query(ctx, `select u.n from $u(n bigint, c bigint, i bigint, p text) cross join message m where m.client_id = u.c and m.id = u.i and m.phone = u.p
- union select u.n from $u(n bigint, c bigint, i bigint, p text) cross join booking_step s where s.client_id = u.c and s.message_id = u.i and s.phone = u.p`, []any{engine.Columns{
+	if err := b.a.Query(ctx, `select u.n, m.run_id from $u(n bigint, c bigint, i bigint, p text) cross join message m where m.client_id = u.c and m.id = u.i and m.phone = u.p
+ union select u.n, 0 from $u(n bigint, c bigint, i bigint, p text) cross join booking_step s where s.client_id = u.c and s.message_id = u.i and s.phone = u.p`, []any{engine.Columns{
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.i) }),
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.Client) }),
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.answered) }),
 		engine.Column(names, func(n *inboundName) string { return n.name }),
 	}}, func(r engine.Row) error {
 		var i int
-		err := r.Scan(&i)
-		found[i] = true
+		var run puntuale.RunID
+		err := r.Scan(&i, &run)
+		if err == nil {
+			found[i], b.rows[i].answeredRun = true, max(b.rows[i].answeredRun, run)
+		}
 		return err
 	}); err != nil {
 		return fmt.Errorf("look for the message that a reply answers: %w", err)
@@ -222,8 +225,7 @@ func BeginAnswer(ctx context.Context, a engine.Querier, now time.Time, id int64,
 // End stores the reply with its effect.
 func (k *KeptAnswer) End(ctx context.Context, effect puntuale.ReplyEffect) error {
 	k.row.Effect, k.row.effect, k.row.Decided = effect, effect, true
-	k.row.answered, k.row.matched = k.row.InReplyTo, k.row.Matched
-	for _, step := range []func(context.Context) error{k.batch.openWindows, k.batch.classify, k.batch.await, k.batch.store, k.batch.count, k.batch.converse} {
+	for _, step := range []func(context.Context) error{k.batch.relate, k.batch.openWindows, k.batch.classify, k.batch.await, k.batch.store, k.batch.count, k.batch.converse} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -86,6 +86,9 @@ func show(v *page.Request) error {
 	if err != nil {
 		return page.Lost(err)
 	}
+	if err := v.NamePeople(page.Each(p.Firings, func(f puntuale.Firing) string { return f.Phone })...); err != nil {
+		return err
+	}
 	return v.Show(Rule(p))
 }
 

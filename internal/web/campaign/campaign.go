@@ -133,7 +133,7 @@ func recipients(v *page.Request, p *CampaignPage) error {
 		p.Next = strconv.FormatInt(rows[recipientRows-1].N, 10)
 	}
 	p.Recipients = rows
-	return nil
+	return v.NamePeople(page.Each(rows, func(r puntuale.Recipient) string { return r.Phone })...)
 }
 
 func pauseCampaign(v *page.Request) error {

@@ -29,7 +29,10 @@ func blacklistPage(v *page.Request, f *view.Form) (BlacklistPage, error) {
 	p := BlacklistPage{Query: v.Query("q"), Cursor: v.Query("cursor"), Form: f}
 	var err error
 	p.All, p.Next, err = v.Client.FindBlacklisted(v.Ctx(), p.Query, request.Page{Limit: "50", Cursor: p.Cursor})
-	return p, err
+	if err != nil {
+		return p, err
+	}
+	return p, v.NamePeople(page.Each(p.All, func(e puntuale.BlacklistEntry) string { return e.Phone })...)
 }
 
 func blacklist(v *page.Request) error {
@@ -72,6 +75,9 @@ func addBlacklisted(v *page.Request) error {
 func askToRemove(v *page.Request) error {
 	e, err := v.Client.BlacklistEntry(v.Ctx(), v.Path("id"))
 	if err != nil {
+		return err
+	}
+	if err := v.NamePeople(e.Phone); err != nil {
 		return err
 	}
 	return v.Show(RemoveBlacklisted(e))

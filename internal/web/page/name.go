@@ -21,6 +21,15 @@ func (v *Request) NamePeople(phones ...string) error {
 	return err
 }
 
+// Each returns what of returns for each row.
+func Each[T, V any](rows []T, of func(T) V) []V {
+	all := make([]V, len(rows))
+	for i, row := range rows {
+		all[i] = of(row)
+	}
+	return all
+}
+
 // NameRecipients is NamePeople for the recipients of messages.
 func (v *Request) NameRecipients(lists ...[]puntuale.MessageDetail) error {
 	var phones []string
