@@ -355,14 +355,14 @@ func TestCampaignCells(t *testing.T) {
 				t.Errorf("stored %+v, %v", kept, err)
 			}
 			const toNote = "phone:telefono,nome:nota"
-			if _, err := c.MapRecipients(t.Context(), id, toNote); !strings.HasPrefix(said(err), list.want) {
+			if _, err := c.MapRecipients(t.Context(), id, toNote, ""); !strings.HasPrefix(said(err), list.want) {
 				t.Errorf("the column is taken later: %v", err)
 			}
 			if after, err := c.RecipientsOf(t.Context(), id); err != nil || after.Size != 1 || after.Mapping["nome"] != 1 {
 				t.Errorf("the refused change left %+v, %v", after, err)
 			}
 			for _, columns := range []string{toNote, "phone:telefono,nome:nome,altro:nota"} {
-				if _, err := c.PutRecipients(t.Context(), id, bytes.NewReader(list.file), "", columns, 0); !strings.HasPrefix(said(err), list.want) {
+				if _, err := c.PutRecipients(t.Context(), id, bytes.NewReader(list.file), "", control.FileImport{Columns: columns}); !strings.HasPrefix(said(err), list.want) {
 					t.Errorf("%s: %v", columns, err)
 				}
 			}

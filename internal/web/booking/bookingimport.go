@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/control/bookings"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
@@ -74,7 +75,7 @@ func importFile(v *page.Request) error {
 // asked returns what the form asks for. If the person chose another row for the header, or another sequence, the columns
 // are guessed again.
 func (p *BookingImport) asked() bookings.Import {
-	ask := bookings.Import{Sequence: p.Form.Value("sequence"), Check: !p.Done, Door: puntuale.DoorPage}
+	ask := bookings.Import{FileImport: control.FileImport{Check: !p.Done}, Sequence: p.Form.Value("sequence"), Door: puntuale.DoorPage}
 	ask.Header, _ = strconv.Atoi(p.Form.Value("header")) // without a number, the import looks for the header
 	ask.Header = max(0, ask.Header)
 	if p.Form.Value("header") == p.Form.Value("header_before") && p.Form.Value("sequence") == p.Form.Value("sequence_before") {

@@ -350,7 +350,7 @@ func uploadPeople(v *page.Request) error {
 			continue
 		}
 		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
-		put, err := v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "", 0)
+		put, err := v.Client.PutRecipients(ctx, v.Path("id"), content, kind, control.FileImport{})
 		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 			err = returnErr
 		}
@@ -416,7 +416,7 @@ func mapPeople(v *page.Request) error {
 		if f.Value("column.phone") == "" {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.column.phone", Code: puntuale.FaultRequired})
 		} else {
-			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","))
+			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","), "")
 		}
 		if err != nil {
 			return v.ShowRefused(err, f, PeopleColumns(p), CampaignPeople(p), "column.phone")

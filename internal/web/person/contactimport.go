@@ -49,7 +49,7 @@ func importContacts(v *page.Request) error {
 // importAsked returns what the form asks for. If the person chose another row for the header, the columns are guessed
 // again.
 func importAsked(p ContactImportPage) control.ContactImport {
-	ask := control.ContactImport{Source: p.Form.Value("source"), Check: !p.Done}
+	ask := control.ContactImport{FileImport: control.FileImport{Check: !p.Done}, Source: p.Form.Value("source")}
 	ask.Header, _ = strconv.Atoi(p.Form.Value("header")) // without a number, the import looks for the header
 	ask.Header = max(0, ask.Header)
 	if p.Form.Value("header") == p.Form.Value("header_before") {
