@@ -212,7 +212,9 @@ func (x *ImportReading) known(ctx context.Context, first []roster.Row) (err erro
 	}
 	x.columns = map[string]*roster.DateColumn{}
 	for _, name := range x.fields {
-		if dates, is := x.dates[name]; is && dates.Order == "" || !is && x.Ask.Dates == "" {
+		dates, is := x.dates[name]
+		unsaid := x.Ask.Dates == "" || x.Ask.Dates != noDates && x.AreDates(name)
+		if is && dates.Order == "" || !is && unsaid {
 			x.columns[name] = &roster.DateColumn{DatesOnly: x.DatesOnly}
 		}
 	}

@@ -364,8 +364,12 @@ func fieldNames(fields []puntuale.Field) []string {
 // RecipientsOf returns the description of a campaign's list. Codes: not_found.
 func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Recipients{}, err
+	}
+	fields, err := c.fieldsOf(ctx, stored)
 	if err != nil || stored.List == 0 {
-		return Recipients{ImportReport: ImportReport{Mapping: map[string]int{}}}, err
+		return Recipients{ImportReport: ImportReport{Mapping: map[string]int{}}, Fields: fields}, err
 	}
 	l, err := c.tenant.RecipientList(ctx, stored.List)
 	if err != nil {
@@ -383,9 +387,8 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 		r.Preview = append(r.Preview, readable(row.Cells))
 		r.Numbers = append(r.Numbers, ReadNumber{phoneCell(row.Cells, r.Mapping), row.Phone})
 	}
-	fields, err := c.fieldsOf(ctx, stored)
 	r.describe(stored, fields)
-	return r, err
+	return r, nil
 }
 
 // describe says which fields of a campaign the list fills.
