@@ -115,7 +115,7 @@ var Rules = []Rule{
 	{Package: "internal/web/automation", Module: []string{".", "internal/control", "internal/payload", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/booking", Module: []string{".", "internal/control", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/calendar", Module: []string{".", "internal/control", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
-	{Package: "internal/web/campaign", Module: []string{".", "internal/clock", "internal/control", "internal/httpkit", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
+	{Package: "internal/web/campaign", Module: []string{".", "internal/control", "internal/httpkit", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/file", Module: []string{".", "internal/control", "internal/httpkit", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},
 	{Package: "internal/web/link", Module: []string{".", "internal/web/page"}, Never: []string{"database"}},
 	{Package: "internal/web/message", Module: []string{".", "internal/control", "internal/httpkit", "internal/web/page", "internal/web/view"}, Never: []string{"database"}},

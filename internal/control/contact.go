@@ -22,8 +22,8 @@ import (
 type ContactValue struct {
 	Text   string // the text, or a number as written; blank: there is no value, and a change removes the stored value
 	Number bool
-	Cell   bool             // true: the value is a date only if Order is set
-	Order  roster.DateOrder // the order of the dates in the cell's column; "": the column has no dates
+	Cell   bool         // true: the value is a date only if Dates has an order
+	Dates  roster.Dates // how the dates in the cell's column are written
 }
 
 // TypedValue returns the value of a field that a person or a program wrote without saying its kind. was is the field's
@@ -34,7 +34,7 @@ func TypedValue(text string, was puntuale.FieldKind) ContactValue {
 	dotted := was == "" && strings.Contains(text, ".")
 	if trimmed := puntuale.Trimmed(text); roster.IsDate(trimmed) && was != puntuale.FieldText && !dotted {
 		if _, err := plan.ParseMoment(trimmed); err == nil {
-			v.Order = roster.DayFirst
+			v.Dates.Order = roster.DayFirst
 		}
 	}
 	return v
@@ -165,7 +165,7 @@ func (k *contactCheck) fields(location string, values map[string]ContactValue) m
 		}
 		k.faults.Text(location+"."+name, values[name].Text, puntuale.MaxField)
 		fields[name] = k.field(values[name])
-		if f := fields[name]; values[name].Order != "" && f != nil && f.Kind != puntuale.FieldDate {
+		if f := fields[name]; values[name].Dates.Order != "" && f != nil && f.Kind != puntuale.FieldDate {
 			k.faults.Add(location+"."+name, faultContactDate, values[name].Text)
 		}
 	}
@@ -190,23 +190,23 @@ func (k *contactCheck) field(v ContactValue) *puntuale.ContactField {
 		return nil
 	case v.Number:
 		return &puntuale.ContactField{Kind: puntuale.FieldNumber, Value: text}
-	case v.Cell && v.Order != "", !v.Cell && contactDate.MatchString(text):
-		text = roster.DayFirstOf(text, v.Order)
+	case v.Cell && v.Dates.Order != "", !v.Cell && contactDate.MatchString(text):
+		text = v.Dates.DayFirst(text)
 		if moment, err := plan.ParseMoment(text); err == nil {
-			return &puntuale.ContactField{Kind: puntuale.FieldDate, Value: k.date(moment)}
+			return &puntuale.ContactField{Kind: puntuale.FieldDate, Value: storedDate(moment, k.zone)}
 		}
 	}
 	return &puntuale.ContactField{Kind: puntuale.FieldText, Value: v.Text}
 }
 
-// date formats a date in the stored form: a day, or a minute in the client's zone.
-func (k *contactCheck) date(m plan.Moment) string {
+// storedDate formats a date in the stored form: a day, or a minute in the client's zone.
+func storedDate(m plan.Moment, zone *time.Location) string {
 	at := m.At(0, time.UTC)
 	switch {
 	case !m.HasTime:
 		return at.Format(time.DateOnly)
 	case m.Zone != nil:
-		at = at.In(k.zone)
+		at = at.In(zone)
 	}
 	return at.Format("2006-01-02T15:04")
 }
@@ -559,11 +559,13 @@ func (c *Client) listFrom(ctx context.Context, of puntuale.Campaign, tags []stri
 	if err := rows.survey(); err != nil {
 		return puntuale.RecipientList{}, err
 	}
-	mapping := make([]string, len(rows.columns))
-	for i, name := range rows.columns {
-		mapping[i] = name + ":" + strconv.Itoa(i+1)
+	x, err := c.newList(ctx, of, FileImport{}, "body")
+	if err != nil {
+		return puntuale.RecipientList{}, err
 	}
-	return c.readList(ctx, of, rows, strings.Join(mapping, ","))
+	x.Out.Columns, x.Out.Mapping = rows.columns, rows.places // the dates of contacts have one form, so nothing is judged
+	err = x.store(ctx, rows)
+	return x.l, err
 }
 
 // checkFrom checks the tags that choose contacts as recipients. nil means that the call chooses no contacts. beside is

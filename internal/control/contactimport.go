@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -19,66 +18,21 @@ import (
 	"puntuale"
 	"puntuale/internal/campaign"
 	"puntuale/internal/control/request"
-	"puntuale/internal/control/upload"
 	"puntuale/internal/roster"
 )
 
 // ContactImport is a request to import a file of contacts.
 type ContactImport struct {
-	Columns string // which column is which field, in the form of PutRecipients; "": the import guesses
-	Source  string // the source of contacts and consents in rows that have none
-	Dates   string // the fields that are dates, such as "nascita:dmy,scade"; "none": none is; "": the columns decide
-	Header  int    // the line of the header; 0: the import looks for it
-	Check   bool   // true: only report what an import would store, and store nothing
-	Faults  []puntuale.Fault
+	FileImport
+	Source string // the source of contacts and consents in rows that have none
 }
 
 // ImportedContacts is the result of an import, or of a check before an import.
 type ImportedContacts struct {
-	Rows, Added, Changed int
-	Consents             int // the number of rows whose consent was recorded
-	Header, Hidden       int // the line of the header, and the number of rows that the spreadsheet hides
-	Dates                []ImportedDates
-	Columns              []string
-	Mapping              map[string]int // the column of phone, nome, tags, consent, language, source and each field, counted from 0
-	Preview              [][]string     // the first rows of the file
-	Numbers              []ReadNumber   // the numbers of these rows
-	Refused              []puntuale.RefusedGroup
-	Lines                []RefusedContact // the first 1,000 refused rows
+	ImportReport
+	Added, Changed int
+	Consents       int // the number of rows whose consent was recorded
 }
-
-// ReadNumber is a number in a list, and what the server stores for it.
-type ReadNumber struct {
-	Written string // as the list has it
-	Phone   string // in the form that messages use; "": the text is not a number
-}
-
-// phoneCell returns the text of a row's number, or "" if the row has none.
-func phoneCell(cells []string, mapping map[string]int) string {
-	at, ok := mapping[columnPhone]
-	if !ok || at >= len(cells) || roster.CellProblem(cells[at]) != "" {
-		return ""
-	}
-	return shortened(cells[at])
-}
-
-// RefusedContact is a row that the import refused.
-type RefusedContact struct {
-	Line   int
-	Phone  string
-	Reason string
-	Value  puntuale.Reason // the value that was refused
-}
-
-// Reasons why an import refuses a row, in addition to the reasons that campaigns use.
-const (
-	RefusedRow   = "bad_row"
-	RefusedQuota = "quota"
-)
-
-// refusedOrder lists all reasons why an import refuses a row. Each row is checked in this order, and the answer lists
-// the reasons in this order.
-var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedField, RefusedQuota}
 
 // Codes of the faults that this file reports.
 const (
@@ -123,10 +77,8 @@ func consentOf(cell string) (words string, known bool) {
 	return text, true
 }
 
-const (
-	maxRefusedLines = 1000
-	importBytes     = 4 << 20 // how many bytes of cells one transaction stores
-)
+// importBytes is how many bytes of cells one transaction stores.
+const importBytes = 4 << 20
 
 // contactNumber matches a number as a spreadsheet writes it. Digits that begin with 0 are a code, such as a postal
 // code, and do not match.
@@ -148,15 +100,10 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 		return ImportedContacts{}, err
 	}
 	now := c.control.clock.Now().Truncate(time.Microsecond)
-	x := &contactReading{client: c, check: k, ask: ask, now: now, seen: campaign.NewSeenPhones(), refused: map[string]int{}}
+	x := &contactReading{check: k, source: ask.Source, now: now, seen: campaign.NewSeenPhones()}
+	x.ImportReading = ImportReading{Client: c, Ask: ask.FileImport, Out: &x.out.ImportReport, Place: "query", Guess: x.guess, Fields: x.checkMapping, AreDates: func(string) bool { return false }, Stored: c.listedPerson}
 	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: !ask.Check},
-		func(r *roster.Reader) error {
-			x.use(r)
-			return x.prepare(ctx)
-		}, func(r *roster.Reader) error {
-			x.use(r)
-			return x.read(ctx)
-		})
+		func(r *roster.Reader) error { return x.Judge(ctx, r) }, func(r *roster.Reader) error { return x.read(ctx, r) })
 	if err != nil {
 		return ImportedContacts{}, err
 	}
@@ -174,21 +121,16 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 
 // contactReading is the state of one running import.
 type contactReading struct {
-	client *Client
+	ImportReading
 	check  *contactCheck
-	ask    ContactImport
-	reader *roster.Reader
-	from   rowSource // the rows of the reader
+	source string
 	now    time.Time
-	orders map[string]roster.DateOrder // the fields that are dates
 
-	seen    *campaign.SeenPhones
-	fields  []string // the mapped columns that are ordinary fields, sorted by name
-	rows    []contactRow
-	bytes   int
-	people  int // only in a check: how many contacts the client would have
-	refused map[string]int
-	out     ImportedContacts
+	seen   *campaign.SeenPhones
+	rows   []contactRow
+	bytes  int
+	people int // only in a check: how many contacts the client would have
+	out    ImportedContacts
 }
 
 // contactRow is a row that passed all checks.
@@ -198,92 +140,35 @@ type contactRow struct {
 	consent string // the text of the consent cell; "": the cell is empty
 }
 
-// use reads the rows of a file from its beginning.
-func (x *contactReading) use(r *roster.Reader) {
-	x.reader, x.from, x.out.Columns, x.out.Header = r, r, r.Columns(), r.Header()
-}
-
-// prepare reads the whole file, and stores nothing. It finds out which column is which field, and which are dates.
-func (x *contactReading) prepare(ctx context.Context) error {
-	first, err := x.begin()
-	if err == nil {
-		err = x.judge(ctx, first)
+// listedPerson returns the number of a person in a list, or "" if the text is none.
+func (c *Client) listedPerson(text string) string {
+	if phone := c.Listed(text); isPerson(phone) {
+		return phone
 	}
-	x.out.Rows, x.refused, x.out.Lines = 0, map[string]int{}, nil // the second reading counts
-	return err
+	return ""
 }
 
-func (x *contactReading) read(ctx context.Context) (err error) {
-	if x.ask.Check {
-		if x.people, _, err = x.client.tenant.CountContacts(ctx, puntuale.ContactFilter{}, puntuale.MaxContacts); err != nil {
+func (x *contactReading) read(ctx context.Context, from *roster.Reader) (err error) {
+	if x.Ask.Check {
+		if x.people, _, err = x.Client.tenant.CountContacts(ctx, puntuale.ContactFilter{}, puntuale.MaxContacts); err != nil {
 			return fmt.Errorf("count contacts: %w", err)
 		}
 	}
-	for {
-		row, err := x.from.Next()
-		if errors.Is(err, io.EOF) {
-			break
+	err = x.Each(ctx, from, func(row roster.Row) error {
+		if x.add(row); len(x.rows) == listChunk || x.bytes > importBytes {
+			return x.flush(ctx)
 		}
-		if err != nil {
-			if err := x.fault(err); err != nil {
-				return err
-			}
-			continue
-		}
-		x.add(row)
-		if len(x.rows) == listChunk || x.bytes > importBytes {
-			if err := x.flush(ctx); err != nil {
-				return err
-			}
-		}
+		return nil
+	}, x.RefuseRow)
+	if err == nil {
+		err = x.flush(ctx)
 	}
-	if err := x.flush(ctx); err != nil {
-		return err
-	}
-	for _, reason := range refusedOrder {
-		if n := x.refused[reason]; n > 0 {
-			x.out.Refused = append(x.out.Refused, puntuale.RefusedGroup{Reason: reason, Count: n})
-		}
-	}
-	slices.SortFunc(x.out.Lines, func(a, b RefusedContact) int { return a.Line - b.Line })
-	x.out.Hidden = x.reader.Hidden()
-	return nil
+	x.Finish(RefusedRow, puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedField, RefusedQuota)
+	return err
 }
 
-// begin reads the first rows, and finds out which column is which field.
-func (x *contactReading) begin() (first []roster.Row, err error) {
-	for len(first) < previewRows {
-		row, err := x.from.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			if err := x.fault(err); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		first, x.out.Preview = append(first, row), append(x.out.Preview, row.Cells)
-	}
-	if len(first) == 0 && x.out.Rows == 0 {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: FaultListNoRows})
-	}
-	if x.ask.Columns == "" {
-		x.out.Mapping = guessContacts(x.out.Columns, x.out.Preview)
-	} else if x.out.Mapping, err = roster.ParseMapping(x.ask.Columns, x.out.Columns); err != nil {
-		return nil, upload.MappingFault(err, x.ask.Columns)
-	}
-	for _, row := range first {
-		n := ReadNumber{Written: phoneCell(row.Cells, x.out.Mapping)}
-		if phone := x.client.Listed(n.Written); isPerson(phone) {
-			n.Phone = phone
-		}
-		x.out.Numbers = append(x.out.Numbers, n)
-	}
-	return first, x.checkMapping()
-}
-
-func (x *contactReading) checkMapping() error {
+// checkMapping checks the columns, and returns those that are ordinary fields, sorted by name.
+func (x *contactReading) checkMapping(context.Context) (fields []string, err error) {
 	var f request.Faults
 	if at, ok := x.out.Mapping["name"]; ok {
 		delete(x.out.Mapping, "name")
@@ -298,27 +183,27 @@ func (x *contactReading) checkMapping() error {
 		if code := fieldNameFault(name); code != "" {
 			f.Add("query.columns", code, nil, name)
 		}
-		x.fields = append(x.fields, name)
+		fields = append(fields, name)
 	}
-	f.Entries("query.columns", len(x.fields), puntuale.MaxContactFields)
+	f.Entries("query.columns", len(fields), puntuale.MaxContactFields)
 	if _, ok := x.out.Mapping[columnPhone]; !ok {
 		f.Add("query.columns", FaultListNoPhoneColumn, nil, roster.Named(x.out.Columns))
 	}
 	_, consent := x.out.Mapping[columnConsent]
-	if _, source := x.out.Mapping[columnSource]; consent && !source && x.ask.Source == "" {
+	if _, source := x.out.Mapping[columnSource]; consent && !source && x.source == "" {
 		f.Add("query.source", faultContactConsentSource, nil)
 	}
-	return f.Err()
+	return fields, f.Err()
 }
 
-// guessContacts finds the columns that are not ordinary fields. Each other column that has a header becomes a field.
-func guessContacts(columns []string, first [][]string) map[string]int {
+// guess finds the columns that are not ordinary fields. Each other column that has a header becomes a field.
+func (x *contactReading) guess() map[string]int {
 	words := []string{}
 	for _, headers := range contactHeaders {
 		words = append(words, headers...)
 	}
 	mapping := map[string]int{}
-	named := roster.Guess(columns, first, words)
+	named := roster.Guess(x.out.Columns, x.out.Preview, words)
 	taken := map[int]bool{}
 	if at, ok := named[columnPhone]; ok {
 		mapping[columnPhone], taken[at] = at, true
@@ -332,7 +217,7 @@ func guessContacts(columns []string, first [][]string) map[string]int {
 		}
 	}
 	fields := 0
-	for i, column := range columns {
+	for i, column := range x.out.Columns {
 		name := FieldNameOf(column)
 		if _, twice := mapping[name]; taken[i] || twice || fieldNameFault(name) != "" || fields == puntuale.MaxContactFields {
 			continue
@@ -358,58 +243,33 @@ func FieldNameOf(header string) string {
 	return name[:min(len(name), 64)]
 }
 
-// fault records a fault of one row. If err is a fault of the whole file, fault returns err.
-func (x *contactReading) fault(err error) error {
-	row, ok := errors.AsType[*roster.RowError](err)
-	if !ok {
-		return upload.FileFault(err)
-	}
-	x.out.Rows++
-	x.refuse(RefusedContact{Line: row.Line, Reason: RefusedRow, Value: row.Reason()})
-	return nil
-}
-
-func (x *contactReading) refuse(r RefusedContact) {
-	x.refused[r.Reason]++
-	if len(x.out.Lines) < maxRefusedLines {
-		x.out.Lines = append(x.out.Lines, r)
-	}
-}
-
 // add checks a row. It refuses the row, or adds it to the rows for the next transaction.
 func (x *contactReading) add(row roster.Row) {
-	x.out.Rows++
+	if bad := x.Problem(row); bad != nil {
+		x.RefuseRow(bad)
+		return
+	}
 	cell := func(name string) string {
-		if at, ok := x.out.Mapping[name]; ok && at < len(row.Cells) {
-			return row.Cells[at]
-		}
-		return ""
+		text, _ := cellAt(row.Cells, x.out.Mapping, name)
+		return text
 	}
-	for _, at := range slices.Sorted(maps.Values(x.out.Mapping)) {
-		if at < len(row.Cells) {
-			if p := roster.CellProblem(row.Cells[at]); p != "" {
-				x.refuse(RefusedContact{Line: row.Line, Reason: RefusedRow, Value: (&roster.RowError{Line: row.Line, Column: at + 1, Problem: p}).Reason()})
-				return
-			}
-		}
-	}
-	phone := x.client.Listed(cell(columnPhone))
-	if !isPerson(phone) {
-		x.refuse(RefusedContact{Line: row.Line, Reason: puntuale.RefusedPhone, Value: puntuale.Quoted(shortened(cell(columnPhone)))})
+	phone := x.Stored(cell(columnPhone))
+	if phone == "" {
+		x.Refuse(RefusedContact{Line: row.Line, Reason: puntuale.RefusedPhone, Value: puntuale.Quoted(shortened(cell(columnPhone)))})
 		return
 	}
 	if x.seen.Add(phone) {
-		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedDuplicate, Value: puntuale.Quoted(phone)})
+		x.Refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedDuplicate, Value: puntuale.Quoted(phone)})
 		return
 	}
 	n := NewContact{Phone: phone, Name: cell(columnName), Language: cell(columnLanguage), Source: cell(columnSource), Fields: make(map[string]ContactValue, len(x.fields))}
 	if n.Source == "" {
-		n.Source = x.ask.Source
+		n.Source = x.source
 	}
 	n.Tags = x.tags(cell(columnTags))
 	for _, name := range x.fields {
 		text := cell(name)
-		n.Fields[name] = ContactValue{Text: text, Number: contactNumber.MatchString(text), Cell: true, Order: x.orders[name]}
+		n.Fields[name] = ContactValue{Text: text, Number: contactNumber.MatchString(text), Cell: true, Dates: x.dates[name]}
 		x.bytes += len(text)
 	}
 	x.check.faults = nil
@@ -417,7 +277,7 @@ func (x *contactReading) add(row roster.Row) {
 	if len(x.check.faults) > 0 {
 		f := x.check.faults[0]
 		reason := puntuale.Because(FaultContactValue, strings.TrimPrefix(strings.TrimPrefix(f.Location, "row."), "fields."), puntuale.Because(f.Code, f.Args...).Stored())
-		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: reason})
+		x.Refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: reason})
 		return
 	}
 	r := contactRow{line: row.Line, contact: made}
@@ -426,9 +286,9 @@ func (x *contactReading) add(row roster.Row) {
 	switch {
 	case !known:
 		reason := puntuale.Because(faultContactConsentCell, strconv.Quote(shortened(cell(columnConsent))))
-		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(FaultContactValue, columnConsent, reason.Stored())})
+		x.Refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(FaultContactValue, columnConsent, reason.Stored())})
 	case r.consent != "" && made.Source == "":
-		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(FaultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
+		x.Refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(FaultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
 	default:
 		x.rows = append(x.rows, r)
 	}
@@ -451,15 +311,6 @@ func (x *contactReading) tags(cell string) (tags []string) {
 	return tags
 }
 
-// shortened returns at most the first 100 characters of a cell's text.
-func shortened(cell string) string {
-	const limit = 100
-	if runes := []rune(cell); len(runes) > limit {
-		return string(runes[:limit]) + "…"
-	}
-	return cell
-}
-
 // flush merges the collected rows into the contacts, and then records their consents.
 func (x *contactReading) flush(ctx context.Context) error {
 	if len(x.rows) == 0 {
@@ -471,7 +322,7 @@ func (x *contactReading) flush(ctx context.Context) error {
 		all[i] = x.rows[i].contact
 	}
 	merge := x.merge
-	if x.ask.Check {
+	if x.Ask.Check {
 		merge = x.compare
 	}
 	merged, err := merge(ctx, all)
@@ -484,26 +335,26 @@ func (x *contactReading) flush(ctx context.Context) error {
 		code, refused := merged.Refused[i]
 		switch {
 		case code == puntuale.FaultContactQuota:
-			x.refuse(RefusedContact{Line: r.line, Phone: r.contact.Phone, Reason: RefusedQuota, Value: puntuale.Because(code, strconv.Itoa(puntuale.MaxContacts))})
+			x.Refuse(RefusedContact{Line: r.line, Phone: r.contact.Phone, Reason: RefusedQuota, Value: puntuale.Because(code, strconv.Itoa(puntuale.MaxContacts))})
 		case refused:
-			x.refuse(RefusedContact{Line: r.line, Phone: r.contact.Phone, Reason: puntuale.RefusedField, Value: puntuale.Because(code, strconv.Itoa(puntuale.MaxContactFields))})
+			x.Refuse(RefusedContact{Line: r.line, Phone: r.contact.Phone, Reason: puntuale.RefusedField, Value: puntuale.Because(code, strconv.Itoa(puntuale.MaxContactFields))})
 		case r.consent != "":
 			consents = append(consents, x.consent(r))
 		}
 	}
 	x.out.Consents += len(consents)
 	x.rows, x.bytes = x.rows[:0], 0
-	if x.ask.Check || len(consents) == 0 {
+	if x.Ask.Check || len(consents) == 0 {
 		return nil
 	}
-	if err := x.client.tenant.AddConsents(ctx, consents); err != nil {
+	if err := x.Client.tenant.AddConsents(ctx, consents); err != nil {
 		return fmt.Errorf("enter the consents of a list: %w", err)
 	}
 	return nil
 }
 
 func (x *contactReading) merge(ctx context.Context, all []puntuale.Contact) (puntuale.MergedContacts, error) {
-	merged, err := x.client.tenant.MergeContacts(ctx, puntuale.ContactBatch{All: all, Now: x.now})
+	merged, err := x.Client.tenant.MergeContacts(ctx, puntuale.ContactBatch{All: all, Now: x.now})
 	if err != nil {
 		return merged, fmt.Errorf("import contacts: %w", err)
 	}
@@ -516,7 +367,7 @@ func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (p
 	for i := range all {
 		phones[i] = all[i].Phone
 	}
-	stored, err := x.client.tenant.ContactsOf(ctx, phones)
+	stored, err := x.Client.tenant.ContactsOf(ctx, phones)
 	if err != nil {
 		return puntuale.MergedContacts{}, fmt.Errorf("look for contacts: %w", err)
 	}
@@ -547,7 +398,7 @@ func (x *contactReading) consent(r contactRow) puntuale.ConsentEntry {
 	phone, source := r.contact.Phone, r.contact.Source
 	sum := sha256.Sum256([]byte("import\x00" + source + "\x00" + r.consent))
 	return puntuale.ConsentEntry{
-		Client: x.client.account.ID, Mark: x.client.mark, ReplyMark: puntuale.ImportMark + hex.EncodeToString(sum[:16]),
-		Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentGrant, Source: source, Words: shortened(r.consent), EnteredBy: x.client.actor.Who, At: x.now, Entered: x.now},
+		Client: x.Client.account.ID, Mark: x.Client.mark, ReplyMark: puntuale.ImportMark + hex.EncodeToString(sum[:16]),
+		Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentGrant, Source: source, Words: shortened(r.consent), EnteredBy: x.Client.actor.Who, At: x.now, Entered: x.now},
 	}
 }

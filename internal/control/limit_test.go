@@ -385,7 +385,7 @@ var clientLimits = []limit{
 		return err
 	}},
 	{"ImportContacts", "invalid query.columns query.columns query.source", func(ctx context.Context, w *limited) error {
-		_, err := w.client.ImportContacts(ctx, strings.NewReader("a,b,c\n1,2,3\n"), "text/csv", control.ContactImport{Columns: "x-y:a,consent:b"})
+		_, err := w.client.ImportContacts(ctx, strings.NewReader("a,b,c\n1,2,3\n"), "text/csv", control.ContactImport{FileImport: control.FileImport{Columns: "x-y:a,consent:b"}})
 		return err
 	}},
 	{"AddBlacklisted", "invalid body.phone body.reason", func(ctx context.Context, w *limited) error {

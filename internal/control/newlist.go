@@ -16,136 +16,52 @@ import (
 	"puntuale/internal/roster"
 )
 
-// rowSource is a source of the rows of a new list.
-type rowSource interface {
-	Columns() []string
-	Next() (roster.Row, error) // the error is io.EOF at the end
-}
-
-// readList stores the rows of a source as a new list, which no campaign uses yet. The fields of the campaign help to
-// guess the mapping.
-func (c *Client) readList(ctx context.Context, of puntuale.Campaign, from rowSource, mapping string) (puntuale.RecipientList, error) {
-	x := &newList{client: c, campaign: of, from: from, l: puntuale.RecipientList{Columns: from.Columns()}}
-	if err := x.read(ctx, mapping); err != nil {
-		return x.l, err
-	}
-	columns := x.monthFirst()
-	if err := x.faults.Err(); err != nil || len(columns) == 0 {
-		return x.l, err
-	}
-	// The whole column shows that the month is first, so only now the rows can be stored as they are meant.
-	again := &newList{client: c, campaign: of, from: &datedRows{&storedRows{ctx: ctx, tenant: c.tenant, list: x.l}, columns}, l: puntuale.RecipientList{Columns: x.l.Columns}}
-	err := again.read(ctx, mapping)
-	return again.l, err
-}
-
-// newList is the state while a list is written.
+// newList is the state while a list is written, which no campaign uses yet.
 type newList struct {
-	client   *Client
+	ImportReading
 	campaign puntuale.Campaign
-	from     rowSource
+	wanted   []puntuale.Field // the fields of the campaign
+	before   map[string]int   // the columns of the stored list, whose dates were judged when it was stored
 	l        puntuale.RecipientList
-
-	columns map[string]int
-	dates   map[string]*roster.DateColumn // the columns of fields that are dates
-	rows    []puntuale.Recipient
-	faults  request.Faults
-	more    int // the number of further faults, which are not listed
+	rows     []puntuale.Recipient
+	faults   request.Faults
+	more     int // the number of further faults, which are not listed
 }
 
 // listChunk is how many rows one transaction stores. Calls wait for the transaction that runs, so it must be short.
 const listChunk = 1000
 
-func (x *newList) read(ctx context.Context, mapping string) error {
-	first, err := x.guess(ctx, mapping)
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(x.columns)
-	if err != nil {
-		return fmt.Errorf("keep a mapping: %w", err)
-	}
-	x.l.Mapping = string(text)
-	if x.l.ID, err = x.client.tenant.NewList(ctx, x.l, x.client.control.clock.Now()); err != nil {
-		return fmt.Errorf("begin a list of recipients: %w", err)
-	}
-	for _, row := range first {
-		x.add(row)
-	}
-	for {
-		row, err := x.from.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			if err := x.fault(err); err != nil {
-				return err
-			}
-			continue
-		}
-		if x.add(row); len(x.rows) == listChunk {
-			if err := x.flush(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	if x.more > 0 {
-		x.faults.Add("body", FaultListMoreFaults, nil, strconv.Itoa(x.more))
-	}
-	if err := x.faults.Err(); err != nil {
-		return err
-	}
-	return x.flush(ctx)
+// newList begins a list. The fields of the campaign help to guess the columns. place is that of ask in the call.
+func (c *Client) newList(ctx context.Context, of puntuale.Campaign, ask FileImport, place string) (*newList, error) {
+	wanted, err := c.fieldsOf(ctx, of)
+	x := &newList{campaign: of, wanted: wanted}
+	x.ImportReading = ImportReading{Client: c, Ask: ask, Out: &ImportReport{}, Place: place, Guess: x.guess, Fields: x.checkMapping, AreDates: func(string) bool { return true }, Look: x.look, Faulty: x.file, Stored: c.Listed}
+	return x, err
 }
 
-// guess reads the first rows, and finds out which column is which field.
-func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row, err error) {
-	var shown [][]string
-	for len(first) < previewRows {
-		row, err := x.from.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			if err := x.fault(err); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		first, shown = append(first, row), append(shown, row.Cells)
-	}
-	if len(first) == 0 && len(x.faults) == 0 {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: FaultListNoRows})
-	}
-	fields, err := x.client.fieldsOf(ctx, x.campaign)
-	if err != nil {
-		return nil, err
-	}
-	if mapping == "" {
-		x.columns = roster.Guess(x.l.Columns, shown, fieldNames(fields))
-	} else if x.columns, err = roster.ParseMapping(mapping, x.l.Columns); err != nil {
-		return nil, upload.MappingFault(err, mapping)
-	}
-	x.dates = map[string]*roster.DateColumn{}
-	for _, f := range fields {
-		if _, filled := x.columns[f.Name]; filled && f.Kind == puntuale.FieldDate {
-			x.dates[f.Name] = &roster.DateColumn{}
-		}
-	}
-	if _, ok := x.columns[columnPhone]; !ok {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: FaultListNoPhoneColumn, Args: []string{roster.Named(x.l.Columns)}})
-	}
-	return first, nil
+func (x *newList) guess() map[string]int {
+	return roster.Guess(x.Out.Columns, x.Out.Preview, fieldNames(x.wanted))
 }
 
-// fault records a fault of one row. If err is a fault of the whole file, fault returns err.
-func (x *newList) fault(err error) error {
-	row, ok := errors.AsType[*roster.RowError](err)
-	if !ok {
-		return upload.FileFault(err)
+// checkMapping checks the columns, and returns the fields that the campaign's texts use as dates.
+func (x *newList) checkMapping(context.Context) (dates []string, err error) {
+	if _, ok := x.Out.Mapping[columnPhone]; !ok {
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: FaultListNoPhoneColumn, Args: []string{roster.Named(x.Out.Columns)}})
 	}
-	x.file(row)
-	return nil
+	for _, f := range x.wanted {
+		at, filled := x.Out.Mapping[f.Name]
+		was, judged := x.before[f.Name]
+		if filled && f.Kind == puntuale.FieldDate && (!judged || was != at || x.Ask.Dates != "") {
+			dates = append(dates, f.Name)
+		}
+	}
+	return dates, nil
+}
+
+func (x *newList) look(row roster.Row) {
+	if bad := x.Problem(row); bad != nil {
+		x.file(bad)
+	}
 }
 
 func (x *newList) file(row *roster.RowError) {
@@ -156,34 +72,53 @@ func (x *newList) file(row *roster.RowError) {
 	x.faults.Because(fmt.Sprintf("body.line[%d]", row.Line), row.Reason(), nil)
 }
 
-func (x *newList) add(row roster.Row) {
-	for _, at := range slices.Compact(slices.Sorted(maps.Values(x.columns))) {
-		if at < len(row.Cells) {
-			if p := roster.CellProblem(row.Cells[at]); p != "" {
-				x.file(&roster.RowError{Line: row.Line, Column: at + 1, Problem: p})
-			}
+// judge reads all rows and stores nothing. A file with a faulty row is refused as a whole.
+func (x *newList) judge(ctx context.Context, from RowSource) error {
+	if err := x.readAll(ctx, from); err != nil {
+		return err
+	}
+	if x.more > 0 {
+		x.faults.Add("body", FaultListMoreFaults, nil, strconv.Itoa(x.more))
+	}
+	if err := x.faults.Err(); err != nil {
+		return err
+	}
+	return x.decide()
+}
+
+// store stores the rows of a source after they were judged.
+func (x *newList) store(ctx context.Context, from RowSource) error {
+	text, err := json.Marshal(x.Out.Mapping)
+	if err != nil {
+		return fmt.Errorf("keep a mapping: %w", err)
+	}
+	x.l.Columns, x.l.Mapping = x.Out.Columns, string(text)
+	if x.l.ID, err = x.Client.tenant.NewList(ctx, x.l, x.Client.control.clock.Now()); err != nil {
+		return fmt.Errorf("begin a list of recipients: %w", err)
+	}
+	err = x.Each(ctx, from, func(row roster.Row) error {
+		x.Dated(row.Cells)
+		number, _ := cellAt(row.Cells, x.Out.Mapping, columnPhone)
+		x.rows = append(x.rows, puntuale.Recipient{Line: row.Line, Cells: row.Cells, Phone: x.Client.Listed(number)})
+		if len(x.rows) < listChunk {
+			return nil
 		}
+		return x.flush(ctx)
+	}, x.file)
+	if err == nil {
+		err = x.faults.Err() // the same rows were judged, so there is none
 	}
-	if len(x.faults) > 0 {
-		return // a file with faults changes nothing in the store
+	if err != nil {
+		return err
 	}
-	for name, column := range x.dates {
-		if at := x.columns[name]; at < len(row.Cells) {
-			column.Add(row.Line, row.Cells[at])
-		}
-	}
-	r := puntuale.Recipient{Line: row.Line, Cells: row.Cells}
-	if at := x.columns[columnPhone]; at < len(row.Cells) {
-		r.Phone = x.client.Listed(row.Cells[at])
-	}
-	x.rows = append(x.rows, r)
+	return x.flush(ctx)
 }
 
 func (x *newList) flush(ctx context.Context) error {
 	if len(x.rows) == 0 {
 		return nil
 	}
-	if err := x.client.tenant.AddRecipients(ctx, x.l, x.rows, x.client.control.clock.Now()); err != nil {
+	if err := x.Client.tenant.AddRecipients(ctx, x.l, x.rows, x.Client.control.clock.Now()); err != nil {
 		return fmt.Errorf("add recipients to campaign %d: %w", x.campaign.ID, err)
 	}
 	x.l.Size += len(x.rows)

@@ -15,23 +15,14 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control/request"
-	"puntuale/internal/control/upload"
 	"puntuale/internal/plan"
 	"puntuale/internal/roster"
 )
 
-// previewRows is how many rows of a list the preview contains.
-const previewRows = 5
-
-// Recipients describes a campaign's list of recipients.
+// Recipients describes a campaign's list of recipients. After an upload, or a check before one, it has the whole report.
 type Recipients struct {
+	ImportReport
 	Size    int
-	Header  int // after an upload: the line of the header
-	Hidden  int // after an upload: how many rows the spreadsheet hides
-	Columns []string
-	Mapping map[string]int // the column of each field that the list fills, counted from 0
-	Preview [][]string
-	Numbers []ReadNumber     // the numbers of the rows in Preview
 	Fields  []puntuale.Field // the fields that the texts contain
 	Missing []string         // required fields that neither the list nor the campaign fills
 }
@@ -222,12 +213,13 @@ func (c *Client) Listed(text string) string {
 	return ""
 }
 
-// PutRecipients reads a list from a CSV or XLSX file, and replaces the campaign's list by it. The mapping says which
-// column of the file fills which field, such as "phone:Telefono,nome:Nome". If it is "", PutRecipients guesses the
-// mapping. header is the line of the header row; 0: PutRecipients looks for it. A file with a fault changes nothing.
-// Codes: not_found, invalid, too_large, conflict (the campaign started), overloaded (the server already reads too many
-// lists), rate_limited (see [Client.Spend]).
-func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string, header int) (out Recipients, err error) {
+// PutRecipients reads a list from a CSV or XLSX file, and replaces the campaign's list by it. A file with a fault changes
+// nothing. Codes: not_found, invalid, too_large, conflict (the campaign started), overloaded (the server already reads
+// too many lists), rate_limited (see [Client.Spend]).
+func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType string, ask FileImport) (Recipients, error) {
+	if err := request.Faults(ask.Faults).Err(); err != nil {
+		return Recipients{}, err
+	}
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
 		return Recipients{}, err
@@ -235,38 +227,41 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	}
-	u, err := c.beginUpload()
+	x, err := c.newList(ctx, stored, ask, "query")
 	if err != nil {
 		return Recipients{}, err
 	}
-	defer u.End()
-	spent := &spentUpload{ctx: ctx, client: c, from: file}
-	defer func() { spent.ended(err == nil) }()
-	reader, err := roster.Open(ctx, u.Reader(ctx, spent), contentType, c.control.lists.scratch, header)
+	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: !ask.Check},
+		func(r *roster.Reader) error { return x.judge(ctx, r) }, func(r *roster.Reader) error {
+			if ask.Check {
+				return nil
+			}
+			return x.store(ctx, r)
+		})
 	if err != nil {
-		return Recipients{}, upload.FileFault(err)
+		return Recipients{}, err
 	}
-	defer func() { _ = reader.Close() }()
-	out, err = c.replaceRecipients(ctx, stored, reader, mapping)
-	out.Header, out.Hidden = reader.Header(), reader.Hidden()
-	return out, err
+	return c.useNew(ctx, stored, x)
 }
 
-// replaceRecipients replaces a campaign's list by the rows of a source.
-func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign, from rowSource, mapping string) (Recipients, error) {
-	l, err := c.readList(ctx, stored, from, mapping)
-	if err != nil {
-		return Recipients{}, err
+// useNew replaces a campaign's list by one that was just stored, and describes it. After a check it only describes it.
+func (c *Client) useNew(ctx context.Context, stored puntuale.Campaign, x *newList) (Recipients, error) {
+	for _, cells := range x.Out.Preview {
+		x.Dated(cells)
 	}
-	if err := c.useList(ctx, stored, l); err != nil {
-		return Recipients{}, err
+	r := Recipients{ImportReport: *x.Out, Size: x.Out.Rows}
+	if !x.Ask.Check {
+		if err := c.useList(ctx, stored, x.l); err != nil {
+			return Recipients{}, err
+		}
 	}
-	return c.RecipientsOf(ctx, stored.ID.String())
+	r.describe(stored, x.wanted)
+	return r, nil
 }
 
-// MapRecipients changes which column fills which field, without a new upload of the file. Codes: not_found, invalid,
-// conflict, overloaded (the server already reads too many lists).
-func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipients, error) {
+// MapRecipients changes which column fills which field, without a new upload of the file. dates has the form of
+// [FileImport]. Codes: not_found, invalid, conflict, overloaded (the server already reads too many lists).
+func (c *Client) MapRecipients(ctx context.Context, id, mapping, dates string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
 		return Recipients{}, err
@@ -286,7 +281,22 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	if err != nil {
 		return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
 	}
-	return c.replaceRecipients(ctx, stored, &storedRows{ctx: ctx, tenant: c.tenant, list: l}, mapping)
+	x, err := c.newList(ctx, stored, FileImport{Columns: mapping, Dates: dates}, "body")
+	if err != nil {
+		return Recipients{}, err
+	}
+	if x.before, err = mapped(l); err != nil {
+		return Recipients{}, err
+	}
+	rows := storedRows{ctx: ctx, tenant: c.tenant, list: l}
+	again := rows
+	if err := x.judge(ctx, &rows); err != nil {
+		return Recipients{}, err
+	}
+	if err := x.store(ctx, &again); err != nil {
+		return Recipients{}, err
+	}
+	return c.useNew(ctx, stored, x)
 }
 
 // storedRows returns the rows of a list that is already stored.
@@ -354,14 +364,18 @@ func fieldNames(fields []puntuale.Field) []string {
 // RecipientsOf returns the description of a campaign's list. Codes: not_found.
 func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Recipients{}, err
+	}
+	fields, err := c.fieldsOf(ctx, stored)
 	if err != nil || stored.List == 0 {
-		return Recipients{Mapping: map[string]int{}}, err
+		return Recipients{ImportReport: ImportReport{Mapping: map[string]int{}}, Fields: fields}, err
 	}
 	l, err := c.tenant.RecipientList(ctx, stored.List)
 	if err != nil {
 		return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
 	}
-	r := Recipients{Size: l.Size, Columns: l.Columns}
+	r := Recipients{ImportReport: ImportReport{Columns: l.Columns}, Size: l.Size}
 	if r.Mapping, err = mapped(l); err != nil {
 		return r, err
 	}
@@ -370,26 +384,22 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 		return r, fmt.Errorf("read recipients: %w", err)
 	}
 	for _, row := range rows {
-		for i, cell := range row.Cells {
-			if roster.CellProblem(cell) != "" {
-				row.Cells[i] = ""
-			}
-		}
-		r.Preview = append(r.Preview, row.Cells)
+		r.Preview = append(r.Preview, readable(row.Cells))
 		r.Numbers = append(r.Numbers, ReadNumber{phoneCell(row.Cells, r.Mapping), row.Phone})
 	}
-	fields, err := c.fieldsOf(ctx, stored)
-	if err != nil {
-		return r, err
-	}
+	r.describe(stored, fields)
+	return r, nil
+}
+
+// describe says which fields of a campaign the list fills.
+func (r *Recipients) describe(of puntuale.Campaign, fields []puntuale.Field) {
 	r.Fields = fields
 	for _, field := range fields {
 		_, given := r.Mapping[field.Name]
-		if field.Required && !given && stored.Draft.Fields[field.Name] == "" {
+		if field.Required && !given && of.Draft.Fields[field.Name] == "" {
 			r.Missing = append(r.Missing, field.Name)
 		}
 	}
-	return r, nil
 }
 
 // RecipientQuery is a request for a part of a campaign's list.

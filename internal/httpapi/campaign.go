@@ -179,6 +179,7 @@ type recipientsBody struct {
 
 type columnsBody struct {
 	Columns string `json:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome. A column by its number where its header has a comma or a colon: phone:2"`
+	Dates   string `json:"dates,omitempty" doc:"As in the upload of the list"`
 }
 
 type digestBody struct {
@@ -197,7 +198,9 @@ type campaignInput struct {
 type uploadInput struct {
 	ID      string `path:"id" doc:"ID"`
 	Columns string `query:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome; without it they are guessed by the header"`
+	Dates   string `query:"dates" doc:"Fields that are dates, with the order of their numbers: quando:dmy,scade:mdy. none: no field is. Without it, each column decides as a whole"`
 	Header  string `query:"header" doc:"The line of the header row. Without it the server looks for it, also below a title"`
+	Check   string `query:"check" enum:"true,false" doc:"true: store nothing, and answer what would be stored"`
 }
 
 type recipientsInput struct {
@@ -261,6 +264,7 @@ type listAnswer struct {
 	Missing    []string       `json:"missing" doc:"Required fields that neither the list nor the campaign fills"`
 	Preview    [][]string     `json:"preview" doc:"The first rows"`
 	Numbers    []numberAnswer `json:"numbers" doc:"The numbers of these rows"`
+	Dates      []datesAnswer  `json:"dates" doc:"After an upload: the fields of the texts that are dates"`
 	Header     int            `json:"header,omitempty" doc:"After an upload: the line of the header row"`
 	Hidden     int            `json:"hidden,omitempty" doc:"After an upload: rows that the spreadsheet hides, for example by a filter. They are recipients like the others"`
 }
@@ -408,11 +412,7 @@ func (f *fromBody) tags() []string {
 }
 
 func uploadRecipients(ctx context.Context, c *control.Client, in *call, p *uploadInput) (listAnswer, error) {
-	header, fault := headerLine(p.Header)
-	if len(fault) > 0 {
-		return listAnswer{}, puntuale.Invalid(fault...)
-	}
-	put, err := c.PutRecipients(ctx, p.ID, in.file, in.kind, p.Columns, header)
+	put, err := c.PutRecipients(ctx, p.ID, in.file, in.kind, fileImport(p.Columns, p.Dates, p.Header, p.Check, nil))
 	return listOf(put), err
 }
 
@@ -433,7 +433,7 @@ func addRecipients(ctx context.Context, c *control.Client, in *call, p *oneInput
 }
 
 func mapRecipients(ctx context.Context, c *control.Client, _ *call, p *oneInput, body *columnsBody) (listAnswer, error) {
-	changed, err := c.MapRecipients(ctx, p.ID, body.Columns)
+	changed, err := c.MapRecipients(ctx, p.ID, body.Columns, body.Dates)
 	return listOf(changed), err
 }
 
@@ -549,7 +549,7 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 }
 
 func listOf(r control.Recipients) listAnswer {
-	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping), Numbers: numbersOf(r.Numbers), Header: r.Header, Hidden: r.Hidden}
+	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping), Numbers: numbersOf(r.Numbers), Dates: datesOf(r.Dates), Header: r.Header, Hidden: r.Hidden}
 }
 
 // columnsOf returns the columns of a list. Each column names the field that it fills.

@@ -134,7 +134,7 @@ func TestCampaignReasons(t *testing.T) {
 		}
 		for name, fill := range map[string]func(id string){
 			"csv": func(id string) {
-				if got := s.upload(a.Key, id, "", "text/csv", csv); got.status != 200 {
+				if got := s.upload(a.Key, id, "?dates=quando:dmy", "text/csv", csv); got.status != 200 {
 					t.Fatal(got.body)
 				}
 			},

@@ -143,22 +143,24 @@ type datesAnswer struct {
 	Field    string       `json:"field"`
 	Order    *string      `json:"order" doc:"dmy: the day is first; mdy: the month. null: you must say it with dates"`
 	Certain  bool         `json:"certain" doc:"false: the dates fit the other order, too"`
-	Question *string      `json:"question" doc:"Why you must say it: the column has dates of both orders, or cells that are no dates"`
+	Question *string      `json:"question" doc:"Why you must say it: the column has dates of both orders, cells that are no dates, or years of two digits"`
 	Examples []dateAnswer `json:"examples" doc:"The first dates of the file"`
 }
 
 type dateAnswer struct {
 	Written string  `json:"written" doc:"As the list has it"`
-	Stored  *string `json:"stored" doc:"As the server stores it; null: it is no date"`
+	Stored  *string `json:"stored" doc:"As the server reads it; null: it is no date"`
 }
 
-func datesOf(d control.ImportedDates) datesAnswer {
-	out := datesAnswer{Field: d.Field, Order: textOrNull(string(d.Order)), Certain: d.Certain}
-	if !d.Question.IsZero() {
-		out.Question = textOrNull(catalogue.Message(d.Question))
-	}
-	out.Examples = each(d.Examples, func(r control.ReadDate) dateAnswer { return dateAnswer{r.Written, textOrNull(r.Stored)} })
-	return out
+func datesOf(all []control.ImportedDates) []datesAnswer {
+	return each(all, func(d control.ImportedDates) datesAnswer {
+		out := datesAnswer{Field: d.Field, Order: textOrNull(string(d.Order)), Certain: d.Certain}
+		if !d.Question.IsZero() {
+			out.Question = textOrNull(catalogue.Message(d.Question))
+		}
+		out.Examples = each(d.Examples, func(r control.ReadDate) dateAnswer { return dateAnswer{r.Written, textOrNull(r.Stored)} })
+		return out
+	})
 }
 
 type refusedContact struct {
@@ -229,24 +231,31 @@ func undoChange(ctx context.Context, c *control.Client, _ *call, p *oneInput) (u
 }
 
 func importContacts(ctx context.Context, c *control.Client, in *call, p *contactImportInput) (importedAnswer, error) {
-	requested := control.ContactImport{Columns: p.Columns, Dates: p.Dates, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
-	header, faults := headerLine(p.Header)
-	requested.Header, requested.Faults = header, append(requested.Faults, faults...)
-	if !slices.Contains([]string{"", "true", "false"}, p.Check) {
-		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
-	}
+	requested := control.ContactImport{FileImport: fileImport(p.Columns, p.Dates, p.Header, p.Check, in.unknown), Source: p.Source}
 	done, err := c.ImportContacts(ctx, in.file, in.kind, requested)
 	if err != nil {
 		return importedAnswer{}, err
 	}
 	return importedAnswer{
 		Rows: done.Rows, Added: done.Added, Changed: done.Changed, Consents: done.Consents,
-		Header: done.Header, Hidden: done.Hidden, Dates: each(done.Dates, datesOf), Columns: columnsOf(done.Columns, done.Mapping), Numbers: numbersOf(done.Numbers),
-		Refused: each(done.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
-		Lines: each(done.Lines, func(l control.RefusedContact) refusedContact {
-			return refusedContact{l.Line, textOrNull(l.Phone), l.Reason, catalogue.Message(l.Value)}
-		}),
+		Header: done.Header, Hidden: done.Hidden, Dates: datesOf(done.Dates), Columns: columnsOf(done.Columns, done.Mapping), Numbers: numbersOf(done.Numbers),
+		Refused: each(done.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }), Lines: linesOf(done.Lines),
 	}, nil
+}
+
+func linesOf(all []control.RefusedContact) []refusedContact {
+	return each(all, func(l control.RefusedContact) refusedContact {
+		return refusedContact{l.Line, textOrNull(l.Phone), l.Reason, catalogue.Message(l.Value)}
+	})
+}
+
+// fileImport reads the parameters of a call with a file. found are the faults that the call has already.
+func fileImport(columns, dates, header, check string, found []puntuale.Fault) control.FileImport {
+	line, faults := headerLine(header)
+	if found = append(found, faults...); !slices.Contains([]string{"", "true", "false"}, check) {
+		found = append(found, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: check})
+	}
+	return control.FileImport{Columns: columns, Dates: dates, Header: line, Check: check == "true", Faults: found}
 }
 
 // maxExportFields is the largest number of columns for fields in an exported table.

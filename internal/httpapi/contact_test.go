@@ -276,10 +276,11 @@ func TestImportExports(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
 	for name, want := range map[string]string{
-		"google.csv":     "+393331234561 Anna []; +393331234562 Bruno [Clienti]; +393331234563 Carla [Amici Clienti]; ",
-		"google-old.csv": "+393331234561 Anna Rossi []; +393331234562 Bruno Verdi [Clienti]; ",
-		"outlook.csv":    "+393331234561 Anna [Clienti Fiera]; +393331234562 Bruno []; ",
-		"apple.csv":      "+393331234561 Anna []; +393331234562 Bruno []; ",
+		"google.csv":        "+393331234561 Anna []; +393331234562 Bruno [Clienti]; +393331234563 Carla [Amici Clienti]; ",
+		"google-old.csv":    "+393331234561 Anna Rossi []; +393331234562 Bruno Verdi [Clienti]; ",
+		"google-labels.csv": "+39051123460 Dario []; +393331234561 Anna []; +393331234562 Bruno []; +393331234563 Carla []; +393331234565 Elena []; ",
+		"outlook.csv":       "+393331234561 Anna [Clienti Fiera]; +393331234562 Bruno []; ",
+		"apple.csv":         "+393331234561 Anna []; +393331234562 Bruno []; ",
 	} {
 		file, err := os.ReadFile("../roster/testdata/exports/" + name)
 		if err != nil {

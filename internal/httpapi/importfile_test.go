@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,8 +13,8 @@ import (
 	"testing"
 )
 
-// importFile imports a file of the package roster's examples. It returns a line for each contact that is stored.
-func (s *service) importFile(key, query, name string) (answer response, stored []string) {
+// putFile sends a file of the package roster's examples.
+func (s *service) putFile(key, path, name string) response {
 	s.t.Helper()
 	file, err := os.ReadFile("../roster/testdata/exports/" + name)
 	if err != nil {
@@ -23,10 +24,16 @@ func (s *service) importFile(key, query, name string) (answer response, stored [
 	if strings.HasSuffix(name, ".xlsx") {
 		kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 	}
-	r := httptest.NewRequestWithContext(s.t.Context(), http.MethodPut, "/api/contacts/import"+query, bytes.NewReader(file))
+	r := httptest.NewRequestWithContext(s.t.Context(), http.MethodPut, path, bytes.NewReader(file))
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Content-Type", kind)
-	answer = s.send(r)
+	return s.send(r)
+}
+
+// importFile imports a file of the package roster's examples. It returns a line for each contact that is stored.
+func (s *service) importFile(key, query, name string) (answer response, stored []string) {
+	s.t.Helper()
+	answer = s.putFile(key, "/api/contacts/import"+query, name)
 	var page struct{ Contacts []contact }
 	s.must(&page, "GET", "/api/contacts", key, "")
 	for _, c := range page.Contacts {
@@ -60,24 +67,8 @@ func TestImportFiles(t *testing.T) {
 	} {
 		a := s.newAccount(name+"@x", "full")
 		checked, stored := s.importFile(a.Key, "?check=true", name)
-		var got struct {
-			Header, Hidden int
-			Dates          []struct {
-				Field, Order string
-				Question     *string
-				Examples     []struct{ Written, Stored string }
-			}
-		}
-		if err := json.Unmarshal([]byte(checked.body), &got); err != nil || checked.status != 200 || len(stored) > 0 {
-			t.Fatalf("%s: %d %s, stored %q", name, checked.status, checked.body, stored)
-		}
-		dates := ""
-		for _, d := range got.Dates {
-			dates += d.Field + " " + d.Order
-			for _, e := range d.Examples {
-				dates += " " + e.Written + "=" + e.Stored
-			}
-		}
+		got := reportOf(t, checked)
+		dates := got.dates()
 		if got.Header != want.header || got.Hidden != want.hidden || dates != want.dates {
 			t.Errorf("%s: the check says header %d, hidden %d, dates %q: %s", name, got.Header, got.Hidden, dates, checked.body)
 		}
@@ -120,5 +111,196 @@ func TestImportAsksForDates(t *testing.T) {
 	}
 	if got, _ := s.importFile(a.Key, "?header=4&check=true&columns=phone:2", "titled.csv"); got.status != 200 || !strings.Contains(got.body, `"header":4`) {
 		t.Errorf("a chosen header: %d %s", got.status, got.body)
+	}
+}
+
+// importReport is what each import says about its file.
+type importReport struct {
+	Header, Hidden int
+	Dates          []struct {
+		Field    string
+		Order    *string
+		Question *string
+		Examples []struct {
+			Written string
+			Stored  *string
+		}
+	}
+	Numbers []struct {
+		Written string
+		Phone   *string
+	}
+	Preview [][]string
+}
+
+func reportOf(t *testing.T, answer response) (r importReport) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(answer.body), &r); err != nil || answer.status != 200 {
+		t.Fatalf("%d %s", answer.status, answer.body)
+	}
+	return r
+}
+
+// dates describes the fields that are dates, each value as it is written and as it would be stored.
+func (r importReport) dates() string {
+	var all []string
+	for _, d := range r.Dates {
+		if all = append(all, d.Field); d.Order != nil {
+			all = append(all, *d.Order)
+		} else {
+			all = append(all, "?")
+		}
+		for _, e := range d.Examples {
+			if e.Stored != nil {
+				e.Written += "=" + *e.Stored
+			}
+			all = append(all, e.Written)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// TestCampaignFiles: a campaign's upload reads the same files as the import of contacts, with the same report. A check
+// stores nothing, and says what the upload says.
+func TestCampaignFiles(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	a := s.newAccount("files@x", "full")
+	for name, want := range map[string]struct {
+		field, query   string // a date of the text, and how the file is uploaded
+		header, hidden int
+		dates, phones  string
+		stored         string // the cells of the date; "": the upload is refused, and asks
+	}{
+		"excel-it.csv":          {"data_di_nascita", "", 1, 0, "data_di_nascita dmy 28/02/1990=1990-02-28 03/04/1992=1992-04-03", "1 2", "28/02/1990 03/04/1992"},
+		"excel-utf16.csv":       {"scadenza", "", 1, 0, "scadenza dmy 31/12/2026=2026-12-31 01/02/2027=2027-02-01", "1 2", "31/12/2026 01/02/2027"},
+		"libreoffice.csv":       {"nascita", "", 1, 0, "nascita dmy 1990-02-28=1990-02-28 1992-04-03=1992-04-03", "1 2", "1990-02-28 1992-04-03"},
+		"titled.csv":            {"nascita", "", 4, 0, "nascita dmy 28/02/1990=1990-02-28 03/04/1992=1992-04-03", "1 2", "28/02/1990 03/04/1992"},
+		"american.csv":          {"birthday", "", 1, 0, "birthday mdy 02/28/1990=1990-02-28 03/04/1992=1992-03-04", "1 2", "28/02/1990 04/03/1992"},
+		"filtered.xlsx":         {"nascita", "", 3, 2, "nascita dmy 1990-02-28=1990-02-28 1992-04-03=1992-04-03", "1 2 3", "1990-02-28 1992-04-03 "},
+		"blank.csv":             {"citta", "?dates=none", 1, 0, "", "1 2", " Roma"},
+		"mixed.csv":             {"nascita", "", 1, 0, "nascita ? 28/02/1990 02/28/1990", "1 2", ""},
+		"american-other.csv":    {"birthday", "", 1, 0, "birthday ? 02/28/1990 03/04/1992 boh", "1 2 3", ""},
+		"american-either.csv":   {"birthday", "", 1, 0, "birthday dmy 03/04/1992=1992-04-03 05/06/1993=1993-06-05", "1 2", "03/04/1992 05/06/1993"},
+		"libreoffice-short.csv": {"scadenza", "", 1, 0, "scadenza ? 31/12/26 01/02/27 15/03/98", "1 2 3", ""},
+		"google.csv":            {"birthday", "", 1, 0, "birthday dmy 1990-02-28=1990-02-28", "1 2 3", "1990-02-28  "},
+		"google-old.csv":        {"birthday", "", 1, 0, "", "1 2", " "},
+		"google-many.csv":       {"birthday", "", 1, 0, "birthday dmy 1990-02-28=1990-02-28", "1 2", "1990-02-28 "},
+		"google-labels.csv":     {"birthday", "", 1, 0, "birthday dmy 1990-02-28=1990-02-28", "1 2 3 - 5", "1990-02-28    "},
+		"outlook.csv":           {"birthday", "", 1, 0, "", "1 2 -", "  "},
+		"apple.csv":             {"", "", 1, 0, "", "1 2", ""},
+	} {
+		var made campaignOf
+		text := "Ciao"
+		if want.field != "" {
+			text = "Ciao, {{" + want.field + ":giorno|oggi}}"
+		}
+		s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"x","content":{"text":"`+text+`"}}`)
+		path := "/api/campaigns/" + made.ID + "/recipients" + cmp.Or(want.query, "?dates=")
+		checked := s.putFile(a.Key, path+"&check=true", name)
+		got := reportOf(t, checked)
+		var phones, stored []string
+		for _, n := range got.Numbers {
+			if n.Phone == nil || !strings.HasPrefix(*n.Phone, "+39333123456") {
+				phones = append(phones, "-")
+			} else {
+				phones = append(phones, strings.TrimPrefix(*n.Phone, "+39333123456"))
+			}
+		}
+		if got.Header != want.header || got.Hidden != want.hidden || got.dates() != want.dates || strings.Join(phones, " ") != want.phones {
+			t.Errorf("%s: the check says header %d, hidden %d, dates %q, phones %q: %s", name, got.Header, got.Hidden, got.dates(), phones, checked.body)
+		}
+		if c := s.campaign(a.Key, made.ID); c.Counts["recipients"] != 0 {
+			t.Errorf("%s: the check stored %v", name, c.Counts)
+		}
+		put := s.putFile(a.Key, path, name)
+		if asks := strings.Contains(want.dates, "?"); asks {
+			if put.status != 422 || !strings.Contains(put.body, "query.dates") || !strings.Contains(put.body, " line ") {
+				t.Errorf("%s: %d %s", name, put.status, put.body)
+			}
+			if c := s.campaign(a.Key, made.ID); c.Counts["recipients"] != 0 {
+				t.Errorf("%s: a refused upload stored %v", name, c.Counts)
+			}
+			continue
+		}
+		if put.status != 200 || put.body != checked.body {
+			t.Errorf("%s: the check said %s\nthe upload %d %s", name, checked.body, put.status, put.body)
+		}
+		var list struct {
+			Columns []struct{ Field *string }
+		}
+		if err := json.Unmarshal([]byte(put.body), &list); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range list.Columns {
+			for _, row := range got.Preview {
+				if c.Field != nil && *c.Field == want.field {
+					stored = append(stored, row[i])
+				}
+			}
+		}
+		if strings.Join(stored, " ") != want.stored {
+			t.Errorf("%s: stored %q, want %q", name, stored, want.stored)
+		}
+	}
+}
+
+// TestCampaignAsksForDates: a campaign's upload asks how a column of dates is meant, and stores it as the caller says. A
+// later change of columns keeps what was said.
+func TestCampaignAsksForDates(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("asks@x", "full")
+		var made campaignOf
+		s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"x","content":{"text":"Ciao {{nome}}, {{birthday:giorno}}"}}`)
+		path := "/api/campaigns/" + made.ID
+		preview := func(r response) string { return fmt.Sprint(reportOf(t, r).Preview) }
+		if got := s.putFile(a.Key, path+"/recipients", "american-other.csv"); got.status != 422 || !strings.Contains(got.body, `\"boh\" on line 4 is none`) {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+		if got := preview(s.putFile(a.Key, path+"/recipients?dates=birthday:mdy", "american-other.csv")); got != "[[Anna +39 333 1234561 28/02/1990] [Bruno +39 333 1234562 04/03/1992] [Carla +39 333 1234563 boh]]" {
+			t.Errorf("month first: %s", got)
+		}
+		checked := s.must(nil, "POST", path+"/check", a.Key, "").body
+		if !strings.Contains(checked, `{"reason":"bad_field","count":1}`) || !strings.Contains(checked, "mercoledì 4 marzo") {
+			t.Errorf("the check: %s", checked)
+		}
+		mapped := s.must(nil, "POST", path+"/columns", a.Key, `{"columns":"phone:2,birthday:3"}`)
+		if got := preview(mapped); !strings.Contains(got, "04/03/1992") {
+			t.Errorf("mapped: %s", got)
+		}
+		if got := preview(s.putFile(a.Key, path+"/recipients?columns=phone:2,nome:1", "american-other.csv")); !strings.Contains(got, "03/04/1992") {
+			t.Errorf("not a date yet: %s", got)
+		}
+		if got := s.call("POST", path+"/columns", a.Key, `{"columns":"phone:2,birthday:3"}`); got.status != 422 || !strings.Contains(got.body, `"body.dates"`) {
+			t.Errorf("a column that becomes a date: %d %s", got.status, got.body)
+		}
+		if got := preview(s.must(nil, "POST", path+"/columns", a.Key, `{"columns":"phone:2,birthday:3","dates":"birthday:mdy"}`)); !strings.Contains(got, "04/03/1992") {
+			t.Errorf("mapped with an order: %s", got)
+		}
+		for query, at := range map[string]string{"?dates=x": "query.dates", "?dates=birthday:ymd": "query.dates", "?check=yes": "query.check", "?header=0": "query.header"} {
+			if got := s.putFile(a.Key, path+"/recipients"+query, "american.csv"); got.status != 422 || !strings.Contains(got.body, `"`+at+`"`) {
+				t.Errorf("%s: %d %s", query, got.status, got.body)
+			}
+		}
+	})
+}
+
+// TestImportShortYears: a year of two digits is a question. It becomes the year that is near, and a date of birth is
+// never in the future.
+func TestImportShortYears(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	a := s.newAccount("short@x", "full")
+	if refused, stored := s.importFile(a.Key, "", "libreoffice-short.csv"); refused.status != 422 || !strings.Contains(refused.body, "has two digits") || len(stored) > 0 {
+		t.Errorf("%d %s", refused.status, refused.body)
+	}
+	done, stored := s.importFile(a.Key, "?dates=nascita:dmy,scadenza:dmy", "libreoffice-short.csv")
+	if want := []string{"3331234561 Anna map[nascita:1990-02-28 scadenza:2026-12-31]", "3331234562 Bruno map[nascita:2026-04-03 scadenza:2027-02-01]", "3331234563 Carla map[nascita:1926-12-31 scadenza:1998-03-15]"}; !slices.Equal(stored, want) {
+		t.Errorf("stored %q: %s", stored, done.body)
+	}
+	b := s.newAccount("texts@x", "full")
+	if _, stored := s.importFile(b.Key, "?dates=none", "libreoffice-short.csv"); len(stored) != 3 || !strings.Contains(stored[0], "scadenza:31/12/26") {
+		t.Errorf("as texts: %q", stored)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"puntuale"
-	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 	"puntuale/internal/control/bookings"
 	"puntuale/internal/control/request"
@@ -124,6 +123,7 @@ func (o *object) entries(t *bookings.List) {
 type bookingImportInput struct {
 	Columns  string `query:"columns" doc:"Members with their columns: reference:Codice,phone:Telefono,appuntamento:Data. Besides fields: reference, phone, sequence, status. Without it they are guessed by the header"`
 	Sequence string `query:"sequence" doc:"ID of the sequence of rows without one"`
+	Dates    string `query:"dates" doc:"Fields that are dates, with the order of their numbers: appuntamento:dmy. none: no field is. Without it, each column decides as a whole"`
 	Header   string `query:"header" doc:"The line of the header row. Without it the server looks for it, also below a title"`
 	DryRun   string `query:"dry_run" enum:"true,false" doc:"true: store nothing, and answer what would be stored"`
 }
@@ -136,25 +136,23 @@ type importedBookingsAnswer struct {
 	Header  int              `json:"header" doc:"The line of the header row"`
 	Hidden  int              `json:"hidden" doc:"Rows that the spreadsheet hides. They are read like the others"`
 	Columns []columnAnswer   `json:"columns"`
+	Dates   []datesAnswer    `json:"dates" doc:"The fields that are dates, or may be"`
+	Numbers []numberAnswer   `json:"numbers" doc:"The first numbers of the file"`
 	Refused []refusedAnswer  `json:"refused" doc:"How many rows were refused, by reason"`
 	Lines   []refusedContact `json:"lines" doc:"The first 1,000 refused rows"`
 }
 
 func importBookings(ctx context.Context, c *control.Client, in *call, p *bookingImportInput) (importedBookingsAnswer, error) {
-	header, faults := headerLine(p.Header)
-	dry, more := wantsDry(in.query)
-	faults = append(append(in.unknown, faults...), more...)
-	done, err := bookings.ImportBookings(ctx, c, in.file, in.kind, bookings.Import{
-		Columns: p.Columns, Sequence: strings.TrimSpace(p.Sequence), Header: header, Check: dry, Door: puntuale.DoorAPI, Faults: faults,
-	})
+	dry, faults := wantsDry(in.query)
+	ask := fileImport(p.Columns, p.Dates, p.Header, "", append(in.unknown, faults...))
+	ask.Check = dry
+	done, err := bookings.ImportBookings(ctx, c, in.file, in.kind, bookings.Import{FileImport: ask, Sequence: strings.TrimSpace(p.Sequence), Door: puntuale.DoorAPI})
 	if err != nil {
 		return importedBookingsAnswer{}, err
 	}
 	return importedBookingsAnswer{
 		Rows: done.Rows, Made: done.Made, Changed: done.Changed, Same: done.Same, Header: done.Header, Hidden: done.Hidden, Columns: columnsOf(done.Columns, done.Mapping),
-		Refused: append([]refusedAnswer{}, each(done.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) })...),
-		Lines: append([]refusedContact{}, each(done.Lines, func(l control.RefusedContact) refusedContact {
-			return refusedContact{l.Line, textOrNull(l.Phone), l.Reason, catalogue.Message(l.Value)}
-		})...),
+		Dates: datesOf(done.Dates), Numbers: numbersOf(done.Numbers),
+		Refused: each(done.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }), Lines: linesOf(done.Lines),
 	}, nil
 }

@@ -2,6 +2,7 @@ package roster
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,21 +17,26 @@ const (
 	MonthFirst DateOrder = "mdy"
 )
 
-// Codes of the questions about a column of dates: it has dates of both orders, or cells that are no dates.
+// Codes of the questions about a column of dates: it has dates of both orders, cells that are no dates, or years of two
+// digits.
 const (
 	QuestionDatesMixed puntuale.ReasonCode = "list.dates_mixed"
 	QuestionDatesOther puntuale.ReasonCode = "list.dates_other"
+	QuestionDatesShort puntuale.ReasonCode = "list.dates_short"
 )
 
 var (
 	yearFirst = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.,]+(Z|[+-][0-9:]+)?)?$`)
-	yearLast  = regexp.MustCompile(`^([0-9]{1,2})([/.-])([0-9]{1,2})([/.-])([0-9]{4})( [0-9:]+)?$`)
+	yearLast  = regexp.MustCompile(`^([0-9]{1,2})([/.-])([0-9]{1,2})([/.-])([0-9]{4}|[0-9]{2})( [0-9:]+)?$`)
+	birth     = regexp.MustCompile(`(^|_)(birth|birthday|birthdate|bday|nascita|compleanno|nato|nata)(_|$)`)
 )
 
 // DateColumn judges the cells of one column as a whole: whether they are dates, and in which order.
 type DateColumn struct {
-	filled, year, either int
-	day, month, other    sample
+	DatesOnly bool // true: a cell that is no date asks nothing, because its row will be refused
+
+	filled, either           int
+	day, month, other, short sample
 }
 
 // sample counts cells of one kind, and keeps the first.
@@ -54,7 +60,6 @@ func (d *DateColumn) Add(line int, cell string) {
 	}
 	d.filled++
 	if yearFirst.MatchString(cell) {
-		d.year++
 		return
 	}
 	m := yearLast.FindStringSubmatch(cell)
@@ -67,6 +72,7 @@ func (d *DateColumn) Add(line int, cell string) {
 	switch {
 	case first == 0 || second == 0 || first > 31 || second > 31 || first > 12 && second > 12:
 		d.other.add(line, cell)
+		return
 	case first > 12:
 		d.day.add(line, cell)
 	case second > 12:
@@ -74,20 +80,26 @@ func (d *DateColumn) Add(line int, cell string) {
 	default:
 		d.either++
 	}
+	if len(m[5]) == 2 {
+		d.short.add(line, cell)
+	}
 }
 
 // Order returns the order of the dates in the column, or "" if it is no column of dates. Dates that fit both orders have
 // the day first, if no other date of the column says otherwise. question is set if a person must decide: some dates have
-// the day first and others the month, or most cells are dates and some are none.
-func (d *DateColumn) Order() (order DateOrder, question puntuale.Reason) {
+// the day first and others the month, some cells are no dates, or a year has two digits. If known is true, the column is
+// one of dates; otherwise most of its cells must be dates.
+func (d *DateColumn) Order(known bool) (order DateOrder, question puntuale.Reason) {
 	dates := d.filled - d.other.n
 	switch {
-	case 2*dates <= d.filled:
+	case dates == 0, !known && 2*dates <= d.filled:
 		return "", puntuale.Reason{}
 	case d.day.n > 0 && d.month.n > 0:
 		return "", puntuale.Because(QuestionDatesMixed, append(d.day.args(), d.month.args()...)...)
-	case d.other.n > 0:
+	case d.other.n > 0 && !d.DatesOnly:
 		return "", puntuale.Because(QuestionDatesOther, d.other.args()...)
+	case d.short.n > 0:
+		return "", puntuale.Because(QuestionDatesShort, d.short.args()...)
 	case d.month.n > 0:
 		return MonthFirst, puntuale.Reason{}
 	}
@@ -97,14 +109,54 @@ func (d *DateColumn) Order() (order DateOrder, question puntuale.Reason) {
 // Certain reports whether the dates fit no other order.
 func (d *DateColumn) Certain() bool { return d.either == 0 || d.day.n+d.month.n > 0 }
 
-// IsDate reports whether a cell has the form of a date.
-func IsDate(cell string) bool { return yearFirst.MatchString(cell) || yearLast.MatchString(cell) }
-
-// DayFirstOf returns a date with the day first, or with the year first as it was. order is the order of the cell.
-func DayFirstOf(cell string, order DateOrder) string {
+// IsDate reports whether a cell has the form of a date with a whole year.
+func IsDate(cell string) bool {
 	m := yearLast.FindStringSubmatch(cell)
-	if m == nil || order != MonthFirst {
+	return yearFirst.MatchString(cell) || m != nil && len(m[5]) == 4
+}
+
+// Dates says how the dates of a field are written.
+type Dates struct {
+	Order  DateOrder     // "": the field has no dates
+	Latest puntuale.Date // a year of two digits is the last one in which the date is not after this day
+}
+
+// yearsAhead is how far a date with a year of two digits may be after today.
+const yearsAhead = 20
+
+// DatesOf returns how the dates of a field are written. A year of two digits is at most 20 years ahead, and in a date of
+// birth it is not ahead.
+func DatesOf(field string, order DateOrder, today puntuale.Date) Dates {
+	if !birth.MatchString(field) {
+		today.Year += yearsAhead
+	}
+	return Dates{order, today}
+}
+
+// DayFirst returns a date with the day first and a whole year, or with the year first as it was.
+func (d Dates) DayFirst(cell string) string {
+	m := yearLast.FindStringSubmatch(cell)
+	if m == nil || d.Order == "" {
 		return cell
 	}
-	return strings.Join([]string{m[3], m[2], m[1], m[4], m[5], m[6]}, "")
+	if d.Order == MonthFirst {
+		m[1], m[3] = m[3], m[1]
+	}
+	if len(m[5]) == 2 && d.Latest.Year > 0 {
+		m[5] = d.whole(m[1], m[3], m[5])
+	}
+	return strings.Join(m[1:], "")
+}
+
+// whole returns the year of a date whose year has two digits.
+func (d Dates) whole(day, month, year string) string {
+	var n [3]int
+	for i, digits := range []string{year, month, day} {
+		n[i], _ = strconv.Atoi(digits) // the expression matches digits only
+	}
+	n[0] += d.Latest.Year / 100 * 100
+	if slices.Compare(n[:], []int{d.Latest.Year, int(d.Latest.Month), d.Latest.Day}) > 0 {
+		n[0] -= 100
+	}
+	return strconv.Itoa(n[0])
 }

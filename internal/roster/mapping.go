@@ -53,6 +53,71 @@ func Values(cell string) []string {
 	return values
 }
 
+// labelled matches the names of columns in an export of Google: of a number, and of what this number is.
+var labelled = regexp.MustCompile(`(?i)^(.+?) *[0-9]+ *- *(value|valore|label|type|etichetta|tipo)$`)
+
+// mobileWords is how many of phoneWords name mobile phones only.
+var mobileWords = slices.Index(phoneWords, "phone")
+
+// Phones are the columns of phone numbers in a list that says beside each number what it is, as an export of Google does.
+type Phones []phonePair
+
+type phonePair struct{ label, value int }
+
+// PhonesOf returns the labelled columns of phone numbers, beginning with the column at. It returns none if this column has
+// no label.
+func PhonesOf(columns []string, at int) Phones {
+	var all Phones
+	of, value := kindOf(columns[at])
+	if !value {
+		return nil
+	}
+	for i := range columns[1:] {
+		label, isValue := kindOf(columns[i])
+		next, nextIsValue := kindOf(columns[i+1])
+		if label == of && next == of && !isValue && nextIsValue {
+			all = append(all, phonePair{i, i + 1})
+		}
+	}
+	first := slices.IndexFunc(all, func(p phonePair) bool { return p.value == at })
+	if first < 0 {
+		return nil
+	}
+	all[0], all[first] = all[first], all[0]
+	return all
+}
+
+// kindOf splits the name of a column in an export of Google. value is false if the column says what another one is.
+func kindOf(column string) (of string, value bool) {
+	m := labelled.FindStringSubmatch(column)
+	if m == nil {
+		return "", false
+	}
+	return folded(m[1]), slices.Contains([]string{"value", "valore"}, folded(m[2]))
+}
+
+// First puts the mobile number of a row into the first of the columns, and the number there into the other's. Without a
+// mobile number, it puts the first number there, if the column is empty.
+func (p Phones) First(cells []string) {
+	filled := func(pair phonePair) bool { return pair.value < len(cells) && cells[pair.value] != "" }
+	mobile := func(pair phonePair) bool {
+		return filled(pair) && slices.Contains(phoneWords[:mobileWords], folded(cells[pair.label]))
+	}
+	if len(p) == 0 || p[0].value >= len(cells) || mobile(p[0]) {
+		return
+	}
+	at := slices.IndexFunc(p, mobile)
+	if at < 0 && !filled(p[0]) {
+		at = slices.IndexFunc(p, filled)
+	}
+	if at < 0 {
+		return
+	}
+	first, other := p[0], p[at]
+	cells[first.label], cells[other.label] = cells[other.label], cells[first.label]
+	cells[first.value], cells[other.value] = cells[other.value], cells[first.value]
+}
+
 // Guess finds the column of "phone" by the header and by the cells of the first rows. It finds the columns of fields by
 // the header, and ignores case, accents, spaces and punctuation. If no column has the name of the field "nome", it uses
 // a column with another usual header of names. It omits a field without a column. If several columns have the same name,
@@ -62,6 +127,11 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	for i, name := range columns {
 		if score := likeness(name, i, first); score > best {
 			found["phone"], best = i, score
+		}
+	}
+	if at, ok := found["phone"]; ok {
+		for _, labelled := range PhonesOf(columns, at) {
+			found["phone"] = min(found["phone"], labelled.value)
 		}
 	}
 	if IsExport(columns) {
@@ -92,6 +162,9 @@ func IsExport(columns []string) bool {
 // counts more than the cells. Of two columns full of phone numbers, the one with the more certain name counts more. An empty column with a name in phoneWords counts as much as a column full of tax numbers.
 func likeness(name string, at int, first [][]string) int {
 	const sure, weak, full, word = 1 << 20, 1 << 10, 1 << 15, 1 << 6
+	if of, value := kindOf(name); of != "" && !value {
+		return 0
+	}
 	filled, phones, score := 0, 0, 0
 	for _, row := range first {
 		if at < len(row) && row[at] != "" {

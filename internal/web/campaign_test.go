@@ -48,14 +48,18 @@ func TestCampaignWizard(t *testing.T) {
 		at := strings.TrimSuffix(evaluate[string](b, `location.pathname`), "/people")
 		b.check("campaign_people")
 		b.do(chromedp.SetUploadFiles("#f-file", []string{file}))
-		b.click(`form[action$="/people"] [type=submit]`)
-		b.until(`document.querySelector("#columns table tbody tr")`)
-		b.reads("333 7654321")
+		b.click(`#people-upload .import-file [type=submit]`)
+		b.until(`document.querySelector("#import-result .mapping")`)
+		b.reads("333 7654321 → ")
+		b.check("campaign_found")
+		b.click(`#people-upload [formaction$="do=import"]`)
+		b.until(`location.pathname.endsWith("/check") && document.querySelector(".samples")`)
 		b.open(at) // after a reload, or on another day, the wizard continues at the same wizard step
-		b.until(`location.pathname.endsWith("/check") && document.querySelector(".stats")`)
+		b.until(`/\/(check|start)$/.test(location.pathname) && document.querySelector("main .card")`)
 		b.open(at + "/people")
 		b.check("campaign_columns")
-		b.click(`form[action$="/columns"] [value=next]`)
+		b.reads("333 7654321")
+		b.open(at + "/check")
 		b.until(`location.pathname.endsWith("/check") && document.querySelector(".samples")`)
 		b.reads("Auguri, Anna! Scrivi STOP per non riceverne più.")
 		if got := b.text(".excluded"); !strings.Contains(got, "123") {
@@ -96,6 +100,73 @@ func TestCampaignWizard(t *testing.T) {
 		b.check("campaigns")
 		b.open(w.pages + "/audit")
 		b.check("campaign_audit")
+	})
+}
+
+// takesList sends the list in the upload's form, looks at what the page finds in it, and takes it.
+func (b *browser) takesList() {
+	b.t.Helper()
+	b.click(`#people-upload .import-file [type=submit]`)
+	b.until(`document.querySelector("#import-result .mapping")`)
+	b.click(`#people-upload [formaction$="do=import"]`)
+	b.until(`location.pathname.endsWith("/check") && document.querySelector(".samples")`)
+}
+
+// TestCampaignListAsks: before a list is stored, the page shows the line of the header, hidden rows, and each number and date as
+// it is written and as it would be stored. It asks how dates are meant. The hidden rows are named as long as the page
+// shows the list.
+func TestCampaignListAsks(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		made, err := w.Client().CreateCampaign(context.Background(), control.NewCampaign{Name: "Auguri", Purpose: "service", Step: &puntuale.Step{Text: "Auguri, {{nome}}! Nascita {{nascita:giorno|boh}}."}}, nil, control.Once[control.Campaign]{})
+		w.must(err)
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/campaigns/" + made.ID.String() + "/people")
+		choose := func(name string) {
+			t.Helper()
+			file, err := filepath.Abs(filepath.Join("..", "roster", "testdata", "exports", name))
+			w.must(err)
+			b.do(chromedp.SetUploadFiles("#f-file", []string{file}))
+			b.click(`#people-upload .import-file [type=submit]`)
+		}
+		const stored = `document.querySelector("#columns")`
+		choose("mixed.csv")
+		b.until(`document.querySelector("#import-result .fault")`)
+		b.check("mixed")
+		if got := b.text("#import-result .fault"); !strings.Contains(got, "2") || evaluate[bool](b, `!!document.querySelector("[formaction$='do=import']")`) {
+			t.Errorf("dates of both orders: %q", got)
+		}
+		evaluate[bool](b, `(document.querySelector("#import-result .mapping").id = "before", true)`)
+		b.click(`#import-result .actions [type=submit]`) // without a choice, the page asks again
+		b.until(`document.querySelector("#import-result .mapping:not(#before) .fault") && !document.querySelector("[formaction$='do=import']")`)
+		evaluate[bool](b, `((s) => { s.value = "nascita=dmy"; s.dispatchEvent(new Event("change", {bubbles: true})); return true })(document.querySelector("[name='column.2']"))`)
+		b.click(`#import-result .actions [type=submit]`)
+		b.until(`document.querySelector("[formaction$='do=import']")`)
+		choose("filtered.xlsx")
+		b.until(`document.querySelector("#import-result [name=header]")?.value === "3"`)
+		b.check("filtered")
+		for _, want := range []string{"2 righe", "2 rows"} {
+			if got := b.text("#import-result .notice"); strings.Contains(got, want) {
+				break
+			} else if want == "2 rows" {
+				t.Errorf("hidden rows: %q", got)
+			}
+		}
+		if evaluate[bool](b, "!!"+stored) {
+			t.Error("a list was stored before it was taken")
+		}
+		b.click(`#people-upload [formaction$="do=import"]`)
+		b.until(stored)
+		for range 2 {
+			if evaluate[bool](b, `!document.querySelector("#columns .notice")`) {
+				t.Error("the page says no more that rows are hidden")
+			}
+			b.do(chromedp.Reload())
+			b.until(stored)
+		}
+		b.check("stored")
+		if list, err := w.Client().RecipientsOf(context.Background(), made.ID.String()); err != nil || list.Size != 3 {
+			t.Errorf("stored %+v, %v", list, err)
+		}
 	})
 }
 
@@ -347,7 +418,7 @@ func TestCampaignCells(t *testing.T) {
 			made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: name, Purpose: "service", Step: &puntuale.Step{Text: "Ciao {{nome}}"}}, nil, control.Once[control.Campaign]{})
 			w.must(err)
 			id := made.ID.String()
-			if got := w.visitor(w.clients[puntuale.Staff]).upload(w.pages+"/campaigns/"+id+"/people", "file", list.file); got.status != http.StatusSeeOther {
+			if got := w.visitor(w.clients[puntuale.Staff]).upload(w.pages+"/campaigns/"+id+"/people?do=import", "file", list.file); got.status != http.StatusSeeOther {
 				t.Errorf("the upload: %d %s", got.status, inMain(got.body))
 			}
 			kept, err := c.RecipientsOf(t.Context(), id)
@@ -355,14 +426,14 @@ func TestCampaignCells(t *testing.T) {
 				t.Errorf("stored %+v, %v", kept, err)
 			}
 			const toNote = "phone:telefono,nome:nota"
-			if _, err := c.MapRecipients(t.Context(), id, toNote); !strings.HasPrefix(said(err), list.want) {
+			if _, err := c.MapRecipients(t.Context(), id, toNote, ""); !strings.HasPrefix(said(err), list.want) {
 				t.Errorf("the column is taken later: %v", err)
 			}
 			if after, err := c.RecipientsOf(t.Context(), id); err != nil || after.Size != 1 || after.Mapping["nome"] != 1 {
 				t.Errorf("the refused change left %+v, %v", after, err)
 			}
 			for _, columns := range []string{toNote, "phone:telefono,nome:nome,altro:nota"} {
-				if _, err := c.PutRecipients(t.Context(), id, bytes.NewReader(list.file), "", columns, 0); !strings.HasPrefix(said(err), list.want) {
+				if _, err := c.PutRecipients(t.Context(), id, bytes.NewReader(list.file), "", control.FileImport{Columns: columns}); !strings.HasPrefix(said(err), list.want) {
 					t.Errorf("%s: %v", columns, err)
 				}
 			}
@@ -396,7 +467,7 @@ func TestCampaignFile(t *testing.T) {
 		"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "formato .xls",
 		"a,b\nuno,due\n":                   "nessuna colonna contiene numeri",
 	} {
-		got := staff.upload(at+"/people", "file", []byte(content))
+		got := staff.upload(at+"/people?do=import", "file", []byte(content))
 		if got.status != http.StatusUnprocessableEntity || !strings.Contains(strings.ToLower(got.body), strings.ToLower(want)) {
 			t.Errorf("%q: %d, without %q", content, got.status, want)
 		}
@@ -404,7 +475,7 @@ func TestCampaignFile(t *testing.T) {
 	if kept, err := c.RecipientsOf(t.Context(), made.ID.String()); err != nil || kept.Size != 1 {
 		t.Errorf("%d recipients are left, %v", kept.Size, err)
 	}
-	if got := staff.upload(at+"/people", "file", []byte("Nome,Tel\nUgo,333 1234567\nEva,333 7654321\n")); got.status != http.StatusSeeOther {
+	if got := staff.upload(at+"/people?do=import", "file", []byte("Nome,Tel\nUgo,333 1234567\nEva,333 7654321\n")); got.status != http.StatusSeeOther {
 		t.Fatalf("a good file: %d %s", got.status, got.body)
 	}
 	if got := staff.post(at+"/columns", url.Values{"column.phone": {"2"}, "column.nome": {""}}); got.status != http.StatusSeeOther {

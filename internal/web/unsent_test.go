@@ -3,6 +3,8 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +26,8 @@ type formKind struct {
 	done    string             // a script: the page after the form was sent
 	effects func(w *world) int // how often the action was executed
 	once    bool               // true: the form has a key
+	looks   bool               // true: the form first shows what is in a file, so it does so again after a sign-in
+	gone    bool               // true: the form's address leads elsewhere after the form was sent
 	button  bool               // true: the form is only a button, so nothing can be lost with a sign-in
 }
 
@@ -38,6 +42,25 @@ func (w *world) messagesTo(phone string) int {
 
 func typedIn(name, text string) string {
 	return fmt.Sprintf(`document.querySelector("main [name='%s']")?.value === %q`, name, text)
+}
+
+// takes is the button that takes a file after the page showed what is in it.
+const takes = `#import-result [formaction$="do=import"]`
+
+// looks lets the page show what is in a file.
+func (b *browser) looks() {
+	b.t.Helper()
+	b.click(`.import-file [type=submit]`)
+	b.until(`document.querySelector('` + takes + `')`)
+}
+
+// choosesFile chooses a file of one contact, and lets the page show what is in it.
+func (b *browser) choosesFile() {
+	b.t.Helper()
+	file := filepath.Join(b.t.TempDir(), "contatti.csv")
+	b.w.must(os.WriteFile(file, []byte("Telefono,Nome\n3331234567,Lucia\n"), 0o600))
+	b.do(chromedp.SetUploadFiles("#f-file", []string{file}))
+	b.looks()
 }
 
 var formKinds = []formKind{
@@ -99,12 +122,42 @@ var formKinds = []formKind{
 			b.open(b.w.pages + "/campaigns/" + c.ID.String() + "/people")
 			b.click("main details summary")
 		},
-		fill: func(b *browser) { b.fill("pasted", "telefono,nome\n3331234567,Lucia\n") },
-		send: `form[action$="/people"] button[type=submit]`, kept: `document.querySelector("[name=pasted]")?.value === "telefono,nome\n3331234567,Lucia\n" && document.querySelector("[name=pasted]").checkVisibility()`,
-		done: `document.querySelector("#columns")`, effects: func(w *world) int {
+		fill: func(b *browser) {
+			b.fill("pasted", "telefono,nome\n3331234567,Lucia\n")
+			b.looks()
+		},
+		send: takes, looks: true, kept: `document.querySelector("[name=pasted]")?.value === "telefono,nome\n3331234567,Lucia\n" && document.querySelector("[name=pasted]").checkVisibility()`,
+		done: `location.pathname.endsWith("/check") && document.querySelector(".samples")`, effects: func(w *world) int {
 			all, _, err := w.Client().Campaigns(context.Background(), request.Page{})
 			w.must(err)
 			return len(slices.DeleteFunc(all, func(c puntuale.Campaign) bool { return c.List == 0 }))
+		}},
+	{name: "a file", looks: true,
+		open: func(b *browser) { b.open(b.w.pages + "/contacts/import") },
+		fill: func(b *browser) {
+			b.choosesFile()
+			b.fill("source", "fiera")
+		},
+		send: takes, kept: typedIn("source", "fiera"), done: `location.pathname.endsWith("/contacts") && document.querySelector("h1")`, effects: func(w *world) int {
+			all, _, err := w.Client().Contacts(context.Background(), control.ContactQuery{}, request.Page{})
+			w.must(err)
+			return len(all)
+		}},
+	{name: "the start of a campaign", button: true, gone: true,
+		open: func(b *browser) {
+			c, err := b.w.Client().CreateCampaign(context.Background(), control.NewCampaign{Name: "Auguri", Purpose: "service", Step: &puntuale.Step{Text: "Auguri, {{nome}}!"}},
+				[]control.Recipient{{"phone": staffPhone, "nome": "Lucia"}}, control.Once[control.Campaign]{})
+			b.w.must(err)
+			b.open(b.w.pages + "/campaigns/" + c.ID.String() + "/start")
+			b.until(`document.querySelector("[name=digest]")`)
+		},
+		fill: func(*browser) {},
+		send: `form[action$="/start"] [type=submit]`, kept: `true`, done: `document.querySelector("#campaign-live")`, effects: func(w *world) int {
+			all, _, err := w.Client().Campaigns(context.Background(), request.Page{})
+			w.must(err)
+			return len(slices.DeleteFunc(all, func(c puntuale.Campaign) bool {
+				return c.State.Editable()
+			}))
 		}},
 	{name: "a dialog",
 		open: func(b *browser) {
@@ -237,6 +290,9 @@ func TestExpiredSession(t *testing.T) {
 			b.check("filled")
 		}
 		k.did(b, 0)
+		if k.looks {
+			k.fill(b)
+		}
 		if kept := evaluate[string](b, `JSON.stringify({...sessionStorage})`); strings.Contains(kept, "unsent") {
 			t.Errorf("kept after it was used: %s", kept)
 		}
@@ -271,6 +327,11 @@ func TestBack(t *testing.T) {
 			return // the form's page is shown again, without what was sent
 		}
 		b.do(chromedp.NavigateBack())
+		if k.gone {
+			b.until(k.done)
+			k.did(b, 1)
+			return
+		}
 		b.until(`location.href === ` + quote(at) + ` && document.readyState === "complete"`)
 		b.check("back")
 		k.did(b, 1)

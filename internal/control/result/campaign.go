@@ -32,7 +32,7 @@ func Campaign(ctx context.Context, client *control.Client, p PersonQuery, made c
 	if err != nil {
 		return control.Campaign{}, err
 	}
-	if _, err := client.PutRecipients(ctx, c.ID.String(), bytes.NewReader(list), "text/csv; charset=utf-8", "phone:phone,nome:nome", 1); err != nil {
+	if _, err := client.PutRecipients(ctx, c.ID.String(), bytes.NewReader(list), "text/csv; charset=utf-8", control.FileImport{Columns: "phone:phone,nome:nome", Dates: "none", Header: 1}); err != nil {
 		_, failed := client.CancelCampaign(ctx, c.ID.String()) // nobody asked for a draft without its people
 		return control.Campaign{}, errors.Join(err, failed)
 	}

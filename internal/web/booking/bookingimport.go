@@ -3,7 +3,6 @@ package booking
 import (
 	"context"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,21 +46,23 @@ func askForFile(v *page.Request) error {
 // importFile reads a file while it arrives. The browser still has the file after a check, so the person can send it again
 // for the import.
 func importFile(v *page.Request) error {
-	p := BookingImport{Form: view.NewForm(), Done: v.Query("do") == "import"}
-	v.Quiet = !p.Done
+	p := BookingImport{Form: view.NewForm()}
 	_, all, err := page.BookingChoices(v)
 	if p.Sequences = all; err != nil {
 		return err
 	}
 	var found bookings.ImportedBookings
 	err = v.UploadList(p.Form, func(ctx context.Context, file io.Reader, kind string) (err error) {
-		found, err = bookings.ImportBookings(ctx, v.Client, file, kind, p.asked())
+		ask := p.asked(v)
+		p.Done = !ask.Check
+		found, err = bookings.ImportBookings(ctx, v.Client, file, kind, ask)
 		return err
 	})
 	if err != nil {
 		return v.ShowRefused(err, p.Form, ImportResult(p), Import(p), "sequence", "file")
 	}
-	p.show(found)
+	p.Checked = true
+	p.Found = ImportedFile{Rows: found.Rows, Made: found.Made, Changed: found.Changed, Same: found.Same, ImportedTable: v.ShowImport(p.Form, found.ImportReport)}
 	if p.Done {
 		v.SetAuditTarget(strconv.Itoa(found.Made) + "+" + strconv.Itoa(found.Changed))
 	}
@@ -71,41 +72,10 @@ func importFile(v *page.Request) error {
 	return v.Show(Import(p))
 }
 
-// asked returns what the form asks for. If the person chose another row for the header, or another sequence, the columns
-// are guessed again.
-func (p *BookingImport) asked() bookings.Import {
-	ask := bookings.Import{Sequence: p.Form.Value("sequence"), Check: !p.Done, Door: puntuale.DoorPage}
-	ask.Header, _ = strconv.Atoi(p.Form.Value("header")) // without a number, the import looks for the header
-	ask.Header = max(0, ask.Header)
-	if p.Form.Value("header") == p.Form.Value("header_before") && p.Form.Value("sequence") == p.Form.Value("sequence_before") {
-		var pairs []string
-		for _, name := range slices.Sorted(maps.Keys(p.Form.Values)) {
-			at, err := strconv.Atoi(strings.TrimPrefix(name, "column."))
-			if to := p.Form.Value(name); err == nil && to != "" {
-				pairs = append(pairs, to+":"+strconv.Itoa(at+1))
-			}
-		}
-		ask.Columns = strings.Join(pairs, ",")
-	}
-	return ask
-}
-
-func (p *BookingImport) show(found bookings.ImportedBookings) {
-	p.Checked = true
-	p.Found = ImportedFile{
-		Rows: found.Rows, Made: found.Made, Changed: found.Changed, Same: found.Same,
-		ImportedTable: view.ImportedTable{Header: found.Header, Hidden: found.Hidden, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused},
-	}
-	for _, l := range found.Lines {
-		p.Found.Lines = append(p.Found.Lines, view.RefusedRow{Line: l.Line, Reason: l.Reason, Value: l.Value})
-	}
-	for i := range found.Columns {
-		p.Form.Values.Set(view.ColumnName(i), "")
-	}
-	for name, at := range found.Mapping {
-		p.Form.Values.Set(view.ColumnName(at), name)
-	}
-	p.Form.Values.Set("header", strconv.Itoa(found.Header))
+// asked returns what the form asks for. If the person chose another sequence, the columns are guessed again.
+func (p *BookingImport) asked(v *page.Request) bookings.Import {
+	sequence := p.Form.Value("sequence")
+	return bookings.Import{FileImport: v.FileImport(p.Form, sequence != p.Form.Value("sequence_before")), Sequence: sequence, Door: puntuale.DoorPage}
 }
 
 // ownColumns are the members of a booking that are not fields.
@@ -119,14 +89,14 @@ func (p *BookingImport) columnOptions(ctx context.Context, at int) []view.Option
 	}
 	names := []string{view.ColumnField(p.Found.Columns[at], ownColumns)}
 	for name := range p.Form.Values {
-		if strings.HasPrefix(name, "column.") && p.Form.Value(name) != "" && !slices.Contains(ownColumns, p.Form.Value(name)) {
-			names = append(names, p.Form.Value(name))
+		if field, _, _ := strings.Cut(p.Form.Value(name), view.DateMark); strings.HasPrefix(name, "column.") && !slices.Contains(ownColumns, field) {
+			names = append(names, field)
 		}
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if name != "" {
-			all = append(all, view.Option{Value: name, Text: view.T(ctx, "contact.column_field", "Name", view.FieldName(name))})
+			all = append(all, p.Found.FieldOptions(ctx, p.Form, at, name)...)
 		}
 	}
 	return all
@@ -134,7 +104,7 @@ func (p *BookingImport) columnOptions(ctx context.Context, at int) []view.Option
 
 // action returns the words of the button that imports; "": nothing can be imported.
 func (p *BookingImport) action(ctx context.Context) string {
-	if p.Found.Made+p.Found.Changed == 0 {
+	if p.Found.Open || p.Found.Made+p.Found.Changed == 0 {
 		return ""
 	}
 	return view.T(ctx, "booking.import_do", "N", p.Found.Made+p.Found.Changed)

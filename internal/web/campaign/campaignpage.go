@@ -316,7 +316,11 @@ type WhatPage struct {
 type PeoplePage struct {
 	Wizard
 	Form     *view.Form
-	Columned *view.Form // the form that chooses the column of each field
+	Found    view.ImportedTable // of a list that was checked and is not stored
+	Checked  bool               // true: Found is set
+	Rows     int                // of this list
+	Hidden   int                // how many rows of the stored list the spreadsheet hides
+	Columned *view.Form         // the form that chooses the column of each field
 	Faults   []view.LineFault
 	Size     int
 	Columns  []string
@@ -349,6 +353,15 @@ func (p PeoplePage) columnOptions(ctx context.Context, field string) []view.Opti
 	all := []view.Option{{Text: none}}
 	for i, name := range p.Columns {
 		all = append(all, view.Option{Value: strconv.Itoa(i + 1), Text: view.Or(name, fmt.Sprint(i+1))})
+	}
+	return all
+}
+
+// meanings returns the options for the meaning of a column in a list that was checked.
+func (p PeoplePage) meanings(ctx context.Context, at int) []view.Option {
+	all := []view.Option{{Text: view.T(ctx, "campaign.column_unused")}, {Value: "phone", Text: view.T(ctx, "contact.column.phone")}}
+	for _, field := range p.asked()[1:] {
+		all = append(all, p.Found.FieldOptions(ctx, p.Form, at, field)...)
 	}
 	return all
 }
@@ -403,6 +416,14 @@ type WhenPage struct {
 // reader's language.
 func windowOr(ctx context.Context, w *puntuale.Window) string {
 	return view.Or(view.WindowWords(ctx, w), view.T(ctx, "campaign.any_time"))
+}
+
+// action returns the words of the button that takes the list; "": it cannot be taken yet.
+func (p PeoplePage) action(ctx context.Context) string {
+	if p.Found.Open {
+		return ""
+	}
+	return view.T(ctx, "campaign.upload_do", "N", p.Rows)
 }
 
 func (p PeoplePage) uploadHeading(ctx context.Context) string {

@@ -1,21 +1,19 @@
 package campaign
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"puntuale"
-	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
-	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -261,11 +259,8 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
 		Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(fromTags, v.Query("tag")),
 	}
-	for i, n := range list.Numbers {
-		if at, ok := list.Mapping["phone"]; ok && at < len(p.Preview[i]) {
-			p.Preview[i][at] = v.ReadAs(n.Written, n.Phone)
-		}
-	}
+	v.ShowNumbers(list.ImportReport)
+	p.Hidden, _ = strconv.Atoi(v.Query("hidden")) // without a number, none is hidden
 	for _, field := range list.Fields {
 		p.Fields = append(p.Fields, field.Name)
 		if field.Required {
@@ -305,73 +300,54 @@ func takeTagged(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
 }
 
-// maxList is the largest upload in bytes: the file and the other fields.
-const maxList = 100<<20 + 1<<20
-
-// uploadPeople reads a list from a file or from pasted text, while the list arrives. If one row is wrong, it stores no
-// row.
+// uploadPeople reads a list from a file or from pasted text, while the list arrives. First it shows what it finds. If the
+// person takes the list, the browser sends it again, and it is stored. If one row is wrong, no row is stored.
 func uploadPeople(v *page.Request) error {
-	if err := admission.CheckLength(v.HTTP, maxList); err != nil {
-		return listRefused(v, err)
-	}
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
-	v.Pass.LeaveSeat() // each of the transactions waits for its own seat
-	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
-		io.Reader
-		io.Closer
-	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, maxList)
-	parts, err := v.HTTP.MultipartReader()
-	if err != nil {
-		return page.Unreadable(err)
-	}
-	for {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
-			return listRefused(v, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired}))
+	f, done := view.NewForm(), false
+	var found control.Recipients
+	err := v.UploadList(f, func(ctx context.Context, file io.Reader, kind string) (err error) {
+		ask := v.FileImport(f, false)
+		if done = !ask.Check; ask.Dates == "none" {
+			ask.Dates = "" // a date of the texts is never a text, so a person must say its order
 		}
-		if err != nil {
-			return page.Unreadable(err)
-		}
-		content, kind := io.Reader(part), part.Header.Get("Content-Type")
-		switch part.FormName() {
-		case "file":
-			if part.FileName() == "" {
-				continue
-			}
-		case "pasted":
-			first := make([]byte, 1)
-			if n, _ := part.Read(first); n == 0 {
-				continue
-			}
-			content, kind = io.MultiReader(strings.NewReader(string(first)), part), "text/csv; charset=utf-8"
-		default:
-			continue
-		}
-		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
-		put, err := v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "", 0)
-		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
-			err = returnErr
-		}
-		if err != nil {
-			return listRefused(v, err)
-		}
+		found, err = v.Client.PutRecipients(ctx, v.Path("id"), file, kind, ask)
+		return err
+	})
+	switch {
+	case err != nil:
+		return listRefused(v, f, err)
+	case done:
 		v.SetAuditTarget(v.Path("id"))
-		if put.Hidden > 0 {
-			v.Say("contact.import_hidden", "", "N", put.Hidden)
+		address := v.Frame.Place.Base + "/campaigns/" + v.Path("id")
+		switch {
+		case found.Hidden > 0:
+			return v.Redirect(view.WithQuery(address+"/people", "hidden", strconv.Itoa(found.Hidden)))
+		case len(found.Missing) > 0:
+			return v.Redirect(address + "/people")
 		}
-		return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
+		return v.Redirect(address + "/check")
 	}
+	p, answered, err := peoplePage(v, f)
+	if err != nil || answered {
+		return err
+	}
+	p.Found, p.Checked, p.Rows = v.ShowImport(f, found.ImportReport), true, found.Size
+	if v.Partial() {
+		return v.Show(PeopleFound(p))
+	}
+	return v.Show(CampaignPeople(p))
 }
 
 // listRefused shows the second wizard step again, with the fault of the file.
-func listRefused(v *page.Request, err error) error {
+func listRefused(v *page.Request, f *view.Form, err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
 		return err
 	}
-	p, answered, failed := peoplePage(v, view.NewForm())
+	p, answered, failed := peoplePage(v, f)
 	if failed != nil || answered {
 		return failed
 	}
@@ -388,7 +364,7 @@ func listRefused(v *page.Request, err error) error {
 	if len(p.Faults) > 0 {
 		shown.Faults, shown.Reason = nil, puntuale.Because(puntuale.FaultListNothingAdded)
 	}
-	return v.ShowRefused(&shown, p.Form, PeopleUpload(p), CampaignPeople(p), "file")
+	return v.ShowRefused(&shown, p.Form, PeopleFound(p), CampaignPeople(p), "file")
 }
 
 // mapPeople stores the column of each field.
@@ -416,7 +392,7 @@ func mapPeople(v *page.Request) error {
 		if f.Value("column.phone") == "" {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.column.phone", Code: puntuale.FaultRequired})
 		} else {
-			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","))
+			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","), "")
 		}
 		if err != nil {
 			return v.ShowRefused(err, f, PeopleColumns(p), CampaignPeople(p), "column.phone")

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -93,18 +95,26 @@ func (v *Request) UploadList(f *view.Form, read func(ctx context.Context, file i
 		if err != nil {
 			return Unreadable(err)
 		}
-		if part.FormName() != "file" {
+		content, kind := io.Reader(part), part.Header.Get("Content-Type")
+		switch name := part.FormName(); {
+		case name == "pasted": // rows in the place of a file
+			first := make([]byte, 1)
+			if n, _ := io.ReadFull(part, first); n == 0 {
+				continue
+			}
+			content, kind = io.MultiReader(bytes.NewReader(first), part), "text/csv; charset=utf-8"
+		case name != "file":
 			text, err := io.ReadAll(io.LimitReader(part, maxListText))
 			if err != nil {
 				return Unreadable(err)
 			}
 			f.Values.Add(part.FormName(), strings.ToValidUTF8(string(text), "\uFFFD"))
 			continue
-		}
-		if part.FileName() == "" {
+		case part.FileName() == "":
 			continue
 		}
-		err = read(v.Unhurried(), part, part.Header.Get("Content-Type"))
+		f.Values.Set("file_name", cmp.Or(part.FileName(), part.FormName()))
+		err = read(v.Unhurried(), content, kind)
 		if _, returned := v.Pass.Return(v.Ctx()); returned != nil && err == nil {
 			err = returned
 		}

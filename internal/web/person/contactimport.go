@@ -1,7 +1,6 @@
 package person
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -33,11 +32,12 @@ func askForContacts(v *page.Request) error {
 // importContacts reads a file while it arrives. A check shows what an import would store, but stores nothing. The
 // browser still has the file, so the person can send the same file for the import.
 func importContacts(v *page.Request) error {
-	p := ContactImportPage{Form: view.NewForm(), Done: v.Query("do") == "import"}
-	v.Quiet = !p.Done
+	p := ContactImportPage{Form: view.NewForm()}
 	var found control.ImportedContacts
 	err := v.UploadList(p.Form, func(ctx context.Context, file io.Reader, kind string) (err error) {
-		found, err = v.Client.ImportContacts(ctx, file, kind, importAsked(p))
+		ask := v.FileImport(p.Form, false)
+		p.Done = !ask.Check
+		found, err = v.Client.ImportContacts(ctx, file, kind, control.ContactImport{FileImport: ask, Source: p.Form.Value("source")})
 		return err
 	})
 	if err != nil {
@@ -46,48 +46,10 @@ func importContacts(v *page.Request) error {
 	return imported(v, p, found)
 }
 
-// importAsked returns what the form asks for. If the person chose another row for the header, the columns are guessed
-// again.
-func importAsked(p ContactImportPage) control.ContactImport {
-	ask := control.ContactImport{Source: p.Form.Value("source"), Check: !p.Done}
-	ask.Header, _ = strconv.Atoi(p.Form.Value("header")) // without a number, the import looks for the header
-	ask.Header = max(0, ask.Header)
-	if p.Form.Value("header") == p.Form.Value("header_before") {
-		ask.Columns, ask.Dates = columnsOf(p.Form)
-	}
-	return ask
-}
-
 // imported shows the result of an import or of a check.
 func imported(v *page.Request, p ContactImportPage, found control.ImportedContacts) error {
 	p.Checked = true
-	p.Found = ImportedContacts{
-		Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents,
-		ImportedTable: view.ImportedTable{Header: found.Header, Hidden: found.Hidden, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused},
-	}
-	for i, n := range found.Numbers {
-		if at := found.Mapping["phone"]; at < len(p.Found.Preview[i]) {
-			p.Found.Preview[i][at] = v.ReadAs(n.Written, n.Phone)
-		}
-	}
-	for _, l := range found.Lines {
-		p.Found.Lines = append(p.Found.Lines, view.RefusedRow{Line: l.Line, Reason: l.Reason, Value: l.Value})
-	}
-	for name, at := range found.Mapping {
-		p.Form.Values.Set(view.ColumnName(at), name)
-	}
-	p.Form.Values.Set("header", strconv.Itoa(found.Header))
-	for _, d := range found.Dates {
-		at := found.Mapping[d.Field]
-		p.Dated = append(p.Dated, at)
-		p.showDates(v, d, at)
-		if !d.Question.IsZero() {
-			p.Open = true
-			p.Form.Refuse(view.ColumnName(at), v.Frame.Language.Reason(d.Question))
-		} else {
-			p.Form.Values.Set(view.ColumnName(at), d.Field+dateMark+string(d.Order))
-		}
-	}
+	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, ImportedTable: v.ShowImport(p.Form, found.ImportReport)}
 	if p.Done {
 		v.SetAuditTarget(strconv.Itoa(p.Found.Added) + "+" + strconv.Itoa(p.Found.Changed))
 		if len(p.Found.Refused) == 0 {
@@ -110,43 +72,6 @@ func importRefused(v *page.Request, p ContactImportPage, err error) error {
 		err = &shown
 	}
 	return v.ShowRefused(err, p.Form, ContactImportResult(p), ImportContacts(p), "source", "file")
-}
-
-// showDates puts the stored form of a column's first dates beside what the file has.
-func (p *ContactImportPage) showDates(v *page.Request, d control.ImportedDates, at int) {
-	next := 0
-	for _, cells := range p.Found.Preview {
-		if at < len(cells) && cells[at] != "" && next < len(d.Examples) {
-			if read := d.Examples[next]; read.Stored != "" && read.Stored != read.Written {
-				cells[at] = read.Written + " → " + dateWords(v.Frame.Language.Day, read.Stored)
-			}
-			next++
-		}
-	}
-}
-
-// dateMark is between a field and the order of its dates, in the value of a column's choice.
-const dateMark = "="
-
-// columnsOf returns the columns and the dates that the person chose, written as in the API's parameters. "" means that the
-// server guesses them.
-func columnsOf(f *view.Form) (columns, dates string) {
-	var pairs, dated []string
-	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
-		at, err := strconv.Atoi(strings.TrimPrefix(name, "column."))
-		to, order, isDate := strings.Cut(f.Value(name), dateMark)
-		if err != nil || to == "" {
-			continue
-		}
-		pairs = append(pairs, to+":"+strconv.Itoa(at+1))
-		if isDate {
-			dated = append(dated, to+":"+order)
-		}
-	}
-	if len(pairs) == 0 {
-		return "", ""
-	}
-	return strings.Join(pairs, ","), cmp.Or(strings.Join(dated, ","), "none")
 }
 
 // refusedFile returns a data URL with the refused rows as CSV, or "" if no row was refused.

@@ -21,8 +21,6 @@ type ContactImportPage struct {
 	Found   ImportedContacts
 	Checked bool   // true: Found is set
 	Done    bool   // true: the result of the import; false: the result of the check
-	Open    bool   // true: the person must choose something before the import
-	Dated   []int  // the columns whose first cells look like dates
 	Refused string // the address of a file with the refused rows; "": there are none
 }
 
@@ -40,25 +38,13 @@ func (p ContactImportPage) columnOptions(ctx context.Context, at int) []view.Opt
 	}
 	chosen := p.Form.Value(view.ColumnName(at))
 	field := view.ColumnField(p.Found.Columns[at], reserved)
-	if name, _, _ := strings.Cut(chosen, dateMark); name != "" && !slices.Contains(ownColumns, name) {
+	if name, _, _ := strings.Cut(chosen, view.DateMark); name != "" && !slices.Contains(ownColumns, name) {
 		field = name
 	}
 	if field == "" {
 		return all
 	}
-	all = append(all, view.Option{Value: field, Text: view.T(ctx, "contact.column_field", "Name", view.FieldName(field))})
-	if p.hasDates(at) {
-		all = append(all,
-			view.Option{Value: field + dateMark + "dmy", Text: view.T(ctx, "contact.column_dmy", "Name", view.FieldName(field))},
-			view.Option{Value: field + dateMark + "mdy", Text: view.T(ctx, "contact.column_mdy", "Name", view.FieldName(field))})
-	}
-	return all
-}
-
-// hasDates reports whether a column has dates, or may have.
-func (p ContactImportPage) hasDates(at int) bool {
-	chosen, name := p.Form.Value(view.ColumnName(at)), view.ColumnName(at)
-	return strings.Contains(chosen, dateMark) || p.Form.Fault(name) != "" || slices.Contains(p.Dated, at)
+	return append(all, p.Found.FieldOptions(ctx, p.Form, at, field)...)
 }
 
 // ImportContacts is the page of the import.
@@ -221,7 +207,7 @@ func ContactImportResult(p ContactImportPage) templ.Component {
 			var templ_7745c5c3_Var7 templ.SafeURL
 			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(view.Base(ctx) + "/contacts"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 76, Col: 82}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 62, Col: 82}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 			if templ_7745c5c3_Err != nil {
@@ -234,7 +220,7 @@ func ContactImportResult(p ContactImportPage) templ.Component {
 			var templ_7745c5c3_Var8 string
 			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "contact.import_see"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 76, Col: 120}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 62, Col: 120}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 			if templ_7745c5c3_Err != nil {
@@ -310,7 +296,7 @@ func ContactImportResult(p ContactImportPage) templ.Component {
 
 // action returns the words of the button that imports; "": nothing can be imported yet.
 func (p ContactImportPage) action(ctx context.Context) string {
-	if p.Open || p.Found.Added+p.Found.Changed == 0 {
+	if p.Found.Open || p.Found.Added+p.Found.Changed == 0 {
 		return ""
 	}
 	return view.T(ctx, "contact.import_do", "N", p.Found.Added+p.Found.Changed)
@@ -354,7 +340,7 @@ func refusedContacts(p ContactImportPage) templ.Component {
 			var templ_7745c5c3_Var10 templ.SafeURL
 			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(p.Refused))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 114, Col: 59}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 100, Col: 59}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
@@ -367,7 +353,7 @@ func refusedContacts(p ContactImportPage) templ.Component {
 			var templ_7745c5c3_Var11 string
 			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.T(ctx, "contact.refused_file") + ".csv")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 114, Col: 117}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 100, Col: 117}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var11)
 			if templ_7745c5c3_Err != nil {
@@ -384,7 +370,7 @@ func refusedContacts(p ContactImportPage) templ.Component {
 			var templ_7745c5c3_Var12 string
 			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "contact.import_download"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 116, Col: 44}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `contactimport.templ`, Line: 102, Col: 44}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {

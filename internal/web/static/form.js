@@ -10,7 +10,12 @@
     const box = document.getElementById("lost")?.content.firstElementChild.cloneNode(true);
     if (!box) return;
     const words = known ? box.dataset.known : form.elements.namedItem("key") ? box.dataset.once : box.dataset.unknown;
-    const again = () => form.isConnected && form.requestSubmit(submitter?.isConnected ? submitter : undefined);
+    const again = () => {
+      if (submitter?.isConnected && submitter.hasAttribute("hx-post")) { // such a button asks another address than its form
+        found(form);
+        submitter.click();
+      } else if (form.isConnected) form.requestSubmit(submitter?.isConnected ? submitter : undefined);
+    };
     found(form);
     delete form.dataset.sent;
     if (!form.checkVisibility() || !form.closest("dialog") && !form.matches(".form")) { // a form of one button has no room
