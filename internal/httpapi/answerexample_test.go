@@ -81,6 +81,7 @@ var unshown = []struct {
 	{regexp.MustCompile(`[a-z2-7]{26}\.txt`), "kq3x7mvodw5hztr2nsiygb4ael.txt"},
 	{regexp.MustCompile(`own\d+@x`), "anna@example.com"},
 	{regexp.MustCompile(`https://127\.0\.0\.1`), "https://crm.example.com"},
+	{regexp.MustCompile(`"examples":\s*\[[^\]]*\]`), `"examples":[]`}, // huma would write it otherwise in the document of OpenAPI 3.0, as if it were a schema's
 }
 
 // recordAnswers calls each operation with a tenant of its own, and returns the answers.
