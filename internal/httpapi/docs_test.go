@@ -79,7 +79,7 @@ func compareDocuments(t *testing.T, at string, newer, old any) {
 			return
 		}
 		for _, word := range []string{"const", "patternProperties", "propertyNames", "prefixItems", "if", "contains", "examples", "exclusiveMinimum", "exclusiveMaximum"} {
-			if _, ok := newer[word]; ok && !strings.HasSuffix(at, "/properties") && !strings.HasSuffix(at, "/example") {
+			if _, ok := newer[word]; ok && !strings.HasSuffix(at, "/properties") && !strings.Contains(at, "/example/") && !strings.HasSuffix(at, "/example") {
 				t.Errorf("%s: %s has no form, or another meaning, in 3.0", at, word)
 			}
 		}
