@@ -84,7 +84,8 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 // checkedAnew refuses a start whose check is out of date. The error contains a new check of what a start would send
 // now.
 func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.CampaignCheck, made string) error {
-	check, err := kept, error(nil)
+	var check puntuale.CampaignCheck
+	var err error
 	if kept.Digest == made { // kept is up to date, and the caller named an older check
 		check, err = c.mayKnow(ctx, kept)
 	} else {

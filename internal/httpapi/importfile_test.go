@@ -66,7 +66,7 @@ func TestImportFiles(t *testing.T) {
 		"blank.csv":       {1, 0, "", []string{"3331234561 - map[]", "3331234562 Bruno map[citta:Roma]"}},
 	} {
 		a := s.newAccount(name+"@x", "full")
-		checked, stored := s.importFile(a.Key, "?check=true", name)
+		checked, _ := s.importFile(a.Key, "?check=true", name)
 		got := reportOf(t, checked)
 		dates := got.dates()
 		if got.Header != want.header || got.Hidden != want.hidden || dates != want.dates {

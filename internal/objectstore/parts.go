@@ -214,6 +214,8 @@ const probeFolder = "probe"
 // a deleted object looks like a storage that refuses everything.
 var errNoAbsence = errors.New("it does not say that an object is missing; on S3, the key needs the right to list the bucket, s3:ListBucket")
 
+var errFound = errors.New("it returned an object that nobody stored")
+
 // Probe stores a part, reads it and removes it. It also reads one that is not there.
 func (p *Parts) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -228,7 +230,7 @@ func (p *Parts) Probe(ctx context.Context) error {
 		err = errors.New("it returned other bytes than it got")
 	}
 	if _, absent := p.Part(ctx, folder, 1, 1); err == nil && !errors.Is(absent, fs.ErrNotExist) {
-		err = fmt.Errorf("%w (%v)", errNoAbsence, absent)
+		err = fmt.Errorf("%w: %w", errNoAbsence, cmp.Or(absent, errFound))
 	}
 	return errors.Join(err, p.RemoveParts(ctx, folder, 1))
 }
