@@ -29,7 +29,8 @@ update consent_state set phone = $2 where client_id = $1 and phone in (select u.
 
 // changeConsent applies a change. It does nothing if the ledger already has a later change. An undo also does nothing
 // if there is no withdrawal. A withdrawal stores whether the person had given consent before, so that an undo can
-// restore it.
+// restore it. Networks tell only the second of a reply, so a withdrawal of a whole second also wins over what changed in that
+// second.
 const changeConsent = `
 insert into consent_state as s (client_id, phone, purpose, change, granted_before, at)
 select $1::bigint, $2::text, $3::smallint, $4::smallint, 0, $5::bigint
@@ -37,8 +38,8 @@ where $4::smallint <> 3 or exists (select 1 from consent_state o where o.client_
 on conflict (client_id, phone, purpose) do update set
  change = case when excluded.change = 3 and s.granted_before = 1 then 1 else excluded.change end,
  granted_before = case when excluded.change <> 2 then 0 when s.change = 2 then s.granted_before when s.change = 1 then 1 else 0 end,
- at = excluded.at
-where s.at <= excluded.at and (excluded.change <> 3 or s.change = 2)
+ at = case when s.at > excluded.at then s.at else excluded.at end
+where (s.at <= excluded.at or excluded.change = 2 and excluded.at % 1000000 = 0 and s.at < excluded.at + 1000000) and (excluded.change <> 3 or s.change = 2)
 returning change`
 
 // enterConsent adds a change to the ledger, in the caller's transaction. id is the id of the new row. If the ledger

@@ -85,6 +85,24 @@ func testOptOut(t *testing.T, w *World) {
 	if st := states[puntuale.PurposeMarketing]; err != nil || st.Change != puntuale.ConsentGrant || !st.At.Equal(Begin.Add(6*time.Hour)) {
 		t.Errorf("what holds: %+v, %v", states, err)
 	}
+
+	const tied = "+393330000005" // a network tells only the second, so the withdrawal may be later than it looks
+	for i, step := range []struct {
+		change  puntuale.ConsentChange
+		at      time.Duration
+		applied bool
+	}{
+		{puntuale.ConsentGrant, 472 * time.Millisecond, true},
+		{puntuale.ConsentWithdraw, -time.Second, false},
+		{puntuale.ConsentWithdraw, 471 * time.Millisecond, false},
+		{puntuale.ConsentWithdraw, 0, true},
+		{puntuale.ConsentGrant, 471 * time.Millisecond, false},
+		{puntuale.ConsentGrant, 473 * time.Millisecond, true},
+	} {
+		if r := c.mustEnter(optOut(tied, Unique("tied"), step.change, step.at)); r.Applied != step.applied {
+			t.Errorf("tied, step %d: %+v, want applied %v", i, r, step.applied)
+		}
+	}
 }
 
 // testOwnEntryOverOptOut checks that an entry which the client adds over an opt-out becomes the client's own. An undo
