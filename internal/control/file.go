@@ -144,8 +144,12 @@ func (c *Client) storeFile(ctx context.Context, f puntuale.File, content io.Read
 			return f, fmt.Errorf("read a file: %w", err)
 		}
 		if again {
-			if _, err := c.tenant.FilePart(ctx, f.ID, n); puntuale.CodeOf(err) != puntuale.CodeGone {
+			_, err := c.tenant.FilePart(ctx, f.ID, n)
+			if err == nil {
 				continue
+			}
+			if code := puntuale.CodeOf(err); code != puntuale.CodeGone && code != puntuale.CodeNotFound { // nobody knows whether the storage lost the part
+				return f, fmt.Errorf("look whether the storage lost a part of a file: %w", err)
 			}
 		}
 		err = c.tenant.AddFilePart(ctx, f.ID, n, part[:read])

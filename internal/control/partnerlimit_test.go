@@ -108,8 +108,8 @@ var peopleLimits = []limit{
 		_, _, err := w.accounts.CreatePartner(ctx, account.NewPartner{Name: long, Email: "a@" + long})
 		return err
 	}},
-	{"Control.RotateKey", "invalid grace", func(ctx context.Context, w *limited) error {
-		_, err := w.accounts.RotateKey(ctx, "pk_x", math.MaxInt64)
+	{"Control.RotateStoredKey", "invalid grace", func(ctx context.Context, w *limited) error {
+		_, err := w.accounts.RotateStoredKey(ctx, puntuale.KeyHash{}, puntuale.PartnerSide, math.MaxInt64)
 		return err
 	}},
 	{"ResetUser", "invalid password", func(ctx context.Context, w *limited) error {

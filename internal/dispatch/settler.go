@@ -78,7 +78,7 @@ func (t *settler) explain(ctx context.Context, all []pendingSettlement, now time
 	for i := range all {
 		x := &all[i]
 		marketingWaits := x.m.row.Purpose == puntuale.PurposeMarketing && found[x.m.row.Client].MarketingWaits(now)
-		if x.verdict == waitsForBudget && marketingWaits { // else it may leave now, and the next read finds it
+		if x.verdict == waitsForBudget && marketingWaits { // else it may leave now; see settled
 			x.marketing = found[x.m.row.Client].MarketingFrom
 			x.settlement.Next = found[x.m.row.Client].MarketingNext(x.m.row)
 			x.settlement.Detail = puntuale.Because(puntuale.ReasonBudget)
@@ -111,6 +111,7 @@ func (s *scheduler) settled(all []pendingSettlement, err error) {
 		s.fenced(all[0].node)
 	}
 	for _, x := range all {
+		leaves := err == nil && x.verdict == waitsForBudget && x.marketing.IsZero() // the budget was raised meanwhile
 		if err == nil && x.verdict == waitsForBudget {
 			s.holdMarketing(x.m.queue.tenant, x.marketing)
 			x.verdict = "postponed"
@@ -124,6 +125,9 @@ func (s *scheduler) settled(all []pendingSettlement, err error) {
 			}
 		}
 		s.forget(x.m)
+		if leaves {
+			s.requestRead(x.m.queue, true)
+		}
 	}
 }
 

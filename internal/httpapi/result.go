@@ -195,7 +195,7 @@ func (c *ResultPeopleChoice) people(page request.Page) result.PersonQuery {
 type ResultPeopleAnswer struct {
 	People   []resultPerson `json:"people"`
 	Total    *int           `json:"total" doc:"Messages on all pages, up to 10,000; null on further pages"`
-	Complete bool           `json:"total_complete" doc:"false: there are more than total, or total is null"`
+	Complete bool           `json:"total_complete" doc:"false: there may be more than total, or total is null"`
 	Next     *string        `json:"next_cursor"`
 }
 

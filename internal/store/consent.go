@@ -17,12 +17,13 @@ import (
 
 // A person has one consent state for each purpose, under one name. An earlier entry may have stored it under another
 // name, and an erasure under marks. dropConsent and moveConsent bring it to the name of the present entry ($2). The
-// batch contains the other names and all marks. The latest state counts.
+// batch contains the other names and all marks. The latest state counts, as in changeConsent.
 const (
 	dropConsent = `
 delete from consent_state where client_id = $1 and (phone = $2 or phone in (select u.p from $u(p text))) and exists (select 1 from consent_state o
  where o.client_id = $1 and o.purpose = consent_state.purpose and (o.phone = $2 or o.phone in (select u.p from $u(p text)))
- and (o.at, o.change, o.phone) > (consent_state.at, consent_state.change, consent_state.phone))`
+ and (o.at + case when o.change = 2 and o.at % 1000000 = 0 then 999999 else 0 end, o.change, o.phone)
+ > (consent_state.at + case when consent_state.change = 2 and consent_state.at % 1000000 = 0 then 999999 else 0 end, consent_state.change, consent_state.phone))`
 	moveConsent = `
 update consent_state set phone = $2 where client_id = $1 and phone in (select u.p from $u(p text))`
 )

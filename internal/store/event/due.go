@@ -225,7 +225,7 @@ func (s *Events) raise(id puntuale.WebhookID, from time.Time) {
 
 // mostDelayed is how many deliveries of a webhook are compared to find the oldest event. They are those whose next
 // attempt is the furthest, because the waits grow: these have failed most often.
-const mostDelayed = 1000
+const mostDelayed = 20
 
 func (s *Events) OutboxBacklog(ctx context.Context, now time.Time) (b puntuale.OutboxBacklog, err error) {
 	var oldest, event time.Time

@@ -202,6 +202,9 @@ func cutOff(t *testing.T, make func() *target) {
 				state = i
 			}
 		}
+		if state < 0 && err != nil && outside(t, x.which, before) && slices.Equal(allowed[before-1], got) {
+			state = before // the step runs again: it drops its index first
+		}
 		if state < before || err == nil && state != to {
 			t.Fatalf("cut at %d: half a step is there:\n%s", at, cmp.Diff(allowed[before], got))
 		}
@@ -219,6 +222,25 @@ func cutOff(t *testing.T, make func() *target) {
 		t.Errorf("only %d cuts", cuts)
 	}
 	t.Logf("%d cuts", cuts)
+}
+
+// outside reports whether a step runs outside of a transaction. It only makes an index, which nobody needs before all steps ran.
+func outside(t *testing.T, database migration.Database, step int) bool {
+	t.Helper()
+	names, err := filepath.Glob(fmt.Sprintf("%s/%05d_*.sql", database, step))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(string(text), "-- +goose NO TRANSACTION\n-- +goose Up\n") && !strings.Contains(string(text), "alter ") && !strings.Contains(string(text), "update ") {
+			return true
+		}
+	}
+	return false
 }
 
 func newest(t *testing.T, database migration.Database) int64 {

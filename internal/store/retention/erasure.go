@@ -503,7 +503,8 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
 	}
 	for _, statement := range []string{
 		`delete from consent_state where client_id = $1 and phone in ` + ofNamesAndMarks + ` and exists (select 1 from consent_state o where o.client_id = $1
- and o.purpose = consent_state.purpose and (o.at, o.change, o.phone) > (consent_state.at, consent_state.change, consent_state.phone)
+ and o.purpose = consent_state.purpose and (o.at + case when o.change = 2 and o.at % 1000000 = 0 then 999999 else 0 end, o.change, o.phone)
+ > (consent_state.at + case when consent_state.change = 2 and consent_state.at % 1000000 = 0 then 999999 else 0 end, consent_state.change, consent_state.phone)
  and o.phone in ` + ofNamesAndMarks + `)`,
 		`insert into consent_state as s (client_id, phone, purpose, change, granted_before, at)
  select o.client_id, u.e, o.purpose, o.change, o.granted_before, o.at from $u(p text, e text) cross join consent_state o
