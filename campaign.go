@@ -98,6 +98,16 @@ func (d *CampaignDraft) Variants() []Step {
 	return append([]Step{*d.Step}, d.Others...)
 }
 
+// Texts returns the message in all its variants: as the campaign froze it, with the contents of its templates, or else, before
+// the start, as the draft names it. It is nil if the campaign uses a sequence.
+func (c *Campaign) Texts() []Step {
+	all := c.Draft.Variants()
+	if frozen := c.Frozen.Joined().Sequence.Steps; len(frozen) == len(all) {
+		return frozen
+	}
+	return all
+}
+
 // VariantKey returns the name of a variant: A for variant 0, B for the next.
 func VariantKey(variant int) string { return string(rune('A' + variant)) }
 

@@ -168,6 +168,7 @@ type ResultComparison struct {
 	Mark       ResultMarks
 	Best, Next string // keys of the variants; Best has the larger share
 	Chance     bool   // the difference may be chance
+	Few        bool   // fewer than five people did it: nothing can be said yet
 	More       int64  // about how many more messages would show whether it is, for all variants together; 0: more messages would hardly show a difference
 }
 

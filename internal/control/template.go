@@ -142,6 +142,15 @@ func filled(step puntuale.Step, t puntuale.Template) puntuale.Step {
 	return step
 }
 
+// Filled returns copies of steps, with the contents of their templates in the steps and in their variants.
+func (c *Client) Filled(ctx context.Context, steps []puntuale.Step) ([]puntuale.Step, error) {
+	expanded, err := c.expand(ctx, puntuale.Sequence{Steps: steps})
+	if err != nil {
+		return nil, err
+	}
+	return expanded[0].Steps, nil
+}
+
 // expand returns copies of sequences, in which each step contains the content of its template, and so does each of its
 // variants, as [puntuale.Texts] yields them. If a template is missing, its step does not change. The given sequences do not
 // change.

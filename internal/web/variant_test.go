@@ -57,7 +57,8 @@ func TestCampaignCompare(t *testing.T) {
 		w.must(err)
 		w.comparedTraffic(puntuale.CampaignID(id))
 		b.open(at)
-		b.click(`main a[href*="by=variant"]`)
+		b.until(`document.querySelectorAll(".variant-words dt a[href*='by=variant']").length === 2 && document.querySelector("#recipients a[href*='/results?']") === null`)
+		b.click(`#campaign-live a[href*="by=variant"]`)
 		today := w.clock.Now().Format(time.DateOnly) // the day of the first message, and not after today
 		b.until(`location.search.includes("start=` + today + `") && location.search.includes("end=` + today + `")`)
 		b.until(`document.querySelectorAll(".note").length > 0 && document.querySelector("main table.list tbody tr")`)
@@ -67,8 +68,56 @@ func TestCampaignCompare(t *testing.T) {
 		if got := b.text("main"); !strings.Contains(got, "B va meglio del testo A") && !strings.Contains(got, "text B does better than text A") {
 			t.Errorf("the page does not say that B is better: %s", got)
 		}
+		few, running := "Risposte: con numeri così piccoli", "non è ancora finita"
+		if b.look.language == "en" {
+			few, running = "Answered: with numbers this small", "is not done yet"
+		}
+		b.reads(few)
+		b.reads(running)
 		b.check("results_compare")
 	})
+}
+
+// TestComparedTemplates reads the words of templates where texts are compared: of a step those of today, of a campaign those
+// that it froze.
+func TestComparedTemplates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := context.Background()
+	for _, name := range []string{"uno", "due"} {
+		_, err := w.Client().CreateTemplate(ctx, control.NewTemplate{Template: puntuale.Template{Name: name, Text: "Parole del " + name}}, control.Once[control.Template]{})
+		w.must(err)
+	}
+	s, err := w.Client().CreateSequence(ctx, control.NewSequence{Name: "Confronto", Steps: []puntuale.Step{{ID: "1", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart},
+		Variants: []puntuale.StepVariant{{Share: 50, Template: "uno"}, {Share: 50, Template: "due"}}}}}, control.Once[control.Sequence]{})
+	w.must(err)
+	v := w.visitor(w.clients[puntuale.Reader])
+	if text := words(inMain(v.get(w.pages + "/results?by=variant&sequence=" + s.ID.String() + "&step=" + s.Steps[0].Name(0)).body)); !strings.Contains(text, "A. Parole del uno") || !strings.Contains(text, "B. Parole del due") {
+		t.Errorf("the step's texts: %s", text)
+	}
+	made, err := w.Client().CreateCampaign(ctx, control.NewCampaign{Name: "Prova", Purpose: "service", Step: &puntuale.Step{Text: "Primo"}, Others: []puntuale.Step{{Text: "Secondo"}}, Shares: []int{50, 50}}, nil, control.Once[control.Campaign]{})
+	w.must(err)
+	compared := func() bool {
+		text := words(inMain(v.get(w.pages + "/results?by=variant&campaign=" + made.ID.String()).body))
+		if !strings.Contains(text, "B. Secondo") {
+			t.Errorf("the campaign's texts: %s", text)
+		}
+		return strings.Contains(text, "La campagna non è ancora finita")
+	}
+	before := compared()
+	_, err = w.Client().CancelCampaign(ctx, made.ID.String())
+	w.must(err)
+	if !before || compared() {
+		t.Error("the page does not know whether the campaign has ended")
+	}
+	c := puntuale.Campaign{Draft: puntuale.CampaignDraft{Step: &puntuale.Step{Template: "uno"}, Others: []puntuale.Step{{Template: "due"}}, Shares: []int{50, 50}}}
+	if all := c.Texts(); len(all) != 2 || all[1].Template != "due" || all[1].Text != "" {
+		t.Errorf("the texts of a draft: %+v", all)
+	}
+	c.Frozen = puntuale.CampaignFrozen{Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Template: "uno", Text: "Allora uno"}}}, Others: []puntuale.Step{{Template: "due", Text: "Allora due"}}}
+	if all := c.Texts(); len(all) != 2 || all[0].Text != "Allora uno" || all[1].Text != "Allora due" {
+		t.Errorf("the frozen texts: %+v", all)
+	}
 }
 
 // comparedTraffic gives a campaign 40 messages of each of two variants. 10 people read the first, 30 the second.

@@ -190,13 +190,17 @@ func nameSteps(ctx context.Context, client *control.Client, sequence puntuale.Se
 	if err != nil {
 		return err
 	}
+	steps, err := client.Filled(ctx, s.Steps)
+	if err != nil {
+		return err
+	}
 	place := map[string]int{}
-	for i, step := range s.Steps {
+	for i, step := range steps {
 		place[cmp.Or(step.ID, strconv.Itoa(i))] = i + 1
 	}
 	for i := range out.All {
 		if n := place[out.All[i].Key]; n > 0 {
-			step := s.Steps[n-1]
+			step := steps[n-1]
 			out.All[i].Name = strconv.Itoa(n) + ". " + shortened(cmp.Or(step.Text, step.Template))
 		}
 	}

@@ -20,8 +20,12 @@ func compareVariants(ctx context.Context, client *control.Client, f puntuale.Res
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			return err
 		}
-		for i := range s.Steps {
-			if step := &s.Steps[i]; step.Name(i) == strconv.Itoa(*f.Step) && len(step.Variants) > 0 {
+		steps, err := client.Filled(ctx, s.Steps)
+		if err != nil {
+			return err
+		}
+		for i := range steps {
+			if step := &steps[i]; step.Name(i) == strconv.Itoa(*f.Step) && len(step.Variants) > 0 {
 				for x := range step.Texts() {
 					variants = append(variants, *x)
 				}
@@ -32,7 +36,7 @@ func compareVariants(ctx context.Context, client *control.Client, f puntuale.Res
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			return err
 		}
-		variants, out.HeldOut = c.Draft.Variants(), c.Feed.HeldOut
+		variants, out.HeldOut = c.Texts(), c.Feed.HeldOut
 	}
 	rows := out.All
 	out.All = nil
@@ -64,6 +68,9 @@ var comparedMarks = []puntuale.ResultMarks{puntuale.ResultRead, puntuale.ResultA
 // normal approximation of the test is no good.
 const enough = 5
 
+// fewest is how often a count must be there, in both variants together, before anything is said about their shares.
+const fewest = 5
+
 // mostMore is the largest number of further messages that is worth to be named.
 const mostMore = 1_000_000
 
@@ -94,7 +101,7 @@ func Compare(rows []puntuale.ResultRow, mark puntuale.ResultMarks) (x puntuale.R
 	}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.p, a.p) })
 	a, b := parts[0], parts[1]
-	x = puntuale.ResultComparison{Mark: mark, Best: a.key, Next: b.key, Chance: true}
+	x = puntuale.ResultComparison{Mark: mark, Best: a.key, Next: b.key, Chance: true, Few: a.p*a.n+b.p*b.n < fewest-0.5} // half of one: a share is not exact
 	pooled := (a.p*a.n + b.p*b.n) / (a.n + b.n)
 	z := certainty(len(parts))
 	few := min(a.n, b.n) * min(pooled, 1-pooled)

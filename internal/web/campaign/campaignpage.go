@@ -444,6 +444,14 @@ func (p *CampaignPage) nextURL(ctx context.Context) string {
 	return view.WithQuery(address, "after", p.Next) + "#" + part
 }
 
+// comparison returns the address of the page that compares the campaign's texts; "": it has not started.
+func (p *CampaignPage) comparison(ctx context.Context) string {
+	if p.Started.IsZero() {
+		return ""
+	}
+	return resultsOf(ctx, *p)
+}
+
 // resultsOf returns the address of the campaign's results, from the day of its first message up to today. If the first one is
 // still to come, the period is its day. A report has at most a year.
 func resultsOf(ctx context.Context, p CampaignPage) string {

@@ -100,10 +100,10 @@ type sharedVariant struct {
 }
 
 // variantsOf returns the variants of a campaign that has several.
-func variantsOf(d *puntuale.CampaignDraft) (all []sharedVariant) {
-	for i, step := range d.Variants() {
-		if i < len(d.Shares) {
-			all = append(all, sharedVariant{puntuale.VariantKey(i), d.Shares[i], step})
+func variantsOf(c *puntuale.Campaign) (all []sharedVariant) {
+	for i, step := range c.Texts() {
+		if i < len(c.Draft.Shares) {
+			all = append(all, sharedVariant{puntuale.VariantKey(i), c.Draft.Shares[i], step})
 		}
 	}
 	return all

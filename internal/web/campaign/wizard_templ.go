@@ -2133,7 +2133,7 @@ func CampaignStartForm(p CheckPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = campaignSends(p.Campaign, p.What).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = campaignSends(p.Campaign, p.What, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

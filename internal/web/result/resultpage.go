@@ -25,6 +25,7 @@ type Page struct {
 	Subject  string                // the name of what it is about; "": everything
 	Today    puntuale.Date
 	Partner  bool
+	Running  bool     // the report is about a campaign that has not ended
 	Variants bool     // the report is about a step or a campaign with several texts, or about a campaign with a holdout
 	Varied   []string // only by step: the ids of the steps with several texts
 }
@@ -213,6 +214,8 @@ func (p Page) rowName(ctx context.Context, r puntuale.ResultRow) string {
 func compared(ctx context.Context, x puntuale.ResultComparison) string {
 	text := "clear"
 	switch {
+	case x.Few:
+		text = "too_few"
 	case x.Chance && x.More > 0:
 		text = "chance"
 	case x.Chance:

@@ -99,6 +99,7 @@ func show(v *page.Request, q url.Values, read func(result.Report) (puntuale.Resu
 			if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 				return err
 			}
+			p.Running = err == nil && !c.State.Ended()
 			p.Variants = len(c.Draft.Shares) > 0 || c.Draft.Holdout > 0
 		}
 	}
