@@ -291,6 +291,13 @@ func TestMessageOfBlacklisted(t *testing.T) {
 	listed, _, err := w.Client().FindBlacklisted(t.Context(), phone, request.Page{})
 	w.must(err)
 	remove := fmt.Sprintf(`href="%s/blacklist/%d/remove"`, w.pages, listed[0].ID)
+	if text := words(inMain(v.get(w.pages + "/messages/" + did.String()).body)); !strings.Contains(text, "Non è partito. Il testo era") || strings.Contains(text, "Come lo vede") ||
+		strings.Index(text, "Motivo: «ha chiesto") > strings.Index(text, "La persona non vuole messaggi") {
+		t.Errorf("the message that did not leave: %s", text)
+	}
+	if text := words(inMain(v.get(w.personURL(phone)).body)); !strings.Contains(text, "una risposta non partirebbe") || strings.Contains(text, "/person/answer") {
+		t.Errorf("the person: %s", text)
+	}
 	for _, id := range []puntuale.MessageID{waits, did} {
 		page := inMain(v.get(w.pages + "/messages/" + id.String()).body)
 		if !strings.Contains(words(page), "Motivo: «ha chiesto di smettere». Dal") || !strings.Contains(page, remove) {
