@@ -153,6 +153,19 @@ func TestSequencePages(t *testing.T) {
 	}
 }
 
+// TestSequenceExamples: the preview fills fields with what their names say.
+func TestSequenceExamples(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made, err := w.Client().CreateSequence(t.Context(), control.NewSequence{Name: "Visita", Steps: []puntuale.Step{
+		{Text: "{{nome}}: {{data}} alle {{ora_visita}}, {{link}}, {{lavoratore}}.", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}}, control.Once[control.Sequence]{})
+	w.must(err)
+	if text := inMain(w.visitor(w.clients[puntuale.Staff]).get(w.pages + "/sequences/" + made.ID.String()).body); !strings.Contains(text, "Maria: 12 marzo alle 15:30, https://example.com/, esempio.") &&
+		!strings.Contains(words(text), "Maria: 12 marzo alle 15:30, https://example.com/ , esempio.") {
+		t.Errorf("the preview: %s", text)
+	}
+}
+
 // TestSequenceRoundTrip: if a form is sent unchanged, no part of the sequence changes.
 func TestSequenceRoundTrip(t *testing.T) {
 	t.Parallel()

@@ -236,3 +236,24 @@ func TestStepCompare(t *testing.T) {
 		b.check("step_compare_templates")
 	})
 }
+
+// TestCampaignWays: before the start, the values of "Way" stand below each other beside their label.
+func TestCampaignWays(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.own(t)
+		c := w.Client()
+		made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: "Auguri", Purpose: "service", Step: &puntuale.Step{Text: "Auguri!"}},
+			[]control.Recipient{{"phone": "+393331234567"}, {"phone": "+393331234568"}, {"phone": "+393331234569"}}, control.Once[control.Campaign]{})
+		w.must(err)
+		_, err = c.CheckCampaign(t.Context(), made.ID.String())
+		w.must(err)
+		var checked string
+		w.must(w.sql.QueryRow("select checked from campaign where id = $1", made.ID).Scan(&checked))
+		_, err = w.sql.Exec("update campaign set checked = $1 where id = $2", `{"ways": [{"way": "free", "reason": "way.window_open", "messages": 1}, {"way": "template", "reason": "way.window_closed", "messages": 2}], `+checked[1:], made.ID)
+		w.must(err)
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/campaigns/" + made.ID.String() + "/start")
+		b.until(`(all => all.length === 2 && all[0].getBoundingClientRect().left === all[1].getBoundingClientRect().left && all[0].textContent.startsWith("1 mess") && all[1].textContent.startsWith("2 mess"))([...document.querySelectorAll(".facts dd > div")])`)
+		b.check("ways")
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -148,7 +149,18 @@ func exampleOf(v *page.Request, field puntuale.Field) string {
 	if text := control.Example(field, v.Now().In(v.Frame.Zone)); text != "" {
 		return text
 	}
-	switch name := strings.ToLower(field.Name); {
+	name := strings.ToLower(field.Name)
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		switch word {
+		case "ora", "orario", "ore", "time", "hour":
+			return "15:30"
+		case "data", "date", "giorno", "day":
+			return v.T("sequence.example_day")
+		case "link", "url", "sito", "site":
+			return "https://example.com/"
+		}
+	}
+	switch {
 	case strings.Contains(name, "cognome"), strings.Contains(name, "surname"):
 		return "Rossi"
 	case strings.Contains(name, "nome"), strings.Contains(name, "name"):
