@@ -55,6 +55,16 @@ func TestSearch(t *testing.T) {
 				t.Errorf("%q finds the messages %+v and the bookings %+v", text, f.Messages, f.Bookings)
 			}
 		}
+		c := s.newAccount("c@x", "full")
+		var greeting struct{ ID string }
+		s.must(&greeting, "POST", "/api/sequences", c.Key, `{"name":"Saluto","steps":[{"text":"Ciao","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+		for i, name := range []string{"Mario Rossi", "Maria Rossi"} {
+			s.must(nil, "POST", "/api/contacts", c.Key, fmt.Sprintf(`{"phone":"333555000%d","name":%q}`, i, name))
+			s.must(nil, "POST", "/api/start/"+greeting.ID, c.Key, fmt.Sprintf(`{"phone":"333555000%d"}`, i))
+		}
+		if f := s.find(c.Key, "rossi MARIO"); len(f.Messages) != 2 || f.Messages[0].Phone != "+393335550000" {
+			t.Errorf("messages of the person with this name come first: %+v", f.Messages)
+		}
 		if f := s.find(a.Key, "333123"); len(f.People) != 1 || f.People[0].Name != "Mario Rossi" {
 			t.Errorf("the beginning of a number: %+v", f.People)
 		}

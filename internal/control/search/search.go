@@ -264,19 +264,41 @@ func (s *clientSearch) phones() []string {
 	return all
 }
 
-// messages finds the messages of the people, and then those that have the words.
+// named reports whether the person's name has each word of the text as it was written. People are also found with typing
+// errors in the name.
+func (s *clientSearch) named(phone string) bool {
+	at := slices.IndexFunc(s.out.People, func(p Person) bool { return p.Phone == phone })
+	if at < 0 {
+		return true // the text is the number
+	}
+	name := strings.Fields(s.out.People[at].Name)
+	for _, word := range strings.Fields(s.text) {
+		if !slices.ContainsFunc(name, func(n string) bool { return strings.EqualFold(n, word) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// messages finds the messages of the people, those of people with exactly this name first, and then those that have the words.
 func (s *clientSearch) messages() error {
-	var theirs []puntuale.MessageDetail
+	var named, theirs []puntuale.MessageDetail
 	for _, phone := range s.phones() {
 		part, next, err := s.client.Messages(s.ctx, control.MessageQuery{Phone: phone, WithoutRescheduled: true, Page: request.Page{Limit: strconv.Itoa(Rows)}})
 		if err != nil {
 			return err
 		}
 		s.out.More[Messages] = s.out.More[Messages] || next != ""
-		theirs = append(theirs, part...)
+		if s.named(phone) {
+			named = append(named, part...)
+		} else {
+			theirs = append(theirs, part...)
+		}
 	}
-	slices.SortFunc(theirs, func(a, b puntuale.MessageDetail) int { return cmp.Compare(b.ID, a.ID) })
-	s.addMessages(theirs)
+	for _, all := range [][]puntuale.MessageDetail{named, theirs} {
+		slices.SortFunc(all, func(a, b puntuale.MessageDetail) int { return cmp.Compare(b.ID, a.ID) })
+		s.addMessages(all)
+	}
 	if !hasLetter(s.text) || len(s.out.Messages) > Rows {
 		return nil
 	}
