@@ -284,6 +284,10 @@ func TestOfficialAnswer(t *testing.T) {
 		w.traffic()
 		_, err := w.sql.Exec("update session set type = $1", puntuale.Official)
 		w.must(err)
+		_, err = w.store.Tenant(w.client).CreateSession(t.Context(), puntuale.Session{Name: "Numero dello studio", Type: puntuale.Official, Created: w.clock.Now()}, nil)
+		w.must(err)
+		_, err = w.sql.Exec("update session set name = 'Numero dello studio' where name <> 'Numero dello studio'")
+		w.must(err)
 		const phone = "+393331234567"
 		w.wrote(phone, "Avete posto domani?")
 		b.signIn(w.clients[puntuale.Staff])

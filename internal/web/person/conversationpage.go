@@ -82,7 +82,7 @@ func (p AnswerPage) options(ctx context.Context) (all []view.Option) {
 		if s.closed() {
 			text += " · " + view.T(ctx, "answer.closed_short")
 		} else if s.Bounded {
-			text += " · " + view.T(ctx, "answer.until_short", "When", momentWords(ctx, s.Until))
+			text += " · " + view.T(ctx, "answer.until_short", "When", view.FrameOf(ctx).Language.Clock(s.Until.In(view.FrameOf(ctx).Zone))) // within a day, and short: a phone cuts the text
 		}
 		all = append(all, view.Option{Value: s.ID, Text: text})
 	}
