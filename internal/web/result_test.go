@@ -134,6 +134,27 @@ func TestResults(t *testing.T) {
 	})
 }
 
+// TestResultsOfFew: one day and one reading make no charts, and messages that were not delivered are marked.
+func TestResultsOfFew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f, v := w.traffic(), w.visitor(w.clients[puntuale.Reader])
+	f.ended("+393331239901", "Ciao", w.clock.Now(), puntuale.Outcome{Verdict: puntuale.Sent})
+	read := f.ended("+393331239902", "Ciao", w.clock.Now(), puntuale.Outcome{Verdict: puntuale.Sent})
+	_, err := w.sql.Exec("update session set type = $1", puntuale.Official)
+	w.must(err)
+	_, err = w.store.KeepReceipts(t.Context(), w.clock.Now(), []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: w.client, ID: read}, Session: f.session, Token: storetest.Token(f.node), Kind: puntuale.ReceiptRead, At: w.clock.Now()}})
+	w.must(err)
+	w.countResults()
+	report := inMain(v.get(w.pages + "/results").body)
+	if text := words(report); strings.Contains(report, `role="img"`) || strings.Contains(text, "Letti soprattutto") || strings.Contains(text, "prima:") {
+		t.Errorf("the report: %s", text)
+	}
+	if text := words(inMain(v.get(w.pages + "/results/people?is=sent").body)); !strings.Contains(text, "Inviati 22 ott 2026 – 20 nov 2026") || strings.Count(text, "non consegnato") != 1 {
+		t.Errorf("the people: %s", text)
+	}
+}
+
 // TestPartnerResults reads the results of all clients of a partner. They have no contents, and nothing of others.
 func TestPartnerResults(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
@@ -165,7 +186,8 @@ func TestResultTable(t *testing.T) {
 		}
 	}
 	people := inMain(v.get(w.pages + "/results/people?is=sent&not=read").body)
-	if text := words(people); !strings.Contains(text, "Richiamo annuale · messaggio 2") || !strings.Contains(text, fmt.Sprintf("%d messaggi in tutto", strings.Count(people, "<tr data-row"))) {
+	if text := words(people); !strings.Contains(text, "Richiamo annuale · messaggio 2") || !strings.Contains(text, fmt.Sprintf("%d messaggi · ", strings.Count(people, "<tr data-row"))) ||
+		!strings.Contains(text, "Chi non ha letto 22 ott 2026 – 20 nov 2026") || !strings.Contains(text, "ha disattivato le conferme") || !strings.Contains(people, `href="`+w.pages+`/person?phone=%2B39333900`) {
 		t.Errorf("the people behind the number: %s", text)
 	}
 	_, err := w.store.Tenant(w.client).MergeContacts(context.Background(), puntuale.ContactBatch{All: []puntuale.Contact{{Phone: "+393339000004", Name: "=HYPERLINK(\"https://x\")"}}, Now: w.clock.Now()})

@@ -135,7 +135,7 @@ func percent(ctx context.Context, n int64) string {
 // change returns how a count compares with the period before; "": there is nothing to compare.
 func (p Page) change(ctx context.Context, mark puntuale.ResultMarks) string {
 	now, before := p.Report.Total, p.Before
-	if !now.Told(mark) || !before.Told(mark) {
+	if before.Planned == 0 || !now.Told(mark) || !before.Told(mark) {
 		return ""
 	}
 	return view.T(ctx, "result.before", "Value", view.Number(ctx, before.Of(mark)))
@@ -276,6 +276,16 @@ func readBars(ctx context.Context, label string, all []int64) view.Bars {
 	return view.Bars{Label: view.T(ctx, label), Most: view.T(ctx, "result.most", "Most", view.Number(ctx, slices.Max(all))), Kinds: []view.Kind{{Name: view.T(ctx, "result.mark.read"), Tone: "ok"}}}
 }
 
+// values returns how many bars a chart has. A chart of one bar compares nothing.
+func values(b view.Bars) (n int) {
+	for _, bar := range b.Days {
+		if bar.Sum() > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func (p Page) hours() (all [24]int64) {
 	for _, day := range p.Report.Hours {
 		for hour, n := range day {
@@ -322,6 +332,7 @@ func reasonText(ctx context.Context, code string) string {
 // PeoplePage lists the people behind a count.
 type PeoplePage struct {
 	Query        url.Values
+	Start, End   puntuale.Date
 	Subject      string // the name of what the list is about; "": everything
 	Rows         []result.Person
 	Count        int  // how many messages there are on all pages
@@ -345,7 +356,25 @@ func (p PeoplePage) total(ctx context.Context) string {
 	if !p.All {
 		return view.T(ctx, "result.total_more", "Count", view.Number(ctx, p.Count)+"+")
 	}
-	return view.T(ctx, "result.total", "N", p.Count)
+	text := view.T(ctx, "result.total", "N", p.Count)
+	if n := p.persons(); n > 0 && n < p.Count {
+		text += " · " + view.T(ctx, "result.total_people", "N", n)
+	}
+	return text
+}
+
+// persons returns to how many people the messages of the list were; 0: not counted, because the list has several pages.
+func (p PeoplePage) persons() int {
+	if p.Cursor != "" || p.Next != "" {
+		return 0
+	}
+	phones := map[string]bool{}
+	for _, r := range p.Rows {
+		if phones[r.Phone] = true; r.Phone == "" {
+			return 0 // nobody knows to how many people messages were that were erased
+		}
+	}
+	return len(phones)
 }
 
 // messageOf names the message of a row: its sequence, which message of it, and which of several texts.
@@ -360,7 +389,34 @@ func messageOf(ctx context.Context, r result.Person) string {
 	return strings.Trim(text, " ·")
 }
 
-// what says which people the page lists.
+// not returns the marks that the messages do not have.
+func (p PeoplePage) not() puntuale.ResultMarks {
+	not, _ := puntuale.ParseResultMarks(p.Query.Get("not"))
+	return not
+}
+
+// title says which people the page lists.
+func (p PeoplePage) title(ctx context.Context) string {
+	if is, _ := puntuale.ParseResultMarks(p.Query.Get("is")); is == puntuale.ResultSent && p.not() == puntuale.ResultRead && p.Query.Get("reason") == "" && p.Query.Get("button") == "" {
+		return view.T(ctx, "result.not_read")
+	}
+	return p.what(ctx)
+}
+
+// about says of which period and of what the messages are.
+func (p PeoplePage) about(ctx context.Context) string {
+	l := view.FrameOf(ctx).Language
+	text := l.Day(p.Start)
+	if p.End != p.Start {
+		text += " – " + l.Day(p.End)
+	}
+	if p.Subject != "" {
+		text = p.Subject + " · " + text
+	}
+	return text
+}
+
+// what says in words which marks the messages have.
 func (p PeoplePage) what(ctx context.Context) string {
 	is, _ := puntuale.ParseResultMarks(p.Query.Get("is"))
 	text := ""
@@ -372,9 +428,8 @@ func (p PeoplePage) what(ctx context.Context) string {
 	if text == "" {
 		text = view.T(ctx, "result.mark.planned")
 	}
-	not, _ := puntuale.ParseResultMarks(p.Query.Get("not"))
 	for _, mark := range shownMarks {
-		if not&mark != 0 {
+		if p.not()&mark != 0 {
 			text = view.T(ctx, "result.but_not", "Is", text, "Not", view.T(ctx, "result.mark."+mark.String()))
 		}
 	}
@@ -383,9 +438,6 @@ func (p PeoplePage) what(ctx context.Context) string {
 	}
 	if label := p.Query.Get("button"); label != "" {
 		text += ": " + label
-	}
-	if p.Subject != "" {
-		text += " · " + p.Subject
 	}
 	return text
 }

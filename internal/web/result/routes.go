@@ -197,20 +197,27 @@ func people(v *page.Request) error {
 	if err != nil {
 		return page.Lost(err)
 	}
-	about := asked(q)
-	about.By = string(puntuale.ResultByDay)
-	_, filter, err := result.Read(v.Ctx(), v.Client, about)
-	if err != nil {
-		return page.Lost(err)
-	}
 	p := PeoplePage{Query: q, Rows: rows, Cursor: v.Query("cursor"), Next: next, Form: view.NewForm()}
-	if p.Subject, err = subject(v, filter); err != nil {
-		return err
+	if err := p.named(v); err != nil {
+		return page.Lost(err)
 	}
 	if p.Count, p.All, err = result.Count(v.Ctx(), v.Client, askedPeople(q)); err != nil {
 		return page.Lost(err)
 	}
 	return v.Show(People(p))
+}
+
+// named finds out of which period and of what the list is.
+func (p *PeoplePage) named(v *page.Request) error {
+	about := asked(p.Query)
+	about.By = string(puntuale.ResultByDay)
+	_, filter, err := result.Read(v.Ctx(), v.Client, about)
+	if err != nil {
+		return err
+	}
+	p.Start, p.End = filter.Start, filter.End
+	p.Subject, err = subject(v, filter)
+	return err
 }
 
 func exportPeople(v *page.Request) error {
@@ -245,6 +252,9 @@ func makeCampaign(v *page.Request) error {
 			return err
 		}
 		p := PeoplePage{Query: q, Rows: rows, Next: next, Form: f, Open: true}
+		if failed := p.named(v); failed != nil {
+			return err
+		}
 		if p.Count, p.All, failed = result.Count(v.Ctx(), v.Client, askedPeople(q)); failed != nil {
 			return err
 		}
