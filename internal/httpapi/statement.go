@@ -15,7 +15,7 @@ func registerStatements(a *api) {
 	register(a, eitherSide, operation{id: "getStatement", method: http.MethodGet, path: "/api/statements/{month}", strict: true,
 		summary: "Get what was used in a month: messages by category and country, with what the network bills",
 		description: "The client's own with its key, those of all clients with a partner's key. A month is closed three days after its end, in the client's zone. Then it never changes: " +
-			"what becomes known later is a correction in the next month. Where the partner set its own price, a client's key gets only this one, and not what the network bills. Messages of the simulated network are left out."}, a.statement)
+			"what becomes known later is a correction in the next month. Where the partner set its own price, a client's key gets only this one, and not what the network bills. Messages of the simulated network are left out. A month that ended before the client was created is invalid; a partner's answer leaves out clients that were created later."}, a.statement)
 }
 
 // registerBudgets adds the calls about budgets.
@@ -108,7 +108,7 @@ type statementLine struct {
 	Messages int     `json:"messages" doc:"Negative in a correction that takes messages back"`
 	Price    *string `json:"price" doc:"Of all messages, an exact decimal number; null: no price is known, the network bills nothing, or the client asks and the partner has its own price"`
 	Currency string  `json:"currency" doc:"Of price"`
-	Source   string  `json:"source" enum:"reported,estimated,none" doc:"reported: the network told the category, and whether it bills. estimated: it did not yet. none: the network bills nothing for messages"`
+	Source   string  `json:"source" enum:"reported,estimated,none" doc:"reported: the network told the category, and whether it bills. estimated: it did not yet. none: the network bills nothing for messages, or the client asks and the partner has its own price"`
 	Free     bool    `json:"free" doc:"true: the network told that it bills nothing. A client's key gets false where the partner has its own price"`
 	Corrects *string `json:"corrects" doc:"The month that this line corrects; null: the line is of this month"`
 	OwnPrice *string `json:"own_price" doc:"What the partner asks for these messages; null: it set no price"`
@@ -118,8 +118,8 @@ type statementClient struct {
 	Client   string  `json:"client"`
 	Name     string  `json:"name"`
 	Timezone string  `json:"timezone"`
-	Calls    int64   `json:"calls" doc:"Calls of the API"`
-	Credits  int64   `json:"credits" doc:"Credits that sent messages took, those of the simulated network too"`
+	Calls    int64   `json:"calls" doc:"Calls of the API, from the first to the last day of the month in the client's zone. Those of today count at once"`
+	Credits  int64   `json:"credits" doc:"Credits that sent messages took, those of the simulated network too. Messages that leave while credits are unlimited take none"`
 	PricesOf string  `json:"prices_of" format:"date" doc:"The date of Meta's list of prices"`
 	Frozen   *string `json:"frozen_at" format:"date-time" doc:"null: the month is not closed"`
 	Complete bool    `json:"complete" doc:"false: there are more messages than are counted before the month is closed"`

@@ -139,9 +139,10 @@ func TestStatement(t *testing.T) {
 		if got := s.wantStatement(s.partner, "2026-11", false, november...).Totals; got.OwnPrice != "0.22" || got.Currency != "EUR" || got.Price == "0.00" {
 			t.Errorf("with own prices: %+v", got)
 		}
-		// The client's own key gets no price of the network where the partner has one, and not that the network bills nothing.
-		ofClient := []string{"1 marketing IT Official estimated  false", "1 marketing IT Official reported  false", "1 service IT Official reported  false", november[3]}
-		if got := s.wantStatement(a.Key, "2026-11", false, ofClient...).Totals; got.OwnPrice != "0.22" || got.Price != priceOf(t, "FR") {
+		// The client's own key gets no price of the network where the partner has one, and not whether the network told, or that it
+		// bills nothing. Lines that differ only in this are one.
+		ofClient := []string{"2 marketing IT Official none  false", "1 service IT Official none  false", november[3]}
+		if got := s.wantStatement(a.Key, "2026-11", false, ofClient...); got.Totals.OwnPrice != "0.22" || got.Totals.Price != priceOf(t, "FR") || got.Totals.Messages != 4 || got.Lines[0].OwnPrice != "0.20" {
 			t.Errorf("with own prices, the client gets %+v", got)
 		}
 		closing := func(at time.Time) {
@@ -171,14 +172,47 @@ func TestStatement(t *testing.T) {
 		s.wantStatement(a.Key, "2026-12", false)
 		closing(time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC))
 		s.wantStatement(a.Key, "2026-12", true,
-			"-1 marketing IT Official estimated  false 2026-11", "-1 utility FR Official estimated -"+priceOf(t, "FR")+" false 2026-11", "1 utility IT Official reported "+priceOf(t, "IT")+" false 2026-11")
+			"-1 marketing IT Official none  false 2026-11", "-1 utility FR Official estimated -"+priceOf(t, "FR")+" false 2026-11", "1 utility IT Official reported "+priceOf(t, "IT")+" false 2026-11")
 		closing(time.Date(2027, 2, 4, 12, 0, 0, 0, time.UTC))
 		s.wantStatement(a.Key, "2027-01", true)
 		s.must(nil, "POST", "/api/contacts/erase", a.Key, `{"phone":"+393330000001"}`)
 		s.wantStatement(s.partner, "2026-11", true, november...)
+		// Nothing is said of a month before the client was created.
+		if r := s.call("GET", "/api/statements/2026-10", a.Key, ""); r.status != 422 || !strings.Contains(r.body, "must not have ended before the client was created") {
+			t.Errorf("a month before the client: %d %s", r.status, r.body)
+		}
+		if got := s.statementOf(s.partner, "2026-10"); len(got.Clients) != 0 {
+			t.Errorf("a month before all clients: %+v", got)
+		}
 		for _, month := range []string{"2027-03", "2026-13", "1999-12", "2026", "novembre"} {
 			if r := s.call("GET", "/api/statements/"+month, a.Key, ""); r.status != 422 {
 				t.Errorf("%s: %d %s", month, r.status, r.body)
+			}
+		}
+	})
+}
+
+// TestCallsOfTheMonth: calls count from the first to the last day of the month, as the client's calendar shows them. So the open
+// month has those of today also on its last day.
+func TestCallsOfTheMonth(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "full")
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"consent":"free"}`)
+		session := s.officialSession(a.Key)
+		for i, at := range []time.Time{
+			time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC),
+			time.Date(2026, 11, 30, 23, 30, 0, 0, time.UTC), // half past midnight in Rome
+			time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC),
+			time.Date(2026, 12, 31, 22, 30, 0, 0, time.UTC), // half past eleven in Rome
+		} {
+			s.clock.Set(at)
+			s.must(nil, "POST", "/api/messages", a.Key, fmt.Sprintf(`{"phone":"+39333000000%d","text":"Ciao","id_sessione":"%s"}`, i, session))
+		}
+		for month, want := range map[string]int64{"2026-11": 1, "2026-12": 3} {
+			for _, key := range []string{a.Key, s.partner} {
+				if got := s.statementOf(key, month).Clients[0]; got.Calls != want || got.Credits != 0 {
+					t.Errorf("%s has %+v, want %d calls", month, got, want)
+				}
 			}
 		}
 	})

@@ -60,11 +60,56 @@ const (
 // Of is one client's statement with the client's name.
 type Of struct {
 	puntuale.Statement
-	Name    string
-	Deleted bool // the client
+	Name      string
+	State     State
+	Deleted   bool                     // the client
+	Unlimited bool                     // the client has unlimited credits now, so sent messages take none
+	ToClient  []puntuale.StatementLine // the lines as the client sees them, if a user of the partner asks; nil: the same
 }
 
-const faultMonth puntuale.ReasonCode = "statement.month"
+// State says how final a statement is. The states are in the order in which a month passes through them, but a month is either
+// missed or closed.
+type State int
+
+const (
+	Open    State = iota // the month has not ended, or [Grace] has not
+	Closing              // a server closes the month next
+	Missed               // no server ran when the month was to be closed, so it is counted whenever somebody asks
+	Closed
+)
+
+// stateOf returns the state of a month that is not closed.
+func (s *Statements) stateOf(month puntuale.Month, zone *time.Location) State {
+	switch due := puntuale.MonthOf(s.cfg.Clock.Now().Add(-Grace).In(zone)).Add(-1); { // the month that [Statements.Close] closes
+	case month > due:
+		return Open
+	case month == due:
+		return Closing
+	}
+	return Missed
+}
+
+const (
+	faultMonth  puntuale.ReasonCode = "statement.month"
+	faultBefore puntuale.ReasonCode = "statement.before"
+)
+
+// errBefore: the client did not exist yet in the month.
+var errBefore = errors.New("there was no account yet")
+
+// FirstOf returns the month in which a client was created.
+func (s *Statements) FirstOf(client *control.Client) puntuale.Month { return firstOf(client.Account()) }
+
+func firstOf(c puntuale.Client) puntuale.Month { return puntuale.MonthIn(c.Created, c.Zone) }
+
+// First returns the month in which the partner's first client was created, which may be deleted now; 0: it never had one.
+func (s *Statements) First(ctx context.Context, partner *account.Partner) (puntuale.Month, error) {
+	first, err := s.cfg.Tenants.Partner(partner.ID()).FirstMonth(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("look for the first client: %w", err)
+	}
+	return first, nil
+}
 
 // month reads a month that has begun in a zone.
 func (s *Statements) month(text string, zone *time.Location) (puntuale.Month, error) {
@@ -76,7 +121,8 @@ func (s *Statements) month(text string, zone *time.Location) (puntuale.Month, er
 }
 
 // OfClient returns a client's statement of a month, such as 2026-11. Where the partner asks a price of its own, the client's
-// own users and keys see only this price; the partner's users see the network's too. Codes: invalid.
+// own users and keys see only this price; the partner's users see the network's too. Codes: invalid, also if the month ended
+// before the client was created.
 func (s *Statements) OfClient(ctx context.Context, client *control.Client, text string) (Of, error) {
 	zone, err := s.zones.Load(client.Account().Zone)
 	if err != nil {
@@ -88,20 +134,26 @@ func (s *Statements) OfClient(ctx context.Context, client *control.Client, text 
 	}
 	bound := openBound
 	of, err := s.of(ctx, client.Account(), month, &bound)
-	if !client.ByPartner() {
-		of.Lines = concealed(of.Statement)
+	if errors.Is(err, errBefore) {
+		return Of{}, puntuale.Invalid(puntuale.Fault{Location: "path.month", Code: faultBefore, Value: text})
+	}
+	switch lines := concealed(of.Statement); {
+	case !client.ByPartner():
+		of.Lines = lines
+	case !slices.Equal(lines, of.Lines):
+		of.ToClient = lines
 	}
 	return of, err
 }
 
 // concealed returns the lines without what the network bills for messages that have a price of the partner's: the difference
-// is nobody's business but the partner's. That the network bills nothing is concealed too, so lines that differ only in this
-// become one.
+// is nobody's business but the partner's. Whether the network told, and that it bills nothing, is concealed too, so lines that
+// differ only in this become one.
 func concealed(s puntuale.Statement) []puntuale.StatementLine {
 	kept := make([]puntuale.StatementLine, 0, len(s.Lines))
 	for _, line := range s.Lines {
 		if each, _ := ownEach(s, line); each != "" {
-			line.Price, line.Free = "", false
+			line.Price, line.Free, line.Source = "", false, puntuale.PriceNone
 		}
 		if n := len(kept); n > 0 {
 			last, messages := kept[n-1], line.Messages
@@ -117,7 +169,8 @@ func concealed(s puntuale.Statement) []puntuale.StatementLine {
 }
 
 // OfPartner returns the statements of all the partner's clients, by name. Clients that are deleted are among them if they used
-// something in the month. A month that has begun only for some clients is empty for the others. Codes: invalid.
+// something in the month. Clients that were created later are not. A month that has begun only for some clients is empty for the
+// others. Codes: invalid.
 func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, text string) ([]Of, error) {
 	month, err := s.month(text, time.FixedZone("", int(zones.Seconds())))
 	if err != nil {
@@ -127,10 +180,13 @@ func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, te
 	add := func(clients []puntuale.Client, deleted bool) error {
 		for _, c := range clients {
 			one, err := s.of(ctx, c, month, &bound)
+			if errors.Is(err, errBefore) {
+				continue
+			}
 			if err != nil {
 				return err
 			}
-			one.Deleted = deleted
+			one.Deleted, one.Unlimited = deleted, one.Unlimited && !deleted
 			all = append(all, one)
 		}
 		return nil
@@ -169,17 +225,22 @@ func (s *Statements) of(ctx context.Context, client puntuale.Client, month puntu
 	if err != nil {
 		return Of{}, fmt.Errorf("read a statement: %w", err)
 	}
+	state := Closed
 	if !found {
+		if month < firstOf(client) {
+			return Of{}, errBefore
+		}
 		zone, err := s.zones.Load(client.Zone)
 		if err != nil {
 			return Of{}, fmt.Errorf("load a client's zone: %w", err)
 		}
+		state = s.stateOf(month, zone)
 		c := s.counter(client.ID, client.Partner, client.Zone, zone, month, bound)
 		if stored, err = c.count(ctx); err != nil {
 			return Of{}, err
 		}
 	}
-	return Of{Statement: stored, Name: client.Name}, puntuale.TakeMemory(ctx, memoryOfLine*int64(1+len(stored.Lines)))
+	return Of{Statement: stored, Name: client.Name, State: state, Unlimited: client.Credits == nil}, puntuale.TakeMemory(ctx, memoryOfLine*int64(1+len(stored.Lines)))
 }
 
 // Close closes the month before the present one, for all clients, as soon as [Grace] has passed in their zones. Any number
@@ -294,7 +355,9 @@ func (c *monthCounter) count(ctx context.Context) (puntuale.Statement, error) {
 			counted.Before = &c.before.Own
 		}
 	}
-	if counted.Calls, err = c.tenant.Calls(ctx, puntuale.DateOf(begin), puntuale.DateOf(end).AddDays(-1)); err != nil {
+	// A call counts on a day of the client's calendar, so the days are those of the month in any zone.
+	first, next := puntuale.DateOf(c.month.Begin(time.UTC)), puntuale.DateOf(c.month.Add(1).Begin(time.UTC))
+	if counted.Calls, err = c.tenant.Calls(ctx, first, next.AddDays(-1)); err != nil {
 		return puntuale.Statement{}, fmt.Errorf("count calls: %w", err)
 	}
 	counted.Credits, counted.Lines, counted.Complete = c.credits, c.priced(), c.all

@@ -311,14 +311,27 @@ func (p PartnerStatements) SetOwnPrices(ctx context.Context, own puntuale.Prices
 	})
 }
 
+// FirstMonth returns the month, in the client's zone, in which the partner's first client was created, which may be deleted now;
+// 0: there was none.
+func (p PartnerStatements) FirstMonth(ctx context.Context) (month puntuale.Month, err error) {
+	var created time.Time
+	var zone string
+	found, err := engine.QueryOne(ctx, p.db.CallReads, `select c.created_at, c.zone from client c where c.partner_id = $1 order by c.created_at limit 1`,
+		[]any{p.partner}, engine.ScanTime(&created), &zone)
+	if err != nil || !found {
+		return 0, engine.PublicError(err)
+	}
+	return puntuale.MonthIn(created, zone), nil
+}
+
 // DeletedClients returns clients that were deleted in or after a month, or have a closed statement of it.
 func (p PartnerStatements) DeletedClients(ctx context.Context, month puntuale.Month, after puntuale.ClientID, limit int) ([]puntuale.Client, error) {
 	const zones = 14 * time.Hour
-	all, err := engine.QueryAll(ctx, p.db.CallReads, `select c.id, c.partner_id, c.name, c.zone from client c
+	all, err := engine.QueryAll(ctx, p.db.CallReads, `select c.id, c.partner_id, c.name, c.zone, c.created_at from client c
  where c.partner_id = $1 and c.id > $2 and c.deleted_at <> 0 and c.created_at < $3
  and (c.deleted_at >= $4 or exists (select 1 from statement t where t.client_id = c.id and t.month = $5 and t.frozen_at <> 0)) order by c.id limit $6`,
 		[]any{p.partner, after, engine.Micros(month.Add(1).Begin(time.UTC).Add(zones)), engine.Micros(month.Begin(time.UTC).Add(-zones)), int64(month), limit}, func(r engine.Row, c *puntuale.Client) error {
-			return r.Scan(&c.ID, &c.Partner, &c.Name, &c.Zone)
+			return r.Scan(&c.ID, &c.Partner, &c.Name, &c.Zone, engine.ScanTime(&c.Created))
 		})
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("look for deleted clients: %w", err))

@@ -127,6 +127,9 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 	"DeletePlan": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
 		return nil, theirs.DeletePlan(context.Background(), 1)
 	},
+	"FirstMonth": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.FirstMonth(context.Background())
+	},
 	"OwnPrices":    nil, // this method and the next concern only the caller's own prices
 	"SetOwnPrices": nil,
 	"Host":         nil, // this method and the next two concern only the caller's own host
