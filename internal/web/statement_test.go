@@ -2,11 +2,14 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/emulation"
 
 	"puntuale"
 )
@@ -41,17 +44,25 @@ func TestStatements(t *testing.T) {
 	w.billed()
 	v, owner := w.visitor(w.clients[puntuale.Reader]), w.visitor(w.partners[puntuale.Owner])
 	text := words(inMain(v.get(w.pages + "/statements").body))
-	for _, want := range []string{"Rendiconto · novembre 2026", "Rete", "IT · Marketing", "0,1316 EUR", "Gratuiti", "FR · Testo libero", "Stima", "Comunicato da Meta", "Aperto"} {
+	for _, want := range []string{"Rendiconto · novembre 2026", "Rete", "IT · Marketing", "0,13 EUR", "Gratuiti", "FR · Testo libero", "Stima", "Comunicato da Meta", "Aperto", "Crediti usati", "arrotondati"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q: %s", want, text)
 		}
 	}
-	if strings.Contains(text, "Nostro prezzo") {
-		t.Error("the page has prices that the partner did not set")
+	if strings.Contains(text, "Da pagare") || strings.Contains(text, "0,1316") {
+		t.Errorf("the page has prices that the partner did not set, or too exact ones: %s", text)
+	}
+	if _, err := w.sql.Exec(`update client set credits = null where name = 'Officina Verdi'`); err != nil {
+		t.Fatal(err)
 	}
 	page := owner.get("/partner/statements")
 	if got := words(inMain(page.body)); !strings.Contains(got, "Studio Bianchi") || !strings.Contains(got, "Officina Verdi") || strings.Contains(got, "Estraneo") {
 		t.Errorf("the partner's page: %s", got)
+	} else if strings.Contains(got, "Da fatturare") || !strings.Contains(got, "Non c’è un prezzo vostro") || !strings.Contains(page.body, `href="#prices"`) || !strings.Contains(got, "Marketing (EUR)") || strings.Count(got, "Illimitati") != 1 || !strings.Contains(got, "mai quelli chiusi") {
+		t.Errorf("without own prices: %s", got)
+	}
+	if got := w.visitor(w.partners[puntuale.Staff]).get("/partner/statements").body; strings.Contains(got, `href="#prices"`) || !strings.Contains(got, "Li imposta un titolare") {
+		t.Error("staff has a link to a form that it may not fill in")
 	}
 	set := func(marketing string) answer {
 		form := formTo(page.body, "/partner/statements/prices")
@@ -64,8 +75,12 @@ func TestStatements(t *testing.T) {
 	if got := set("0,10"); got.status != http.StatusSeeOther {
 		t.Errorf("a price: %d %s", got.status, words(got.body))
 	}
-	if form := formTo(owner.get("/partner/statements").body, "/partner/statements/prices"); form.Get("marketing") != "0,10" {
+	page = owner.get("/partner/statements")
+	if form := formTo(page.body, "/partner/statements/prices"); form.Get("marketing") != "0,10" {
 		t.Errorf("the form has the price as %q, not as the page writes it", form.Get("marketing"))
+	}
+	if got := words(inMain(page.body)); !strings.Contains(got, "Da fatturare") || !strings.Contains(got, "0,30 EUR") || strings.Contains(got, "Non c’è un prezzo vostro") {
+		t.Errorf("with own prices: %s", got)
 	}
 	if got := w.visitor(w.partners[puntuale.Staff]).post("/partner/statements/prices", url.Values{"currency": {"EUR"}, "marketing": {"5"}}); got.status != http.StatusForbidden {
 		t.Errorf("a price by staff: %d", got.status)
@@ -78,17 +93,34 @@ func TestStatements(t *testing.T) {
 		lines int
 	}{{v, false, 3}, {owner, true, 4}} {
 		text, file := words(inMain(reader.v.get(w.pages+"/statements").body)), reader.v.get(w.pages+"/statements/export?month=2026-11").body
-		if !strings.Contains(text, "0,30") || !strings.Contains(text, map[bool]string{false: "0,30 EUR", true: "0,2000 EUR"}[reader.meta]) || strings.Contains(text, "0,1316") != reader.meta || strings.Contains(text, "Gratuiti") != reader.meta || !strings.Contains(text, "FR · Testo libero") {
+		if !strings.Contains(text, "Da pagare") || !strings.Contains(text, "0,30 EUR") || strings.Contains(text, "0,20 EUR") != reader.meta || strings.Contains(text, "0,13 EUR") != reader.meta || strings.Contains(text, "Gratuiti") != reader.meta || !strings.Contains(text, "FR · Testo libero") {
 			t.Errorf("with the partner's price, Meta's %v: %s", reader.meta, text)
 		}
-		if !strings.Contains(file, "marketing") || strings.Contains(file, "0.1316") != reader.meta || strings.Count(strings.TrimSpace(file), "\n") != reader.lines {
+		if !strings.Contains(file, "marketing") || !strings.Contains(file, "Da pagare") || strings.Contains(file, "0.1316") != reader.meta || strings.Count(strings.TrimSpace(file), "\n") != reader.lines {
 			t.Errorf("the file, Meta's prices %v: %s", reader.meta, file)
 		}
 	}
 	if got := owner.get("/partner/statements/export?month=2026-11").body; !strings.Contains(got, "Studio Bianchi") {
 		t.Errorf("the partner's file: %s", got)
 	}
+	set("")
+	form := formTo(page.body, "/partner/statements/prices")
+	for _, category := range puntuale.OwnCategories {
+		form.Set(category, "0,10")
+	}
+	owner.post("/partner/statements/prices", form)
+	// Where no price of Meta is shown, neither are a sum of them, and what list they are from.
+	text, file := words(inMain(v.get(w.pages+"/statements").body)), v.get(w.pages+"/statements/export").body
+	if !strings.Contains(text, "0,50 EUR") || strings.Contains(text, "Meta 0,00") || strings.Contains(text, "listino") || strings.Contains(text, "La rete non addebita") || strings.Contains(file, "Meta") || strings.Contains(file, "none") || !strings.Contains(file, "marketing;IT;Official;SEQUENCE;3;0.30;EUR") {
+		t.Errorf("with all own prices, the client reads %s and %s", text, file)
+	}
 	w.clock.Set(time.Date(2026, 12, 4, 12, 0, 0, 0, time.UTC))
+	v, owner = w.visitor(w.clients[puntuale.Reader]), w.visitor(w.partners[puntuale.Owner]) // the visits before have ended
+	for _, page := range []string{words(inMain(v.get(w.pages + "/statements?month=2026-11").body)), words(inMain(owner.get("/partner/statements?month=2026-11").body))} {
+		if !strings.Contains(page, "In chiusura") || strings.Contains(page, "Aperto") {
+			t.Errorf("the month that is being closed: %s", page)
+		}
+	}
 	w.must(w.statements.Close(context.Background()))
 	v = w.visitor(w.clients[puntuale.Reader]) // the visit before has ended
 	if text := words(inMain(v.get(w.pages + "/statements?month=2026-11").body)); !strings.Contains(text, "Chiuso") {
@@ -97,6 +129,76 @@ func TestStatements(t *testing.T) {
 	if text := words(inMain(v.get(w.pages + "/statements").body)); !strings.Contains(text, "dicembre 2026") || !strings.Contains(text, "Nessun messaggio") {
 		t.Errorf("the month after: %s", text)
 	}
+}
+
+// TestMonthsOfStatements: months before there was an account are not offered, and say so. A month that no server closed in time
+// says so, too.
+func TestMonthsOfStatements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	client, partner := w.visitor(w.clients[puntuale.Reader]), w.visitor(w.partners[puntuale.Owner])
+	for _, from := range []struct {
+		v    *visitor
+		page string
+		said string
+	}{{client, w.pages + "/statements", "Nessun account"}, {partner, "/partner/statements", "Nessun cliente"}} {
+		if got := from.v.get(from.page).body; strings.Contains(got, `rel="prev"`) || !strings.Contains(got, "Aperto") {
+			t.Errorf("%s offers a month before the account", from.page)
+		}
+		for _, month := range []string{"2026-10", "2026-09"} {
+			got := from.v.get(from.page + "?month=" + month).body
+			if text := words(inMain(got)); !strings.Contains(text, from.said) || !strings.Contains(text, "l’account non c’era ancora") || strings.Contains(text, "Aperto") || strings.Contains(got, `rel="prev"`) || !strings.Contains(got, `href="`+from.page+`?month=2026-11" rel="next"`) {
+				t.Errorf("%s of %s: %s", from.page, month, text)
+			}
+			if got := from.v.get(from.page + "/export?month=" + month); got.status != http.StatusOK || strings.Count(strings.TrimSpace(got.body), "\n") != 0 {
+				t.Errorf("the file of %s has lines: %s", month, got.body)
+			}
+		}
+	}
+	w.clock.Set(time.Date(2027, 1, 20, 12, 0, 0, 0, time.UTC))
+	client = w.visitor(w.clients[puntuale.Reader])
+	for month, want := range map[string]string{"2027-01": "Aperto", "2026-12": "In chiusura", "2026-11": "Non chiuso"} {
+		got := client.get(w.pages + "/statements?month=" + month).body
+		if text := words(inMain(got)); !strings.Contains(text, want) || strings.Contains(got, `rel="prev"`) != (month != "2026-11") {
+			t.Errorf("%s is not %q: %s", month, want, text)
+		}
+	}
+}
+
+// TestPrintedStatement: a partner's user prints a client's statement as the client sees it, without the partner's bar.
+func TestPrintedStatement(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.billed()
+		_, err := w.statements.SetBudget(context.Background(), w.newPartnerHandle(), w.client.String(), "0,25")
+		w.must(err)
+		w.keepBudgets()
+		printed := func(name string) string {
+			t.Helper()
+			b.open(w.pages + "/statements")
+			command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+			defer command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: ""})
+			b.picture(name)
+			return evaluate[string](b, `document.body.innerText`)
+		}
+		for _, prices := range []map[string]string{{}, {"marketing": "0.10"}, {"marketing": "0.10", "service": "0.04"}} {
+			w.must(w.statements.SetOwnPrices(context.Background(), w.newPartnerHandle(), puntuale.Prices{Currency: "EUR", Each: prices}))
+			b.signIn(w.clients[puntuale.Owner])
+			own := printed(fmt.Sprint("client-", len(prices)))
+			b.signIn(w.partners[puntuale.Owner])
+			b.open("/partner/clients/" + w.client.String())
+			b.click("form[action$='/enter'] button")
+			b.until(`document.querySelector(".place-entered") !== null && document.readyState === "complete"`)
+			if entered := printed(fmt.Sprint("partner-", len(prices))); entered != own || strings.Contains(entered, "Torna ai clienti") {
+				t.Errorf("with %d prices, the partner prints %q, the client %q", len(prices), entered, own)
+			}
+			if len(prices) > 0 {
+				b.until(`document.querySelector("main").innerText.includes("Meta")`)
+				b.check(fmt.Sprint("entered-", len(prices)))
+			}
+			b.open("/partner/statements")
+			b.check(fmt.Sprint("statements-", len(prices)))
+		}
+	})
 }
 
 // TestStatementsInBrowser looks at the pages, also as they are printed.

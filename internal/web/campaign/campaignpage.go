@@ -166,13 +166,13 @@ func (b *Bill) heading() string {
 func (b *Bill) client(ctx context.Context) string {
 	estimated, now := "–", b.Reported.ToClient
 	if b.Estimated != nil && b.Estimated.ToClient != nil {
-		estimated = money(ctx, b.Estimated.ToClient.Amount)
+		estimated = view.Amount(ctx, b.Estimated.ToClient.Amount, b.Estimated.ToClient.Currency)
 		now = cmp.Or(now, &puntuale.CampaignCost{Currency: b.Estimated.ToClient.Currency, Amount: "0.00"})
 	}
 	if now == nil {
 		return ""
 	}
-	return view.T(ctx, "campaign.bill_client", "Amount", estimated, "Now", money(ctx, now.Amount), "Currency", now.Currency)
+	return view.T(ctx, "campaign.bill_client", "Amount", estimated, "Now", view.Amount(ctx, now.Amount, now.Currency))
 }
 
 // costKey names the sentence with the amount of a cost.
@@ -196,9 +196,6 @@ func dayWords(ctx context.Context, day string) string {
 	}
 	return view.FrameOf(ctx).Language.Day(d)
 }
-
-// money formats an exact amount for the reader; "": there is none.
-func money(ctx context.Context, amount string) string { return view.Decimal(ctx, amount, 0) }
 
 // summary returns one line about a campaign's progress.
 func (p *CampaignPage) summary(ctx context.Context) string {

@@ -27,7 +27,11 @@ func month(v *page.Request) puntuale.Month {
 func clientOf(v *page.Request) (Page, error) {
 	m := month(v)
 	s, err := v.Site.Statements.OfClient(v.Ctx(), v.Client, m.String())
-	p := Page{Address: v.Frame.Place.Base + "/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), All: []statement.Of{s}}
+	p := Page{Address: v.Frame.Place.Base + "/statements", Name: v.Client.Account().Name, Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), First: v.Site.Statements.FirstOf(v.Client)}
+	if m < p.First && puntuale.CodeOf(err) == puntuale.CodeInvalid {
+		return p, nil
+	}
+	p.All = []statement.Of{s}
 	if err == nil && m == p.Now {
 		p.Budget, err = v.Site.Statements.Budget(v.Ctx(), v.Client)
 	}
@@ -49,8 +53,12 @@ func partnerOf(v *page.Request) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	first, err := v.Site.Statements.First(v.Ctx(), v.Partner)
+	if err != nil {
+		return Page{}, err
+	}
 	own, err := v.Site.Statements.OwnPrices(v.Ctx(), v.Partner)
-	return Page{Address: "/partner/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), All: all, Form: priceForm(v, own)}, err
+	return Page{Address: "/partner/statements", Month: m, Now: puntuale.MonthOf(v.Now().In(v.Frame.Zone)), First: first, All: all, Form: priceForm(v, own), Priced: len(own.Each) > 0}, err
 }
 
 func partnerStatements(v *page.Request) error {
@@ -106,12 +114,20 @@ func exportPartner(v *page.Request) error {
 	return export(v, p)
 }
 
-// export sends the lines of statements as CSV. Numbers are written as in the API.
+// export sends the lines of statements as CSV. Numbers are written as in the API. A client's file has what the network bills only
+// if its page has it.
 func export(v *page.Request, p Page) error {
-	header := []string{}
-	for _, key := range []string{"client", "month", "corrects", "category", "country", "network", "origin", "source", "messages", "network_price", "currency", "own_price", "own_currency"} {
-		header = append(header, v.T("statement.column."+key))
+	toOwn, ownCurrency, network := "statement.column.to_bill", "statement.column.own_currency", true
+	if p.Name != "" {
+		toOwn, ownCurrency, network = "statement.column.to_pay", "statement.currency", slices.ContainsFunc(p.All, networkPriced)
 	}
+	header := []string{}
+	for _, key := range []string{"client", "month", "corrects", "category", "country", "network", "origin", "source", "messages", "network_price", "currency"} {
+		if network || key != "source" && key != "network_price" && key != "currency" {
+			header = append(header, v.T("statement.column."+key))
+		}
+	}
+	header = append(header, v.T(toOwn), v.T(ownCurrency))
 	return v.SendCSV(v.T("statement.file")+"-"+p.Month.String(), header, func(string) (rows [][]string, next string, err error) {
 		for _, s := range p.All {
 			for _, l := range s.Lines {
@@ -119,10 +135,23 @@ func export(v *page.Request, p Page) error {
 				if l.Month != 0 {
 					corrects = l.Month.String()
 				}
-				rows = append(rows, []string{httpkit.InertCell(s.Name), p.Month.String(), corrects, l.Category, l.Country, string(l.Network), string(l.Origin), string(l.Source),
-					strconv.Itoa(l.Messages), l.Price, s.Currency, statement.OwnPrice(s.Statement, l), s.Own.Currency})
+				row := []string{httpkit.InertCell(s.Name), p.Month.String(), corrects, l.Category, l.Country, string(l.Network), string(l.Origin)}
+				if network {
+					row = append(row, source(p, s, l), strconv.Itoa(l.Messages), l.Price, s.Currency)
+				} else {
+					row = append(row, strconv.Itoa(l.Messages))
+				}
+				rows = append(rows, append(row, statement.OwnPrice(s.Statement, l), s.Own.Currency))
 			}
 		}
 		return rows, "", nil
 	})
+}
+
+// source says in a file where the category of a line comes from; "" in a client's file, if the partner's price decides.
+func source(p Page, s Of, l puntuale.StatementLine) string {
+	if p.Name != "" && ownOnly(s, l) {
+		return ""
+	}
+	return string(l.Source)
 }

@@ -19,10 +19,41 @@ func totalOf(s Of) statement.Total { return statement.TotalOf(s.Statement) }
 // Page is what the pages of statements show.
 type Page struct {
 	Address    string // of the page without its query
+	Name       string // of the client; "": the page is about all clients
 	Month, Now puntuale.Month
-	All        []statement.Of
+	First      puntuale.Month  // in which the client was created, or the first one; 0: there was none
+	All        []statement.Of  // empty on a client's page: the month ended before First
 	Form       *view.Form      // the partner's prices; nil on a client's page
+	Priced     bool            // the partner has prices of its own now
 	Budget     puntuale.Budget // of the client, if the page shows the present month
+}
+
+// before reports whether the month ended before there was an account.
+func (p Page) before() bool { return len(p.All) == 0 && p.Month < p.First }
+
+// earlier reports whether there was an account in the month before.
+func (p Page) earlier() bool { return p.First != 0 && p.Month > p.First }
+
+// next is the next month in which there was an account.
+func (p Page) next() puntuale.Month { return max(p.Month.Add(1), p.First) }
+
+// concealing reports whether a user of the partner sees on a client's page what the client does not.
+func (p Page) concealing() bool {
+	return slices.ContainsFunc(p.All, func(s Of) bool { return s.ToClient != nil }) || p.Budget.Amount > 0 && !p.Budget.Hidden && p.ownPriced()
+}
+
+// asClient returns a client's page as the client itself sees it.
+func (p Page) asClient() Page {
+	if p.ownPriced() {
+		p.Budget.Hide()
+	}
+	p.All = slices.Clone(p.All)
+	for i := range p.All {
+		if s := &p.All[i]; s.ToClient != nil {
+			s.Lines, s.ToClient = s.ToClient, nil
+		}
+	}
+	return p
 }
 
 // at returns the address of the page, or of its file, of another month.
@@ -45,27 +76,6 @@ func lines(s statement.Of, corrections bool) (all []puntuale.StatementLine) {
 	return all
 }
 
-// money formats an exact amount for the reader; "": there is none. places is how many decimals it has at least.
-func money(ctx context.Context, amount, currency string, places int) string {
-	if amount == "" || currency == "" {
-		return "–"
-	}
-	return view.Decimal(ctx, amount, places) + "\u00a0" + currency
-}
-
-// places returns how many decimals the longest of a table's amounts has.
-func places(all []Of) (most int) {
-	for _, s := range all {
-		for _, l := range s.Lines {
-			for _, amount := range []string{l.Price, statement.OwnPrice(s.Statement, l)} {
-				_, decimals, _ := strings.Cut(amount, ".")
-				most = max(most, len(decimals))
-			}
-		}
-	}
-	return most
-}
-
 func category(ctx context.Context, l puntuale.StatementLine) string {
 	return view.Or(view.KnownWord(view.T(ctx, "campaign.category."+l.Category), l.Category), "?")
 }
@@ -80,15 +90,32 @@ func networkKey(t puntuale.ConnectionType) string {
 }
 
 // own returns what the partner asks for the messages of a line.
-func own(ctx context.Context, s statement.Of, l puntuale.StatementLine, places int) string {
-	return money(ctx, statement.OwnPrice(s.Statement, l), s.Own.Currency, places)
+func own(ctx context.Context, s statement.Of, l puntuale.StatementLine) string {
+	return view.Amount(ctx, statement.OwnPrice(s.Statement, l), s.Own.Currency)
+}
+
+// credits says how many credits messages took. They take none while credits are unlimited.
+func credits(ctx context.Context, s Of) string {
+	if s.Unlimited && s.Credits == 0 {
+		return view.T(ctx, "statement.unlimited")
+	}
+	return view.Number(ctx, s.Credits)
+}
+
+// priceLabel names the field of a price with its currency.
+func priceLabel(ctx context.Context, f *view.Form, category string) string {
+	label := view.T(ctx, "campaign.category."+category)
+	if currency := strings.ToUpper(strings.TrimSpace(f.Value("currency"))); currency != "" {
+		label += " (" + currency + ")"
+	}
+	return label
 }
 
 // estimated reports whether the network has not told yet what it bills for some of the lines.
 func (p Page) estimated() bool {
 	for _, s := range p.All {
 		for _, l := range s.Lines {
-			if l.Source == puntuale.PriceEstimated && !ownOnly(s, l) {
+			if l.Source == puntuale.PriceEstimated {
 				return true
 			}
 		}
@@ -97,24 +124,61 @@ func (p Page) estimated() bool {
 }
 
 // networkPriced reports whether a page of a client has what the network bills. It has not if the reader may see only the
-// partner's own prices.
+// partner's own prices, or if no network bills single messages.
 func networkPriced(s Of) bool {
-	return len(s.Lines) == 0 || slices.ContainsFunc(s.Lines, func(l puntuale.StatementLine) bool { return !ownOnly(s, l) })
+	return slices.ContainsFunc(s.Lines, func(l puntuale.StatementLine) bool { return l.Source != puntuale.PriceNone })
 }
 
-// ownOnly reports whether a line has no other price than the partner's own.
-func ownOnly(s Of, l puntuale.StatementLine) bool {
-	return l.Price == "" && !l.Free && statement.OwnPrice(s.Statement, l) != ""
+// ownPriced reports whether the partner asks a price of its own for something.
+func ownPriced(s Of) bool {
+	return len(s.Own.Each) > 0 || slices.ContainsFunc(s.Lines, func(l puntuale.StatementLine) bool { return statement.OwnPrice(s.Statement, l) != "" })
 }
 
-// frozen reports whether the month is closed for all clients.
-func (p Page) frozen() bool {
+// ownPriced reports whether the partner asks a price of its own in one of the statements.
+func (p Page) ownPriced() bool { return slices.ContainsFunc(p.All, ownPriced) }
+
+// rounded reports whether a line has an amount with more decimals than the page shows.
+func (p Page) rounded() bool {
 	for _, s := range p.All {
-		if s.Frozen.IsZero() {
-			return false
+		for _, l := range s.Lines {
+			for _, amount := range []string{l.Price, statement.OwnPrice(s.Statement, l)} {
+				if _, decimals, _ := strings.Cut(amount, "."); len(decimals) > 2 {
+					return true
+				}
+			}
 		}
 	}
-	return len(p.All) > 0
+	return false
+}
+
+// ownOnly reports whether a line says nothing of what the network bills, because the partner asks a price of its own.
+func ownOnly(s Of, l puntuale.StatementLine) bool {
+	own := s.Own
+	if l.Month != 0 && s.Before != nil {
+		own = *s.Before
+	}
+	return l.Source == puntuale.PriceNone && own.Of(l.Category) != ""
+}
+
+// state is that of the least final statement.
+func (p Page) state() statement.State {
+	least := statement.Closed
+	for _, s := range p.All {
+		least = min(least, s.State)
+	}
+	return least
+}
+
+// stateKey is the text key of the state.
+func (p Page) stateKey() string {
+	return map[statement.State]string{statement.Open: "statement.open", statement.Closing: "statement.closing", statement.Missed: "statement.missed", statement.Closed: "statement.frozen"}[p.state()]
+}
+
+func (p Page) tone() string {
+	if p.state() == statement.Closed {
+		return "ok"
+	}
+	return "wait"
 }
 
 // complete reports whether all messages were counted.

@@ -5,6 +5,7 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -126,23 +127,37 @@ func Number[N ~int | ~int64](ctx context.Context, n N) string {
 	return FrameOf(ctx).Language.Number(int64(n))
 }
 
-// Decimal formats an exact decimal number, such as -1234.5, with the reader's signs. It has at least this many decimals, so
-// that all numbers of a column have as many.
-func Decimal(ctx context.Context, exact string, places int) string {
+// Decimal formats an exact decimal number for the reader with two decimals, rounded half away from zero. What is not zero does not
+// become zero: it is "<0,01". A text that is no number stays as it is.
+func Decimal(ctx context.Context, exact string) string {
 	plain, negative := strings.CutPrefix(exact, "-")
 	whole, decimals, _ := strings.Cut(plain, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {
 		return exact
 	}
-	text := Number(ctx, n)
-	if decimals += strings.Repeat("0", max(0, places-len(decimals))); decimals != "" {
-		text += T(ctx, "campaign.point") + decimals
+	padded := decimals + "000"
+	cents, _ := strconv.Atoi(padded[:2])
+	if padded[2] >= '5' {
+		cents++
 	}
+	n, cents = n+int64(cents/100), cents%100
+	sign := ""
 	if negative {
-		text = "−" + text
+		sign = "−"
 	}
-	return text
+	if n == 0 && cents == 0 && strings.Trim(decimals, "0") != "" {
+		cents, sign = 1, "<"+sign
+	}
+	return fmt.Sprintf("%s%s%s%02d", sign, Number(ctx, n), T(ctx, "campaign.point"), cents)
+}
+
+// Amount formats an exact amount for the reader, with two decimals and its currency; "": there is none.
+func Amount(ctx context.Context, exact, currency string) string {
+	if exact == "" || currency == "" {
+		return "–"
+	}
+	return Decimal(ctx, exact) + "\u00a0" + currency
 }
 
 // Counted formats a count beside a filter. Counts stop at [puntuale.MaxCounted]; then a plus says that there are more.
