@@ -377,9 +377,8 @@ type PartnerTenant interface {
 	OwnPrices(ctx context.Context) (Prices, error)                                // what the partner asks for messages
 	Budgets(ctx context.Context, clients []ClientID) (map[ClientID]Budget, error) // amounts and currencies; clients without a budget are missing
 	SetOwnPrices(ctx context.Context, p Prices) error
-	FirstMonth(ctx context.Context) (Month, error) // in which the first client was created, deleted ones too; 0: there was none
-	// DeletedClients returns clients that were deleted in or after a month, or have its closed statement: id, name, zone and creation.
-	DeletedClients(ctx context.Context, month Month, after ClientID, limit int) ([]Client, error)
+	FirstMonth(ctx context.Context) (Month, error)                                                // of the first client, deleted ones too, in its zone; 0: there was none
+	DeletedClients(ctx context.Context, month Month, after ClientID, limit int) ([]Client, error) // in or after the month, or with its closed statement; id, name, zone, creation
 }
 
 // Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller

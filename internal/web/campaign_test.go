@@ -256,14 +256,14 @@ func TestCampaignBill(t *testing.T) {
 		b.open(at)
 		b.check("campaign_bill")
 		said := map[string][]string{
-			"it": {"IT · Marketing 0,1974 3 messaggi 0,1316 2 messaggi", "DE · Servizio – 0,0456 1 messaggio", "Totale 0,1974 EUR 0,1772 EUR", "1 messaggio gratis"},
-			"en": {"IT · Marketing 0.1974 3 messages 0.1316 2 messages", "DE · Utility – 0.0456 1 message", "Total 0.1974 EUR 0.1772 EUR", "1 message for nothing"},
+			"it": {"IT · Marketing 0,20 EUR 3 messaggi 0,13 EUR 2 messaggi", "DE · Servizio – 0,05 EUR 1 messaggio", "Totale 0,20 EUR 0,18 EUR", "1 messaggio gratis"},
+			"en": {"IT · Marketing 0.20 EUR 3 messages 0.13 EUR 2 messages", "DE · Utility – 0.05 EUR 1 message", "Total 0.20 EUR 0.18 EUR", "1 message for nothing"},
 		}
 		for _, text := range said[b.look.language] {
 			b.reads(text)
 		}
 		v := w.visitor(w.clients[puntuale.Reader])
-		if part := v.get(at + "?state=waiting&part=below"); !strings.Contains(part.body, "0,1974") || strings.Contains(part.body, "<main") || !strings.Contains(part.body, `state=waiting&amp;after=&amp;part=below"`) {
+		if part := v.get(at + "?state=waiting&part=below"); !strings.Contains(part.body, "0,20") || strings.Contains(part.body, "<main") || !strings.Contains(part.body, `state=waiting&amp;after=&amp;part=below"`) {
 			t.Errorf("the part that renews itself: %s", part.body)
 		}
 		// Where the partner asks its own price, its client sees this one, and the partner both.
@@ -271,18 +271,18 @@ func TestCampaignBill(t *testing.T) {
 		b.open(at)
 		b.check("campaign_bill_own")
 		own := map[string][]string{
-			"it": {"IT · Marketing 0,30 3 messaggi 0,30 3 messaggi", "Totale 0,30 EUR 0,3456 EUR", "Ai prezzi della tua agenzia"},
-			"en": {"IT · Marketing 0.30 3 messages 0.30 3 messages", "Total 0.30 EUR 0.3456 EUR", "At your agency’s prices"},
+			"it": {"IT · Marketing 0,30 EUR 3 messaggi 0,30 EUR 3 messaggi", "Totale 0,30 EUR 0,35 EUR", "Ai prezzi della tua agenzia"},
+			"en": {"IT · Marketing 0.30 EUR 3 messages 0.30 EUR 3 messages", "Total 0.30 EUR 0.35 EUR", "At your agency’s prices"},
 		}
 		for _, text := range own[b.look.language] {
 			b.reads(text)
 		}
-		if body := v.get(at).body; strings.Contains(body, "0,1974") || strings.Contains(body, "gratis") {
+		if body := v.get(at).body; strings.Contains(body, "0,20") || strings.Contains(body, "gratis") {
 			t.Errorf("the client sees the network's price: %s", words(body))
 		}
 		inside := w.visitor(w.partners[puntuale.Owner])
 		inside.post("/partner/clients/"+w.client.String()+"/enter", nil)
-		if text := words(inMain(inside.get(at).body)); !strings.Contains(text, "Totale 0,1974 EUR 0,1772 EUR") || !strings.Contains(text, "Al cliente, ai tuoi prezzi: 0,30 EUR di stima, 0,3456 EUR finora.") {
+		if text := words(inMain(inside.get(at).body)); !strings.Contains(text, "Totale 0,20 EUR 0,18 EUR") || !strings.Contains(text, "Al cliente, ai tuoi prezzi: 0,30 EUR di stima, 0,35 EUR finora.") {
 			t.Errorf("the partner reads %s", text)
 		}
 		_, err = c.CancelCampaign(t.Context(), made.ID.String())

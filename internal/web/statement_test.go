@@ -58,7 +58,7 @@ func TestStatements(t *testing.T) {
 	page := owner.get("/partner/statements")
 	if got := words(inMain(page.body)); !strings.Contains(got, "Studio Bianchi") || !strings.Contains(got, "Officina Verdi") || strings.Contains(got, "Estraneo") {
 		t.Errorf("the partner's page: %s", got)
-	} else if strings.Contains(got, "Da fatturare") || !strings.Contains(got, "Non c’è un prezzo vostro") || !strings.Contains(page.body, `href="#prices"`) || !strings.Contains(got, "Marketing (EUR)") || strings.Count(got, "Illimitati") != 1 || !strings.Contains(got, "mai quelli chiusi") {
+	} else if strings.Contains(got, "Da fatturare") || !strings.Contains(got, "Non hai ancora prezzi tuoi") || !strings.Contains(page.body, `href="#prices"`) || !strings.Contains(got, "Marketing (EUR)") || strings.Count(got, "Illimitati") != 1 || !strings.Contains(got, "mai quelli chiusi") {
 		t.Errorf("without own prices: %s", got)
 	}
 	if got := w.visitor(w.partners[puntuale.Staff]).get("/partner/statements").body; strings.Contains(got, `href="#prices"`) || !strings.Contains(got, "Li imposta un titolare") {
@@ -79,7 +79,7 @@ func TestStatements(t *testing.T) {
 	if form := formTo(page.body, "/partner/statements/prices"); form.Get("marketing") != "0,10" {
 		t.Errorf("the form has the price as %q, not as the page writes it", form.Get("marketing"))
 	}
-	if got := words(inMain(page.body)); !strings.Contains(got, "Da fatturare") || !strings.Contains(got, "0,30 EUR") || strings.Contains(got, "Non c’è un prezzo vostro") {
+	if got := words(inMain(page.body)); !strings.Contains(got, "Da fatturare") || !strings.Contains(got, "0,30 EUR") || strings.Contains(got, "Non hai ancora prezzi tuoi") {
 		t.Errorf("with own prices: %s", got)
 	}
 	if got := w.visitor(w.partners[puntuale.Staff]).post("/partner/statements/prices", url.Values{"currency": {"EUR"}, "marketing": {"5"}}); got.status != http.StatusForbidden {
