@@ -128,7 +128,7 @@ func Number[N ~int | ~int64](ctx context.Context, n N) string {
 }
 
 // Decimal formats an exact decimal number for the reader with two decimals, rounded half away from zero. What is not zero does not
-// become zero: it is "<0,01". A text that is no number stays as it is.
+// become zero: it is "<0,01" or ">−0,01". A text that is no number stays as it is.
 func Decimal(ctx context.Context, exact string) string {
 	plain, negative := strings.CutPrefix(exact, "-")
 	whole, decimals, _ := strings.Cut(plain, ".")
@@ -147,7 +147,12 @@ func Decimal(ctx context.Context, exact string) string {
 		sign = "−"
 	}
 	if n == 0 && cents == 0 && strings.Trim(decimals, "0") != "" {
-		cents, sign = 1, "<"+sign
+		cents = 1
+		if sign == "" {
+			sign = "<"
+		} else {
+			sign = ">" + sign
+		}
 	}
 	return fmt.Sprintf("%s%s%s%02d", sign, Number(ctx, n), T(ctx, "campaign.point"), cents)
 }
