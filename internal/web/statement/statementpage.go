@@ -169,9 +169,18 @@ func (p Page) state() statement.State {
 	return least
 }
 
-// stateKey is the text key of the state.
-func (p Page) stateKey() string {
-	return map[statement.State]string{statement.Open: "statement.open", statement.Closing: "statement.closing", statement.Missed: "statement.missed", statement.Closed: "statement.frozen"}[p.state()]
+// stateKeys are the text keys of the state, and of the sentence about it.
+func (p Page) stateKeys() [2]string {
+	switch p.state() {
+	case statement.Open:
+		return [2]string{"statement.open", "statement.open_text"}
+	case statement.Closing:
+		return [2]string{"statement.closing", "statement.closing_text"}
+	case statement.Missed:
+		return [2]string{"statement.missed", "statement.missed_text"}
+	default:
+		return [2]string{"statement.frozen", "statement.frozen_text"}
+	}
 }
 
 func (p Page) tone() string {
