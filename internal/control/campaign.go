@@ -412,7 +412,8 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	if err != nil {
 		return frozen, session, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
 	}
-	frozen.Columns, err = mapped(l)
+	m, err := mapped(l)
+	frozen.Columns = m.columns
 	return frozen, session, err
 }
 

@@ -112,6 +112,7 @@ type ImportReading struct {
 	Faulty    func(*roster.RowError)                  // gets a row that cannot be read, during the judgement; nil: it is ignored
 	Stored    func(number string) string              // the form that messages use; "": it is no number
 	Max       int                                     // the largest number of rows; 0: that of lists
+	Settled   map[int]bool                            // columns whose dates already have the day first; none is judged or turned again
 
 	zone    *time.Location
 	today   puntuale.Date
@@ -212,6 +213,9 @@ func (x *ImportReading) known(ctx context.Context, first []roster.Row) (err erro
 	}
 	x.columns = map[string]*roster.DateColumn{}
 	for _, name := range x.fields {
+		if x.settled(name) {
+			continue
+		}
 		dates, is := x.dates[name]
 		unsaid := x.Ask.Dates == "" || x.Ask.Dates != noDates && x.AreDates(name)
 		if is && dates.Order == "" || !is && unsaid {
@@ -244,9 +248,17 @@ func (x *ImportReading) asked() (map[string]roster.Dates, error) {
 		case !slices.Contains([]string{"", string(roster.DayFirst), string(roster.MonthFirst)}, order):
 			f.Add(x.Place+".dates", puntuale.FaultNotOneOf, order, string(roster.DayFirst)+", "+string(roster.MonthFirst))
 		}
-		dates[field] = roster.DatesOf(field, roster.DateOrder(order), x.today)
+		if !x.settled(field) {
+			dates[field] = roster.DatesOf(field, roster.DateOrder(order), x.today)
+		}
 	}
 	return dates, f.Err()
+}
+
+// settled reports whether the dates of a field already have the day first, so that a second turn would change them.
+func (x *ImportReading) settled(field string) bool {
+	at, ok := x.Out.Mapping[field]
+	return ok && x.Settled[at]
 }
 
 func (x *ImportReading) look(row roster.Row) {
@@ -264,6 +276,9 @@ func (x *ImportReading) look(row roster.Row) {
 func (x *ImportReading) decide() error {
 	var f request.Faults
 	for _, name := range x.fields {
+		if x.settled(name) {
+			continue
+		}
 		dates, asked := x.dates[name]
 		d := ImportedDates{Field: name, Order: dates.Order, Certain: true}
 		if column := x.columns[name]; column != nil {

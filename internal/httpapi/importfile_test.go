@@ -286,6 +286,33 @@ func TestCampaignAsksForDates(t *testing.T) {
 	})
 }
 
+// TestDatesTurnOnce: a column whose dates were turned when the list was stored keeps them, whatever a later call says about
+// them, also if the column fills no field for a while.
+func TestDatesTurnOnce(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("once@x", "full")
+		var made campaignOf
+		s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"x","content":{"text":"Ciao {{nome}}, {{birthday:giorno}}"}}`)
+		path := "/api/campaigns/" + made.ID
+		if got := s.putFile(a.Key, path+"/recipients?dates=birthday:mdy", "american.csv"); !strings.Contains(fmt.Sprint(reportOf(t, got).Preview), "04/03/1992") {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		for _, body := range []string{`{"columns":"phone:2,birthday:3","dates":"birthday:mdy"}`, `{"columns":"phone:2,birthday:3","dates":"birthday:dmy"}`, `{"columns":"phone:2,nome:1"}`, `{"columns":"phone:2,nome:3"}`, `{"columns":"phone:2,birthday:3"}`, `{"columns":"phone:2,birthday:3","dates":"birthday:mdy"}`} {
+			if got := fmt.Sprint(reportOf(t, s.must(nil, "POST", path+"/columns", a.Key, body)).Preview); !strings.Contains(got, "28/02/1990") || !strings.Contains(got, "04/03/1992") {
+				t.Errorf("%s: %s", body, got)
+			}
+		}
+		s.must(nil, "POST", path+"/recipients", a.Key, `{"recipients":[{"phone":"+393331234569","birthday":"05/06/1993"}]}`)
+		if got := fmt.Sprint(reportOf(t, s.must(nil, "POST", path+"/columns", a.Key, `{"columns":"phone:2,birthday:3","dates":"birthday:mdy"}`)).Preview); !strings.Contains(got, "04/03/1992") || !strings.Contains(got, "05/06/1993") {
+			t.Errorf("after more recipients: %s", got)
+		}
+		if got := s.must(nil, "GET", path+"/recipients", a.Key, "").body; strings.Contains(got, "u0000") {
+			t.Errorf("the mapping shows %s", got)
+		}
+	})
+}
+
 // TestImportShortYears: a year of two digits is a question. It becomes the year that is near, and a date of birth is
 // never in the future.
 func TestImportShortYears(t *testing.T) {
