@@ -30,6 +30,9 @@ const (
 	settledFrom = hasSettled + 1    // the number of the settled column 0
 )
 
+// faultCampaignDatesOpen says that the texts use columns as dates that were not judged as dates.
+const faultCampaignDatesOpen puntuale.ReasonCode = "campaign.dates_open"
+
 // mapped decodes a list's stored mapping. In a list of an earlier version, the columns of fields count as settled.
 func mapped(l puntuale.RecipientList) (m listMapping, err error) {
 	m = listMapping{map[string]int{}, map[int]bool{}}
@@ -52,6 +55,17 @@ func mapped(l puntuale.RecipientList) (m listMapping, err error) {
 		}
 	}
 	return m, nil
+}
+
+// unsettled returns the names of the fields that are dates, and whose column was not judged as one: the text changed after
+// the list was stored, and some dates may have the month first.
+func (m listMapping) unsettled(fields []puntuale.Field) (names []string) {
+	for _, f := range fields {
+		if at, filled := m.columns[f.Name]; filled && f.Kind == puntuale.FieldDate && !m.settled[at] {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // stored encodes the mapping.

@@ -24,6 +24,7 @@ type Recipients struct {
 	Size    int
 	Fields  []puntuale.Field // the fields that the texts contain
 	Missing []string         // required fields that neither the list nor the campaign fills
+	Unread  []string         // dates of the texts whose column was stored as a text; MapRecipients judges it
 }
 
 // AddRecipients appends recipients to a campaign's list. Each recipient maps field names to values. AddRecipients does
@@ -372,7 +373,7 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 	if err != nil {
 		return r, err
 	}
-	r.Mapping = m.columns
+	r.Mapping, r.Unread = m.columns, m.unsettled(fields)
 	rows, err := c.tenant.Recipients(ctx, l.ID, puntuale.RecipientFilter{}, 0, previewRows)
 	if err != nil {
 		return r, fmt.Errorf("read recipients: %w", err)

@@ -257,7 +257,7 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 	}
 	p = PeoplePage{
 		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
-		Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(fromTags, v.Query("tag")),
+		Unread: list.Unread, Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(fromTags, v.Query("tag")),
 	}
 	v.ShowNumbers(list.ImportReport)
 	p.Hidden, _ = strconv.Atoi(v.Query("hidden")) // without a number, none is hidden
@@ -383,7 +383,7 @@ func mapPeople(v *page.Request) error {
 			pairs = append(pairs, field+":"+f.Value(name))
 		}
 	}
-	same := len(pairs) == len(p.Mapping)
+	same := len(pairs) == len(p.Mapping) && len(p.Unread) == 0
 	for name, at := range p.Mapping {
 		same = same && slices.Contains(pairs, fmt.Sprintf("%s:%d", name, at+1))
 	}
