@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -120,6 +121,7 @@ type ImportReading struct {
 	fields  []string
 	columns map[string]*roster.DateColumn // by field; nil: the columns are not known yet
 	dates   map[string]roster.Dates
+	turns   map[int]roster.Dates // how Dated turns a column, once for all its fields
 	refused map[string]int
 }
 
@@ -252,7 +254,26 @@ func (x *ImportReading) asked() (map[string]roster.Dates, error) {
 			dates[field] = roster.DatesOf(field, roster.DateOrder(order), x.today)
 		}
 	}
+	x.share(&f, dates)
 	return dates, f.Err()
+}
+
+// share gives the order that the caller says for a field to the other fields of its column. Two orders of one column are a
+// fault.
+func (x *ImportReading) share(f *request.Faults, dates map[string]roster.Dates) {
+	orders := map[int]roster.DateOrder{}
+	for _, name := range x.fields {
+		at, said := x.Out.Mapping[name], dates[name].Order
+		if before := orders[at]; said != "" && before != "" && said != before {
+			f.Add(x.Place+".dates", puntuale.FaultNotOneOf, string(said), string(before))
+		}
+		orders[at] = cmp.Or(orders[at], said)
+	}
+	for _, name := range x.fields {
+		if order := orders[x.Out.Mapping[name]]; order != "" {
+			dates[name] = roster.DatesOf(name, order, x.today)
+		}
+	}
 }
 
 // settled reports whether the dates of a field already have the day first, so that a second turn would change them.
@@ -275,6 +296,7 @@ func (x *ImportReading) look(row roster.Row) {
 // decide decides the order of each column of dates. It is a fault if a person must decide, unless the call only checks.
 func (x *ImportReading) decide() error {
 	var f request.Faults
+	x.turns = map[int]roster.Dates{}
 	for _, name := range x.fields {
 		if x.settled(name) {
 			continue
@@ -292,6 +314,9 @@ func (x *ImportReading) decide() error {
 			d.Order = roster.DayFirst // the caller says that it has dates, but most cells are none
 		}
 		x.dates[name] = roster.DatesOf(name, d.Order, x.today)
+		if at := x.Out.Mapping[name]; x.turns[at].Order == "" {
+			x.turns[at] = x.dates[name]
+		}
 		d.Examples = x.examples(name)
 		x.Out.Dates = append(x.Out.Dates, d)
 		if !d.Question.IsZero() && !x.Ask.Check {
@@ -319,9 +344,9 @@ func (x *ImportReading) examples(name string) (all []ReadDate) {
 
 // Dated replaces the dates in a row by dates with the day first and a whole year.
 func (x *ImportReading) Dated(cells []string) {
-	for name, dates := range x.dates {
-		if cell, ok := cellAt(cells, x.Out.Mapping, name); ok {
-			cells[x.Out.Mapping[name]] = dates.DayFirst(cell)
+	for at, dates := range x.turns {
+		if at < len(cells) && roster.CellProblem(cells[at]) == "" {
+			cells[at] = dates.DayFirst(cells[at])
 		}
 	}
 }
