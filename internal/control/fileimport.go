@@ -21,7 +21,7 @@ import (
 // FileImport is what a caller says about a file of contacts, recipients or bookings.
 type FileImport struct {
 	Columns string // which column is which field, such as "phone:Telefono,nome:Nome"; "": the import guesses
-	Dates   string // the fields that are dates, such as "nascita:dmy,scade"; "none": none is; "": the columns decide
+	Dates   string // the fields that are dates, such as "nascita:dmy,scade"; "none": none is, but a field that always is a date; "": the columns decide
 	Header  int    // the line of the header; 0: the import looks for it
 	Check   bool   // true: only report what an import would store, and store nothing
 	Faults  []puntuale.Fault
@@ -88,7 +88,7 @@ const (
 	faultTooManyRows      puntuale.ReasonCode = "booking.too_many_rows"
 )
 
-// noDates is the value of FileImport.Dates if no column has dates.
+// noDates is the value of FileImport.Dates if no column has dates, except those of fields that always are.
 const noDates = "none"
 
 // RowSource is a source of the rows of a list.
@@ -219,7 +219,7 @@ func (x *ImportReading) known(ctx context.Context, first []roster.Row) (err erro
 			continue
 		}
 		dates, is := x.dates[name]
-		unsaid := x.Ask.Dates == "" || x.Ask.Dates != noDates && x.AreDates(name)
+		unsaid := x.Ask.Dates == "" || x.AreDates(name)
 		if is && dates.Order == "" || !is && unsaid {
 			x.columns[name] = &roster.DateColumn{DatesOnly: x.DatesOnly}
 		}

@@ -310,9 +310,7 @@ func uploadPeople(v *page.Request) error {
 	var found control.Recipients
 	err := v.UploadList(f, func(ctx context.Context, file io.Reader, kind string) (err error) {
 		ask := v.FileImport(f, false)
-		if done = !ask.Check; ask.Dates == "none" {
-			ask.Dates = "" // a date of the texts is never a text, so a person must say its order
-		}
+		done = !ask.Check
 		found, err = v.Client.PutRecipients(ctx, v.Path("id"), file, kind, ask)
 		return err
 	})
