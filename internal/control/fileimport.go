@@ -3,7 +3,11 @@ package control
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -24,13 +28,16 @@ type FileImport struct {
 	Dates   string // the fields that are dates, such as "nascita:dmy,scade"; "none": none is, but a field that always is a date; "": the columns decide
 	Header  int    // the line of the header; 0: the import looks for it
 	Check   bool   // true: only report what an import would store, and store nothing
+	Seen    string // the ImportReport.Seen of the check that a person saw; of other rows, the import only makes a check. "": none
 	Faults  []puntuale.Fault
 }
 
 // ImportReport is what each import says about its file, before and after it stores anything.
 type ImportReport struct {
 	Rows           int
-	Header, Hidden int // the line of the header, and the number of rows that the spreadsheet hides
+	Checked        bool   // nothing was stored
+	Seen           string // a hash of the header and the first rows
+	Header, Hidden int    // the line of the header, and the number of rows that the spreadsheet hides
 	Columns        []string
 	Mapping        map[string]int // the column of each field, counted from 0
 	Preview        [][]string     // the first rows of the file
@@ -197,8 +204,27 @@ func (x *ImportReading) Each(ctx context.Context, from RowSource, row func(roste
 	}
 }
 
+// compare looks whether the rows are those that a person saw in a check. If they are not, what the person chose is about
+// another file, and the import becomes a check.
+func (x *ImportReading) compare() error {
+	text, err := json.Marshal([]any{x.Out.Columns, x.Out.Preview})
+	if err != nil {
+		return fmt.Errorf("hash the first rows: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	x.Out.Seen = hex.EncodeToString(sum[:16])
+	if x.Ask.Seen != "" && x.Ask.Seen != x.Out.Seen {
+		x.Ask.Columns, x.Ask.Dates, x.Ask.Check = "", "", true
+	}
+	x.Out.Checked = x.Ask.Check
+	return nil
+}
+
 // known finds out which column is which field, from the first rows.
 func (x *ImportReading) known(ctx context.Context, first []roster.Row) (err error) {
+	if err := x.compare(); err != nil {
+		return err
+	}
 	if x.Ask.Columns == "" {
 		x.Out.Mapping = x.Guess()
 	} else if x.Out.Mapping, err = roster.ParseMapping(x.Ask.Columns, x.Out.Columns); err != nil {
@@ -388,6 +414,8 @@ func (x *ImportReading) Finish(reasons ...string) {
 	}
 	slices.SortFunc(x.Out.Lines, func(a, b RefusedContact) int { return a.Line - b.Line })
 }
+
+func (x *ImportReading) stores() bool { return !x.Ask.Check }
 
 // readable returns the cells of a row. Those that were not read are blank.
 func readable(cells []string) []string {

@@ -199,9 +199,9 @@ func (x *newList) flush(ctx context.Context) error {
 // UploadedList is a file that arrives.
 type UploadedList struct {
 	File   io.Reader
-	Kind   string // its content type
-	Header int    // the line of the header; 0: the reader looks for it
-	Stores bool   // the call stores what is in the file, so its bytes count
+	Kind   string      // its content type
+	Header int         // the line of the header; 0: the reader looks for it
+	Stores func() bool // the call stored what is in the file, so its bytes count
 }
 
 // ReadTwice reads the rows of a file twice, because all rows are judged before the first one is stored. Codes: invalid,
@@ -214,7 +214,7 @@ func (c *Client) ReadTwice(ctx context.Context, l UploadedList, judge, read func
 	}
 	defer u.End()
 	spent := &spentUpload{ctx: ctx, client: c, from: l.File}
-	defer func() { spent.ended(err == nil && l.Stores) }()
+	defer func() { spent.ended(err == nil && l.Stores()) }()
 	spool, err := roster.Spool(c.control.lists.scratch)
 	if err != nil {
 		return fmt.Errorf("keep an import on disk: %w", err)

@@ -222,9 +222,9 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if err != nil {
 		return Recipients{}, err
 	}
-	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: !ask.Check},
+	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: x.stores},
 		func(r *roster.Reader) error { return x.judge(ctx, r) }, func(r *roster.Reader) error {
-			if ask.Check {
+			if !x.stores() {
 				return nil
 			}
 			return x.store(ctx, r)
@@ -241,7 +241,7 @@ func (c *Client) useNew(ctx context.Context, stored puntuale.Campaign, x *newLis
 		x.Dated(cells)
 	}
 	r := Recipients{ImportReport: *x.Out, Size: x.Out.Rows}
-	if !x.Ask.Check {
+	if x.stores() {
 		if err := c.useList(ctx, stored, x.l); err != nil {
 			return Recipients{}, err
 		}

@@ -306,18 +306,16 @@ func uploadPeople(v *page.Request) error {
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
-	f, done := view.NewForm(), false
+	f := view.NewForm()
 	var found control.Recipients
 	err := v.UploadList(f, func(ctx context.Context, file io.Reader, kind string) (err error) {
-		ask := v.FileImport(f, false)
-		done = !ask.Check
-		found, err = v.Client.PutRecipients(ctx, v.Path("id"), file, kind, ask)
+		found, err = v.Client.PutRecipients(ctx, v.Path("id"), file, kind, v.FileImport(f, false))
 		return err
 	})
 	switch {
 	case err != nil:
 		return listRefused(v, f, err)
-	case done:
+	case !found.Checked:
 		v.SetAuditTarget(v.Path("id"))
 		address := v.Frame.Place.Base + "/campaigns/" + v.Path("id")
 		switch {
