@@ -379,6 +379,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 		return frozen, session, err
 	}
 	frozen.Sequence = expanded[0]
+	fields := plan.Fields(frozen.Sequence)
 	for _, step := range puntuale.Texts(frozen.Sequence.Steps) {
 		if unfilled(step) {
 			return frozen, session, puntuale.Conflict(faultCampaignTemplateGone, step.Template)
@@ -412,8 +413,15 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	if err != nil {
 		return frozen, session, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
 	}
-	frozen.Columns, err = mapped(l)
-	return frozen, session, err
+	m, err := mapped(l)
+	if err != nil {
+		return frozen, session, err
+	}
+	if open := m.unsettled(fields); len(open) > 0 {
+		return frozen, session, puntuale.Conflict(faultCampaignDatesOpen, strings.Join(open, ", "))
+	}
+	frozen.Columns = m.columns
+	return frozen, session, nil
 }
 
 // freezeTexts keeps what the templates of the expanded steps contain. The lists by step have the first variant of each, which

@@ -563,7 +563,10 @@ func (c *Client) listFrom(ctx context.Context, of puntuale.Campaign, tags []stri
 	if err != nil {
 		return puntuale.RecipientList{}, err
 	}
-	x.Out.Columns, x.Out.Mapping = rows.columns, rows.places // the dates of contacts have one form, so nothing is judged
+	x.Out.Columns, x.Out.Mapping, x.Settled = rows.columns, rows.places, map[int]bool{}
+	for _, at := range rows.places {
+		x.Settled[at] = true // the dates of contacts have one form, so nothing is judged
+	}
 	err = x.store(ctx, rows)
 	return x.l, err
 }

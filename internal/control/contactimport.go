@@ -102,12 +102,12 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 	now := c.control.clock.Now().Truncate(time.Microsecond)
 	x := &contactReading{check: k, source: ask.Source, now: now, seen: campaign.NewSeenPhones()}
 	x.ImportReading = ImportReading{Client: c, Ask: ask.FileImport, Out: &x.out.ImportReport, Place: "query", Guess: x.guess, Fields: x.checkMapping, AreDates: func(string) bool { return false }, Stored: c.listedPerson}
-	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: !ask.Check},
+	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: x.stores},
 		func(r *roster.Reader) error { return x.Judge(ctx, r) }, func(r *roster.Reader) error { return x.read(ctx, r) })
 	if err != nil {
 		return ImportedContacts{}, err
 	}
-	if !ask.Check {
+	if x.stores() {
 		day, err := c.today(now)
 		if err != nil {
 			return ImportedContacts{}, err

@@ -1,8 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -20,16 +25,19 @@ import (
 // FileImport is what a caller says about a file of contacts, recipients or bookings.
 type FileImport struct {
 	Columns string // which column is which field, such as "phone:Telefono,nome:Nome"; "": the import guesses
-	Dates   string // the fields that are dates, such as "nascita:dmy,scade"; "none": none is; "": the columns decide
+	Dates   string // the fields that are dates, such as "nascita:dmy,scade"; "none": none is, but a field that always is a date; "": the columns decide
 	Header  int    // the line of the header; 0: the import looks for it
 	Check   bool   // true: only report what an import would store, and store nothing
+	Seen    string // the ImportReport.Seen of the check that a person saw; of other rows, the import only makes a check. "": none
 	Faults  []puntuale.Fault
 }
 
 // ImportReport is what each import says about its file, before and after it stores anything.
 type ImportReport struct {
 	Rows           int
-	Header, Hidden int // the line of the header, and the number of rows that the spreadsheet hides
+	Checked        bool   // nothing was stored
+	Seen           string // a hash of the header and the first rows
+	Header, Hidden int    // the line of the header, and the number of rows that the spreadsheet hides
 	Columns        []string
 	Mapping        map[string]int // the column of each field, counted from 0
 	Preview        [][]string     // the first rows of the file
@@ -87,7 +95,7 @@ const (
 	faultTooManyRows      puntuale.ReasonCode = "booking.too_many_rows"
 )
 
-// noDates is the value of FileImport.Dates if no column has dates.
+// noDates is the value of FileImport.Dates if no column has dates, except those of fields that always are.
 const noDates = "none"
 
 // RowSource is a source of the rows of a list.
@@ -112,6 +120,7 @@ type ImportReading struct {
 	Faulty    func(*roster.RowError)                  // gets a row that cannot be read, during the judgement; nil: it is ignored
 	Stored    func(number string) string              // the form that messages use; "": it is no number
 	Max       int                                     // the largest number of rows; 0: that of lists
+	Settled   map[int]bool                            // columns whose dates already have the day first; none is judged or turned again
 
 	zone    *time.Location
 	today   puntuale.Date
@@ -119,6 +128,7 @@ type ImportReading struct {
 	fields  []string
 	columns map[string]*roster.DateColumn // by field; nil: the columns are not known yet
 	dates   map[string]roster.Dates
+	turns   map[int]roster.Dates // how Dated turns a column, once for all its fields
 	refused map[string]int
 }
 
@@ -194,8 +204,27 @@ func (x *ImportReading) Each(ctx context.Context, from RowSource, row func(roste
 	}
 }
 
+// compare looks whether the rows are those that a person saw in a check. If they are not, what the person chose is about
+// another file, and the import becomes a check.
+func (x *ImportReading) compare() error {
+	text, err := json.Marshal([]any{x.Out.Columns, x.Out.Preview})
+	if err != nil {
+		return fmt.Errorf("hash the first rows: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	x.Out.Seen = hex.EncodeToString(sum[:16])
+	if x.Ask.Seen != "" && x.Ask.Seen != x.Out.Seen {
+		x.Ask.Columns, x.Ask.Dates, x.Ask.Check = "", "", true
+	}
+	x.Out.Checked = x.Ask.Check
+	return nil
+}
+
 // known finds out which column is which field, from the first rows.
 func (x *ImportReading) known(ctx context.Context, first []roster.Row) (err error) {
+	if err := x.compare(); err != nil {
+		return err
+	}
 	if x.Ask.Columns == "" {
 		x.Out.Mapping = x.Guess()
 	} else if x.Out.Mapping, err = roster.ParseMapping(x.Ask.Columns, x.Out.Columns); err != nil {
@@ -212,8 +241,11 @@ func (x *ImportReading) known(ctx context.Context, first []roster.Row) (err erro
 	}
 	x.columns = map[string]*roster.DateColumn{}
 	for _, name := range x.fields {
+		if x.settled(name) {
+			continue
+		}
 		dates, is := x.dates[name]
-		unsaid := x.Ask.Dates == "" || x.Ask.Dates != noDates && x.AreDates(name)
+		unsaid := x.Ask.Dates == "" || x.AreDates(name)
 		if is && dates.Order == "" || !is && unsaid {
 			x.columns[name] = &roster.DateColumn{DatesOnly: x.DatesOnly}
 		}
@@ -244,9 +276,36 @@ func (x *ImportReading) asked() (map[string]roster.Dates, error) {
 		case !slices.Contains([]string{"", string(roster.DayFirst), string(roster.MonthFirst)}, order):
 			f.Add(x.Place+".dates", puntuale.FaultNotOneOf, order, string(roster.DayFirst)+", "+string(roster.MonthFirst))
 		}
-		dates[field] = roster.DatesOf(field, roster.DateOrder(order), x.today)
+		if !x.settled(field) {
+			dates[field] = roster.DatesOf(field, roster.DateOrder(order), x.today)
+		}
 	}
+	x.share(&f, dates)
 	return dates, f.Err()
+}
+
+// share gives the order that the caller says for a field to the other fields of its column. Two orders of one column are a
+// fault.
+func (x *ImportReading) share(f *request.Faults, dates map[string]roster.Dates) {
+	orders := map[int]roster.DateOrder{}
+	for _, name := range x.fields {
+		at, said := x.Out.Mapping[name], dates[name].Order
+		if before := orders[at]; said != "" && before != "" && said != before {
+			f.Add(x.Place+".dates", puntuale.FaultNotOneOf, string(said), string(before))
+		}
+		orders[at] = cmp.Or(orders[at], said)
+	}
+	for _, name := range x.fields {
+		if order := orders[x.Out.Mapping[name]]; order != "" {
+			dates[name] = roster.DatesOf(name, order, x.today)
+		}
+	}
+}
+
+// settled reports whether the dates of a field already have the day first, so that a second turn would change them.
+func (x *ImportReading) settled(field string) bool {
+	at, ok := x.Out.Mapping[field]
+	return ok && x.Settled[at]
 }
 
 func (x *ImportReading) look(row roster.Row) {
@@ -263,7 +322,11 @@ func (x *ImportReading) look(row roster.Row) {
 // decide decides the order of each column of dates. It is a fault if a person must decide, unless the call only checks.
 func (x *ImportReading) decide() error {
 	var f request.Faults
+	x.turns = map[int]roster.Dates{}
 	for _, name := range x.fields {
+		if x.settled(name) {
+			continue
+		}
 		dates, asked := x.dates[name]
 		d := ImportedDates{Field: name, Order: dates.Order, Certain: true}
 		if column := x.columns[name]; column != nil {
@@ -277,6 +340,9 @@ func (x *ImportReading) decide() error {
 			d.Order = roster.DayFirst // the caller says that it has dates, but most cells are none
 		}
 		x.dates[name] = roster.DatesOf(name, d.Order, x.today)
+		if at := x.Out.Mapping[name]; x.turns[at].Order == "" {
+			x.turns[at] = x.dates[name]
+		}
 		d.Examples = x.examples(name)
 		x.Out.Dates = append(x.Out.Dates, d)
 		if !d.Question.IsZero() && !x.Ask.Check {
@@ -304,9 +370,9 @@ func (x *ImportReading) examples(name string) (all []ReadDate) {
 
 // Dated replaces the dates in a row by dates with the day first and a whole year.
 func (x *ImportReading) Dated(cells []string) {
-	for name, dates := range x.dates {
-		if cell, ok := cellAt(cells, x.Out.Mapping, name); ok {
-			cells[x.Out.Mapping[name]] = dates.DayFirst(cell)
+	for at, dates := range x.turns {
+		if at < len(cells) && roster.CellProblem(cells[at]) == "" {
+			cells[at] = dates.DayFirst(cells[at])
 		}
 	}
 }
@@ -348,6 +414,8 @@ func (x *ImportReading) Finish(reasons ...string) {
 	}
 	slices.SortFunc(x.Out.Lines, func(a, b RefusedContact) int { return a.Line - b.Line })
 }
+
+func (x *ImportReading) stores() bool { return !x.Ask.Check }
 
 // readable returns the cells of a row. Those that were not read are blank.
 func readable(cells []string) []string {

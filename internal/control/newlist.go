@@ -16,12 +16,77 @@ import (
 	"puntuale/internal/roster"
 )
 
+// listMapping is what a list knows about its columns, each counted from 0.
+type listMapping struct {
+	columns map[string]int // the column of each field
+	settled map[int]bool   // the columns that were judged as dates, and have the day first; none is judged or turned again
+}
+
+// A stored mapping is an object of whole numbers, because servers of an earlier version read it, too. Its settled columns are
+// numbers that no row has as a column, under names that no field has. An earlier version ignores them.
+const (
+	settledName = "\x00"
+	hasSettled  = roster.MaxColumns // the mapping says which columns are settled
+	settledFrom = hasSettled + 1    // the number of the settled column 0
+)
+
+// faultCampaignDatesOpen says that the texts use columns as dates that were not judged as dates.
+const faultCampaignDatesOpen puntuale.ReasonCode = "campaign.dates_open"
+
+// mapped decodes a list's stored mapping. In a list of an earlier version, the columns of fields count as settled.
+func mapped(l puntuale.RecipientList) (m listMapping, err error) {
+	m = listMapping{map[string]int{}, map[int]bool{}}
+	if l.Mapping == "" {
+		return m, nil
+	}
+	if err := json.Unmarshal([]byte(l.Mapping), &m.columns); err != nil {
+		return m, fmt.Errorf("read a list's mapping: %w", err)
+	}
+	_, known := m.columns[settledName]
+	for name, at := range m.columns {
+		switch {
+		case at >= settledFrom:
+			m.settled[at-settledFrom] = true
+		case !known:
+			m.settled[at] = true
+		}
+		if at >= hasSettled {
+			delete(m.columns, name)
+		}
+	}
+	return m, nil
+}
+
+// unsettled returns the names of the fields that are dates, and whose column was not judged as one: the text changed after
+// the list was stored, and some dates may have the month first.
+func (m listMapping) unsettled(fields []puntuale.Field) (names []string) {
+	for _, f := range fields {
+		if at, filled := m.columns[f.Name]; filled && f.Kind == puntuale.FieldDate && !m.settled[at] {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// stored encodes the mapping.
+func (m listMapping) stored() (string, error) {
+	all := maps.Clone(m.columns)
+	all[settledName] = hasSettled
+	for at := range m.settled {
+		all[settledName+strconv.Itoa(at)] = settledFrom + at
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return "", fmt.Errorf("keep a mapping: %w", err)
+	}
+	return string(text), nil
+}
+
 // newList is the state while a list is written, which no campaign uses yet.
 type newList struct {
 	ImportReading
 	campaign puntuale.Campaign
 	wanted   []puntuale.Field // the fields of the campaign
-	before   map[string]int   // the columns of the stored list, whose dates were judged when it was stored
 	l        puntuale.RecipientList
 	rows     []puntuale.Recipient
 	faults   request.Faults
@@ -49,9 +114,7 @@ func (x *newList) checkMapping(context.Context) (dates []string, err error) {
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: FaultListNoPhoneColumn, Args: []string{roster.Named(x.Out.Columns)}})
 	}
 	for _, f := range x.wanted {
-		at, filled := x.Out.Mapping[f.Name]
-		was, judged := x.before[f.Name]
-		if filled && f.Kind == puntuale.FieldDate && (!judged || was != at || x.Ask.Dates != "") {
+		if _, filled := x.Out.Mapping[f.Name]; filled && f.Kind == puntuale.FieldDate {
 			dates = append(dates, f.Name)
 		}
 	}
@@ -88,11 +151,18 @@ func (x *newList) judge(ctx context.Context, from RowSource) error {
 
 // store stores the rows of a source after they were judged.
 func (x *newList) store(ctx context.Context, from RowSource) error {
-	text, err := json.Marshal(x.Out.Mapping)
-	if err != nil {
-		return fmt.Errorf("keep a mapping: %w", err)
+	m := listMapping{x.Out.Mapping, maps.Clone(x.Settled)}
+	if m.settled == nil {
+		m.settled = map[int]bool{}
 	}
-	x.l.Columns, x.l.Mapping = x.Out.Columns, string(text)
+	for _, name := range x.fields {
+		m.settled[m.columns[name]] = true
+	}
+	text, err := m.stored()
+	if err != nil {
+		return err
+	}
+	x.l.Columns, x.l.Mapping = x.Out.Columns, text
 	if x.l.ID, err = x.Client.tenant.NewList(ctx, x.l, x.Client.control.clock.Now()); err != nil {
 		return fmt.Errorf("begin a list of recipients: %w", err)
 	}
@@ -129,9 +199,9 @@ func (x *newList) flush(ctx context.Context) error {
 // UploadedList is a file that arrives.
 type UploadedList struct {
 	File   io.Reader
-	Kind   string // its content type
-	Header int    // the line of the header; 0: the reader looks for it
-	Stores bool   // the call stores what is in the file, so its bytes count
+	Kind   string      // its content type
+	Header int         // the line of the header; 0: the reader looks for it
+	Stores func() bool // the call stored what is in the file, so its bytes count
 }
 
 // ReadTwice reads the rows of a file twice, because all rows are judged before the first one is stored. Codes: invalid,
@@ -144,7 +214,7 @@ func (c *Client) ReadTwice(ctx context.Context, l UploadedList, judge, read func
 	}
 	defer u.End()
 	spent := &spentUpload{ctx: ctx, client: c, from: l.File}
-	defer func() { spent.ended(err == nil && l.Stores) }()
+	defer func() { spent.ended(err == nil && l.Stores()) }()
 	spool, err := roster.Spool(c.control.lists.scratch)
 	if err != nil {
 		return fmt.Errorf("keep an import on disk: %w", err)

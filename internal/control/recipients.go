@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,18 +24,7 @@ type Recipients struct {
 	Size    int
 	Fields  []puntuale.Field // the fields that the texts contain
 	Missing []string         // required fields that neither the list nor the campaign fills
-}
-
-// mapped decodes a list's stored mapping.
-func mapped(l puntuale.RecipientList) (map[string]int, error) {
-	columns := map[string]int{}
-	if l.Mapping == "" {
-		return columns, nil
-	}
-	if err := json.Unmarshal([]byte(l.Mapping), &columns); err != nil {
-		return nil, fmt.Errorf("read a list's mapping: %w", err)
-	}
-	return columns, nil
+	Unread  []string         // dates of the texts whose column was stored as a text; MapRecipients judges it
 }
 
 // AddRecipients appends recipients to a campaign's list. Each recipient maps field names to values. AddRecipients does
@@ -120,11 +108,12 @@ func (c *Client) storeList(ctx context.Context, all []Recipient) (puntuale.Recip
 
 // addRows adds recipients to a list. If the list has no id, addRows begins it.
 func (c *Client) addRows(ctx context.Context, l *puntuale.RecipientList, all []Recipient) error {
-	columns, err := mapped(*l)
+	m, err := mapped(*l)
 	if err != nil {
 		return err
 	}
-	if err := widen(l, columns, all); err != nil {
+	columns := m.columns
+	if err := widen(l, m, all); err != nil {
 		return err
 	}
 	now := c.control.clock.Now()
@@ -176,15 +165,17 @@ func (c *Client) checkRecipient(f *request.Faults, location string, r Recipient)
 	}
 }
 
-// widen adds a column for each field that has no column in the list yet.
-func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) error {
+// widen adds a column for each field that has no column in the list yet. A call writes its dates in the form of the API, so
+// the new columns are settled.
+func widen(l *puntuale.RecipientList, m listMapping, all []Recipient) error {
+	columns := m.columns
 	if _, ok := columns[columnPhone]; !ok {
 		columns[columnPhone] = 0
 	}
 	for _, r := range all {
 		for _, name := range slices.Sorted(maps.Keys(r)) {
 			if _, ok := columns[name]; !ok {
-				columns[name] = len(l.Columns)
+				columns[name], m.settled[len(l.Columns)] = len(l.Columns), true
 				l.Columns = append(l.Columns, name)
 			}
 		}
@@ -192,8 +183,8 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 	if len(l.Columns) > roster.MaxColumns {
 		return puntuale.Invalid(puntuale.Fault{Location: "body.recipients", Code: faultCampaignTooManyFields, Args: []string{strconv.Itoa(roster.MaxColumns)}})
 	}
-	text, err := json.Marshal(columns)
-	l.Mapping = string(text)
+	text, err := m.stored()
+	l.Mapping = text
 	return err
 }
 
@@ -231,9 +222,9 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if err != nil {
 		return Recipients{}, err
 	}
-	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: !ask.Check},
+	err = c.ReadTwice(ctx, UploadedList{File: file, Kind: contentType, Header: ask.Header, Stores: x.stores},
 		func(r *roster.Reader) error { return x.judge(ctx, r) }, func(r *roster.Reader) error {
-			if ask.Check {
+			if !x.stores() {
 				return nil
 			}
 			return x.store(ctx, r)
@@ -250,7 +241,7 @@ func (c *Client) useNew(ctx context.Context, stored puntuale.Campaign, x *newLis
 		x.Dated(cells)
 	}
 	r := Recipients{ImportReport: *x.Out, Size: x.Out.Rows}
-	if !x.Ask.Check {
+	if x.stores() {
 		if err := c.useList(ctx, stored, x.l); err != nil {
 			return Recipients{}, err
 		}
@@ -285,9 +276,11 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping, dates string) (
 	if err != nil {
 		return Recipients{}, err
 	}
-	if x.before, err = mapped(l); err != nil {
+	before, err := mapped(l)
+	if err != nil {
 		return Recipients{}, err
 	}
+	x.Settled = before.settled
 	rows := storedRows{ctx: ctx, tenant: c.tenant, list: l}
 	again := rows
 	if err := x.judge(ctx, &rows); err != nil {
@@ -376,9 +369,11 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 		return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
 	}
 	r := Recipients{ImportReport: ImportReport{Columns: l.Columns}, Size: l.Size}
-	if r.Mapping, err = mapped(l); err != nil {
+	m, err := mapped(l)
+	if err != nil {
 		return r, err
 	}
+	r.Mapping, r.Unread = m.columns, m.unsettled(fields)
 	rows, err := c.tenant.Recipients(ctx, l.ID, puntuale.RecipientFilter{}, 0, previewRows)
 	if err != nil {
 		return r, fmt.Errorf("read recipients: %w", err)

@@ -80,3 +80,40 @@ func TestBookingImport(t *testing.T) {
 		b.refused("POST", "/api/bookings/import"+query, b.Key, appointments, http.StatusConflict)
 	})
 }
+
+// TestBookingDatesShareAColumn: two fields may have one column. Its dates are turned once, as the file says or the caller does.
+func TestBookingDatesShareAColumn(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	b := newBooked(t, s)
+	const file = "Codice,Cellulare,Quando,Nome\nm1,3331234567,02/28/2027 10:00,Ada\nm2,3331234568,03/04/2027 10:00,Eva\n"
+	query := "?sequence=" + b.sequence + "&columns=reference:1,phone:2,appuntamento:3,scadenza:3,nome:4"
+	for _, dates := range []string{"", "&dates=appuntamento:mdy", "&dates=scadenza:mdy", "&dates=scadenza,appuntamento:mdy"} {
+		if got := b.importing(query+dates, file); got.Made+got.Changed+got.Same != 2 {
+			t.Errorf("%s: %+v", dates, got)
+		}
+		if got := b.call("GET", "/api/bookings/m2", b.Key, "").body; !strings.Contains(got, `"appuntamento":"2027-03-04`) && !strings.Contains(got, `"appuntamento":"04/03/2027`) {
+			t.Errorf("%s: %s", dates, got)
+		}
+	}
+	if got := b.call("POST", "/api/bookings/import"+query+"&dates=appuntamento:mdy,scadenza:dmy", b.Key, file, "Content-Type", "text/csv"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "query.dates") {
+		t.Errorf("two orders: %d %s", got.status, got.body)
+	}
+}
+
+// TestMainDateIsJudged: the main date is a date also if the caller says that no column has dates, so month-first dates are read
+// as such, and dates of both orders ask.
+func TestMainDateIsJudged(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	b := newBooked(t, s)
+	const file = "Codice,Cellulare,Quando,Nome\nm1,3331234567,02/28/2027 10:00,Ada\nm2,3331234568,03/04/2027 10:00,Eva\n"
+	query := "?sequence=" + b.sequence + "&dates=none"
+	b.importing(query, file)
+	if got := b.call("GET", "/api/bookings/m2", b.Key, "").body; !strings.Contains(got, `"appuntamento":"04/03/2027`) {
+		t.Errorf("month first: %s", got)
+	}
+	if got := b.call("POST", "/api/bookings/import"+query, b.Key, file+"m3,3331234569,28/02/2027 10:00,Ida\n", "Content-Type", "text/csv"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "query.dates") {
+		t.Errorf("both orders: %d %s", got.status, got.body)
+	}
+}

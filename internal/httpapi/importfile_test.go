@@ -286,6 +286,69 @@ func TestCampaignAsksForDates(t *testing.T) {
 	})
 }
 
+// TestDatesTurnOnce: a column whose dates were turned when the list was stored keeps them, whatever a later call says about
+// them, also if the column fills no field for a while.
+func TestDatesTurnOnce(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("once@x", "full")
+		var made campaignOf
+		s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"x","content":{"text":"Ciao {{nome}}, {{birthday:giorno}}"}}`)
+		path := "/api/campaigns/" + made.ID
+		if got := s.putFile(a.Key, path+"/recipients?dates=birthday:mdy", "american.csv"); !strings.Contains(fmt.Sprint(reportOf(t, got).Preview), "04/03/1992") {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		for _, body := range []string{`{"columns":"phone:2,birthday:3","dates":"birthday:mdy"}`, `{"columns":"phone:2,birthday:3","dates":"birthday:dmy"}`, `{"columns":"phone:2,nome:1"}`, `{"columns":"phone:2,nome:3"}`, `{"columns":"phone:2,birthday:3"}`, `{"columns":"phone:2,birthday:3","dates":"birthday:mdy"}`} {
+			if got := fmt.Sprint(reportOf(t, s.must(nil, "POST", path+"/columns", a.Key, body)).Preview); !strings.Contains(got, "28/02/1990") || !strings.Contains(got, "04/03/1992") {
+				t.Errorf("%s: %s", body, got)
+			}
+		}
+		s.must(nil, "POST", path+"/recipients", a.Key, `{"recipients":[{"phone":"+393331234569","birthday":"05/06/1993"}]}`)
+		if got := fmt.Sprint(reportOf(t, s.must(nil, "POST", path+"/columns", a.Key, `{"columns":"phone:2,birthday:3","dates":"birthday:mdy"}`)).Preview); !strings.Contains(got, "04/03/1992") || !strings.Contains(got, "05/06/1993") {
+			t.Errorf("after more recipients: %s", got)
+		}
+		if got := s.must(nil, "GET", path+"/recipients", a.Key, "").body; strings.Contains(got, "u0000") {
+			t.Errorf("the mapping shows %s", got)
+		}
+	})
+}
+
+// TestTextBecomesDate: if the texts use a column as a date only after the list was stored, the column is judged before
+// anything is sent: the check asks for the columns, and the same columns are judged.
+func TestTextBecomesDate(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("later@x", "full")
+		for _, file := range []struct{ name, want string }{{"american.csv", "mercoledì 4 marzo"}, {"american-either.csv", "venerdì 3 aprile"}, {"mixed.csv", ""}} {
+			field := "birthday"
+			if file.want == "" {
+				field = "nascita"
+			}
+			var made campaignOf
+			s.must(&made, "POST", "/api/campaigns", a.Key, `{"name":"x","content":{"text":"Il {{`+field+`}}"}}`)
+			path := "/api/campaigns/" + made.ID
+			if put := s.putFile(a.Key, path+"/recipients", file.name); put.status != 200 {
+				t.Fatalf("%d %s", put.status, put.body)
+			}
+			s.must(nil, "POST", path+"/check", a.Key, "")
+			s.must(nil, "PUT", path, a.Key, `{"name":"x","content":{"text":"Il {{`+field+`:giorno}}"}}`)
+			if got := s.call("POST", path+"/check", a.Key, ""); got.status != 409 || !strings.Contains(got.body, field) || !strings.Contains(got.body, "/columns") {
+				t.Errorf("%s: %d %s", file.name, got.status, got.body)
+			}
+			again := s.call("POST", path+"/columns", a.Key, `{"columns":"phone:2,`+field+`:3"}`)
+			if file.want == "" {
+				if again.status != 422 || !strings.Contains(again.body, `"body.dates"`) {
+					t.Errorf("%s: %d %s", file.name, again.status, again.body)
+				}
+				continue
+			}
+			if got := s.must(nil, "POST", path+"/check", a.Key, "").body; !strings.Contains(got, file.want) {
+				t.Errorf("%s: %s", file.name, got)
+			}
+		}
+	})
+}
+
 // TestImportShortYears: a year of two digits is a question. It becomes the year that is near, and a date of birth is
 // never in the future.
 func TestImportShortYears(t *testing.T) {

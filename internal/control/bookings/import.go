@@ -79,7 +79,7 @@ func ImportBookings(ctx context.Context, client *control.Client, file io.Reader,
 		Client: client, Ask: ask.FileImport, Out: &x.out.ImportReport, Place: "query", Guess: x.guess, Fields: x.checkMapping,
 		AreDates: func(field string) bool { return field == date }, DatesOnly: true, Stored: client.Listed, Max: MaxImport,
 	}
-	list := control.UploadedList{File: file, Kind: kind, Header: ask.Header, Stores: !ask.Check}
+	list := control.UploadedList{File: file, Kind: kind, Header: ask.Header, Stores: func() bool { return !x.Ask.Check }}
 	err = client.ReadTwice(ctx, list, func(r *roster.Reader) error { return x.Judge(ctx, r) }, func(r *roster.Reader) error { return x.read(ctx, r) })
 	return x.out, err
 }
@@ -179,7 +179,7 @@ func (x *bookingReading) guess() map[string]int {
 
 // read stores the rows.
 func (x *bookingReading) read(ctx context.Context, r *roster.Reader) error {
-	if !x.ask.Check {
+	if !x.Ask.Check {
 		if _, err := x.Client.SpendCall(ctx); err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (x *bookingReading) read(ctx context.Context, r *roster.Reader) error {
 
 // add makes a row's call, or refuses the row. An empty cell leaves a booking's value as it is.
 func (x *bookingReading) add(row roster.Row) {
-	call := control.BookingCall{Sequence: x.ask.Sequence, DryRun: x.ask.Check, Door: x.ask.Door, Unseen: true, Fields: map[string]json.RawMessage{}}
+	call := control.BookingCall{Sequence: x.ask.Sequence, DryRun: x.Ask.Check, Door: x.ask.Door, Unseen: true, Fields: map[string]json.RawMessage{}}
 	if bad := x.Problem(row); bad != nil {
 		x.RefuseRow(bad)
 		return

@@ -54,14 +54,13 @@ func importFile(v *page.Request) error {
 	var found bookings.ImportedBookings
 	err = v.UploadList(p.Form, func(ctx context.Context, file io.Reader, kind string) (err error) {
 		ask := p.asked(v)
-		p.Done = !ask.Check
 		found, err = bookings.ImportBookings(ctx, v.Client, file, kind, ask)
 		return err
 	})
 	if err != nil {
 		return v.ShowRefused(err, p.Form, ImportResult(p), Import(p), "sequence", "file")
 	}
-	p.Checked = true
+	p.Checked, p.Done = true, !found.Checked
 	p.Found = ImportedFile{Rows: found.Rows, Made: found.Made, Changed: found.Changed, Same: found.Same, ImportedTable: v.ShowImport(p.Form, found.ImportReport)}
 	if p.Done {
 		v.SetAuditTarget(strconv.Itoa(found.Made) + "+" + strconv.Itoa(found.Changed))

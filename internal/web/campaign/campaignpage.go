@@ -326,6 +326,7 @@ type PeoplePage struct {
 	Fields   []string // the fields that occur in the campaign's texts
 	Required []string // fields without a fallback: if the value is missing, the text would have a gap
 	Missing  []string
+	Unread   []string // dates of the texts whose column was stored as a text
 	Common   map[string]string
 	Tags     map[string]int // for each tag: the number of the client's contacts with this tag
 	Tagged   *view.Form     // the form with the chosen tags

@@ -257,7 +257,7 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 	}
 	p = PeoplePage{
 		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
-		Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(fromTags, v.Query("tag")),
+		Unread: list.Unread, Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(fromTags, v.Query("tag")),
 	}
 	v.ShowNumbers(list.ImportReport)
 	p.Hidden, _ = strconv.Atoi(v.Query("hidden")) // without a number, none is hidden
@@ -306,20 +306,16 @@ func uploadPeople(v *page.Request) error {
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
-	f, done := view.NewForm(), false
+	f := view.NewForm()
 	var found control.Recipients
 	err := v.UploadList(f, func(ctx context.Context, file io.Reader, kind string) (err error) {
-		ask := v.FileImport(f, false)
-		if done = !ask.Check; ask.Dates == "none" {
-			ask.Dates = "" // a date of the texts is never a text, so a person must say its order
-		}
-		found, err = v.Client.PutRecipients(ctx, v.Path("id"), file, kind, ask)
+		found, err = v.Client.PutRecipients(ctx, v.Path("id"), file, kind, v.FileImport(f, false))
 		return err
 	})
 	switch {
 	case err != nil:
 		return listRefused(v, f, err)
-	case done:
+	case !found.Checked:
 		v.SetAuditTarget(v.Path("id"))
 		address := v.Frame.Place.Base + "/campaigns/" + v.Path("id")
 		switch {
@@ -383,7 +379,7 @@ func mapPeople(v *page.Request) error {
 			pairs = append(pairs, field+":"+f.Value(name))
 		}
 	}
-	same := len(pairs) == len(p.Mapping)
+	same := len(pairs) == len(p.Mapping) && len(p.Unread) == 0
 	for name, at := range p.Mapping {
 		same = same && slices.Contains(pairs, fmt.Sprintf("%s:%d", name, at+1))
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // FileImport returns what the form of an import asks for. If the line of the header or another choice changed, the columns
-// are guessed again. If the person chose another file than the one that was checked, it is checked first.
+// are guessed again. If the person chose another file than the one that was checked, it is checked first; a file of the same name is compared by its
+// first rows.
 func (v *Request) FileImport(f *view.Form, changed bool) control.FileImport {
 	ask := control.FileImport{Check: v.Query("do") != "import"}
 	before := f.Value("file_before")
@@ -20,6 +21,7 @@ func (v *Request) FileImport(f *view.Form, changed bool) control.FileImport {
 	if v.Quiet = ask.Check || other; other {
 		return control.FileImport{Check: true}
 	}
+	ask.Seen = f.Value("seen")
 	ask.Header, _ = strconv.Atoi(f.Value("header")) // without a number, the import looks for the header
 	ask.Header = max(0, ask.Header)
 	if changed || f.Value("header") != f.Value("header_before") {
@@ -46,7 +48,8 @@ func (v *Request) FileImport(f *view.Form, changed bool) control.FileImport {
 // ShowImport returns what an import found in a file, and puts its choices into the form. Numbers and dates are shown as the
 // file has them and as they are stored.
 func (v *Request) ShowImport(f *view.Form, r control.ImportReport) view.ImportedTable {
-	t := view.ImportedTable{Header: r.Header, Hidden: r.Hidden, Columns: r.Columns, Preview: r.Preview, Refused: r.Refused}
+	v.Quiet = v.Quiet || r.Checked
+	t := view.ImportedTable{Seen: r.Seen, Header: r.Header, Hidden: r.Hidden, Columns: r.Columns, Preview: r.Preview, Refused: r.Refused}
 	for _, l := range r.Lines {
 		t.Lines = append(t.Lines, view.RefusedRow{Line: l.Line, Reason: l.Reason, Value: l.Value})
 	}

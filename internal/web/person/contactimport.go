@@ -36,7 +36,6 @@ func importContacts(v *page.Request) error {
 	var found control.ImportedContacts
 	err := v.UploadList(p.Form, func(ctx context.Context, file io.Reader, kind string) (err error) {
 		ask := v.FileImport(p.Form, false)
-		p.Done = !ask.Check
 		found, err = v.Client.ImportContacts(ctx, file, kind, control.ContactImport{FileImport: ask, Source: p.Form.Value("source")})
 		return err
 	})
@@ -48,7 +47,7 @@ func importContacts(v *page.Request) error {
 
 // imported shows the result of an import or of a check.
 func imported(v *page.Request, p ContactImportPage, found control.ImportedContacts) error {
-	p.Checked = true
+	p.Checked, p.Done = true, !found.Checked
 	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, ImportedTable: v.ShowImport(p.Form, found.ImportReport)}
 	if p.Done {
 		v.SetAuditTarget(strconv.Itoa(p.Found.Added) + "+" + strconv.Itoa(p.Found.Changed))

@@ -1,0 +1,83 @@
+package web_test
+
+import (
+	"mime/multipart"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+// importing sends the form of an import: its fields as name~value, and then the file.
+func importing(v *visitor, path, file string, fields ...string) answer {
+	var body strings.Builder
+	form := multipart.NewWriter(&body)
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, "~")
+		v.w.must(form.WriteField(name, value))
+	}
+	part, err := form.CreateFormFile("file", "lista.csv")
+	v.w.must(err)
+	_, err = part.Write([]byte(file))
+	v.w.must(err)
+	v.w.must(form.Close())
+	return v.send(path, body.String(), http.Header{"Content-Type": {form.FormDataContentType()}})
+}
+
+// TestImportLooksAtTheFile: the person checks a file, saves another one under its name, and imports. What the person chose is
+// about the first file, so the second one is checked first, and stored as its own check says.
+func TestImportLooksAtTheFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	visit := w.sequence(bookedVisit())
+	made, err := w.Client().CreateCampaign(t.Context(), control.NewCampaign{Name: "x", Purpose: "service", Step: &puntuale.Step{Text: "Il {{nascita:giorno}}"}}, nil, control.Once[control.Campaign]{})
+	w.must(err)
+	v := w.visitor(w.clients[puntuale.Staff])
+	seen := regexp.MustCompile(`name="seen" value="([0-9a-f]+)"`)
+	contacts := func() int {
+		all, _, err := w.Client().Contacts(t.Context(), control.ContactQuery{}, request.Page{})
+		w.must(err)
+		return len(all)
+	}
+	for path, c := range map[string]struct {
+		fields []string
+		stored func() int
+	}{
+		"/contacts/import": {[]string{"column.0~phone", "column.1~nascita=dmy"}, contacts},
+		"/bookings/import": {[]string{"sequence~" + visit, "sequence_before~" + visit, "column.0~phone", "column.1~appuntamento=dmy", "column.2~reference", "column.3~nome"}, func() int {
+			_, err := w.Client().Booking(t.Context(), "new1")
+			if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+				return 0
+			}
+			w.must(err)
+			return 1
+		}},
+		"/campaigns/" + made.ID.String() + "/people": {[]string{"column.0~phone", "column.1~nascita=dmy"}, func() int {
+			list, err := w.Client().RecipientsOf(t.Context(), made.ID.String())
+			w.must(err)
+			return list.Size
+		}},
+	} {
+		before := c.stored()
+		first := importing(v, w.pages+path, "Telefono,Data,Codice,Nome\n3331239991,28/02/2027 10:00,new1,Ada\n3331239992,03/04/2027 10:00,new2,Eva\n", "sequence~"+visit)
+		key := seen.FindStringSubmatch(first.body)
+		if key == nil {
+			t.Fatalf("%s: %d %.600s", path, first.status, words(first.body))
+		}
+		fields := append([]string{"seen~" + key[1], "header~1", "header_before~1", "file_before~lista.csv"}, c.fields...)
+		for _, other := range []string{"Telefono,Data,Codice,Nome\n3331239991,02/28/2027 10:00,new1,Ada\n3331239992,03/04/2027 10:00,new2,Eva\n", "Nome,Codice,Data,Telefono\nAda,new1,28/02/2027 10:00,3331239991\nEva,new2,03/04/2027 10:00,3331239992\n"} {
+			got := importing(v, w.pages+path+"?do=import", other, fields...)
+			if again := seen.FindStringSubmatch(got.body); got.status != http.StatusOK || again == nil || again[1] == key[1] || c.stored() != before {
+				t.Errorf("%s: %d, stored %d, %.600s", path, got.status, c.stored(), words(got.body))
+			}
+		}
+		got := importing(v, w.pages+path+"?do=import", "Telefono,Data,Codice,Nome\n3331239991,28/02/2027 10:00,new1,Ada\n3331239992,03/04/2027 10:00,new2,Eva\n", fields...)
+		if c.stored() == before {
+			t.Errorf("%s: the checked file: %d %.600s", path, got.status, words(got.body))
+		}
+	}
+}
