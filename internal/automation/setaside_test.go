@@ -91,7 +91,7 @@ func TestDeadNodesTriggersAreFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.writes(phone, "ciao")
-		if taken, err := w.TakeTriggers(t.Context(), node, w.DB.Clock.Now(), 10); err != nil || len(taken) != 1 {
+		if taken, err := w.TakeTriggers(t.Context(), node, w.DB.Clock.Now(), 10, nil); err != nil || len(taken) != 1 {
 			t.Fatalf("%d triggers, %v", len(taken), err)
 		}
 		look := func(want int) {
