@@ -130,21 +130,33 @@ func TestSlowClientKeepsItsOrder(t *testing.T) {
 
 // A panic at one client's trigger fails only this trigger, which is set aside.
 func TestPanicFailsOneClient(t *testing.T) {
-	onDatabases(t, func(t *testing.T, w *world) {
-		bad, good := w.other(), w.other()
-		runner := newRunner(w.World, w.Store, &hostile{w.Store, bad.c.ID, func(*puntuale.ActBatch) error { panic("a bad rule") }})
-		bad.writes(phone, "ciao")
-		good.wrote = bad.wrote
-		good.writes(phone, "ciao")
-		for n := 1; n <= puntuale.MaxTriggerAttempts; n++ {
-			_, err := runner.Round(t.Context())
-			if _, panicked := errors.AsType[*puntuale.PanicError](err); !panicked || good.got(phone) != 1 {
-				t.Fatalf("attempt %d: %v; %d messages of the other client", n, err, good.got(phone))
-			}
-			w.DB.Clock.Advance(puntuale.TriggerLease)
+	for name, act := range map[string]func(b *puntuale.ActBatch) error{
+		"in the runner": func(*puntuale.ActBatch) error { panic("a bad rule") },
+		"in a transaction": func(b *puntuale.ActBatch) error {
+			b.Acts[0].Decide = func(puntuale.AutomationFacts) puntuale.ReasonCode { panic("a bad rule") }
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onDatabases(t, func(t *testing.T, w *world) { testPanicFailsOneClient(t, w, act) })
+		})
+	}
+}
+
+func testPanicFailsOneClient(t *testing.T, w *world, act func(b *puntuale.ActBatch) error) {
+	bad, good := w.other(), w.other()
+	runner := newRunner(w.World, w.Store, &hostile{w.Store, bad.c.ID, act})
+	bad.writes(phone, "ciao")
+	good.wrote = bad.wrote
+	good.writes(phone, "ciao")
+	for n := 1; n <= puntuale.MaxTriggerAttempts; n++ {
+		_, err := runner.Round(t.Context())
+		if _, panicked := errors.AsType[*puntuale.PanicError](err); !panicked || good.got(phone) != 1 {
+			t.Fatalf("attempt %d: %v; %d messages of the other client", n, err, good.got(phone))
 		}
-		if _, err := runner.Round(t.Context()); err != nil {
-			t.Errorf("after it was set aside: %v", err)
-		}
-	})
+		w.DB.Clock.Advance(puntuale.TriggerLease)
+	}
+	if _, err := runner.Round(t.Context()); err != nil || bad.got(phone) != 0 {
+		t.Errorf("after it was set aside: %v, %d messages", err, bad.got(phone))
+	}
 }

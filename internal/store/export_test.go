@@ -385,3 +385,8 @@ const (
 	CheckpointLast = engine.CheckpointLast
 	CheckpointEnd  = engine.CheckpointEnd
 )
+
+// Do runs the function do in a transaction of the client's writer.
+func Do(s *Store, client puntuale.ClientID, do func(ctx context.Context, a engine.Querier) error) error {
+	return s.TenantWriter(int64(client)).Do(context.Background(), engine.Single(s.Writes, do), false)
+}
