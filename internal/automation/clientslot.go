@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +19,8 @@ const (
 	roundWithin = time.Second
 )
 
-// clientSlots share a runner's time between clients. No client has two works at the same time.
+// clientSlots share a runner's time between clients. No client has two works at the same time: a round takes nothing of the
+// clients whose work of an earlier round goes on, so that their triggers keep their order and wait for no lease.
 type clientSlots struct {
 	places  chan struct{}
 	working sync.WaitGroup
@@ -26,22 +29,17 @@ type clientSlots struct {
 	busy map[puntuale.ClientID]bool
 }
 
-// begin reports whether a client's work may begin. Then end must be called after it.
-func (s *clientSlots) begin(id puntuale.ClientID) bool {
+func (s *clientSlots) begin(id puntuale.ClientID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy[id] {
-		return false
-	}
 	s.busy[id] = true
-	return true
 }
 
-// has reports whether a client's work goes on.
-func (s *clientSlots) has(id puntuale.ClientID) bool {
+// list returns the clients whose work goes on.
+func (s *clientSlots) list() []puntuale.ClientID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.busy[id]
+	return slices.Collect(maps.Keys(s.busy))
 }
 
 func (s *clientSlots) end(id puntuale.ClientID) {
@@ -51,9 +49,9 @@ func (s *clientSlots) end(id puntuale.ClientID) {
 }
 
 // each does the work of several clients, a few at a time, and returns the works' errors. It does not wait for a slow client
-// for longer than roundWithin: then it returns, and the errors of works that go on are only logged. It leaves out a client
-// whose work of an earlier round goes on, and clients that get no place before the time until. Their triggers come back when
-// their lease ends.
+// for longer than roundWithin: then it returns, and the errors of works that go on are only logged. It leaves out
+// clients that get no place before the time until. Their triggers come back when their lease ends. No work of these clients
+// may go on.
 func (r *Runner) each(ctx context.Context, ids []puntuale.ClientID, until time.Time, do func(context.Context, puntuale.ClientID) error) error {
 	var mu sync.Mutex
 	var failures []error
@@ -72,9 +70,7 @@ func (r *Runner) each(ctx context.Context, ids []puntuale.ClientID, until time.T
 		return do(ctx, id)
 	}
 	for _, id := range ids {
-		if !r.slots.begin(id) {
-			continue
-		}
+		r.slots.begin(id)
 		running.Add(1)
 		r.slots.working.Go(func() {
 			defer running.Done()

@@ -58,8 +58,10 @@ func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTri
 			n = max(1, i) // a trigger that failed before is tried alone
 		}
 		begun := w.Clock.Now()
-		if err := w.Store.FollowContacts(ctx, w.id, all[:n], w.now, func(rule puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
-			return NextDay(rule.Trigger.Repeat, value, puntuale.DateOf(from.In(zone)))
+		if err := puntuale.Recovered(func() error {
+			return w.Store.FollowContacts(ctx, w.id, all[:n], w.now, func(rule puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
+				return NextDay(rule.Trigger.Repeat, value, puntuale.DateOf(from.In(zone)))
+			})
 		}); err != nil {
 			failures = append(failures, err)
 			w.attemptFailed(ctx, err, all[:n])

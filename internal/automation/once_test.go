@@ -83,7 +83,7 @@ func TestTriggersKeepTheirOrder(t *testing.T) {
 			w.writes(fmt.Sprintf("+3933300000%02d", i), "ciao")
 		}
 		w.Exec("update automation_trigger set next_at = 0 where id in (select id from automation_trigger order by id limit 7)")
-		all, err := w.TakeTriggers(t.Context(), 0, w.DB.Clock.Now(), 100)
+		all, err := w.TakeTriggers(t.Context(), 0, w.DB.Clock.Now(), 100, nil)
 		if err != nil || len(all) != 20 || !slices.IsSortedFunc(all, func(a, b puntuale.TakenTrigger) int { return int(a.ID - b.ID) }) {
 			t.Errorf("%d triggers, %v: %+v", len(all), err, all)
 		}

@@ -92,21 +92,21 @@ func (r *Runner) failed(ctx context.Context, what string, err error) {
 }
 
 // Round takes due triggers and timers, and acts on them. A slow client does not delay the others; see each. Round returns the
-// number of triggers or the number of timers, the larger of the two.
+// number of triggers or the number of timers, the larger of the two. It must not be called again before it has returned.
 func (r *Runner) Round(ctx context.Context) (int, error) {
 	all, within := ctx, r.Clock.Now().Add(workWithin)
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	now := r.Clock.Now().Truncate(time.Microsecond)
-	triggers, err := r.Store.TakeTriggers(ctx, r.Node(), now, takeAtOnce)
+	busy := r.slots.list()
+	triggers, err := r.Store.TakeTriggers(ctx, r.Node(), now, takeAtOnce, busy)
 	if err != nil {
 		return 0, fmt.Errorf("take triggers: %w", err)
 	}
-	timers, err := r.Store.DueTimers(ctx, now, takeAtOnce)
+	timers, err := r.Store.DueTimers(ctx, now, takeAtOnce, busy)
 	if err != nil {
 		return 0, fmt.Errorf("look for timers: %w", err)
 	}
-	timers = slices.DeleteFunc(timers, func(t puntuale.AutomationTimer) bool { return r.slots.has(t.Client) }) // they are read again
 	if len(triggers)+len(timers) == 0 {
 		return 0, nil
 	}

@@ -42,6 +42,31 @@ func TestFailingTriggerIsSetAside(t *testing.T) {
 	})
 }
 
+// panicking is a store whose FollowContacts panics.
+type panicking struct{ *store.Store }
+
+func (p *panicking) FollowContacts(context.Context, puntuale.ClientID, []puntuale.TakenTrigger, time.Time, func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date) error {
+	panic("a bad contact")
+}
+
+// The trigger of a changed contact whose update panics again and again is set aside.
+func TestPanickingContactIsSetAside(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		w.rule(puntuale.Trigger{Kind: puntuale.TriggerDate, Field: "nascita", Repeat: puntuale.RepeatYearly}, starts(w.birthday()))
+		w.born(phone, "1990-11-24")
+		runner := newRunner(w.World, w.Store, &panicking{w.Store})
+		for n := range puntuale.MaxTriggerAttempts {
+			if _, err := runner.Contacts(t.Context()); err == nil {
+				t.Errorf("attempt %d did not fail", n+1)
+			}
+			w.DB.Clock.Advance(puntuale.TriggerLease)
+		}
+		if n, err := runner.Contacts(t.Context()); n != 0 || err != nil {
+			t.Errorf("%d triggers after the last attempt, %v", n, err)
+		}
+	})
+}
+
 // round runs one round. want is its error; nil: none.
 func (w *world) round(want error) {
 	w.t.Helper()
@@ -91,7 +116,7 @@ func TestDeadNodesTriggersAreFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.writes(phone, "ciao")
-		if taken, err := w.TakeTriggers(t.Context(), node, w.DB.Clock.Now(), 10); err != nil || len(taken) != 1 {
+		if taken, err := w.TakeTriggers(t.Context(), node, w.DB.Clock.Now(), 10, nil); err != nil || len(taken) != 1 {
 			t.Fatalf("%d triggers, %v", len(taken), err)
 		}
 		look := func(want int) {

@@ -11,8 +11,8 @@ import (
 // number of nodes may call its methods at the same time.
 type Queue interface {
 	// TakeTriggers takes at most limit due triggers for a node, and returns them oldest first. It leaves out the triggers of
-	// changed contacts, which TakeContacts takes.
-	TakeTriggers(ctx context.Context, node puntuale.NodeID, now time.Time, limit int) ([]puntuale.TakenTrigger, error)
+	// busy clients, and those of changed contacts, which TakeContacts takes.
+	TakeTriggers(ctx context.Context, node puntuale.NodeID, now time.Time, limit int, busy []puntuale.ClientID) ([]puntuale.TakenTrigger, error)
 	// AutomatedClients returns those of the given clients that have active rules, with their rules.
 	AutomatedClients(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]*puntuale.AutomatedClient, error)
 	// PersonFacts returns the facts that decisions need, by phone.
@@ -25,8 +25,8 @@ type Queue interface {
 	SetTimers(ctx context.Context, all []puntuale.AutomationTimer, triggers []puntuale.TakenTrigger) error
 	// DropTimers removes timers. It keeps a timer if the stored due time is no longer the given Due.
 	DropTimers(ctx context.Context, all []puntuale.AutomationTimer) error
-	// DueTimers returns at most limit due timers, and sets Answered in each.
-	DueTimers(ctx context.Context, now time.Time, limit int) ([]puntuale.AutomationTimer, error)
+	// DueTimers returns at most limit due timers, and sets Answered in each. It leaves out the timers of busy clients.
+	DueTimers(ctx context.Context, now time.Time, limit int, busy []puntuale.ClientID) ([]puntuale.AutomationTimer, error)
 
 	// FailTriggers counts a failed attempt of each trigger. After MaxTriggerAttempts, it sets the trigger aside.
 	FailTriggers(ctx context.Context, all []puntuale.TakenTrigger) error

@@ -445,6 +445,59 @@ func TestNotNeeded(t *testing.T) {
 	w.is(1, 0, 0)
 }
 
+// TestPanic: an attempt that panics counts as a failed one, even after the mail server took the e-mail. So the e-mail is
+// tried again more and more rarely, and given up in the end. The other e-mails are sent.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
+	server, err := mail.ParseServer(secure("smtps"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	results := map[string]int{}
+	bad, err := mail.New(mail.Config{
+		Store: w.queue, Server: server.WithDialer(w.Dial, w.Roots()), From: from, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),
+		Letter: func(_ context.Context, m puntuale.Mail) (puntuale.Letter, bool, error) {
+			if m.User == 2 {
+				panic("a bad e-mail")
+			}
+			return w.letters[m.User], true, nil
+		},
+		Observe: func(result string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if results[result]++; result == mail.Taken {
+				panic("after the e-mail was taken")
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(1)
+	w.write(2)
+	for wait, sent := time.Minute, 1; wait <= 4*time.Minute; wait, sent = 2*wait, sent+1 {
+		if _, panicked := errors.AsType[*puntuale.PanicError](bad.Round(t.Context())); !panicked {
+			t.Error("the panic is not reported")
+		}
+		w.clock.Advance(wait - time.Second)
+		if err := bad.Round(t.Context()); err != nil {
+			t.Errorf("too early: %v", err)
+		}
+		if n := len(w.Received()); n != sent || results[mail.Failed] != 2*sent {
+			t.Errorf("%d e-mails arrived, and %d attempts failed; want %d of each of the two", n, results[mail.Failed], sent)
+		}
+		w.clock.Advance(time.Second)
+	}
+	w.clock.Advance(puntuale.GiveUpMailAfter)
+	_ = bad.Round(t.Context())
+	w.clock.Advance(puntuale.GiveUpMailAfter)
+	if err := bad.Round(t.Context()); err != nil || results[mail.GivenUp] != 2 {
+		t.Errorf("%d e-mails are given up: %v", results[mail.GivenUp], err)
+	}
+}
+
 // TestServerAddress: texts that are not the address of a mail server are refused. The error never contains the
 // TestCheck: a check signs in and sends nothing. Its error has neither the user nor the password.
 func TestCheck(t *testing.T) {

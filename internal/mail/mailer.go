@@ -73,7 +73,11 @@ func (m *Mailer) Round(ctx context.Context) error {
 		var away atomic.Bool // if the mail server is away, the other e-mails of the claim are not tried
 		for _, one := range all {
 			sending.Go(func() error {
-				return puntuale.Recovered(func() error { return m.attempt(ctx, one, &away) })
+				err := puntuale.Recovered(func() error { return m.attempt(ctx, one, &away) })
+				if _, panicked := errors.AsType[*puntuale.PanicError](err); panicked {
+					return errors.Join(err, m.failed(ctx, one, err)) // otherwise it would be tried again for ever
+				}
+				return err
 			})
 		}
 		if err := sending.Wait(); err != nil || len(all) == 0 || ctx.Err() != nil {

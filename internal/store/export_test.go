@@ -62,8 +62,8 @@ var Statements = map[string]Statement{
 	"in a run":        {automation.RunningOf, []any{engine.Columns{one1, oneText, one1}}},
 	"trigger reply":   {automation.TriggerReplies, []any{engine.Columns{one1, one1, one1}}},
 	"trigger message": {automation.TriggerMessages, []any{engine.Columns{one1, one1, one1}}},
-	"take triggers":   {automation.TakeDue, []any{int64(1), int64(9), 10, int64(1)}},
-	"take contacts":   {automation.TakeContacts, []any{int64(1), int64(9), 10, int64(1)}},
+	"take triggers":   {automation.TakeDue, []any{int64(1), int64(9), 10, int64(1), engine.Columns{one1}}},
+	"take contacts":   {automation.TakeContacts, []any{int64(1), int64(9), 10, int64(1), engine.Columns{one1}}},
 	"due dates":       {automation.DueDates, []any{int64(1), int64(1), 20261125, 10}},
 	"move dates":      {automation.MoveDates, []any{engine.Columns{one1, one1, one1, one1, one1, one1}}},
 	"keep runs":       {automation.KeepRuns, []any{engine.Columns{one1, one1, one1, one1}}},
@@ -385,3 +385,8 @@ const (
 	CheckpointLast = engine.CheckpointLast
 	CheckpointEnd  = engine.CheckpointEnd
 )
+
+// Do runs the function do in a transaction of the client's writer.
+func Do(s *Store, client puntuale.ClientID, do func(ctx context.Context, a engine.Querier) error) error {
+	return s.TenantWriter(int64(client)).Do(context.Background(), engine.Single(s.Writes, do), false)
+}

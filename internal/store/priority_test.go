@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/store/storetest"
 )
 
@@ -303,4 +305,58 @@ func TestActsGiveWayToCalls(t *testing.T) {
 			soon(t, answers, "a call was not answered")
 		}
 	})
+}
+
+// TestPanicFailsOneTask checks that a panic in a task fails only this task, and that nothing of it is stored. The other
+// tasks of its transaction commit, and the writer goes on.
+func TestPanicFailsOneTask(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(ctx context.Context, a engine.Querier) error{
+		"between statements": func(context.Context, engine.Querier) error { panic("a bad row") },
+		"in a row": func(ctx context.Context, a engine.Querier) error {
+			return a.Query(ctx, "select 1", nil, func(engine.Row) error { panic("a bad row") })
+		},
+		"in a row of a later answer": func(ctx context.Context, a engine.Querier) error {
+			if err := a.Queue(ctx, "select 1", nil, func(engine.Row) error { panic("a bad row") }); err != nil {
+				return err
+			}
+			_, err := a.Exec(ctx, "delete from automation_timer where run_id = 0")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, w *storetest.World) {
+				c := w.Client(puntuale.AccountFull)
+				write := func(run int, end func(ctx context.Context, a engine.Querier) error) error {
+					return store.Do(w.Store, c.ID, func(ctx context.Context, a engine.Querier) error {
+						_, err := a.Exec(ctx, "insert into automation_timer (client_id, rule_id, run_id, phone, since, due_at) values ($1, 1, $2, '', 0, 0)", c.ID, run)
+						if err != nil || end == nil {
+							return err
+						}
+						return end(ctx, a)
+					})
+				}
+				release := store.Occupy(w.Store, c.ID)
+				good, bad := make(chan error, 2), make(chan error, 1)
+				go func() { good <- write(1, nil) }()
+				storetest.Until(t, "a task waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
+				go func() { bad <- write(2, end) }()
+				storetest.Until(t, "the bad task waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
+				go func() { good <- write(3, nil) }()
+				storetest.Until(t, "the last task waits", func() bool { return store.Queued(w.Store, c.ID) == 3 })
+				release()
+				soon(t, good, "a task before the bad one gets no answer")
+				soon(t, good, "a task after the bad one gets no answer")
+				if p, panicked := errors.AsType[*puntuale.PanicError](<-bad); !panicked || p.Value != "a bad row" {
+					t.Errorf("the bad task: %v", p)
+				}
+				if err := write(4, nil); err != nil {
+					t.Errorf("a later task: %v", err)
+				}
+				if n := w.Int("select sum(case when run_id = 2 then 100 else 1 end) from automation_timer where client_id = $1", c.ID); n != 3 {
+					t.Errorf("%d rows", n)
+				}
+			})
+		})
+	}
 }

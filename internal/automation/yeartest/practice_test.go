@@ -393,7 +393,7 @@ func (p *practice) settle(dates bool) {
 // soon waits for the first timer that is due within two minutes, and reports whether there is one. The server sets its timers a little later than
 // the model does, because sending takes some time.
 func (p *practice) soon() bool {
-	timers, err := p.node.store.DueTimers(p.t.Context(), time.Now().Add(2*time.Minute), 1)
+	timers, err := p.node.store.DueTimers(p.t.Context(), time.Now().Add(2*time.Minute), 1, nil)
 	p.must(err, "look for timers")
 	if len(timers) > 0 {
 		p.pass(time.Until(timers[0].Due) + time.Millisecond)

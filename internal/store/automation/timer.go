@@ -59,10 +59,10 @@ func leases(all []puntuale.TakenTrigger) engine.Columns {
 	}
 }
 
-// dueTimers reads due timers.
+// dueTimers reads due timers, except those of the clients in the batch.
 const dueTimers = `
 select t.client_id, t.rule_id, t.run_id, t.phone, t.since, t.due_at, coalesce(r.session_id, 0), coalesce(r.depth, 0)
-from (select * from automation_timer d where d.due_at <= $1 order by d.due_at limit $2) t left join run r on r.client_id = t.client_id and r.id = t.run_id`
+from (select * from automation_timer d where d.due_at <= $1 and d.client_id not in (select u.c from $u(c bigint)) order by d.due_at limit $2) t left join run r on r.client_id = t.client_id and r.id = t.run_id`
 
 // wroteSince finds the timers whose persons wrote at or after a time. Reactions and phone calls do not count.
 const wroteSince = `select distinct u.i from $u(i bigint, c bigint, p text, s bigint) cross join reply y
@@ -93,8 +93,8 @@ func findAnswered(ctx context.Context, a engine.Querier, all []*puntuale.Automat
 	return nil
 }
 
-func (s *Rules) DueTimers(ctx context.Context, now time.Time, limit int) ([]puntuale.AutomationTimer, error) {
-	all, err := engine.QueryAll(ctx, s.db.DispatchReads, dueTimers, []any{engine.Micros(now), limit}, func(r engine.Row, t *puntuale.AutomationTimer) error {
+func (s *Rules) DueTimers(ctx context.Context, now time.Time, limit int, busy []puntuale.ClientID) ([]puntuale.AutomationTimer, error) {
+	all, err := engine.QueryAll(ctx, s.db.DispatchReads, dueTimers, []any{engine.Micros(now), limit, clientIDs(busy)}, func(r engine.Row, t *puntuale.AutomationTimer) error {
 		return r.Scan(&t.Client, &t.Rule, &t.Run, &t.Phone, engine.ScanTime(&t.Since), engine.ScanTime(&t.Due), &t.Session, &t.Depth)
 	})
 	if err == nil {

@@ -13,16 +13,17 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// TakeDue takes due triggers for the node $4: it sets their next_at to the end of the lease. Until then, no other runner
-// takes them, unless the node dies before; see [puntuale.Fleet].Reap.
+// TakeDue takes due triggers for the node $4, except those of the clients in the batch: it sets their next_at to the end of
+// the lease. Until then, no other runner takes them, unless the node dies before; see [puntuale.Fleet].Reap.
 const TakeDue = takeFirst + ` and t.kind <> 40` + takeRest
 
 // TakeContacts takes due triggers of changed contacts. An import may write very many of these, so they have their own statement.
 const TakeContacts = takeFirst + ` and t.kind = 40` + takeRest
 
 const (
+	ofOthers  = ` and t.client_id not in (select u.c from $u(c bigint))`
 	takeFirst = `
-with picked as materialized (select t.id from automation_trigger t where t.next_at <= $1`
+with picked as materialized (select t.id from automation_trigger t where t.next_at <= $1` + ofOthers
 	takeRest = ` order by t.next_at, t.id limit $3 for update of t skip locked)
 update automation_trigger set next_at = $2, node = $4 where id in (select id from picked)
 returning id, client_id, kind, subject, phone, detail, occurrence, at, attempts`
@@ -35,27 +36,28 @@ where (id, next_at) in (select u.i, u.n from $u(i bigint, n bigint))`
 
 // TakeTriggers first takes the triggers, and then reads their replies and messages. So it returns no data of a person who was erased before the
 // read.
-func (s *Rules) TakeTriggers(ctx context.Context, node puntuale.NodeID, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
-	if all, err = s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind <> 40 limit 1`, TakeDue, node, now, limit); err != nil {
+func (s *Rules) TakeTriggers(ctx context.Context, node puntuale.NodeID, now time.Time, limit int, busy []puntuale.ClientID) (all []puntuale.TakenTrigger, err error) {
+	if all, err = s.take(ctx, `select 1 from automation_trigger t where t.next_at <= $1 and t.kind <> 40`+ofOthers+` limit 1`, TakeDue, node, now, limit, busy); err != nil {
 		return nil, err
 	}
 	return all, engine.PublicError(s.fill(ctx, all))
 }
 
 func (s *Rules) TakeContacts(ctx context.Context, node puntuale.NodeID, now time.Time, limit int) ([]puntuale.TakenTrigger, error) {
-	return s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind = 40 limit 1`, TakeContacts, node, now, limit)
+	return s.take(ctx, `select 1 from automation_trigger t where t.next_at <= $1 and t.kind = 40`+ofOthers+` limit 1`, TakeContacts, node, now, limit, nil)
 }
 
-// take takes due triggers with the statement text, and returns them oldest first. The query look runs first and finds
+// take takes due triggers with the statement text, except those of busy clients, and returns them oldest first. The query look runs first and finds
 // out whether a trigger is due. So a poll without due triggers needs no transaction.
-func (s *Rules) take(ctx context.Context, look, text string, node puntuale.NodeID, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
+func (s *Rules) take(ctx context.Context, look, text string, node puntuale.NodeID, now time.Time, limit int, busy []puntuale.ClientID) (all []puntuale.TakenTrigger, err error) {
 	var one int
-	if due, err := engine.QueryOne(ctx, s.db.DispatchReads, look, []any{engine.Micros(now)}, &one); err != nil || !due {
+	without := clientIDs(busy)
+	if due, err := engine.QueryOne(ctx, s.db.DispatchReads, look, []any{engine.Micros(now), without}, &one); err != nil || !due {
 		return nil, engine.PublicError(err)
 	}
 	lease := engine.Micros(now.Add(puntuale.TriggerLease))
 	if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) (err error) {
-		all, err = engine.QueryAll(ctx, a, text, []any{engine.Micros(now), lease, limit, node}, func(r engine.Row, t *puntuale.TakenTrigger) error {
+		all, err = engine.QueryAll(ctx, a, text, []any{engine.Micros(now), lease, limit, node, without}, func(r engine.Row, t *puntuale.TakenTrigger) error {
 			var detail string
 			t.Lease = lease
 			err := r.Scan(&t.ID, &t.Client, &t.Fact, &t.Subject, &t.Phone, &detail, &t.Occurrence, engine.ScanTime(&t.At), &t.Attempts)
@@ -186,9 +188,13 @@ const automatedClients = `
 select c.id, c.zone, w.since, coalesce(s.keep_replies, 'known'), coalesce(s.takeover_hours, 12), coalesce(s.automated_most, 5)
 from $u(c bigint) join automation_client w on w.client_id = u.c join client c on c.id = u.c left join client_setting s on s.client_id = u.c where c.deleted_at = 0`
 
+func clientIDs(ids []puntuale.ClientID) engine.Columns {
+	return engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}
+}
+
 func (s *Rules) AutomatedClients(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]*puntuale.AutomatedClient, error) {
 	all := map[puntuale.ClientID]*puntuale.AutomatedClient{}
-	column := engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}
+	column := clientIDs(ids)
 	err := s.db.DispatchReads.Query(ctx, automatedClients, []any{column}, func(r engine.Row) error {
 		c := &puntuale.AutomatedClient{Settings: puntuale.DefaultSettings()}
 		err := r.Scan(&c.ID, &c.Zone, engine.ScanTime(&c.Since), &c.Settings.KeepReplies, &c.Settings.TakeoverHours, &c.Settings.AutomatedMost)

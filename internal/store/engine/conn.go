@@ -176,13 +176,15 @@ func (l *Conn) Queue(ctx context.Context, text string, args []any, scan func(r R
 	return nil
 }
 
-func drain(rows *sql.Rows, scan func(r Row) error) error {
+// drain closes rows even if scan panics, because a connection with open rows cannot be closed.
+func drain(rows *sql.Rows, scan func(r Row) error) (err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
-			return errors.Join(err, rows.Close())
+			return err
 		}
 	}
-	return errors.Join(rows.Err(), rows.Close())
+	return rows.Err()
 }
 
 // ReadPool is a pool of connections for reading.

@@ -178,7 +178,8 @@ func (w *Writer) putLast(t *Task) {
 }
 
 // commit writes the units to disk in one transaction, and sends the results to their callers. If the transaction fails,
-// each unit is tried alone. Then each task of a failing unit is tried alone. So a bad task does not affect the others.
+// each unit is tried alone. Then each task of a failing unit is tried alone. So a bad task does not affect the others, even
+// if it panics.
 // Nothing is tried again after an error that all other tasks would get, too.
 func (w *Writer) commit(all []*taskGroup) {
 	begun := w.DB.Config.Clock.Now()
@@ -285,7 +286,7 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 			t.Refused, t.Later = nil, false
 		}
 		if u.kind.Prepare != nil {
-			if err := u.kind.Prepare(ctx, w, u.tasks); err != nil {
+			if err := w.recovered(func() error { return u.kind.Prepare(ctx, w, u.tasks) }); err != nil {
 				return err
 			}
 		}
@@ -300,7 +301,7 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	begun := w.DB.Config.Clock.Now()
 	for _, u := range all {
 		if len(all) == 1 {
-			if err := u.kind.Run(ctx, w, u.tasks); err != nil {
+			if err := w.run(ctx, u); err != nil {
 				return errors.Join(fmt.Errorf("%s: %w", u.kind.Name, err), l.Rollback(ctx))
 			}
 			continue
@@ -367,17 +368,35 @@ func (w *Writer) guarded(ctx context.Context, u *taskGroup) error {
 	if _, err := w.Conn.Exec(ctx, "savepoint unit"); err != nil {
 		return err
 	}
-	if u.err = u.kind.Run(ctx, w, u.tasks); u.err == nil {
+	if u.err = w.run(ctx, u); u.err == nil {
 		_, err := w.Conn.Exec(ctx, "release unit")
 		return err
 	}
-	if hopeless(u.err) {
+	if hopeless(u.err) || w.Conn.conn == nil { // after a panic, the transaction is gone
 		return u.err
 	}
 	if _, err := w.Conn.Exec(ctx, "rollback to unit"); err != nil {
 		return err
 	}
 	_, err := w.Conn.Exec(ctx, "release unit")
+	return err
+}
+
+func (w *Writer) run(ctx context.Context, u *taskGroup) error {
+	return w.recovered(func() error { return u.kind.Run(ctx, w, u.tasks) })
+}
+
+// recovered calls a function of a task's kind. A panic is an error of this task, because the writer works for all clients.
+// recovered then closes the connection: the panic may have left it in the middle of a statement, and closing it is certain
+// to undo the transaction.
+func (w *Writer) recovered(do func() error) error {
+	err := puntuale.Recovered(do)
+	if err == nil {
+		return nil
+	}
+	if _, panicked := errors.AsType[*puntuale.PanicError](err); panicked {
+		w.Conn.drop()
+	}
 	return err
 }
 
