@@ -116,3 +116,27 @@ func TestColumnsAskForDates(t *testing.T) {
 		t.Errorf("%d %.900s", again.status, words(again.body))
 	}
 }
+
+// TestImportBoundsItsFields: the fields before the file are bounded together, however many there are.
+func TestImportBoundsItsFields(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	const file = "Codice,Telefono\nv1,3331239991\n"
+	for what, c := range map[string]struct {
+		field  string
+		n      int
+		status int
+	}{
+		"a wide file": {"column.1~x", 200, http.StatusOK}, "large fields": {"x~" + strings.Repeat("x", 60<<10), 20, http.StatusRequestEntityTooLarge}, "empty fields": {"x~", 5000, http.StatusRequestEntityTooLarge},
+		"long names": {strings.Repeat("x", 60<<10) + "~", 20, http.StatusRequestEntityTooLarge},
+	} {
+		fields := make([]string, c.n)
+		for i := range fields {
+			fields[i] = c.field
+		}
+		if got := importing(v, w.pages+"/bookings/import", file, append(fields, "sequence~"+w.sequence(bookedVisit()))...); got.status != c.status {
+			t.Errorf("%s: %d %.300s", what, got.status, words(got.body))
+		}
+	}
+}
