@@ -90,7 +90,7 @@ const (
 // Codes of the faults that this file reports.
 const (
 	faultContactDate      puntuale.ReasonCode = "contact.not_date"
-	faultContactDates     puntuale.ReasonCode = "contact.dates"
+	FaultContactDates     puntuale.ReasonCode = "contact.dates"
 	faultContactDateField puntuale.ReasonCode = "contact.dates_field"
 	faultTooManyRows      puntuale.ReasonCode = "booking.too_many_rows"
 )
@@ -346,7 +346,7 @@ func (x *ImportReading) decide() error {
 		d.Examples = x.examples(name)
 		x.Out.Dates = append(x.Out.Dates, d)
 		if !d.Question.IsZero() && !x.Ask.Check {
-			f.Add(x.Place+".dates", faultContactDates, nil, name, d.Question.Stored())
+			f.Add(x.Place+".dates", FaultContactDates, nil, name, d.Question.Stored())
 		}
 	}
 	return f.Err()

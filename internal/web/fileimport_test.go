@@ -3,6 +3,7 @@ package web_test
 import (
 	"mime/multipart"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -78,6 +79,64 @@ func TestImportLooksAtTheFile(t *testing.T) {
 		got := importing(v, w.pages+path+"?do=import", "Telefono,Data,Codice,Nome\n3331239991,28/02/2027 10:00,new1,Ada\n3331239992,03/04/2027 10:00,new2,Eva\n", fields...)
 		if c.stored() == before {
 			t.Errorf("%s: the checked file: %d %.600s", path, got.status, words(got.body))
+		}
+	}
+}
+
+// TestColumnsAskForDates: a list is stored, and then its text uses a column as a date that has dates of both orders. The form of
+// the columns asks, although no column changed, and the answer is stored.
+func TestColumnsAskForDates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	draft := control.NewCampaign{Name: "x", Purpose: "service", Step: &puntuale.Step{Text: "Il {{nascita}}"}}
+	made, err := w.Client().CreateCampaign(t.Context(), draft, nil, control.Once[control.Campaign]{})
+	w.must(err)
+	id := made.ID.String()
+	_, err = w.Client().PutRecipients(t.Context(), id, strings.NewReader("Telefono,Nascita\n3331239991,28/02/1990\n3331239992,02/28/1990\n3331239993,03/04/1992\n"), "text/csv", control.FileImport{})
+	w.must(err)
+	draft.Step = &puntuale.Step{Text: "Il {{nascita:giorno}}"}
+	_, err = w.Client().UpdateCampaign(t.Context(), id, draft)
+	w.must(err)
+	v := w.visitor(w.clients[puntuale.Staff])
+	path := w.pages + "/campaigns/" + id + "/columns"
+	asks := v.post(path, url.Values{"column.phone": {"1"}, "column.nascita": {"2"}, "do": {"next"}})
+	if asks.status != http.StatusUnprocessableEntity || !strings.Contains(asks.body, `value="2=dmy"`) || !strings.Contains(asks.body, `value="2=mdy"`) || strings.Contains(asks.body, `value="1=mdy"`) {
+		t.Fatalf("%d %.900s", asks.status, words(asks.body))
+	}
+	done := v.post(path, url.Values{"column.phone": {"1"}, "column.nascita": {"2=mdy"}, "do": {"next"}})
+	if done.status != http.StatusSeeOther || !strings.HasSuffix(done.to(), "/check") {
+		t.Fatalf("%d %.900s", done.status, words(done.body))
+	}
+	list, err := w.Client().RecipientsOf(t.Context(), id)
+	w.must(err)
+	if len(list.Unread) > 0 || list.Preview[2][1] != "04/03/1992" {
+		t.Errorf("stored %v, unread %v", list.Preview, list.Unread)
+	}
+	if again := v.post(path, url.Values{"column.phone": {"1"}, "column.nascita": {"2"}, "do": {"next"}}); again.status != http.StatusSeeOther {
+		t.Errorf("%d %.900s", again.status, words(again.body))
+	}
+}
+
+// TestImportBoundsItsFields: the fields before the file are bounded together, however many there are.
+func TestImportBoundsItsFields(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	const file = "Codice,Telefono\nv1,3331239991\n"
+	for what, c := range map[string]struct {
+		field  string
+		n      int
+		status int
+	}{
+		"a wide file": {"column.1~x", 200, http.StatusOK}, "large fields": {"x~" + strings.Repeat("x", 60<<10), 20, http.StatusRequestEntityTooLarge}, "empty fields": {"x~", 5000, http.StatusRequestEntityTooLarge},
+		"long names": {strings.Repeat("x", 60<<10) + "~", 20, http.StatusRequestEntityTooLarge},
+	} {
+		fields := make([]string, c.n)
+		for i := range fields {
+			fields[i] = c.field
+		}
+		if got := importing(v, w.pages+"/bookings/import", file, append(fields, "sequence~"+w.sequence(bookedVisit()))...); got.status != c.status {
+			t.Errorf("%s: %d %.300s", what, got.status, words(got.body))
 		}
 	}
 }

@@ -350,9 +350,22 @@ func (p PeoplePage) columnOptions(ctx context.Context, field string) []view.Opti
 	}
 	all := []view.Option{{Text: none}}
 	for i, name := range p.Columns {
-		all = append(all, view.Option{Value: strconv.Itoa(i + 1), Text: view.Or(name, fmt.Sprint(i+1))})
+		at, header := strconv.Itoa(i+1), view.Or(name, fmt.Sprint(i+1))
+		all = append(all, view.Option{Value: at, Text: header})
+		chosen, _, dated := strings.Cut(p.Columned.Value("column."+field), view.DateMark)
+		if chosen == at && (dated || p.Columned.Fault("column."+field) != "") {
+			all = append(all, view.DateOptions(ctx, at, header)...)
+		}
 	}
 	return all
+}
+
+// columnNames returns the names of the choices of columns, in the order of the page.
+func columnNames(p PeoplePage) (names []string) {
+	for _, field := range p.asked() {
+		names = append(names, "column."+field)
+	}
+	return names
 }
 
 // meanings returns the options for the meaning of a column in a list that was checked.

@@ -373,10 +373,15 @@ func mapPeople(v *page.Request) error {
 	if err != nil || answered {
 		return err
 	}
-	var pairs []string
+	var pairs, dated []string
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
-		if field, ok := strings.CutPrefix(name, "column."); ok && f.Value(name) != "" {
-			pairs = append(pairs, field+":"+f.Value(name))
+		field, ok := strings.CutPrefix(name, "column.")
+		at, order, isDate := strings.Cut(f.Value(name), view.DateMark)
+		if !ok || at == "" {
+			continue
+		}
+		if pairs = append(pairs, field+":"+at); isDate {
+			dated = append(dated, field+":"+order)
 		}
 	}
 	same := len(pairs) == len(p.Mapping) && len(p.Unread) == 0
@@ -388,10 +393,10 @@ func mapPeople(v *page.Request) error {
 		if f.Value("column.phone") == "" {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.column.phone", Code: puntuale.FaultRequired})
 		} else {
-			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","), "")
+			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","), strings.Join(dated, ","))
 		}
 		if err != nil {
-			return v.ShowRefused(err, f, PeopleColumns(p), CampaignPeople(p), "column.phone")
+			return v.ShowRefused(datesErr(err), f, PeopleColumns(p), CampaignPeople(p), columnNames(p)...)
 		}
 	}
 	v.SetAuditTarget(v.Path("id"))
@@ -400,6 +405,22 @@ func mapPeople(v *page.Request) error {
 		next = "/people"
 	}
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + next)
+}
+
+// datesErr moves the questions about dates to the choices of their columns.
+func datesErr(err error) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err
+	}
+	moved := *e
+	moved.Faults = slices.Clone(e.Faults)
+	for i := range moved.Faults {
+		if fault := &moved.Faults[i]; fault.Location == "body.dates" && fault.Code == control.FaultContactDates {
+			fault.Location = "body.column." + fault.Args[0]
+		}
+	}
+	return &moved
 }
 
 // The fourth wizard step: the time of the start.

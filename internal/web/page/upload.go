@@ -51,11 +51,15 @@ func (v *Request) Upload(name string, limit int64) (f *view.Form, file []byte, e
 }
 
 // maxListFile is the largest upload of a list in bytes: the file and the fields before it. maxListText is the largest size
-// of each of these fields.
+// of each of these fields. maxListTexts is that of all of them with their names, because they stay in memory.
 const (
-	maxListFile = 100<<20 + 1<<20
-	maxListText = 64 << 10
+	maxListFile  = 100<<20 + maxListTexts
+	maxListText  = 64 << 10
+	maxListTexts = 1 << 20
 )
+
+// partBytes is what a part of a form takes in memory at least.
+const partBytes = 256
 
 // UploadBody returns the body of an upload of at most this many bytes, while it arrives. The request has no seat any more.
 // Codes: too_large.
@@ -87,7 +91,7 @@ func (v *Request) UploadList(f *view.Form, read func(ctx context.Context, file i
 	if err != nil {
 		return none
 	}
-	for {
+	for texts := 0; ; {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
 			return none
@@ -107,6 +111,9 @@ func (v *Request) UploadList(f *view.Form, read func(ctx context.Context, file i
 			text, err := io.ReadAll(io.LimitReader(part, maxListText))
 			if err != nil {
 				return Unreadable(err)
+			}
+			if texts += partBytes + len(part.FormName()) + len(text); texts > maxListTexts {
+				return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultFormTooLarge)}
 			}
 			f.Values.Add(part.FormName(), strings.ToValidUTF8(string(text), "\uFFFD"))
 			continue
