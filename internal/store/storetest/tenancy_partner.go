@@ -128,7 +128,8 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		return nil, theirs.DeletePlan(context.Background(), 1)
 	},
 	"FirstMonth": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
-		return theirs.FirstMonth(context.Background())
+		month, err := theirs.FirstMonth(context.Background())
+		return int64(month), err // 0: the partner has no client
 	},
 	"OwnPrices":    nil, // this method and the next concern only the caller's own prices
 	"SetOwnPrices": nil,
