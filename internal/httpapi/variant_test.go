@@ -466,7 +466,7 @@ func TestCampaignOfStepVariants(t *testing.T) {
 			}
 		}
 		s.must(&r, "GET", "/api/results?by=variant&sequence="+sequence+"&step=0&campaign="+made.ID+"&start=2026-11-01&end=2026-12-31", a.Key, "")
-		if len(r.Results) != 2 || r.Results[0].Planned != want[0] || r.Results[1].Planned != want[1] || r.Results[1].Name != "due" {
+		if len(r.Results) != 2 || r.Results[0].Planned != want[0] || r.Results[1].Planned != want[1] || r.Results[1].Name != "Due, {{nome}}" {
 			t.Errorf("%+v, want %v", r, want)
 		}
 	})
