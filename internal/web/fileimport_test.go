@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,11 +132,8 @@ func TestImportBoundsItsFields(t *testing.T) {
 		"a wide file": {"column.1~x", 200, http.StatusOK}, "large fields": {"x~" + strings.Repeat("x", 60<<10), 20, http.StatusRequestEntityTooLarge}, "empty fields": {"x~", 5000, http.StatusRequestEntityTooLarge},
 		"long names": {strings.Repeat("x", 60<<10) + "~", 20, http.StatusRequestEntityTooLarge},
 	} {
-		fields := make([]string, c.n)
-		for i := range fields {
-			fields[i] = c.field
-		}
-		if got := importing(v, w.pages+"/bookings/import", file, append(fields, "sequence~"+w.sequence(bookedVisit()))...); got.status != c.status {
+		fields := append(slices.Repeat([]string{c.field}, c.n), "sequence~"+w.sequence(bookedVisit()))
+		if got := importing(v, w.pages+"/bookings/import", file, fields...); got.status != c.status {
 			t.Errorf("%s: %d %.300s", what, got.status, words(got.body))
 		}
 	}
