@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +22,12 @@ import (
 // nothing of the counter. The seed is in the test's name.
 func TestResultsAreExact(t *testing.T) {
 	t.Parallel()
+	seeds := uint64(4)
+	if os.Getenv("PUNTUALE_LONG") != "" {
+		seeds = 500
+	}
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
-		for seed := range uint64(4) {
+		for seed := range seeds {
 			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
 				t.Parallel()
 				d := driver(t)
