@@ -233,6 +233,40 @@ func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	}
 }
 
+// testEndedLinkingPage checks that who began with an ended page is forgotten only when no pairing runs.
+func testEndedLinkingPage(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, node := w.Client(puntuale.AccountFull), w.MustJoin()
+	w.mustOwn(node, c.Session)
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
+	offer := func(mark string, begun bool) {
+		t.Helper()
+		until := time.Time{}
+		if mark != "" {
+			until = Begin.Add(time.Hour)
+		}
+		if got, err := c.OfferLinkingPage(ctx, c.Session, mark, until); err != nil || got != begun {
+			t.Errorf("somebody began with the earlier page: %v, %v, want %v", got, err, begun)
+		}
+	}
+	mark := Unique("page")
+	offer(mark, false)
+	p, err := w.LinkingPage(ctx, mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.StartLinkingPage(ctx, p, Begin); err != nil {
+		t.Fatal(err)
+	}
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session)
+	offer("", true)
+	offer("", true) // the pairing still runs
+	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
+	offer("", true)
+	offer("", false)
+	offer(Unique("page"), false)
+}
+
 // testLinkingPage checks that a session has one page at a time, and that the page works once, until its end, and not more
 // often than allowed.
 func testLinkingPage(t *testing.T, w *World) {
@@ -291,16 +325,6 @@ func testLinkingPage(t *testing.T, w *World) {
 	}
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session)
 	find(second, end, 1)
-	offer("", time.Time{}, true)
-	offer("", time.Time{}, true) // the pairing still runs
-	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkUnlinked}, c.Session)
-	offer("", time.Time{}, true)
-	offer("", time.Time{}, false)
-	offer(second, end, false)
-	if err := w.StartLinkingPage(ctx, find(second, end, 0), Begin); err != nil {
-		t.Fatal(err)
-	}
-	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session)
 	w.mustSetLinks(node, Begin, puntuale.Link{State: puntuale.LinkLinked}, c.Session)
 	find(second, time.Time{}, 0)
 	WantCode(t, w.StartLinkingPage(ctx, p, Begin), puntuale.CodeNotFound)

@@ -43,7 +43,7 @@ var suite = []func(*testing.T, *World){
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore, testStoredBytes,
 	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testVersions, testSessions, testBlacklist, testFindBlacklisted, testAccounts, testKeys, testSandbox,
-	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testLinkingPage, testLinkOfOwnerBefore, testDeletedLinks,
+	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testLinkingPage, testEndedLinkingPage, testLinkOfOwnerBefore, testDeletedLinks,
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testReceiptsAnyOrder, testReceiptLeavesAlone, testReceiptAfterResend,
