@@ -16,7 +16,7 @@ serve: ## start a server on ./puntuale-data whose sessions are sandboxes
 	go run ./cmd/puntuale serve --sandbox
 
 release: ## make the files of a release in dist/: make release VERSION=1.2.3
-	GOFLAGS= go -C scripts/release run . -version "$(VERSION)" -dist "$(CURDIR)/dist" $(RELEASEFLAGS)
+	GOFLAGS= GOTOOLCHAIN=$$(sed -n 's/^const goVersion = "\(.*\)"/\1/p' scripts/release/main.go) go -C scripts/release run . -version "$(VERSION)" -dist "$(CURDIR)/dist" $(RELEASEFLAGS)
 
 release-test: ## test the release: the same bytes twice, and the packages in a Debian of its own, with the commands of the manuals: install, upgrade, way back, a dead disk, purge
 	scripts/with-programs 'mmdebstrap systemd-container=mmdebstrap --version && systemd-nspawn --version' 'minisign=minisign -v' 'skopeo=skopeo --version' \

@@ -198,21 +198,50 @@ func (s *serveSettings) lookInto(d *doctor.Config, opened *store.Store) {
 
 // operatorPage makes the operator's page of this server.
 func (s *server) operatorPage(cfg *serverConfig, m *metrics.Meter) *operator.Page {
+	probes := cfg.facts()
+	storage, mails := held(cfg.Clock.Now, probes.Storage), held(cfg.Clock.Now, probes.Mail)
 	return operator.New(operator.Config{
 		Collect: func(ctx context.Context) operator.Report {
 			within, cancel := context.WithTimeout(ctx, 30*time.Second)
 			defer cancel()
-			return s.operatorReport(within, cfg, m)
+			r := s.operatorReport(within, cfg, m)
+			examined := cfg.facts()
+			examined.Now, examined.Storage, examined.Mail = cfg.Clock.Now(), storage, mails
+			cfg.lookInto(examined, s.store)
+			r.Findings = doctor.Look(within, examined)
+			return r
 		},
 		Now: cfg.Clock.Now, Logger: cfg.Logger,
 	})
 }
 
+// probeHolds is how long the operator's page uses the answer of somebody else's server. An open page asks again and again,
+// and a mail server takes many sign-ins for an attack.
+const probeHolds = 10 * time.Minute
+
+// held returns probe with its answer kept for [probeHolds], or nil for nil. One call runs at a time, see [operator.Config].
+func held(now func() time.Time, probe func(context.Context) error) func(context.Context) error {
+	if probe == nil {
+		return nil
+	}
+	var asked time.Time
+	var answer error
+	return func(ctx context.Context) error {
+		at := now()
+		if !asked.IsZero() && at.Sub(asked) < probeHolds {
+			return answer
+		}
+		err := probe(ctx)
+		if ctx.Err() == nil { // otherwise the error tells only that the report came to its end
+			asked, answer = at, err
+		}
+		return err
+	}
+}
+
+// operatorReport collects all but the findings, which wait for servers of others.
 func (s *server) operatorReport(ctx context.Context, cfg *serverConfig, m *metrics.Meter) (r operator.Report) {
-	examined := cfg.facts()
-	examined.Now = cfg.Clock.Now()
-	cfg.lookInto(examined, s.store)
-	r.Version, r.Database, r.Roles, r.Findings = versionText(), databaseName(&cfg.baseSettings), cfg.Roles, doctor.Look(ctx, examined)
+	r.Version, r.Database, r.Roles = versionText(), databaseName(&cfg.baseSettings), cfg.Roles
 	overview, err := s.store.Overview(ctx)
 	if err != nil {
 		cfg.Logger.Warn("the operator's page lacks nodes and sessions", "error", err)

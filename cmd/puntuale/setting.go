@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/idna"
+
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/certificate"
@@ -245,6 +247,9 @@ func checkPublic(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
 		return "must be an address without a path, such as https://messages.example.com"
+	}
+	if ascii, err := idna.Lookup.ToASCII(u.Hostname()); err == nil && ascii != strings.ToLower(u.Hostname()) {
+		return "must have the host as browsers and certificates name it: " + ascii
 	}
 	return ""
 }

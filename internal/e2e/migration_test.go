@@ -12,11 +12,17 @@ import (
 	"time"
 )
 
-// before is the last commit with the tables of the previous version (migration 1).
-const before = "655358c"
+// befores are programs of earlier versions, and the version of their tables.
+var befores = map[string]struct {
+	commit string
+	schema int
+}{
+	"of the first tables": {"655358c", 1},
+	"0.1.0":               {"02f1f5f2", 19},
+}
 
-// binaryBefore builds the program of the previous version. It needs the git repository, which has the sources.
-func binaryBefore(t *testing.T) string {
+// binaryBefore builds the program of an earlier version. It needs the git repository, which has the sources.
+func binaryBefore(t *testing.T, before string) string {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	if err := exec.Command("git", "-C", root, "cat-file", "-e", before+"^{commit}").Run(); err != nil {
@@ -40,15 +46,21 @@ func binaryBefore(t *testing.T) string {
 	return filepath.Join(dir, "before")
 }
 
-// TestUpgradeUnderLoad: a server of this version brings the tables up to date while a server of the previous version
-// runs. Both work side by side. A second program of the previous version refuses to start on the new tables. Then the
+// TestUpgradeUnderLoad: a server of this version brings the tables up to date while a server of an earlier version
+// runs. Both work side by side. A second program of the earlier version refuses to start on the new tables. Then the
 // old server is stopped. No call fails, and the ledgers agree.
 func TestUpgradeUnderLoad(t *testing.T) {
+	for name, before := range befores {
+		t.Run(name, func(t *testing.T) { upgradeUnderLoad(t, before.commit, before.schema) })
+	}
+}
+
+func upgradeUnderLoad(t *testing.T, before string, tables int) {
 	database := postgres(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	old := prepare(t, database, "--lease", lease().String(), "--sandbox-latency", "20ms")
-	old.program = binaryBefore(t)
+	old.program = binaryBefore(t, before)
 	old.start()
 	host := strings.TrimPrefix(old.base, "http://")
 	document.others.Store(host, true)
@@ -58,11 +70,11 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	f := &fleet{t: t, database: database, lease: lease(), nodes: []*server{old, fresh}}
 	schema := func() int { return f.number("select max(version_id) from puntuale_version") }
-	if n := schema(); n != 1 {
+	if n := schema(); n != tables {
 		t.Fatalf("the tables have version %d before the upgrade", n)
 	}
 	fresh.start()
-	if n := schema(); n < 2 {
+	if n := schema(); n <= tables {
 		t.Errorf("the tables have version %d after the upgrade", n)
 	}
 	f.settled()

@@ -50,7 +50,7 @@ type Row struct {
 
 // Config configures a [Page].
 type Config struct {
-	Collect func(context.Context) Report // takes at most a minute
+	Collect func(context.Context) Report // takes at most a minute; one call runs at a time
 	Now     func() time.Time
 	Logger  *slog.Logger
 }

@@ -8,9 +8,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -31,23 +33,53 @@ func (e *entry) content() ([]byte, error) {
 	return os.ReadFile(e.source)
 }
 
-// documents returns the files that go with each program: how to install it, and under which terms.
+// documents returns the files that go with each program: its terms, its parts, and what changed.
 func (r *release) documents() []entry {
 	var all []entry
 	for name, source := range map[string]string{
 		"LICENSE": r.tree.path("LICENSE"), "NOTICE": r.tree.path("NOTICE"), "CHANGELOG.md": r.tree.path("CHANGELOG.md"),
-		"INSTALL.md": r.tree.path("docs/install.md"), licensesFile: filepath.Join(r.work, licensesFile), componentsFile: filepath.Join(r.work, componentsFile),
+		licensesFile: filepath.Join(r.work, licensesFile), componentsFile: filepath.Join(r.work, componentsFile),
 	} {
 		all = append(all, entry{name: name, mode: 0o644, source: source})
 	}
 	return sorted(all)
 }
 
+// manuals returns the manuals, and the files of deploy/ that they name, in the folders of the sources, so that their links
+// hold. The pictures stay out: they would take a fiftieth of an archive.
+func (r *release) manuals() ([]entry, error) {
+	all := []entry{{name: "README.md", mode: 0o644, source: r.tree.path("README.md")}}
+	tree := os.DirFS(r.tree.folder)
+	for _, top := range []string{"docs", "deploy"} {
+		err := fs.WalkDir(tree, top, func(name string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case name == "docs/images" || name == "deploy/packages":
+				return fs.SkipDir
+			case e.IsDir():
+				all = append(all, entry{name: name + "/", mode: 0o755})
+			default:
+				all = append(all, entry{name: name, mode: 0o644, source: r.tree.path(name)})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the manuals: %w", err)
+		}
+	}
+	return sorted(all), nil
+}
+
 // writeArchive writes the archive of one program: a zip file for Windows, and otherwise a compressed tar file.
 func (r *release) writeArchive(p program) error {
 	folder := "puntuale-" + r.version + "/"
 	entries := []entry{{name: folder, mode: 0o755}, {name: folder + filepath.Base(p.path), mode: 0o755, source: p.path}}
-	for _, d := range r.documents() {
+	manuals, err := r.manuals()
+	if err != nil {
+		return err
+	}
+	for _, d := range slices.Concat(r.documents(), manuals) {
 		d.name = folder + d.name
 		entries = append(entries, d)
 	}
@@ -64,7 +96,7 @@ func (r *release) writeArchive(p program) error {
 
 // writeSource writes the archive of the sources.
 func (r *release) writeSource(ctx context.Context) error {
-	packed, err := git(ctx, "archive", "--format=tar", "--prefix=puntuale-"+r.version+"/", r.tree.commit)
+	packed, err := git(ctx, "-c", "tar.umask=0022", "archive", "--format=tar", "--prefix=puntuale-"+r.version+"/", r.tree.commit)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (r *release) compile(ctx context.Context, target string) (program, error) {
 	cmd := exec.CommandContext(ctx, "go", append(args, "-o", p.path, "./cmd/puntuale")...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.program.folder, os.Stderr, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off",
-		"GOEXPERIMENT=", "GOTOOLCHAIN="+goVersion)
+		"GOEXPERIMENT=")
 	fmt.Fprintln(os.Stderr, "release: compiling for", target)
 	if err := cmd.Run(); err != nil {
 		return p, fmt.Errorf("compile for %s: %w", target, err)

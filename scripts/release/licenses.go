@@ -77,6 +77,7 @@ func identify(text []byte) (ids []string) {
 
 var (
 	termsName  = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)([-._].*)?$`)
+	versionEnd = regexp.MustCompile(`/v[0-9]+$`) // of a module's path
 	noticeName = regexp.MustCompile(`(?i)^(notice|patents|authors)([-._](txt|md))?$`)
 )
 
@@ -86,11 +87,18 @@ func (r *release) findLicenses(ctx context.Context) error {
 	if err := r.findModules(ctx); err != nil {
 		return err
 	}
+	notice, err := os.ReadFile(r.tree.path("NOTICE"))
+	if err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.modules)) {
 		m := r.modules[name]
 		one := license{name: m.Path, version: m.Version, purl: "pkg:golang/" + strings.ToLower(m.Path) + "@" + m.Version}
 		if err := one.read(m.Dir); err != nil {
 			return err
+		}
+		if _, err := os.Stat(filepath.Join(m.Dir, "NOTICE")); err == nil && !bytes.Contains(notice, []byte(path.Base(versionEnd.ReplaceAllString(m.Path, "")))) {
+			return fmt.Errorf("%s has a notice, and NOTICE does not name it", m.Path)
 		}
 		r.licenses = append(r.licenses, one)
 	}
@@ -102,7 +110,11 @@ func (r *release) findLicenses(ctx context.Context) error {
 	if err := library.read(strings.TrimSpace(string(root))); err != nil {
 		return err
 	}
-	r.licenses = append(r.licenses, library)
+	roots, err := r.rootsLicense(ctx)
+	if err != nil {
+		return err
+	}
+	r.licenses = append(r.licenses, library, roots)
 	vendored, err := readVendored(r.program.folder)
 	if err != nil {
 		return err
@@ -116,11 +128,24 @@ func (r *release) findLicenses(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(r.work, licensesFile), r.licensesText(), 0o644)
 }
 
+// rootsLicense returns the terms of the certificates that the image contains. This command imports them, the program
+// does not.
+func (r *release) rootsLicense(ctx context.Context) (license, error) {
+	const module = "golang.org/x/crypto/x509roots/fallback"
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", module).Output()
+	version, folder, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if err != nil || folder == "" {
+		return license{}, fmt.Errorf("find the module of the image's certificates: %w", err)
+	}
+	one := license{name: "Mozilla's certificates of authorities, in the image (" + module + ")", version: version, purl: "pkg:golang/" + module + "@" + version}
+	return one, one.read(folder)
+}
+
 // findModules sets the folders of the modules' sources.
 func (r *release) findModules(ctx context.Context) error {
 	args := []string{"list", "-m", "-json"}
 	cmd := exec.CommandContext(ctx, "go", append(args, slices.Sorted(maps.Keys(r.modules))...)...)
-	cmd.Dir, cmd.Stderr, cmd.Env = r.program.folder, os.Stderr, append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN="+goVersion)
+	cmd.Dir, cmd.Stderr, cmd.Env = r.program.folder, os.Stderr, append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("list the modules: %w", err)

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,8 @@ const (
 	readyWithin = time.Second // from the start on an empty folder until /readyz answers 200
 )
 
-// goVersion is the version of Go that compiles a release. Another version makes other bytes.
+// goVersion is the version of Go that compiles a release, and that runs this command, whose libraries compress. Another
+// version makes other bytes. The Makefile reads it here.
 const goVersion = "go1.26.8"
 
 var (
@@ -55,7 +57,14 @@ type release struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := os.Setenv("GOTOOLCHAIN", goVersion) // for every call of go
+	if runtime.Version() != goVersion {
+		err = fmt.Errorf("%s runs this command; make the release with GOTOOLCHAIN=%s", runtime.Version(), goVersion)
+	}
+	if err == nil {
+		err = run(ctx, os.Args[1:])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}

@@ -21,7 +21,7 @@ func (r *release) writeNotes(s *signer) error {
 		r.warnings = append(r.warnings, "warning: CHANGELOG.md has no section "+r.version+", so the notes have what is under Unreleased")
 	}
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "# Puntuale %s\n\nCommit %.12s of %s, compiled with %s. `INSTALL.md` in each archive explains how to install it.\n\n",
+	fmt.Fprintf(&text, "# Puntuale %s\n\nCommit %.12s of %s, compiled with %s. `docs/install.md` in each archive explains how to install it.\n\n",
 		r.version, r.program.commit, r.program.at.Format(time.DateOnly), goVersion)
 	if s == nil {
 		r.warnings = append(r.warnings, "warning: no key was given, so this release is unsigned")

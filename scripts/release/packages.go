@@ -63,10 +63,8 @@ func (r *release) packageContents(kind string, p program) (files.Contents, error
 		file(p.path, "/usr/bin/puntuale", 0o755),
 		file(unit, "/usr/lib/systemd/system/puntuale.service", 0o644),
 		file(r.tree.path("deploy/systemd/puntuale.sysusers"), "/usr/lib/sysusers.d/puntuale.conf", 0o644),
-		file(r.tree.path("deploy/systemd/puntuale.service.d/key.conf"), docs+"examples/key.conf", 0o644),
-		file(r.tree.path("deploy/systemd/puntuale.service.d/tls.conf"), docs+"examples/tls.conf", 0o644),
 		settings,
-		ownFolder("/etc/puntuale", 0o750), ownFolder(docs, 0o755), ownFolder(docs+"examples", 0o755), // rpm removes no others
+		ownFolder("/etc/puntuale", 0o750), ownFolder(docs, 0o755), // rpm removes no others
 	}
 	for _, d := range r.documents() {
 		name := d.name
@@ -75,14 +73,15 @@ func (r *release) packageContents(kind string, p program) (files.Contents, error
 		}
 		contents = append(contents, file(d.source, docs+name, 0o644))
 	}
-	pages, err := filepath.Glob(r.tree.path("docs/*.md"))
-	if err != nil || len(pages) == 0 {
-		return nil, fmt.Errorf("there are no manuals: %w", err)
+	manuals, err := r.manuals()
+	for _, m := range manuals {
+		if name, folder := strings.CutSuffix(m.name, "/"); folder {
+			contents = append(contents, ownFolder(docs+name, 0o755))
+		} else {
+			contents = append(contents, file(m.source, docs+name, 0o644))
+		}
 	}
-	for _, page := range pages {
-		contents = append(contents, file(page, docs+filepath.Base(page), 0o644))
-	}
-	return contents, nil
+	return contents, err
 }
 
 func ownFolder(destination string, mode os.FileMode) *files.Content {

@@ -31,7 +31,7 @@ func checkout(ctx context.Context, commit, folder string) (*tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the commit's time: %w", err)
 	}
-	packed, err := git(ctx, "archive", "--format=tar", hash)
+	packed, err := git(ctx, "-c", "tar.umask=0022", "archive", "--format=tar", hash)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func git(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, errs.String())
+		return nil, fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, errs.String())
 	}
 	return out, nil
 }

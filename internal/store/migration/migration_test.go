@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,8 +29,8 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// last is the newest step of the program's previous version.
-const last = 1
+// last is the newest step of the first program, and released that of 0.1.0, the first release.
+const last, released = 1, 19
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
@@ -426,12 +427,21 @@ func TestNewerRefused(t *testing.T) {
 	})
 }
 
-// TestOldRowsStayWhole checks rows that nodes of the previous version write without the new columns. The rows must be
+// TestOldRowsStayWhole checks rows that nodes of earlier versions write without the new columns. The rows must be
 // complete.
 func TestOldRowsStayWhole(t *testing.T) {
 	t.Parallel()
+	for _, version := range []int64{last, released} {
+		t.Run(strconv.FormatInt(version, 10), func(t *testing.T) {
+			t.Parallel()
+			oldRowsStayWhole(t, version)
+		})
+	}
+}
+
+func oldRowsStayWhole(t *testing.T, version int64) {
 	x := postgres(t)
-	x.up(t, last)
+	x.up(t, version)
 	if _, err := x.db.Exec(`create table before_this as select table_name, column_name from information_schema.columns where table_schema = 'public'`); err != nil {
 		t.Fatal(err)
 	}
@@ -464,7 +474,7 @@ func TestMissing(t *testing.T) {
 	targets(t, func(t *testing.T, make func() *target) {
 		x := make()
 		all, wanted := 0, newest(t, x.which)
-		for _, to := range []int64{0, 1, 19, wanted} {
+		for _, to := range []int64{0, last, released, wanted} {
 			if to > 0 {
 				x.up(t, to)
 			}
