@@ -528,24 +528,6 @@ const (
 	ClaimBudget                           // the message is marketing, and the budget of the client's month is used up: the message did not change
 )
 
-// Result is the outcome of one attempt.
-type Result struct {
-	MessageRef
-	Token   int64
-	Outcome Outcome
-}
-
-// Settlement asks to close an open message (State Failed) or to postpone it (State Pending, to the time Next), with a
-// reason.
-type Settlement struct {
-	MessageRef
-	Intent int64 // the message's intent when the dispatcher read it: 0, or the token of an attempt that is given up as uncertain
-	State  State
-	Next   time.Time
-	Reason Reason
-	Detail Reason
-}
-
 // Fleet stores the nodes and their leases, and which node sends for which session.
 type Fleet interface {
 	// Join registers a new node with a lease, and returns its id.
