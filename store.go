@@ -145,6 +145,7 @@ type Tenant interface {
 	RemoveBlacklisted(ctx context.Context, p Person, day Date, now time.Time) (bool, error)
 	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error)
 	FindBlacklisted(ctx context.Context, f BlacklistFilter, p Page) ([]BlacklistEntry, string, error)
+	CountBlacklisted(ctx context.Context, f BlacklistFilter, limit int) (n int, all bool, err error)
 	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error)
 	AddAllBlacklisted(ctx context.Context, all []BlacklistEntry) (added int, err error)
 	RemoveBlacklistEntry(ctx context.Context, id int64, now time.Time) error
@@ -359,6 +360,7 @@ type PartnerTenant interface {
 
 	AddAudit(ctx context.Context, e AuditEntry) error
 	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
+	CountAudit(ctx context.Context, client ClientID, limit int) (n int, all bool, err error)
 
 	Host(ctx context.Context) (Host, error)
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
