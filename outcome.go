@@ -38,6 +38,24 @@ type Outcome struct {
 	Failed  bool      // only with Retry: the attempt makes the message's next backoff longer
 }
 
+// Result is the outcome of one attempt.
+type Result struct {
+	MessageRef
+	Token   int64
+	Outcome Outcome
+}
+
+// Settlement asks to close an open message (State Failed) or to postpone it (State Pending, to the time Next), with a
+// reason.
+type Settlement struct {
+	MessageRef
+	Intent int64 // the message's intent when the dispatcher read it: 0, or the token of an attempt that is given up as uncertain
+	State  State
+	Next   time.Time
+	Reason Reason
+	Detail Reason
+}
+
 // Attempt contains what [Decide] needs to know about the attempt that just ended.
 type Attempt struct {
 	Message  MessageID

@@ -145,6 +145,7 @@ type Tenant interface {
 	RemoveBlacklisted(ctx context.Context, p Person, day Date, now time.Time) (bool, error)
 	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error)
 	FindBlacklisted(ctx context.Context, f BlacklistFilter, p Page) ([]BlacklistEntry, string, error)
+	CountBlacklisted(ctx context.Context, f BlacklistFilter, limit int) (n int, all bool, err error)
 	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error)
 	AddAllBlacklisted(ctx context.Context, all []BlacklistEntry) (added int, err error)
 	RemoveBlacklistEntry(ctx context.Context, id int64, now time.Time) error
@@ -359,6 +360,7 @@ type PartnerTenant interface {
 
 	AddAudit(ctx context.Context, e AuditEntry) error
 	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
+	CountAudit(ctx context.Context, client ClientID, limit int) (n int, all bool, err error)
 
 	Host(ctx context.Context) (Host, error)
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
@@ -527,24 +529,6 @@ const (
 	ClaimUnmarked                         // the client erased persons: claim again with the phone's mark; the message did not change
 	ClaimBudget                           // the message is marketing, and the budget of the client's month is used up: the message did not change
 )
-
-// Result is the outcome of one attempt.
-type Result struct {
-	MessageRef
-	Token   int64
-	Outcome Outcome
-}
-
-// Settlement asks to close an open message (State Failed) or to postpone it (State Pending, to the time Next), with a
-// reason.
-type Settlement struct {
-	MessageRef
-	Intent int64 // the message's intent when the dispatcher read it: 0, or the token of an attempt that is given up as uncertain
-	State  State
-	Next   time.Time
-	Reason Reason
-	Detail Reason
-}
 
 // Fleet stores the nodes and their leases, and which node sends for which session.
 type Fleet interface {

@@ -76,11 +76,34 @@ func (c *Client) Blacklist(ctx context.Context, p request.Page) ([]puntuale.Blac
 // FindBlacklisted lists the entries whose number or reason contains the text, newest first. An empty text finds all
 // entries. Codes: invalid.
 func (c *Client) FindBlacklisted(ctx context.Context, text string, p request.Page) ([]puntuale.BlacklistEntry, string, error) {
+	filter, faults := c.blacklistFilter(text)
+	p.Unknown = append(p.Unknown, faults...)
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
+		return c.tenant.FindBlacklisted(ctx, filter, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("look into the blacklist: %w", err)
+	}
+	return rows, next, nil
+}
+
+// CountBlacklisted counts the entries that FindBlacklisted lists, up to [puntuale.MaxCounted]. all is true if n is the
+// complete count. Codes: invalid.
+func (c *Client) CountBlacklisted(ctx context.Context, text string) (n int, all bool, err error) {
+	filter, faults := c.blacklistFilter(text)
+	if err := faults.Err(); err != nil {
+		return 0, false, err
+	}
+	if n, all, err = c.tenant.CountBlacklisted(ctx, filter, puntuale.MaxCounted); err != nil {
+		return 0, false, fmt.Errorf("count the blacklist: %w", err)
+	}
+	return n, all, nil
+}
+
+func (c *Client) blacklistFilter(text string) (filter puntuale.BlacklistFilter, f request.Faults) {
 	text = strings.TrimSpace(text)
-	var f request.Faults
 	f.Text("query.q", text, puntuale.MaxName)
-	p.Unknown = append(p.Unknown, f...)
-	filter := puntuale.BlacklistFilter{Text: text}
+	filter.Text = text
 	if strings.Trim(text, "+0123456789 ()./-") == "" {
 		filter.Digits = strings.Map(func(r rune) rune {
 			if r >= '0' && r <= '9' {
@@ -95,13 +118,7 @@ func (c *Client) FindBlacklisted(ctx context.Context, text string, p request.Pag
 			filter.Digits = names[0][1:]
 		}
 	}
-	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
-		return c.tenant.FindBlacklisted(ctx, filter, p)
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("look into the blacklist: %w", err)
-	}
-	return rows, next, nil
+	return filter, f
 }
 
 // BlacklistEntry returns one entry. Codes: not_found.

@@ -52,7 +52,8 @@ type BookingCall struct {
 // BookingAnswer is what a change of a booking did.
 type BookingAnswer struct {
 	puntuale.PutBookingResult
-	Zone *time.Location
+	Zone   *time.Location
+	Unused []string // as in [puntuale.StartNotes]; of a call that says nothing new, none
 }
 
 // Pending returns the messages that are planned after the change, in the order in which they leave.
@@ -575,5 +576,5 @@ func (p *bookingPut) request() puntuale.PutBooking {
 }
 
 func (p *bookingPut) answer(r puntuale.PutBookingResult) BookingAnswer {
-	return BookingAnswer{PutBookingResult: r, Zone: p.zone}
+	return BookingAnswer{PutBookingResult: r, Zone: p.zone, Unused: unusedMembers(p.info.sequence, p.fields())}
 }

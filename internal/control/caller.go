@@ -279,6 +279,21 @@ func Audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.C
 	return rows, next, nil
 }
 
+// CountAudit counts the audit entries of the client's dashboard, up to [puntuale.MaxCounted]. all is true if n is the
+// complete count.
+func (c *Client) CountAudit(ctx context.Context) (n int, all bool, err error) {
+	return CountAudit(ctx, c.control.tenants.Partner(c.account.Partner), c.account.ID)
+}
+
+// CountAudit counts the audit entries that Audit lists, up to [puntuale.MaxCounted]. all is true if n is the complete
+// count.
+func CountAudit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID) (n int, all bool, err error) {
+	if n, all, err = tenant.CountAudit(ctx, client, puntuale.MaxCounted); err != nil {
+		return 0, false, fmt.Errorf("count what was done: %w", err)
+	}
+	return n, all, nil
+}
+
 // AddressText returns an IP address in the form of the audit log, or "" if the IP address is not known.
 func AddressText(a netip.Addr) string {
 	if !a.IsValid() {

@@ -603,6 +603,10 @@ var listLimits = []limit{
 		_, _, err := w.client.FindBlacklisted(ctx, long, wide)
 		return sorted(err, "query.limit", "query.cursor")
 	}},
+	{"CountBlacklisted", "invalid query.q", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.CountBlacklisted(ctx, long)
+		return err
+	}},
 	{"Blacklist", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Blacklist(ctx, wide); return err }},
 	{"Audit", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Audit(ctx, wide); return err }},
 	{"SandboxMessages", saysWide, func(ctx context.Context, w *limited) error {
@@ -682,9 +686,9 @@ var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEn
 
 // unlimited lists the verbs that accept no values from outside, or only values that need no limit. The parser limits
 // recipients. The packages search and result limit what they search for and count.
-var unlimited = strings.Fields(`Client.Account Client.AsOf Client.Before Client.BookingOf Client.BookingsMade Client.CountReplan Client.ErasedReferences Client.KeepAsOf Client.Listed Client.MoveReplan Client.NamedBookings Client.Now Client.ReadTwice Client.Replan Client.ReplanBookings Client.SpendCall Client.StartReplan Client.Uncounted Client.Unchanged Client.Unheld Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountBookings Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.Pulse
+var unlimited = strings.Fields(`Client.Account Client.AsOf Client.Before Client.BookingOf Client.BookingsMade Client.CountReplan Client.ErasedReferences Client.KeepAsOf Client.Listed Client.MoveReplan Client.NamedBookings Client.Now Client.ReadTwice Client.Replan Client.ReplanBookings Client.SpendCall Client.StartReplan Client.Uncounted Client.Unchanged Client.Unheld Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountAudit Client.CountBookings Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.Pulse
 	Client.Settings Client.Addressless Client.UnreadReplies Client.ConfirmOptOut
-	Client.Filled Client.OwnPrices Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Plans Partner.PlansOf Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
+	Client.Filled Client.OwnPrices Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.CountAudit Partner.Expiring Partner.Plans Partner.PlansOf Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Client.BeginCompare Client.NumberChanges Client.UndoChange Client.BeginLink Client.Holders Client.Known Client.ParseRecipient Client.Spend Client.Stopping Client.Wait Client.CheckFile Client.FileUsers Client.Files Client.OpenFile Client.UploadFile Client.Day Client.FindContacts Client.FindNamed Client.OutlinesOf Client.ResultMessages Client.Results Partner.Day Partner.Results Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Look Device.Owner Device.Partner Device.Pause Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
 // TestEveryVerbHasItsLimits finds verbs without a row. For a new verb, add a row to the tables above. If the verb's

@@ -460,7 +460,7 @@ func passedDates(in plan.Input, p plan.Plan) (warnings []puntuale.SkippedStep) {
 
 // Limits of the search for misspelled names in a body.
 const (
-	maxUnused     = 20  // names in the answer
+	MaxUnused     = 20  // names in the answer
 	maxCompared   = 200 // members of the body, and fields of the sequence
 	maxComparable = 100 // bytes of a name
 )
@@ -484,7 +484,7 @@ func unusedMembers(s puntuale.Sequence, body map[string]json.RawMessage) (unused
 	}
 	for _, name := range slices.Sorted(maps.Keys(body)) {
 		folded := keyword.Fold(name)
-		if known[name] || reserved[name] || len(name) > maxComparable || len(unused) == maxUnused {
+		if known[name] || reserved[name] || len(name) > maxComparable || len(unused) == MaxUnused {
 			continue
 		}
 		if slices.ContainsFunc(missing, func(field string) bool { return near(folded, field) }) {

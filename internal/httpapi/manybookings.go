@@ -51,6 +51,7 @@ type reconcileAnswer struct {
 	Newer     []string           `json:"newer" doc:"Bookings that changed after as_of: they stay"`
 	Digest    string             `json:"digest" doc:"Of these differences; see apply"`
 	Applied   bool               `json:"applied"`
+	Unused    []string           `json:"unused,omitempty" doc:"Members of missing and different bookings that no step uses, and whose name is close to a field that the booking leaves out"`
 }
 
 type differentBooking struct {
@@ -83,7 +84,7 @@ func reconcileBookings(ctx context.Context, c *control.Client, in *call, _ *stru
 		return reconcileAnswer{}, err
 	}
 	return reconcileAnswer{
-		Missing: append([]string{}, done.Missing...), Extra: append([]string{}, done.Extra...), Newer: append([]string{}, done.Newer...), Digest: done.Digest, Applied: done.Applied,
+		Missing: append([]string{}, done.Missing...), Extra: append([]string{}, done.Extra...), Newer: append([]string{}, done.Newer...), Digest: done.Digest, Applied: done.Applied, Unused: done.Unused,
 		Different: append([]differentBooking{}, each(done.Different, func(d bookings.DifferentBooking) differentBooking {
 			return differentBooking{d.Reference, append([]string{}, d.Members...)}
 		})...),

@@ -69,3 +69,49 @@ func TestLinksStay(t *testing.T) {
 		})
 	}
 }
+
+// TestBookingNotes: a change of a booking, its dry run, a start that makes a booking and a comparison of bookings name
+// members that are probably misspelled. Members that are fields, or known members of a booking, are never named.
+func TestBookingNotes(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBooked(t, s)
+		var made struct{ ID string }
+		s.must(&made, "POST", "/api/sequences", b.Key, strings.ReplaceAll(visit, "{{nome}}", "{{nome|amica}}"))
+		b.sequence = made.ID
+		for i, c := range []struct{ body, want string }{
+			{`{"sequence":"%s","phone":"3331234567","nome":"Anna","appuntamento":"20/02/2027 15:30"}`, ""},
+			{`{"sequence":"%s","phone":"3331234567","Nome":"Anna","ordine":1,"appuntamento":"20/02/2027 15:30"}`, `"unused":["Nome"]`},
+			{`{"sequence":"%s","phone":"3331234567","nmoe":"Anna","status":"open","as_of":7,"timezone":"Europe/Rome","appuntamento":"20/02/2027 15:30"}`, `"unused":["nmoe"]`},
+			{`{"sequence":"%s","phone":"3331234567","nome":"Anna","Nome":"x","appuntamento":"20/02/2027 15:30"}`, ""},
+		} {
+			body := fmt.Sprintf(c.body, b.sequence)
+			check := func(what, got string) {
+				t.Helper()
+				if strings.Contains(got, `"unused"`) != (c.want != "") || !strings.Contains(got, c.want) {
+					t.Errorf("%s %s: %s, want %s", what, body, got, c.want)
+				}
+			}
+			one, other := fmt.Sprintf("/api/bookings/%d", i), fmt.Sprintf("/api/bookings?reference=other/%d", i)
+			check("dry run", s.must(nil, "PUT", one+"?dry_run=true", b.Key, body).body)
+			check("change", s.must(nil, "PUT", one, b.Key, body).body)
+			check("by query", s.must(nil, "PUT", other, b.Key, body).body)
+			check("compare", s.must(nil, "POST", "/api/bookings/reconcile", b.Key,
+				fmt.Sprintf(`{"start":"2027-02-20","end":"2027-02-20","as_of":9,"bookings":[{"reference":"list-%d",%s]}`, i, strings.Replace(body[1:], `"as_of":7,`, "", 1))).body)
+			if strings.Contains(body, "as_of") { // no start has it
+				continue
+			}
+			for range 2 {
+				check("start", s.must(nil, "POST", "/api/start/"+b.sequence, b.Key, strings.Replace(body, `{"sequence"`, `{"was"`, 1), "Idempotency-Key", fmt.Sprint(i)).body)
+			}
+			check("dry start", s.must(nil, "POST", "/api/start/"+b.sequence+"?dry_run=true", b.Key, strings.Replace(body, `{"sequence"`, `{"was"`, 1)).body)
+		}
+		s.must(nil, "PUT", "/api/bookings/later", b.Key, `{"sequence":"`+b.sequence+`","phone":"3331234567","nome":"Anna","appuntamento":"20/02/2027 15:30"}`)
+		if got := s.must(nil, "PUT", "/api/bookings/later", b.Key, `{"Nome":"Bea"}`).body; !strings.Contains(got, `"unused":["Nome"]`) {
+			t.Errorf("a correction of a stored field: %s", got)
+		}
+		if got := s.must(nil, "PUT", "/api/bookings/later", b.Key, `{"appuntamento":"21/02/2027 15:30"}`).body; strings.Contains(got, `"unused"`) {
+			t.Errorf("a new date: %s", got)
+		}
+	})
+}

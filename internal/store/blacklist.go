@@ -93,11 +93,32 @@ func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter,
 	if last == 0 {
 		last = puntuale.MaxID + 1
 	}
-	query, values := `select id, phone, reason, added_at from blacklist where client_id = $1 and id > 0 and id < $2`, []any{t.id, last, limit + 1}
+	from, values := t.blacklisted(f, last, limit+1)
+	all, err := engine.QueryAll(ctx, t.lists(), `select id, phone, reason, added_at`+from, values, scanBlacklisted)
+	if err != nil {
+		return nil, "", engine.PublicError(fmt.Errorf("look into the blacklist: %w", err))
+	}
+	all, next := engine.CutPage(all, limit, "blacklist", func(e *puntuale.BlacklistEntry) int64 { return e.ID })
+	return all, next, nil
+}
+
+// CountBlacklisted counts entries, up to limit. all reports whether n is the complete count.
+func (t tenant) CountBlacklisted(ctx context.Context, f puntuale.BlacklistFilter, limit int) (n int, all bool, err error) {
+	from, values := t.blacklisted(f, puntuale.MaxID+1, limit+1)
+	if _, err := engine.QueryOne(ctx, t.lists(), `select count(*) from (select id`+from+`) as found`, values, &n); err != nil {
+		return 0, false, engine.PublicError(fmt.Errorf("count the blacklist: %w", err))
+	}
+	return min(n, limit), n <= limit, nil
+}
+
+// blacklisted returns the end of a statement that reads the newest entries whose ids are below last, at most limit, and
+// the statement's values.
+func (t tenant) blacklisted(f puntuale.BlacklistFilter, last int64, limit int) (from string, values []any) {
+	from, values = ` from blacklist where client_id = $1 and id > 0 and id < $2`, []any{t.id, last, limit}
 	if f != (puntuale.BlacklistFilter{}) {
 		// A search for digits must not find marks: a mark also contains digits, but they are not the digits of a
 		// number.
-		query += ` and (phone = $4 or $5 <> '' and phone like $5 escape '\' and phone not like $7 or $6 <> '' and lower(reason) like $6 escape '\')`
+		from += ` and (phone = $4 or $5 <> '' and phone like $5 escape '\' and phone not like $7 or $6 <> '' and lower(reason) like $6 escape '\')`
 		values = append(values, f.Mark, "", "", puntuale.MarkPrefix+"%")
 		if f.Digits != "" {
 			values[4] = likePattern(f.Digits)
@@ -106,12 +127,7 @@ func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter,
 			values[5] = likePattern(strings.ToLower(f.Text))
 		}
 	}
-	all, err := engine.QueryAll(ctx, t.lists(), query+` order by id desc limit $3`, values, scanBlacklisted)
-	if err != nil {
-		return nil, "", engine.PublicError(fmt.Errorf("look into the blacklist: %w", err))
-	}
-	all, next := engine.CutPage(all, limit, "blacklist", func(e *puntuale.BlacklistEntry) int64 { return e.ID })
-	return all, next, nil
+	return from + ` order by id desc limit $3`, values
 }
 
 // BlacklistEntry reads an entry. Codes: not_found.

@@ -96,6 +96,61 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
+// TestTotals: the blacklist and the audit log say how many entries they have, and the blacklist also how many a search
+// finds. Beyond 10,000 it says that there are more.
+func TestTotals(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		v, partner := w.visitor(w.clients[puntuale.Owner]), w.visitor(w.partners[puntuale.Owner])
+		entries := func(from, to int, reason string) (all []puntuale.BlacklistEntry) {
+			for i := from; i < to; i++ {
+				all = append(all, puntuale.BlacklistEntry{Phone: fmt.Sprintf("+39333%07d", i), Reason: reason, Added: w.clock.Now()})
+			}
+			return all
+		}
+		note := func(n int, client puntuale.ClientID) {
+			for range n {
+				w.must(w.store.Partner(w.partner).AddAudit(t.Context(), puntuale.AuditEntry{Client: client, Action: "blacklist.import", Target: "7", At: w.clock.Now()}))
+			}
+		}
+		says := func(v *visitor, path, language, want string) {
+			t.Helper()
+			v.language = language
+			body := v.get(path).body
+			_, after, there := strings.Cut(body, `list-found">`)
+			said, _, _ := strings.Cut(after, "</p>")
+			if got := words(said); !there && want != "" || got != want {
+				t.Errorf("%s in %s: %q, want %q", path, language, got, want)
+			}
+		}
+		list, log := w.pages+"/blacklist", w.pages+"/audit"
+		for i, test := range []struct {
+			more                                                  []puntuale.BlacklistEntry
+			all, allEnglish, found, foundEnglish, log, logEnglish string
+		}{
+			{nil, "", "", "", "", "Un’azione", "One action"},
+			{entries(0, 1, "uno"), "Un numero", "One number", "Un numero", "One number", "2 azioni", "2 actions"},
+			{entries(1, 1234, "altri"), "1.234 numeri", "1,234 numbers", "Un numero", "One number", "4 azioni", "4 actions"},
+			{entries(1234, puntuale.MaxCounted, "altri"), "10.000 numeri", "10,000 numbers", "Un numero", "One number", "7 azioni", "7 actions"},
+			{entries(puntuale.MaxCounted, puntuale.MaxCounted+1, "altri"), "10.000+ numeri", "10,000+ numbers", "Un numero", "One number", "11 azioni", "11 actions"},
+		} {
+			_, err := w.store.Tenant(w.client).AddAllBlacklisted(t.Context(), test.more)
+			w.must(err)
+			note(i, w.client)
+			says(v, list, "it", test.all)
+			says(v, list, "en", test.allEnglish)
+			says(v, list+"?q=UNO", "it", test.found)
+			says(v, list+"?q=UNO", "en", test.foundEnglish)
+			says(v, log, "it", test.log)
+			says(v, log, "en", test.logEnglish)
+		}
+		says(v, list+"?q=altri", "it", "10.000 numeri")
+		says(v, list+"?q=333000999", "it", "10 numeri")
+		note(1, 0)
+		says(v, log, "it", "11 azioni")
+		says(partner, "/partner/audit", "it", "13 azioni")
+	})
+}
+
 // prefers adds a number to the blacklist, in the form in which an earlier version stored a preference in WhatsApp.
 func (w *world) prefers(phone string) error {
 	return w.store.Uncounted(w.client).AddBlacklisted(context.Background(), puntuale.BlacklistEntry{

@@ -57,3 +57,9 @@ func (c *Accounts) fail(ctx context.Context, mark string, users []puntuale.User,
 func (p *Partner) Audit(ctx context.Context, page request.Page) ([]puntuale.AuditEntry, string, error) {
 	return control.Audit(ctx, p.tenant, 0, page)
 }
+
+// CountAudit counts the audit entries that Audit lists, up to [puntuale.MaxCounted]. all is true if n is the complete
+// count.
+func (p *Partner) CountAudit(ctx context.Context) (n int, all bool, err error) {
+	return control.CountAudit(ctx, p.tenant, 0)
+}

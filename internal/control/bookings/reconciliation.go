@@ -38,6 +38,7 @@ type ReconciledBookings struct {
 	Different []DifferentBooking
 	Newer     []string // a later change is stored, so they stay
 	Digest    string   // of all this; applying names it
+	Unused    []string // members of missing and different bookings, as in [control.BookingAnswer]
 	Applied   bool
 	Usage     *puntuale.Usage // nil: nothing was applied
 }
@@ -275,6 +276,12 @@ func (r *reconciliation) tryEntry(ctx context.Context, i int) error {
 	default:
 		r.out.Different = append(r.out.Different, DifferentBooking{call.Reference, members(stored, answer.Booking)})
 	}
+	for _, name := range answer.Unused {
+		if i, known := slices.BinarySearch(r.out.Unused, name); !known {
+			r.out.Unused = slices.Insert(r.out.Unused, i, name)
+		}
+	}
+	r.out.Unused = r.out.Unused[:min(len(r.out.Unused), control.MaxUnused)]
 	r.found = append(r.found, "put\x00"+call.Reference+"\x00"+strconv.FormatInt(stored.Revision, 10)+"\x00"+string(call.Body))
 	change := r.ask.Entries[i]
 	change.Revision = &stored.Revision

@@ -6,6 +6,9 @@ import "encoding/json"
 // would make examples from the schemas. Such an example would have every member, even members that exclude each other.
 var bodyExamples = map[string]json.RawMessage{
 	"addToBlacklist":        []byte(`{"phone": "+39 333 123 4567", "reason": "lo ha chiesto"}`),
+	"cancelMessages":        []byte(`{"id": ["27933694591001", "27933694591002"]}`),
+	"rescheduleMessages":    []byte(`{"id": ["27933694591001", "27933694591002"]}`),
+	"getClientExpirations":  []byte(`{"client_ids": [1, 2]}`),
 	"cancelPendingMessages": []byte(`{"phones": ["+39 333 123 4567"]}`),
 	"addContact":            []byte(`{"phone": "+39 333 123 4567", "name": "Anna Rossi", "fields": {"nascita": "1990-02-28", "punti": 12}, "tags": ["cliente"]}`),
 	"changeContact":         []byte(`{"fields": {"punti": 13}, "add_tags": ["vip"]}`),

@@ -38,12 +38,8 @@ func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntu
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, "", err
 	}
-	condition, args := ``, []any{p.id, before, limit + 1}
-	if client != 0 {
-		condition, args = ` and client_id = $4`, append(args, client)
-	}
-	all, err := engine.QueryAll(ctx, p.s.ListReads, `select id, client_id, login_id, who, entry, action, target, at, address, times from audit
- where partner_id = $1 and id < $2`+condition+` order by id desc limit $3`, args, func(rows engine.Row, e *puntuale.AuditEntry) error {
+	from, args := p.audited(client, before, limit+1)
+	all, err := engine.QueryAll(ctx, p.s.ListReads, `select id, client_id, login_id, who, entry, action, target, at, address, times`+from, args, func(rows engine.Row, e *puntuale.AuditEntry) error {
 		return rows.Scan(&e.ID, &e.Client, &e.User, &e.Who, engine.ScanBool(&e.Entry), &e.Action, &e.Target, engine.ScanTime(&e.At), &e.Address, &e.Times)
 	})
 	if err != nil {
@@ -51,6 +47,28 @@ func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntu
 	}
 	all, next := engine.CutPage(all, limit, "audit", func(e *puntuale.AuditEntry) int64 { return e.ID })
 	return all, next, nil
+}
+
+// CountAudit counts the entries that Audit lists, up to limit. all reports whether n is the complete count.
+func (p Partner) CountAudit(ctx context.Context, client puntuale.ClientID, limit int) (n int, all bool, err error) {
+	if err := p.ofClient(ctx, client); err != nil {
+		return 0, false, err
+	}
+	from, args := p.audited(client, math.MaxInt64, limit+1)
+	if _, err := engine.QueryOne(ctx, p.s.ListReads, `select count(*) from (select id`+from+`) as found`, args, &n); err != nil {
+		return 0, false, engine.PublicError(fmt.Errorf("count what was done: %w", err))
+	}
+	return min(n, limit), n <= limit, nil
+}
+
+// audited returns the end of a statement that reads the newest entries whose ids are below before, at most limit, and the
+// statement's values.
+func (p Partner) audited(client puntuale.ClientID, before int64, limit int) (from string, args []any) {
+	from, args = ` from audit where partner_id = $1 and id < $2`, []any{p.id, before, limit}
+	if client != 0 {
+		from, args = from+` and client_id = $4 and client_id <> 0`, append(args, client) // 0: else no database uses the client's index
+	}
+	return from + ` order by id desc limit $3`, args
 }
 
 func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.SignInFailure, now time.Time) error {

@@ -217,6 +217,11 @@ func testFindBlacklisted(t *testing.T, w *World) {
 		if err != nil || next != "" || !slices.Equal(phones, want) {
 			t.Fatalf("%+v: %v, %q, %v; want %v", f, phones, next, err, want)
 		}
+		for limit := range len(want) + 2 {
+			if n, all, err := c.CountBlacklisted(ctx, f, limit); err != nil || n != min(limit, len(want)) || all != (limit >= len(want)) {
+				t.Errorf("%+v up to %d: %d, %v, %v; want %d", f, limit, n, all, err, len(want))
+			}
+		}
 		return found
 	}
 	find(c, puntuale.BlacklistFilter{Digits: "3400000"}, "+393400000001", "+393400000000")
@@ -257,6 +262,11 @@ func pageBlacklisted(t *testing.T, c *Client, want int) {
 	if seen != want {
 		t.Errorf("%d of %d entries", seen, want)
 	}
+	for _, limit := range []int{want - 1, want, want + 1} {
+		if n, all, err := c.CountBlacklisted(context.Background(), puntuale.BlacklistFilter{}, limit); err != nil || n != min(limit, want) || all != (limit >= want) {
+			t.Errorf("up to %d: %d, %v, %v; want %d", limit, n, all, err, want)
+		}
+	}
 }
 
 // blacklistEntry reads and removes one of the client's entries. Another client must not be able to do either.
@@ -277,6 +287,44 @@ func blacklistEntry(t *testing.T, c, other *Client, one puntuale.BlacklistEntry)
 			t.Errorf("removal %d: %v", i, err)
 		}
 	}
+}
+
+// testAudit checks that a client's log has the client's entries, and its partner's log those of all its clients. Each is
+// counted up to a limit.
+func testAudit(t *testing.T, w *World) {
+	ctx := context.Background()
+	mine := w.Store.Partner(w.Partner)
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	for i, client := range []puntuale.ClientID{c.ID, c.ID, other.ID, 0, c.ID} {
+		if err := mine.AddAudit(ctx, puntuale.AuditEntry{Client: client, Action: fmt.Sprint(i), At: Begin}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for client, want := range map[puntuale.ClientID][]string{c.ID: {"4", "1", "0"}, other.ID: {"2"}, 0: {"4", "3", "2", "1", "0"}} {
+		var actions []string
+		for cursor := ""; ; {
+			page, next, err := mine.Audit(ctx, client, puntuale.Page{Limit: 2, Cursor: cursor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range page {
+				actions = append(actions, e.Action)
+			}
+			if cursor = next; next == "" {
+				break
+			}
+		}
+		if !slices.Equal(actions, want) {
+			t.Errorf("client %d: %v, want %v", client, actions, want)
+		}
+		for limit := range len(want) + 2 {
+			if n, all, err := mine.CountAudit(ctx, client, limit); err != nil || n != min(limit, len(want)) || all != (limit >= len(want)) {
+				t.Errorf("client %d up to %d: %d, %v, %v; want %d", client, limit, n, all, err, len(want))
+			}
+		}
+	}
+	_, _, err := mine.CountAudit(ctx, 999, 10)
+	WantCode(t, err, puntuale.CodeNotFound)
 }
 
 func testSandbox(t *testing.T, w *World) {

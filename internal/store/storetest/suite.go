@@ -42,7 +42,7 @@ var suite = []func(*testing.T, *World){
 	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testGiveUp, testMovedMessageIsNotClaimedByOldSession,
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore, testStoredBytes,
-	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testVersions, testSessions, testBlacklist, testFindBlacklisted, testAccounts, testKeys, testSandbox,
+	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testVersions, testSessions, testBlacklist, testFindBlacklisted, testAudit, testAccounts, testKeys, testSandbox,
 	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testLinkingPage, testEndedLinkingPage, testLinkOfOwnerBefore, testDeletedLinks,
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,

@@ -509,6 +509,10 @@ var foreignCalls = map[string]foreign{
 		all, _, err := tenant.FindBlacklisted(context.Background(), puntuale.BlacklistFilter{Digits: "9"}, puntuale.Page{})
 		return all, err
 	},
+	"CountBlacklisted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		n, _, err := tenant.CountBlacklisted(context.Background(), puntuale.BlacklistFilter{}, 10)
+		return make([]bool, n), err
+	},
 	"BlacklistEntry": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id, err := other.blacklisted()
 		if err != nil {

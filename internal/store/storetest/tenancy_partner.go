@@ -79,6 +79,13 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
+	"CountAudit": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		n, _, err := theirs.CountAudit(context.Background(), 0, 10)
+		if n == 0 && err == nil {
+			n, _, err = theirs.CountAudit(context.Background(), c.ID, 10)
+		}
+		return make([]bool, n), err
+	},
 	"FindClients": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
 		all, _, err := theirs.FindClients(context.Background(), puntuale.ClientFilter{}, puntuale.Page{})
 		return all, err

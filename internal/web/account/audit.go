@@ -23,7 +23,11 @@ func partnerAudit(v *page.Request) error {
 	if err != nil {
 		return page.Lost(err)
 	}
-	return audit(v, rows, "/partner/audit", next)
+	count, err := page.Total(v.Partner.CountAudit(v.Ctx()))
+	if err != nil {
+		return err
+	}
+	return audit(v, rows, count, "/partner/audit", next)
 }
 
 // clientAudit shows the audit log of the client's dashboard.
@@ -32,15 +36,19 @@ func clientAudit(v *page.Request) error {
 	if err != nil {
 		return page.Lost(err)
 	}
-	return audit(v, rows, v.Frame.Place.Base+"/audit", next)
+	count, err := page.Total(v.Client.CountAudit(v.Ctx()))
+	if err != nil {
+		return err
+	}
+	return audit(v, rows, count, v.Frame.Place.Base+"/audit", next)
 }
 
-func audit(v *page.Request, entries []puntuale.AuditEntry, url, next string) error {
+func audit(v *page.Request, entries []puntuale.AuditEntry, count int, url, next string) error {
 	rows, err := (&namer{v: v, names: map[string]string{}, deleted: map[string]string{}, clients: map[puntuale.ClientID]*control.Client{}}).rows(entries)
 	if err != nil {
 		return err
 	}
-	return v.Show(Audit(rows, url, v.Query("cursor"), next))
+	return v.Show(Audit(rows, count, url, v.Query("cursor"), next))
 }
 
 // namer finds the names for the identifiers in the log, and reads each name only once. The log itself stores

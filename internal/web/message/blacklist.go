@@ -32,6 +32,9 @@ func blacklistPage(v *page.Request, f *view.Form) (BlacklistPage, error) {
 	if err != nil {
 		return p, err
 	}
+	if p.Count, err = page.Total(v.Client.CountBlacklisted(v.Ctx(), p.Query)); err != nil {
+		return p, err
+	}
 	return p, v.NamePeople(page.Each(p.All, func(e puntuale.BlacklistEntry) string { return e.Phone })...)
 }
 

@@ -33,17 +33,9 @@ const contactRows = "50"
 // dialled matches a phone number, or the beginning of a number, in a search field that also accepts names.
 var dialled = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]*$`)
 
-// countContacts counts what the filters find. If there are more than [puntuale.MaxCounted], the count is larger than that.
-// The count is -1 if many contacts match a part of the filters, so that counting would take long.
+// countContacts counts what the filters find; see [page.Total].
 func countContacts(v *page.Request, q control.ContactQuery) (int, error) {
-	n, all, err := v.Client.CountContacts(v.Ctx(), q, puntuale.MaxCounted)
-	switch {
-	case all:
-		return n, err
-	case n == puntuale.MaxCounted:
-		return n + 1, err
-	}
-	return -1, err
+	return page.Total(v.Client.CountContacts(v.Ctx(), q, puntuale.MaxCounted))
 }
 
 // newest is the value of the parameter "sort" if the newest contact comes first.

@@ -505,7 +505,7 @@ func (p TagAll) nothing(ctx context.Context) string {
 func (p TagAll) whom(ctx context.Context) string {
 	words := view.T(ctx, "contact.tag_everybody")
 	if p.Total >= 0 {
-		words = foundWords(ctx, p.Total)
+		words = view.FoundWords(ctx, "contact.found", p.Total)
 	}
 	if p.Chosen {
 		return words

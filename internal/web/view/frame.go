@@ -173,6 +173,14 @@ func Counted(ctx context.Context, n int) string {
 	return Number(ctx, n)
 }
 
+// FoundWords says how many entries a list has, in the text of its noun, such as "contact.found".
+func FoundWords(ctx context.Context, key string, n int) string {
+	if n > puntuale.MaxCounted {
+		return T(ctx, key, "N", Counted(ctx, n))
+	}
+	return T(ctx, key, "N", n)
+}
+
 // Base returns the beginning of the addresses of the client's dashboard, such as "/c/12".
 func Base(ctx context.Context) string {
 	if p := FrameOf(ctx).Place; p != nil {
