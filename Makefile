@@ -85,8 +85,8 @@ bench: ## measure the product and its peers on a disk: make bench BENCHFLAGS=-qu
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \
 		scripts/with-postgres go -C bench run . $(or $(BENCHFLAGS),-write ../docs)
 
-figures: ## measure several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3 nodes; a backup of 1,000,000 messages
-	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 60m \
+figures: ## measure several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3 nodes; a backup of 1,000,000 messages, or as many as PUNTUALE_BACKUP says, and its restore
+	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 80m \
 		-run Figure ./internal/e2e
 
 figures-pages: ## measure the time of every dashboard page with 100,000 and 1,000,000 stored messages, on both databases
