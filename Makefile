@@ -4,7 +4,7 @@
 # Without paths in what it compiles, Go compiles nothing again for a copy of the tree. Some tests build such copies.
 export GOFLAGS := -trimpath $(GOFLAGS)
 
-.PHONY: help run serve release release-test build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-search figures-bookings figures-automations bench fuzz generate assets s3 alerts
+.PHONY: help run serve release release-test bounds build test nosocket check lint openapi pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-search figures-bookings figures-automations bench fuzz generate assets s3 alerts
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ release-test: ## test the release: the same bytes twice, and the packages in a D
 	scripts/with-programs 'mmdebstrap systemd-container=mmdebstrap --version && systemd-nspawn --version' 'minisign=minisign -v' 'skopeo=skopeo --version' \
 		'rpm=rpm --version' 'bubblewrap=bwrap --version' -- scripts/releasetest
 
+bounds: ## make the archive of the last commit for Linux on amd64, and check that the program, the archive and a start are within the bounds of a release; test the command
+	dist=$$(mktemp -d) && trap 'rm -rf "$$dist"' EXIT && $(MAKE) -s release VERSION=0.0.0 RELEASEFLAGS="-targets linux/amd64 -kinds archive -dist $$dist" && \
+		GOFLAGS= go -C scripts/release test -count=1 . -args -components "$$dist/puntuale_0.0.0_sbom.cdx.json"
+
 build: ## build bin/puntuale
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/puntuale ./cmd/puntuale
 
@@ -33,7 +37,7 @@ nosocket: ## vet and build without linked numbers, and check that their librarie
 	go build -tags nosocket -o /dev/null ./cmd/puntuale
 	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
-check: lint openapi e2e mutations allocations ## run what "make test" leaves out: linters, the API's documents, crashes and many nodes of the built binary, mutations, allocations
+check: lint openapi bounds e2e mutations allocations ## run what "make test" leaves out: linters, the API's documents, the size and the start of a release, crashes and many nodes of the built binary, mutations, allocations
 
 lint: ## run gofmt and the linters
 	scripts/lint
@@ -81,8 +85,8 @@ bench: ## measure the product and its peers on a disk: make bench BENCHFLAGS=-qu
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \
 		scripts/with-postgres go -C bench run . $(or $(BENCHFLAGS),-write ../docs)
 
-figures: ## measure several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3 nodes; a backup of 1,000,000 messages
-	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 60m \
+figures: ## measure several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3 nodes; a backup of 1,000,000 messages, or as many as PUNTUALE_BACKUP says, and its restore
+	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 80m \
 		-run Figure ./internal/e2e
 
 figures-pages: ## measure the time of every dashboard page with 100,000 and 1,000,000 stored messages, on both databases

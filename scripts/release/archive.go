@@ -88,8 +88,8 @@ func (r *release) writeArchive(p program) error {
 		name, write = fmt.Sprintf("puntuale_%s_%s_%s.zip", r.version, p.os, p.arch), writeZip
 	}
 	size, err := r.writeFile(name, func(w io.Writer) error { return write(w, entries, r.tree.at) })
-	if err == nil && p.os == "linux" && p.arch == "amd64" && size > maxArchive {
-		err = fmt.Errorf("the archive has %s, and %s are allowed", mebibytes(size), mebibytes(maxArchive))
+	if err == nil && p.os == "linux" && p.arch == "amd64" && size > r.bounds.archive {
+		err = fmt.Errorf("the archive has %s, and %s are allowed", mebibytes(size), mebibytes(r.bounds.archive))
 	}
 	return err
 }

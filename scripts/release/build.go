@@ -69,8 +69,8 @@ func (r *release) compile(ctx context.Context, target string) (program, error) {
 	for _, m := range built.Deps {
 		r.addModule(m)
 	}
-	if target == "linux/amd64" && p.size > maxBinary {
-		return p, fmt.Errorf("the program has %s, and %s are allowed", mebibytes(p.size), mebibytes(maxBinary))
+	if target == "linux/amd64" && p.size > r.bounds.program {
+		return p, fmt.Errorf("the program has %s, and %s are allowed", mebibytes(p.size), mebibytes(r.bounds.program))
 	}
 	r.figures = append(r.figures, fmt.Sprintf("program for %s: %s", target, mebibytes(p.size)))
 	return p, nil
@@ -97,7 +97,7 @@ func (r *release) checkStart(ctx context.Context, programs []program) error {
 			continue
 		}
 		best, least := time.Hour, time.Hour
-		for i := 0; i < starts && (i < 5 || best > readyWithin); i++ {
+		for i := 0; i < starts && (i < 5 || best > r.bounds.ready); i++ {
 			took, worked, err := startTime(ctx, p.path, filepath.Join(r.work, fmt.Sprintf("start%d", i)))
 			if err != nil {
 				return err
@@ -105,14 +105,14 @@ func (r *release) checkStart(ctx context.Context, programs []program) error {
 			best, least = min(best, took), min(least, worked)
 		}
 		said := fmt.Sprintf("ready on an empty database after %v, with %v of processor time", best.Round(time.Millisecond), least.Round(time.Millisecond))
-		if best > readyWithin {
-			if least <= readyWithin {
+		if best > r.bounds.ready {
+			if least <= r.bounds.ready {
 				said += ": the machine is busy"
 			}
-			return fmt.Errorf("%s; %v are allowed", said, readyWithin)
+			return fmt.Errorf("%s; %v are allowed", said, r.bounds.ready)
 		}
 		fmt.Println(said)
-		r.figures = append(r.figures, fmt.Sprintf("ready on an empty database: within %v", readyWithin))
+		r.figures = append(r.figures, fmt.Sprintf("ready on an empty database: within %v", r.bounds.ready))
 	}
 	return nil
 }

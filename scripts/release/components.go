@@ -42,7 +42,8 @@ func readManifest(name string) ([]license, error) {
 }
 
 // writeComponents writes the list of all parts of the programs, in the form of CycloneDX 1.6, into the work folder and
-// among the release's files.
+// among the release's files. Licenses are expressions, even a single one: the schema lists the identifiers of single
+// licenses, and many tools have an old list, without Unicode-3.0.
 func (r *release) writeComponents() error {
 	bom := cdx.NewBOM()
 	bom.SpecVersion, bom.JSONSchema = cdx.SpecVersion1_6, "http://cyclonedx.org/schema/bom-1.6.schema.json"
@@ -50,7 +51,7 @@ func (r *release) writeComponents() error {
 		Timestamp: r.tree.at.Format(time.RFC3339),
 		Component: &cdx.Component{
 			BOMRef: "puntuale", Type: cdx.ComponentTypeApplication, Name: "puntuale", Version: r.version,
-			Licenses: &cdx.Licenses{{License: &cdx.License{ID: "GPL-3.0-or-later"}}},
+			Licenses: &cdx.Licenses{{Expression: "GPL-3.0-or-later"}},
 		},
 	}
 	var parts []cdx.Component
@@ -60,13 +61,7 @@ func (r *release) writeComponents() error {
 		if l.purl == "" {
 			c.BOMRef, c.Type = strings.ReplaceAll(l.name, " ", "-"), cdx.ComponentTypeData
 		}
-		var licenses cdx.Licenses
-		if len(l.ids) == 1 {
-			licenses = cdx.Licenses{{License: &cdx.License{ID: l.ids[0]}}}
-		} else {
-			licenses = cdx.Licenses{{Expression: strings.Join(l.ids, " AND ")}}
-		}
-		c.Licenses = &licenses
+		c.Licenses = &cdx.Licenses{{Expression: strings.Join(l.ids, " AND ")}}
 		if m, ok := r.modules[l.name]; ok {
 			c.Properties = &[]cdx.Property{{Name: "go.sum", Value: m.sum}}
 		}

@@ -38,8 +38,8 @@ func (r *release) writeImage(programs []program) error {
 		if err != nil {
 			return err
 		}
-		if size > maxImage {
-			return fmt.Errorf("the image for %s has %d bytes, and %d are allowed", p.arch, size, maxImage)
+		if size > r.bounds.image {
+			return fmt.Errorf("the image for %s has %d bytes, and %d are allowed", p.arch, size, r.bounds.image)
 		}
 		r.figures = append(r.figures, fmt.Sprintf("image for linux/%s: %s compressed", p.arch, mebibytes(size)))
 		archive, err := dockerArchiveOf(image, "puntuale:"+r.version+"-"+p.arch)

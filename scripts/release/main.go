@@ -22,13 +22,16 @@ import (
 	"time"
 )
 
-// Bounds that a release keeps. The first two are for Linux on amd64.
-const (
-	maxBinary   = 60 << 20    // bytes of the stripped program
-	maxArchive  = 22 << 20    // bytes of its archive
-	maxImage    = 40_000_000  // bytes of the compressed layers of one platform's image: 40 MB
-	readyWithin = time.Second // from the start on an empty folder until /readyz answers 200
-)
+// bounds are what the files of a release keep. program and archive are for Linux on amd64.
+type bounds struct {
+	program int64         // bytes of the stripped program
+	archive int64         // bytes of its archive
+	image   int64         // bytes of the compressed layers of one platform's image
+	ready   time.Duration // from the start on an empty folder until /readyz answers 200
+}
+
+// kept are the bounds of each release: 60 MiB, 22 MiB, 40 MB and a second.
+var kept = bounds{program: 60 << 20, archive: 22 << 20, image: 40_000_000, ready: time.Second}
 
 // goVersion is the version of Go that compiles a release, and that runs this command, whose libraries compress. Another
 // version makes other bytes. The Makefile reads it here.
@@ -45,6 +48,7 @@ type release struct {
 	dist    string // folder that gets the files
 	work    string // temporary folder
 	kinds   []string
+	bounds  bounds
 	tree    *tree // the commit that is released
 	program *tree // the commit of the program; the same as tree, except in tests of upgrades
 
@@ -86,7 +90,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	r := &release{version: strings.TrimPrefix(*version, "v"), kinds: strings.Split(*kinds, ","), modules: map[string]module{}}
+	r := &release{version: strings.TrimPrefix(*version, "v"), kinds: strings.Split(*kinds, ","), bounds: kept, modules: map[string]module{}}
 	if !versionShape.MatchString(r.version) {
 		return fmt.Errorf("%q is no version such as 1.2.3 or 1.2.3-rc.1: make release VERSION=1.2.3", *version)
 	}
