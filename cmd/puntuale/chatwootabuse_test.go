@@ -9,13 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"puntuale/internal/chatwoot/chatwoottest"
 )
 
 // report posts a conversation's event to the link's own address, as a hostile client would.
 func (r *chatwootRig) report(inbox int64, conversation int, identifier string) int {
 	r.t.Helper()
-	hook := strings.TrimPrefix(r.peer.Inboxes()[0].Webhook, "https://puntuale.example")
-	body := fmt.Sprintf(`{"event": "conversation_updated", "id": %d, "inbox_id": %d, "status": "open", "meta": {"assignee": {"id": 1}, "sender": {"identifier": %q}}}`, conversation, inbox, identifier)
+	return r.tell(r.peer.Inboxes()[0].Webhook, fmt.Sprintf(`{"event": "conversation_updated", "id": %d, "inbox_id": %d, "status": "open",
+ "meta": {"assignee": {"id": 1}, "sender": {"identifier": %q}}}`, conversation, inbox, identifier))
+}
+
+// tell posts an event to a link's address, and returns the status of the answer.
+func (r *chatwootRig) tell(address, body string) int {
+	r.t.Helper()
+	hook := strings.TrimPrefix(address, "https://puntuale.example")
 	got, err := http.Post(r.base+hook, "application/json", strings.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
@@ -47,6 +55,36 @@ func TestChatwootStoresKnownPersonsOnly(t *testing.T) {
 	var phone string
 	if err := db.QueryRow("select count(*), max(phone) from chatwoot_conversation").Scan(&n, &phone); err != nil || n != 1 || phone != "+393331234567" {
 		t.Errorf("%d conversations, the last with %.200q, %v", n, phone, err)
+	}
+}
+
+// TestChatwootSameID: two links may have a message with the same ids, because their servers count on their own. Both
+// messages are sent, and each only once.
+func TestChatwootSameID(t *testing.T) {
+	t.Parallel()
+	const anna = "+393331234567"
+	r := newChatwoot(t)
+	r.link()
+	second := field(t, r.must("POST", "/api/sessions", `{"name": "Seconda", "connection_type": "Socket", "sandbox": true}`), "id")
+	r.must("PUT", "/api/sessions/"+second+"/chatwoot", `{"base_url": "`+r.peer.URL+`/", "api_access_token": "`+chatwoottest.Token+`", "account_id": 3}`)
+	for range 2 { // the second time, both are repeats
+		for _, inbox := range r.peer.Inboxes() {
+			if status := r.tell(inbox.Webhook, fmt.Sprintf(`{"event": "message_created", "id": 900, "content": "da %d", "message_type": "outgoing",
+ "conversation": {"id": 800, "inbox_id": %[1]d, "status": "open", "meta": {"sender": {"phone_number": %q}}}}`, inbox.ID, anna)); status != http.StatusOK {
+				t.Errorf("a message in inbox %d: status %d", inbox.ID, status)
+			}
+		}
+	}
+	eventually(t, "both messages are sent", func() bool {
+		for _, inbox := range r.peer.Inboxes() {
+			if r.got(anna, fmt.Sprintf("da %d", inbox.ID)) != 1 {
+				return false
+			}
+		}
+		return len(r.peer.Inboxes()) == 2
+	})
+	if n := strings.Count(r.must("GET", "/api/messages?phone=%2B393331234567", ""), `"contenuto":"da `); n != 2 {
+		t.Errorf("the client has %d messages", n)
 	}
 }
 

@@ -136,7 +136,7 @@ var Rules = []Rule{
 	{Package: "internal/metrics", Module: []string{".", "internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/datakey", Module: []string{".", "internal/auth", "internal/clock"}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/backup", Module: []string{".", "internal/clock", "internal/objectstore"}, Never: []string{"database"}},
-	{Package: "internal/objectstore", Module: []string{"internal/clock", "internal/localfile"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/objectstore", Module: []string{".", "internal/clock", "internal/localfile"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/doctor", Module: []string{"."}, Library: []string{"golang.org/x/sys"}, Never: []string{"database"}},
 	{Package: "internal/operator", Module: []string{"internal/doctor"}, Never: []string{"database"}},
 	{Package: "internal/diskspace", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},

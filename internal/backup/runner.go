@@ -243,16 +243,16 @@ func (r *Runner) put(ctx context.Context, file, name string) (opener string, siz
 	from, to := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		written <- func() error {
+		err := puntuale.Recovered(func() error {
 			w, text, err := r.cfg.Recipients.encrypt(to)
 			if err != nil {
-				return errors.Join(err, to.CloseWithError(err))
+				return err
 			}
 			opener = text
 			_, err = io.Copy(w, f)
-			err = errors.Join(err, w.Close())
-			return errors.Join(err, to.CloseWithError(err)) // with nil, the reader sees the end
-		}()
+			return errors.Join(err, w.Close())
+		})
+		written <- errors.Join(err, to.CloseWithError(err)) // with nil, the reader sees the end
 	}()
 	err = r.cfg.Storage.Put(ctx, name, from)
 	_ = from.Close() // ends the encryption if Put gave up

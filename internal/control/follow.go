@@ -131,7 +131,11 @@ func (c *Client) Pause(ctx context.Context, d time.Duration) bool {
 func (c *Client) poll(ctx context.Context, own *followed) {
 	f := &c.control.follows
 	for ctx.Err() == nil {
-		version, err := c.Version(ctx)
+		var version string
+		err := puntuale.Recovered(func() (err error) {
+			version, err = c.Version(ctx)
+			return err
+		})
 		f.mu.Lock()
 		if err == nil && version != own.version {
 			own.version = version

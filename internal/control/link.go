@@ -554,8 +554,11 @@ func (c *Client) leaveLinks(w *linkWatch) {
 // reports no change.
 func (c *Client) pollLinks(ctx context.Context, w *linkWatch) {
 	for c.control.clock.Sleep(ctx, linkEvery) == nil {
-		found, err := c.allSessions(ctx)
-		if err != nil {
+		var found map[puntuale.SessionID]puntuale.Session
+		if puntuale.Recovered(func() (err error) {
+			found, err = c.allSessions(ctx)
+			return err
+		}) != nil {
 			continue
 		}
 		f := &c.control.follows

@@ -333,13 +333,19 @@ func (l *scheduler) ask(ctx context.Context, now time.Time, own bool, webhooks [
 		if node := s.cfg.Node(); node == 0 {
 			f.ownError = puntuale.ErrFenced
 		} else {
-			f.owned, f.ownError = s.cfg.Store.OwnWebhooks(ctx, node, now)
+			f.ownError = puntuale.Recovered(func() (err error) {
+				f.owned, err = s.cfg.Store.OwnWebhooks(ctx, node, now)
+				return err
+			})
 		}
 	}
 	if len(webhooks) > 0 {
-		f.due, f.err = s.cfg.Store.DueDeliveries(ctx, webhooks, now, limit, func(d puntuale.Delivery) bool {
-			_, held := l.held[keyOf(&d)]
-			return held
+		f.err = puntuale.Recovered(func() (err error) {
+			f.due, err = s.cfg.Store.DueDeliveries(ctx, webhooks, now, limit, func(d puntuale.Delivery) bool {
+				_, held := l.held[keyOf(&d)]
+				return held
+			})
+			return err
 		})
 	}
 	return f

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,9 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/chatwoot"
 	"puntuale/internal/delivery"
+	"puntuale/internal/media"
 	"puntuale/internal/store/storetest"
 )
 
@@ -221,6 +224,69 @@ func TestGone(t *testing.T) {
 		if n := l.calls(); n != before || n > 3 {
 			t.Errorf("it was called %d times, %d before it was disabled", n, before)
 		}
+	})
+}
+
+// TestGoneInbox checks that a link to Chatwoot is disabled when only 404 answers its replies for five days. Meanwhile,
+// events that need no call, and notes in conversations that are gone, count neither as successes nor as failures.
+func TestGoneInbox(t *testing.T) {
+	on(t, func(t *testing.T, w *world) {
+		const anna, bruno = "+393331234567", "+393337654321"
+		c, peer := w.Client(puntuale.AccountFull), httptest.NewServer(http.NotFoundHandler())
+		t.Cleanup(peer.Close)
+		link, err := c.LinkChatwoot(t.Context(), puntuale.ChatwootLink{
+			Webhook: puntuale.Webhook{URL: peer.URL, Session: c.Session, Created: w.clock.Now()}, Chatwoot: puntuale.ChatwootInbox{Account: 3},
+		}, []byte("sealed:token"), w.clock.Now())
+		if err == nil {
+			link, err = c.FinishChatwoot(t.Context(), link.ID, 7)
+		}
+		if err == nil {
+			err = w.StoreChatwootConversation(t.Context(), puntuale.ChatwootConversation{Webhook: link.ID, Client: c.ID, Phone: bruno, Contact: 11, Conversation: 12})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := w.start(w.Store, longLease, func(_ *delivery.Config, calls *delivery.CallerConfig) {
+			calls.Chatwoot = chatwoot.New(chatwoot.Config{
+				Store: w.Store, HTTP: media.WebhookTransport(loopback, nil),
+				Message: func(context.Context, puntuale.ClientID, puntuale.MessageID) (puntuale.MessageDetail, error) {
+					return puntuale.MessageDetail{Content: puntuale.Content{Text: "Promemoria"}}, nil
+				},
+			})
+		})
+		failing := func() int64 { return w.int("select failing_at from webhook where id = $1", int64(link.ID)) }
+		needless := 0
+		// needNoCall sends one message to somebody without a conversation, and one to somebody whose conversation is gone.
+		needNoCall := func() {
+			now := w.clock.Now()
+			for _, phone := range []string{anna, bruno} {
+				c.MustSend(n.id, now, c.MustStart(phone, now, 1)...)
+			}
+			needless += 2
+			w.settled(needless)
+		}
+		needNoCall()
+		if failing() != 0 {
+			t.Error("events that need no call count as failures")
+		}
+		wrote := puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, Mark: "first"}
+		wrote.Client, wrote.Session, wrote.ID, wrote.Phone, wrote.Names = c.ID, c.Session, wrote.Mark, anna, []string{anna}
+		wrote.At, wrote.Kind, wrote.Text = w.clock.Now(), puntuale.ReplyText, "Ci siete?"
+		if _, err := w.KeepInbound(t.Context(), wrote.At, []puntuale.TakenMessage{wrote}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 20*time.Second, "a reply has failed", func() bool { return failing() != 0 })
+		since := failing()
+		w.clock.jump(puntuale.DisableWebhookAfter - time.Hour)
+		needNoCall()
+		if now := failing(); now != since {
+			t.Errorf("the link fails since %d, and after events that need no call since %d", since, now)
+		}
+		w.clock.jump(25 * time.Hour)
+		eventually(t, 20*time.Second, "the link is disabled", func() bool {
+			l, err := c.ChatwootLink(t.Context(), c.Session)
+			return err == nil && !l.Active && l.Reason.Code == puntuale.ReasonWebhookFailing
+		})
 	})
 }
 

@@ -87,7 +87,7 @@ func (s *scheduler) load() {
 		}
 		s.loader.running++
 		s.life.wg.Go(func() {
-			err := s.readContents(batch)
+			err := puntuale.Recovered(func() error { return s.readContents(batch) })
 			s.mailbox.post(func() { s.gotContents(batch, err) })
 		})
 	}

@@ -178,13 +178,17 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	campaigns, campaignLimit := s.campaignCursors(queues)
 	s.reader.running++
 	s.life.wg.Go(func() {
-		r := s.readDue(from, fresh, horizon, limit, now)
-		if r.campaignLimit = campaignLimit; len(campaigns) > 0 && r.err == nil {
-			s.readCampaigns(&r, campaigns, horizon, now)
-		}
-		if r.behind = behind && r.err == nil; r.behind {
-			s.readExpiring(&r, from[0].Session, now)
-		}
+		var r readResult
+		r.err = puntuale.Recovered(func() error {
+			r = s.readDue(from, fresh, horizon, limit, now)
+			if r.campaignLimit = campaignLimit; len(campaigns) > 0 && r.err == nil {
+				s.readCampaigns(&r, campaigns, horizon, now)
+			}
+			if r.behind = behind && r.err == nil; r.behind {
+				s.readExpiring(&r, from[0].Session, now)
+			}
+			return r.err
+		})
 		r.queues, r.limit = queues, limit
 		s.mailbox.post(func() { s.gotRead(r) })
 	})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"puntuale"
 	"puntuale/internal/clock"
 )
 
@@ -153,8 +154,12 @@ func (p *Parts) within(ctx context.Context, takes time.Duration, do func(context
 	done := make(chan result, 1)
 	go func() {
 		defer func() { <-p.slots }()
-		content, err := do(within)
-		done <- result{content, err}
+		var r result
+		r.err = puntuale.Recovered(func() (err error) {
+			r.content, err = do(within)
+			return err
+		})
+		done <- r
 	}()
 	select {
 	case r := <-done:

@@ -17,6 +17,8 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"golang.org/x/sync/errgroup"
+
+	"puntuale"
 )
 
 // S3 says how to reach a service that understands S3.
@@ -199,7 +201,9 @@ func (o *objects) RemoveFolder(ctx context.Context, folder string, n int) error 
 	all.SetLimit(removalsAtOnce)
 	for i := range n {
 		all.Go(func() error {
-			if err := o.client.RemoveObject(ctx, o.bucket, o.partName(folder, i), minio.RemoveObjectOptions{}); err != nil {
+			if err := puntuale.Recovered(func() error {
+				return o.client.RemoveObject(ctx, o.bucket, o.partName(folder, i), minio.RemoveObjectOptions{})
+			}); err != nil {
 				return fmt.Errorf("remove an object: %w", err)
 			}
 			return nil

@@ -75,7 +75,14 @@ func (m *Manager) open(p *managedSession) {
 	open := p.open
 	m.mu.Unlock()
 	if open {
-		linker.Open(s)
+		m.guarded(s.ID, func() { linker.Open(s) })
+	}
+}
+
+// guarded calls a connector. If the connector panics, only this session does not work.
+func (m *Manager) guarded(id puntuale.SessionID, call func()) {
+	if err := puntuale.Recovered(func() error { call(); return nil }); err != nil {
+		m.cfg.Logger.Error("a connector panicked", "session_id", int64(id), "error", err)
 	}
 }
 
@@ -107,7 +114,7 @@ func (m *Manager) close(ctx context.Context, p *managedSession, linker puntuale.
 	}
 	ctx, cancel := m.within(ctx, closeWait)
 	defer cancel()
-	linker.Close(ctx, id)
+	m.guarded(id, func() { linker.Close(ctx, id) })
 }
 
 // within returns a context that ends after the duration d, by the manager's clock. The caller must call cancel.

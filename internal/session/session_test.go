@@ -371,6 +371,41 @@ func TestOwn(t *testing.T) {
 	})
 }
 
+// broken is a connector that panics when it opens or closes a session.
+type broken struct{ *network }
+
+func (b *broken) Open(s puntuale.Session) {
+	b.network.Open(s)
+	panic("open")
+}
+
+func (b *broken) Close(ctx context.Context, id puntuale.SessionID) {
+	b.network.Close(ctx, id)
+	panic("close")
+}
+
+// TestConnectorPanics checks that a connector that panics for one session ends neither the server nor the session's other
+// work: commands are executed, and another node may open the session after the release.
+func TestConnectorPanics(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		b := &broken{}
+		n := w.newNode(func(cfg *session.Config) { cfg.Linker = func(puntuale.Session) puntuale.Linker { return b } })
+		b.network = n.net
+		n.owns(0)
+		if err := w.answer(w.give(n, puntuale.CommandUnlink, nil)); err != nil {
+			t.Error(err)
+		}
+		released := make(chan struct{})
+		n.Release(w.client.Session, func() { close(released) })
+		<-released
+		n.did("open as created", "unlink", "close")
+		if got := strings.Count(w.log.String(), "a connector panicked"); got != 2 {
+			t.Errorf("the log names %d panics: %s", got, w.log.String())
+		}
+	})
+}
+
 // TestReleaseCutsCommands checks that the release of a session aborts its running command.
 func TestReleaseCutsCommands(t *testing.T) {
 	t.Parallel()

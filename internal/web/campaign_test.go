@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -484,6 +485,41 @@ func TestCampaignFile(t *testing.T) {
 	list, err := c.RecipientsOf(t.Context(), made.ID.String())
 	if err != nil || list.Size != 2 || len(list.Missing) != 1 {
 		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestCampaignSamples: the check shows the first messages, the shortest and the longest of all, and the message of any line.
+// Of the excluded rows it shows the first twenty.
+func TestCampaignSamples(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.Client()
+	made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: "Auguri", Purpose: "service", Step: &puntuale.Step{Text: "Ciao {{nome}}!"}}, nil, control.Once[control.Campaign]{})
+	w.must(err)
+	file := "telefono,nome\n"
+	for i, name := range []string{"Anna", "Ugo", "Zoe", "Sara", "I", "Massimiliano", "Luca"} { // on the lines 2 to 8
+		file += fmt.Sprintf("+39333123450%d,%s\n", i, name)
+	}
+	for i := range 25 {
+		file += fmt.Sprintf("numero%d,X\n", i)
+	}
+	_, err = c.PutRecipients(t.Context(), made.ID.String(), strings.NewReader(file), "", control.FileImport{})
+	w.must(err)
+	if _, err := c.CheckCampaign(t.Context(), made.ID.String()); err != nil {
+		t.Fatal(err)
+	}
+	v, at := w.visitor(w.clients[puntuale.Staff]), w.pages+"/campaigns/"+made.ID.String()+"/check"
+	page := words(v.get(at).body)
+	for _, want := range []string{"Riga 2 · ", "Ciao Anna!", "Il più corto · Riga 6", "Ciao I!", "Il più lungo · Riga 7", "Ciao Massimiliano!", "Riga 9 numero0", "Riga 28 numero19"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the check does not show %q: %s", want, page)
+		}
+	}
+	if strings.Contains(page, "numero20") || strings.Contains(page, "Ciao Luca!") {
+		t.Errorf("the check shows more: %s", page)
+	}
+	if row := words(v.get(at + "?line=8").body); !strings.Contains(row, "Ciao Luca!") {
+		t.Errorf("line 8: %s", row)
 	}
 }
 

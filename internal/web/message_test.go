@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -20,11 +21,11 @@ import (
 var messageNumbers = regexp.MustCompile(`/messages/\d+|<dd>\d{9,}</dd>`)
 
 // numbered returns the main part of a page without identifiers, because identifiers depend on the clock.
-func numbered(html string) string {
-	if from, to := strings.Index(html, "<main"), strings.Index(html, "</main>"); from >= 0 && to > from {
-		html = html[from:to]
+func numbered(page string) string {
+	if from, to := strings.Index(page, "<main"), strings.Index(page, "</main>"); from >= 0 && to > from {
+		page = page[from:to]
 	}
-	return rowNumbers.ReplaceAllString(versions.ReplaceAllString(messageNumbers.ReplaceAllString(html, "/messages/N"), "version=V"), `id="row-N"`)
+	return rowNumbers.ReplaceAllString(versions.ReplaceAllString(messageNumbers.ReplaceAllString(page, "/messages/N"), "version=V"), `id="row-N"`)
 }
 
 var rowNumbers = regexp.MustCompile(`id="row-\d+"`)
@@ -236,6 +237,23 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// TestSentWords: the words after a message was accepted say whether it leaves now, or later.
+func TestSentWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	for when, says := range map[string]string{"now": "Il messaggio parte subito.", "date": "Il messaggio è in programma."} {
+		r := v.post(w.pages+"/messages/new", url.Values{"phone": {"+393331234567"}, "text": {"ciao"}, "purpose": {"service"}, "when": {when},
+			"date": {w.clock.Now().Add(24*time.Hour).Format("2006-01-02") + "T09:30"}, "key": {when}})
+		if r.status != http.StatusSeeOther {
+			t.Fatalf("%s: %d %s", when, r.status, inMain(r.body))
+		}
+		if _, toast, _ := strings.Cut(v.get(r.to()).body, "data-toast"); !strings.Contains(toast, says) {
+			t.Errorf("%s: %s", when, toast)
+		}
+	}
+}
+
 // TestLiveMessages: an open list is sent again after a change, and not before a change.
 func TestLiveMessages(t *testing.T) {
 	t.Parallel()
@@ -259,27 +277,55 @@ func TestLiveMessages(t *testing.T) {
 	if !lines.Scan() || lines.Text() != ": here" {
 		t.Fatalf("%d %q", response.StatusCode, lines.Text())
 	}
+	w.looked(ctx)
+	w.looked(ctx)
 	f.planned("+393339876543", "<b>ciao</b>", w.clock.Now().Add(time.Hour))
-	found := make(chan bool, 1)
-	go func() {
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), "+393339876543") {
-				found <- true
-				return
-			}
+	w.looked(ctx)
+	var first strings.Builder
+	for lines.Scan() && (lines.Text() != "" || first.Len() == 0) {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			first.WriteString(data)
 		}
-		found <- false
-	}()
-	for {
-		select {
-		case ok := <-found:
-			if !ok {
-				t.Error("the stream ended without the new message")
-			}
-			return
-		default:
-			w.clock.Advance(time.Second)
-			time.Sleep(5 * time.Millisecond) // the time between two tries
+	}
+	if !strings.Contains(first.String(), "+393339876543") {
+		t.Errorf("the first event is without the new message: %s", first.String())
+	}
+}
+
+// lookEvery is how long the server rests between two looks for changes of a client that some page follows.
+const lookEvery = 2 * time.Second
+
+// looked waits until the server has looked for changes, and lets it look again.
+func (w *world) looked(ctx context.Context) {
+	w.t.Helper()
+	w.must(w.clock.WaitingUntil(ctx, w.clock.Now().Add(lookEvery)))
+	w.clock.Advance(lookEvery)
+}
+
+// TestLivePages: a message leaves while its own page and its person's page are open. Both then say so: no page shows the
+// message as sent in one place and as pending in another.
+func TestLivePages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	id := f.planned("+393331234567", "ciao", w.clock.Now())
+	v := w.visitor(w.clients[puntuale.Reader])
+	pages := map[string][2]string{ // the words before, and then
+		w.pages + "/messages/" + id.String(): {"In attesa", "Inviato"},
+		w.personURL("+393331234567"):         {"uno in attesa", "uno inviato"},
+	}
+	live := map[string]string{}
+	for at, says := range pages {
+		page := v.get(at).body
+		if text := words(inMain(page)); !strings.Contains(text, says[0]) || strings.Contains(text, says[1]) {
+			t.Errorf("%s says before: %s", at, text)
+		}
+		live[at] = html.UnescapeString(between(page, `hx-sse:connect="`, `"`))
+	}
+	f.arrives(id)
+	for at, says := range pages {
+		if text := words(v.event(live[at])); !strings.Contains(text, says[1]) || strings.Contains(text, says[0]) {
+			t.Errorf("%s says then: %s", at, text)
 		}
 	}
 }
@@ -323,22 +369,17 @@ func TestLiveCounts(t *testing.T) {
 			return "", ""
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
-	go func() {
-		for ctx.Err() == nil {
-			w.clock.Advance(time.Second)
-			time.Sleep(5 * time.Millisecond) // the time between two looks of the server
-		}
-	}()
 	next := follow("")
 	var last string
 	for i, want := range []int{before + 1, before + 1} {
 		phone := fmt.Sprintf("+39333987650%d", i)
 		f.planned(phone, "ciao", w.clock.Now().Add(time.Hour))
+		w.looked(ctx)
 		id, content := next()
-		for !strings.Contains(content, phone) {
-			id, content = next()
+		if !strings.Contains(content, phone) {
+			t.Errorf("change %d is not shown: %s", i+1, content)
 		}
 		if got := counted.FindStringSubmatch(content); got == nil || got[1] != strconv.Itoa(want) {
 			t.Errorf("after %d changes: %v messages are counted, want %d", i+1, got, want)

@@ -141,7 +141,14 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 			return
 		}
 		if now := a.c.cfg.Clock.Now(); now.Sub(shown) >= codeAgain {
-			if reason := a.showCode(ctx, &k); reason != "" {
+			var reason puntuale.ReasonCode
+			if puntuale.Recovered(func() error {
+				reason = a.showCode(ctx, &k)
+				return nil
+			}) != nil {
+				reason = reasonPairAgain
+			}
+			if reason != "" {
 				a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, reason) })
 				return
 			}

@@ -215,17 +215,21 @@ func (c *Connector) Open(s puntuale.Session) {
 // look finds out whether the session has keys. It tries again until the store answers or ctx ends.
 func (n *number) look(ctx context.Context, epoch int, l puntuale.Link) {
 	for wait := againFirst; ; wait = min(2*wait, againLast) {
-		devices, err := n.c.devices(ctx)
-		if err == nil {
-			device, failed := devices.find(ctx, n.id)
-			if err = failed; err == nil {
-				number := ""
-				if device != nil {
-					number = "+" + device.GetJID().User
-				}
-				n.apply(epoch, func(m *linkMachine) { m.opened(l, device != nil, number, n.c.cfg.Clock.Now()) })
-				return
+		var device *store.Device
+		err := puntuale.Recovered(func() error {
+			devices, err := n.c.devices(ctx)
+			if err == nil {
+				device, err = devices.find(ctx, n.id)
 			}
+			return err
+		})
+		if err == nil {
+			number := ""
+			if device != nil {
+				number = "+" + device.GetJID().User
+			}
+			n.apply(epoch, func(m *linkMachine) { m.opened(l, device != nil, number, n.c.cfg.Clock.Now()) })
+			return
 		}
 		if ctx.Err() != nil {
 			return

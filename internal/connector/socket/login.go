@@ -39,8 +39,11 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 			return
 		}
 	}
-	settled, err := n.dial(ctx, epoch)
-	if err != nil {
+	var settled <-chan struct{}
+	if err := puntuale.Recovered(func() (err error) {
+		settled, err = n.dial(ctx, epoch)
+		return err
+	}); err != nil {
 		n.failed(epoch, err)
 		return
 	}

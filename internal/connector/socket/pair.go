@@ -40,7 +40,9 @@ func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method p
 	}
 	n.begin(func(ctx context.Context, epoch int) {
 		p := &pairing{number: n, epoch: epoch, method: method, phone: phone, codes: make(chan []string, 1), secrets: make(chan events.RotateADVSecret, 8), ended: make(chan puntuale.Reason, 1), linked: make(chan bool, 2)}
-		p.run(ctx)
+		if err := puntuale.Recovered(func() error { p.run(ctx); return nil }); err != nil {
+			p.fail(ctx, err)
+		}
 	})
 	return nil
 }

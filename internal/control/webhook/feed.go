@@ -46,7 +46,11 @@ type feedWatch struct {
 // poll reads the client's last number as long as readers wait. If the store cannot be read, poll reports no change.
 func (w *feedWatch) poll(ctx context.Context, mu *sync.Mutex, c clock.Clock, store puntuale.Tenant) {
 	for c.Sleep(ctx, waitEvery) == nil {
-		last, err := store.LastEvent(ctx)
+		var last int64
+		err := puntuale.Recovered(func() (err error) {
+			last, err = store.LastEvent(ctx)
+			return err
+		})
 		mu.Lock()
 		if err == nil && last != w.last {
 			w.last = last
