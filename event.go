@@ -52,6 +52,8 @@ const (
 	EventLinkClicked // a person followed a link of the message for the first time
 	EventBudgetLow   // most of the budget of the month is used
 	EventBudgetOut   // the budget of the month is used up, and marketing waits
+	EventFileKept    // the file of a reply became a file of the client
+	EventFileFailed  // the file of a reply is not kept, and there is no further attempt
 )
 
 var eventNames = [...]string{
@@ -62,7 +64,7 @@ var eventNames = [...]string{
 	"template.changed", "webhook.disabled", "webhook.test",
 	"message.rescheduled", "booking.created", "booking.moved", "booking.confirmed", "booking.cancelled", "booking.arrived", "booking.no_show",
 	"blacklist.added", "blacklist.removed", "booking.answered", "session.health", "contact.changed_number", "link.clicked",
-	"account.budget_low", "account.budget_out",
+	"account.budget_low", "account.budget_out", "file.kept", "file.failed",
 }
 
 func (t EventType) String() string {
@@ -91,7 +93,7 @@ func ParseEventType(name string) (EventType, error) {
 type EventSet int64
 
 // AllEvents has every type that a caller can subscribe to.
-const AllEvents EventSet = 1<<(EventBudgetOut+1) - 2 - 1<<EventWebhookTest
+const AllEvents EventSet = 1<<(EventFileFailed+1) - 2 - 1<<EventWebhookTest
 
 // EventsOf returns the set of the given types.
 func EventsOf(types ...EventType) (s EventSet) {

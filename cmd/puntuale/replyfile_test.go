@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,39 @@ func TestRepliesKeepFiles(t *testing.T) {
 	eventually(t, "the event names the file", func() bool {
 		return strings.Contains(r.must("GET", "/api/events?after=0", ""), `"file":"`+first.File+`"`)
 	})
+	told := map[string][]string{} // by phone
+	eventually(t, "events tell what became of the files", func() bool {
+		clear(told)
+		var feed struct {
+			Events []struct {
+				Type string
+				Data struct {
+					Reply, Phone, File, Name, Reason string
+					Bytes                            int
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(r.must("GET", "/api/events?after=0&types=file.kept,file.failed", "")), &feed); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range feed.Events {
+			told[e.Data.Phone] = append(told[e.Data.Phone], fmt.Sprint(e.Type, " ", e.Data.Reply, " ", e.Data.File, e.Data.Reason))
+			if (e.Type == "file.kept") != (e.Data.Bytes > 0 && e.Data.Name != "") {
+				t.Errorf("%+v", e)
+			}
+		}
+		return len(told["+393331235001"]) > 0
+	})
+	for i := range all {
+		y := r.sent(phoneOf(i))
+		kind := "file.kept "
+		if y.File == "" {
+			kind = "file.failed "
+		}
+		if got, want := told[phoneOf(i)], []string{kind + y.ID + " " + y.File + y.Fault}; !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	}
 	if left, err := os.ReadDir(term.dir + "/data/replies"); err != nil || len(left) > 0 {
 		t.Errorf("%v are left, %v", left, err)
 	}

@@ -68,7 +68,7 @@ var Rules = []Rule{
 	{Package: "internal/store", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/alias", Module: []string{".", "internal/store/engine"}, Never: []string{"net/http"}},
 	{Package: "internal/store/engine", Module: []string{".", "internal/clock", "internal/semaphore", "internal/store/migration"}, Library: []string{"golang.org/x/sys"}, Never: []string{"net/http"}},
-	{Package: "internal/store/file", Module: []string{".", "internal/store/engine"}, Never: []string{"net/http"}},
+	{Package: "internal/store/file", Module: []string{".", "internal/store/engine", "internal/store/outbox"}, Never: []string{"net/http"}},
 	{Package: "internal/store/calendar", Module: []string{".", "internal/store/engine", "internal/store/fleet", "internal/store/notice"}, Never: []string{"net/http"}},
 	{Package: "internal/store/health", Module: []string{".", "internal/store/alias", "internal/store/engine", "internal/store/notice", "internal/store/outbox"}, Never: []string{"net/http"}},
 	{Package: "internal/store/link", Module: []string{".", "internal/store/engine", "internal/store/outbox", "internal/store/result"}, Never: []string{"net/http"}},

@@ -54,6 +54,8 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 		return append(data, detailOf(e, data)...)
 	case e.Type == puntuale.EventReplyReceived:
 		return append(data, replyOf(e)...)
+	case e.Type == puntuale.EventFileKept || e.Type == puntuale.EventFileFailed:
+		return append(data, fileOf(e)...)
 	case e.Type == puntuale.EventConsentChanged:
 		return append(data, consentOf(e)...)
 	case e.Type.OfBooking():
@@ -171,14 +173,6 @@ func replyOf(e *puntuale.Event) object {
 	if m := y.Media; m != nil {
 		file = object{{"type", m.Type}, {"name", m.Name}, {"size", m.Size}, {"until", stampOrNull(m.Until)}}
 	}
-	var run any
-	if y.Run != 0 {
-		run = int64(y.Run)
-	}
-	var answered any
-	if y.InReplyTo != 0 {
-		answered = int64(y.InReplyTo)
-	}
 	all := object{
 		{"reply", strconv.FormatInt(e.Subject, 10)},
 		{"id_sessione", idOrNull(y.Session)},
@@ -187,16 +181,39 @@ func replyOf(e *puntuale.Event) object {
 		{"text", y.Text},
 		{"media", file},
 		{"received_at", stampOrNull(y.At)},
-		{"run", run},
+		{"run", numberOrNull(y.Run)},
 		{"effect", textOrNull(y.Effect.String())},
 		{"payload", textOrNull(y.Payload)},
 		{"button", textOrNull(y.Button)},
-		{"in_reply_to", answered},
+		{"in_reply_to", numberOrNull(y.InReplyTo)},
 	}
 	if id := y.FileOf(); id != "" {
 		all = append(all, object{{"file", string(id)}}...)
 	}
 	return all
+}
+
+// fileOf returns what became of the file of a reply. A file that was deleted meanwhile has only a reason.
+func fileOf(e *puntuale.Event) object {
+	y := e.Reply
+	if y == nil {
+		y = &puntuale.Reply{}
+	}
+	k := y.Kept
+	if k == nil { // the reply was blanked or erased
+		k = &puntuale.KeptFile{}
+	}
+	return object{
+		{"reply", strconv.FormatInt(e.Subject, 10)},
+		{"id_sessione", idOrNull(y.Session)},
+		{"phone", y.Phone},
+		{"in_reply_to", numberOrNull(y.InReplyTo)},
+		{"file", textOrNull(string(k.File))},
+		{"name", textOrNull(k.Name)},
+		{"type", textOrNull(k.Type)},
+		{"bytes", numberOrNull(k.Size)},
+		{"reason", textOrNull(catalogue.Italian.Sentence(k.Reason()))},
+	}
 }
 
 func consentOf(e *puntuale.Event) object {
@@ -250,4 +267,11 @@ func idOrNull[T ~int64](id T) any {
 		return nil
 	}
 	return strconv.FormatInt(int64(id), 10)
+}
+
+func numberOrNull[T ~int64](n T) any {
+	if n == 0 {
+		return nil
+	}
+	return int64(n)
 }

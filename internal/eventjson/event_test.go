@@ -41,6 +41,11 @@ func one(t puntuale.EventType) puntuale.Event {
 	case puntuale.EventReplyReceived:
 		e.Subject, e.Reply = 130, &puntuale.Reply{ID: 130, Session: 4, Phone: "+393331234567", At: at, Kind: puntuale.ReplyImage, Text: "Sì, <grazie> & \"a domani\"",
 			Media: &puntuale.ReplyMedia{Type: "image/jpeg", Name: "foto.jpg", Size: 4711, Until: at, Ref: []byte("not for anybody")}, Run: 123, Effect: puntuale.ReplyStopped}
+	case puntuale.EventFileKept:
+		e.Subject, e.Reply = 130, &puntuale.Reply{ID: 130, Session: 4, Phone: "+393331234567", At: at, Text: "not in this event", InReplyTo: 123,
+			Kept: &puntuale.KeptFile{File: "00000000000000000000000001.jpg", Name: "foto.jpg", Type: "image/jpeg", Size: 4711, Small: true}}
+	case puntuale.EventFileFailed:
+		e.Subject, e.Reply = 130, &puntuale.Reply{ID: 130, Session: 4, Phone: "+393331234567", At: at, Kept: &puntuale.KeptFile{Code: "file.infected", Args: []string{"Eicar"}}}
 	case puntuale.EventConsentChanged:
 		e.Subject, e.Consent = 3, &puntuale.Consent{ID: 3, Phone: "+393331234567", Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentWithdraw, Source: "reply", Words: "Basta!", At: at, Applied: true}
 	case puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved:
@@ -109,7 +114,7 @@ func TestBodies(t *testing.T) {
 			all.WriteString("\n")
 		}
 	}
-	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventMessageRescheduled, puntuale.EventBookingMoved, puntuale.EventBlacklistRemoved, puntuale.EventNumberChanged} {
+	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventFileKept, puntuale.EventConsentChanged, puntuale.EventMessageRescheduled, puntuale.EventBookingMoved, puntuale.EventBlacklistRemoved, puntuale.EventNumberChanged} {
 		e := one(kind) // an event whose subject no longer exists
 		e.Message, e.Reply, e.Consent, e.Booking = nil, nil, nil, nil
 		if kind == puntuale.EventBlacklistRemoved || kind == puntuale.EventNumberChanged {

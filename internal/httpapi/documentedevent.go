@@ -59,6 +59,18 @@ type (
 		InReply  *int64    `json:"in_reply_to" doc:"The message that it answers"`
 		Kept     *string   `json:"file,omitempty" doc:"ID of the kept file; missing: it is not kept, or was not yet when the event was sent"`
 	}
+	keptEvent struct {
+		EventOwner
+		Reply   string  `json:"reply"`
+		Session *string `json:"id_sessione"`
+		Phone   string  `json:"phone"`
+		InReply *int64  `json:"in_reply_to" doc:"The message that the reply answers"`
+		File    *string `json:"file" doc:"ID of the kept file; null: it is not kept, or was deleted before the event was sent"`
+		Name    *string `json:"name"`
+		Type    *string `json:"type"`
+		Bytes   *int64  `json:"bytes"`
+		Reason  *string `json:"reason" doc:"Why there is no file, for people"`
+	}
 	consentEvent struct {
 		EventOwner
 		Phone   string  `json:"phone"`
@@ -222,6 +234,8 @@ var documentedEvents = map[puntuale.EventType]documentedEvent{
 	puntuale.EventBookingNoShow:      {"The person did not come", bookingEvent{}, 5, bookingDetail + `"no_show","answer":null,"by":"api","revision":4}`},
 	puntuale.EventBookingAnswered:    {"A person answered a question about a booking", bookingEvent{}, 5, bookingDetail + `"confirmed","answer":{"does":"confirm","label":"Confermo","step":"1","at":"2027-01-19T14:30:05.000000Z","matched":"payload","stale":false},"by":"person","revision":3}`},
 	puntuale.EventReplyReceived:      {"A person wrote", replyEvent{}, 130, ""},
+	puntuale.EventFileKept:           {"The file that a person sent is kept", keptEvent{}, 130, ""},
+	puntuale.EventFileFailed:         {"The file that a person sent is not kept, and there is no further attempt", keptEvent{}, 130, ""},
 	puntuale.EventConsentChanged:     {"A person's consent changed", consentEvent{}, 3, ""},
 	puntuale.EventBlacklistAdded:     {"A number came on the blacklist", blacklistEvent{}, 1, blacklistDetail},
 	puntuale.EventBlacklistRemoved:   {"A number left the blacklist", blacklistEvent{}, 1, blacklistDetail},
@@ -270,6 +284,12 @@ func (d documentedEvent) example(t puntuale.EventType) puntuale.Event {
 		e.Booking = &puntuale.Booking{ID: 5, Reference: "booking-4711", Phone: "+393331234567"}
 	case replyEvent:
 		e.Reply = &puntuale.Reply{ID: 130, Session: 4, Phone: "+393331234567", At: at, Kind: puntuale.ReplyText, Text: "Sì, confermo", Run: 27933694591001}
+	case keptEvent:
+		k := &puntuale.KeptFile{File: "0000000000000000000000bv6d.pdf", Name: "referto.pdf", Type: "application/pdf", Size: 48211}
+		if t == puntuale.EventFileFailed {
+			k = &puntuale.KeptFile{Code: "file.infected", Args: []string{"Eicar-Test-Signature"}}
+		}
+		e.Reply = &puntuale.Reply{ID: 130, Session: 4, Phone: "+393331234567", InReplyTo: 27933694591001, Kept: k}
 	case consentEvent:
 		e.Consent = &puntuale.Consent{ID: 3, Phone: "+393331234567", Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentWithdraw, Source: "reply", Words: "Basta", At: at, Applied: true}
 	}

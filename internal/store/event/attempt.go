@@ -209,7 +209,7 @@ var notErased = []struct {
 }{
 	{`select u.n from $u(n bigint, c bigint, s bigint) cross join message m cross join run r where m.client_id = u.c and m.id = u.s and m.phone <> ''
  and r.client_id = m.client_id and r.id = m.run_id and r.blanked_at = 0`, messageEvents},
-	{`select u.n from $u(n bigint, c bigint, s bigint) cross join reply y where y.client_id = u.c and y.id = u.s and y.blanked_at = 0`, puntuale.EventsOf(puntuale.EventReplyReceived)},
+	{`select u.n from $u(n bigint, c bigint, s bigint) cross join reply y where y.client_id = u.c and y.id = u.s and y.blanked_at = 0`, replyEvents},
 	{`select u.n from $u(n bigint, c bigint, s bigint) cross join consent c where c.client_id = u.c and c.id = u.s and c.phone not like '` + puntuale.MarkPrefix + `%'`,
 		puntuale.EventsOf(puntuale.EventConsentChanged)},
 	{`select u.n from $u(n bigint, c bigint, s bigint) cross join booking b where b.client_id = u.c and b.id = u.s and b.erased_at = 0`, bookingEvents},
@@ -249,7 +249,7 @@ func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) er
 }
 
 // personal contains the types of events that are about a person.
-var personal = messageEvents | bookingEvents | blacklistEvents | puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventAutomationFired)
+var personal = messageEvents | replyEvents | bookingEvents | blacklistEvents | puntuale.EventsOf(puntuale.EventConsentChanged, puntuale.EventAutomationFired)
 
 func (b *endedAttempts) store(ctx context.Context, order []endedDelivery) error {
 	type D = *endedDelivery

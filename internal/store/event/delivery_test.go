@@ -198,15 +198,20 @@ func TestErasedAnswers(t *testing.T) {
 		h.ended(sent)
 		h.wrote(puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Text: "ciao", Media: &puntuale.ReplyMedia{Name: "a.pdf"}}})
 		h.agreed(puntuale.ConsentGrant, 0)
+		for range 2 {
+			h.MustWaitForFile(phone)
+			h.MustKeepFile()
+		}
 		h.events()
 		due := h.due(begin)
-		if len(due) != 4 || due[2].Event.Reply == nil || due[2].Event.Reply.Text != "ciao" || due[2].Event.Reply.Media == nil || due[2].Event.Reply.Media.Name != "a.pdf" || due[3].Event.Consent == nil || due[3].Event.Consent.Phone != phone || !due[3].Event.Consent.Applied {
+		if len(due) != 8 || due[2].Event.Reply == nil || due[2].Event.Reply.Text != "ciao" || due[2].Event.Reply.Media == nil || due[2].Event.Reply.Media.Name != "a.pdf" || due[3].Event.Consent == nil || due[3].Event.Consent.Phone != phone || !due[3].Event.Consent.Applied ||
+			due[5].Event.Type != puntuale.EventFileKept || due[5].Event.Reply.Phone != phone || due[5].Event.Reply.FileOf() == "" {
 			t.Fatalf("due: %+v", due)
 		}
 		quote := puntuale.DeliveryResult{State: puntuale.DeliveryDone, Status: 200, Answer: "for " + phone}
-		h.end(begin, quote, due[0], due[2])
+		h.end(begin, quote, due[0], due[2], due[4], due[5])
 		h.must(h.Erase(ctx, puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(string) string { return "~x" }}, Day: storetest.Day, Now: begin.Add(time.Hour)}))
-		h.end(begin, quote, due[1], due[3])
+		h.end(begin, quote, due[1], due[3], due[6], due[7])
 		if n := w.Int("select count(*) from delivery where answer <> ''"); n != 0 {
 			t.Errorf("%d answers about an erased person", n)
 		}
@@ -216,7 +221,7 @@ func TestErasedAnswers(t *testing.T) {
 			if row.Seq != d.Seq || row.Webhook != h.id || row.State != puntuale.DeliveryDone || !row.At.Equal(e.At) || row.At.IsZero() {
 				t.Errorf("the delivery: %+v", row)
 			}
-			if e.Message != nil && e.Message.Phone != "" || e.Reply != nil && (e.Reply.Phone != "" || e.Reply.Text != "") || e.Consent != nil && e.Consent.Phone != "" {
+			if e.Message != nil && e.Message.Phone != "" || e.Reply != nil && (e.Reply.Phone != "" || e.Reply.Text != "" || e.Reply.Kept != nil) || e.Consent != nil && e.Consent.Phone != "" {
 				t.Errorf("told of an erased person: %+v", e)
 			}
 		}

@@ -41,7 +41,7 @@ func (s *Events) fill(ctx context.Context, q engine.Querier, all []*puntuale.Eve
 		scan  func(r engine.Row, n *int, next func() *puntuale.Event) error
 	}{
 		{messageEvents, SubjectMessages, scanMessage},
-		{puntuale.EventsOf(puntuale.EventReplyReceived), subjectReplies, scanReply},
+		{replyEvents, subjectReplies, scanReply},
 		{puntuale.EventsOf(puntuale.EventConsentChanged), subjectConsents, scanConsent},
 		{bookingEvents, subjectBookings, scanBooking},
 	} {

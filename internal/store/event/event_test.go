@@ -344,10 +344,12 @@ func TestWanted(t *testing.T) {
 			one.MustSend(node, begin, one.MustStart(phone, begin, 1)...)
 			one.MustEnd(node, begin, refused, one.MustStart(phone, begin, 1)...)
 		}
-		if n, err := w.NumberEvents(ctx, begin); n != 4 || err != nil {
+		c.MustWaitForFile(phone)
+		c.MustKeepFile()
+		if n, err := w.NumberEvents(ctx, begin); n != 6 || err != nil {
 			t.Errorf("%d events, %v", n, err)
 		}
-		for id, want := range map[puntuale.WebhookID]int64{failures: 1, mine: 2, elsewhere: 0, partner: 3} {
+		for id, want := range map[puntuale.WebhookID]int64{failures: 1, mine: 4, elsewhere: 0, partner: 3} {
 			if n := w.Int("select count(*) from delivery where webhook_id = $1", id); n != want {
 				t.Errorf("webhook %d has %d deliveries, want %d", id, n, want)
 			}

@@ -420,6 +420,8 @@ func TestEveryTypeComes(t *testing.T) {
 		puntuale.EventWebhookDisabled.String(): true, // TestDisabled checks it
 		puntuale.EventAutomationFired.String(): true, // the tests of automations check it
 		puntuale.EventLinkClicked.String():     true, // the store's tests of links check it
+		puntuale.EventFileKept.String():        true, // the store's tests of files of replies check it
+		puntuale.EventFileFailed.String():      true,
 	}
 	for _, table := range []map[string]moveCase{moves, eventCases} {
 		for _, m := range table {

@@ -96,13 +96,14 @@ var subjectTables = []struct {
 	types puntuale.EventSet
 }{
 	{"message", messageEvents},
-	{"reply", puntuale.EventsOf(puntuale.EventReplyReceived)},
+	{"reply", replyEvents},
 	{"campaign", puntuale.EventsOf(puntuale.EventCampaignStarted, puntuale.EventCampaignPaused, puntuale.EventCampaignDone)},
 }
 
 var (
 	messageEvents = puntuale.EventsOf(puntuale.EventMessageSent, puntuale.EventMessageDelivered, puntuale.EventMessageRead, puntuale.EventMessageFailed,
 		puntuale.EventMessageUncertain, puntuale.EventMessageCancelled, puntuale.EventMessageBlacklisted, puntuale.EventMessageRescheduled, puntuale.EventLinkClicked)
+	replyEvents     = puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventFileKept, puntuale.EventFileFailed)
 	blacklistEvents = puntuale.EventsOf(puntuale.EventBlacklistAdded, puntuale.EventBlacklistRemoved, puntuale.EventNumberChanged) // their details name a person
 
 	bookingEvents = puntuale.EventsOf(puntuale.EventBookingCreated, puntuale.EventBookingMoved, puntuale.EventBookingConfirmed, puntuale.EventBookingCancelled,

@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 const faultDeleted puntuale.ReasonCode = "file.deleted"
@@ -119,10 +120,14 @@ func (s *Files) SettleIncoming(ctx context.Context, x puntuale.IncomingFile, nex
 	if err != nil {
 		return err
 	}
-	return s.OfClient(x.Client).write(ctx, func(ctx context.Context, a engine.Querier) error {
-		_, err := a.Exec(ctx, `update incoming_file set next_at = $4, outcome = $5 where client_id = $1 and reply_id = $2 and next_at = $3`,
+	c := s.OfClient(x.Client)
+	return c.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `update incoming_file set next_at = $4, outcome = $5 where client_id = $1 and reply_id = $2 and next_at = $3`,
 			x.Client, x.Reply, engine.Micros(x.Due), engine.Micros(next), outcome)
-		return err
+		if err != nil || n == 0 || !next.IsZero() {
+			return err
+		}
+		return c.tell(ctx, a, puntuale.EventFileFailed, x.Reply)
 	})
 }
 
@@ -134,16 +139,23 @@ func (s ClientFiles) keep(ctx context.Context, a engine.Querier, x *puntuale.Inc
 	if err != nil {
 		return err
 	}
-	n, err := a.Exec(ctx, `update incoming_file set next_at = 0, file_id = $4, outcome = $5 where client_id = $1 and reply_id = $2
- and (next_at = $3 or next_at = 0 and file_id = $4)
- and exists (select 1 from reply y where y.client_id = $1 and y.id = $2 and y.blanked_at = 0)`, s.client, x.Reply, engine.Micros(x.Due), f.ID, outcome) // the second case: this transaction runs again
+	n, err := a.Exec(ctx, `update incoming_file set next_at = 0, file_id = $4, outcome = $5 where client_id = $1 and reply_id = $2 and next_at = $3
+ and exists (select 1 from reply y where y.client_id = $1 and y.id = $2 and y.blanked_at = 0)`, s.client, x.Reply, engine.Micros(x.Due), f.ID, outcome)
 	if err != nil {
 		return fmt.Errorf("note the file of a reply: %w", err)
 	}
-	if n == 0 {
-		return puntuale.NotFound(puntuale.NoReply)
+	if n > 0 {
+		return s.tell(ctx, a, puntuale.EventFileKept, x.Reply)
 	}
-	return nil
+	var one int // this transaction may run again after it noted the file, and told it
+	again, err := engine.QueryOne(ctx, a, `select 1 from incoming_file k where k.client_id = $1 and k.reply_id = $2 and k.next_at = 0 and k.file_id = $3 for update of k`,
+		[]any{s.client, x.Reply, f.ID}, &one)
+	return engine.ThereOr(again, err, puntuale.NoReply)
+}
+
+// tell writes what became of the file of a reply.
+func (s ClientFiles) tell(ctx context.Context, a engine.Querier, t puntuale.EventType, reply puntuale.ReplyID) error {
+	return outbox.Emit(ctx, a, s.all.db.Config.Clock.Now(), []outbox.Fact{{Client: s.client, Type: t, Subject: int64(reply)}})
 }
 
 const forgetIncoming = `delete from incoming_file where (client_id, reply_id) in (select u.c, u.i from $u(c bigint, i bigint))`

@@ -2,7 +2,10 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +25,30 @@ func (c *Client) MustWaitForFile(phone string) {
 	c.w.t.Helper()
 	c.keepsMedia(true)
 	c.sends(phone, Unique("file"), Begin)
+}
+
+// MustKeepFile keeps the file for which the client waits.
+func (c *Client) MustKeepFile() {
+	c.w.t.Helper()
+	f, content := newFile(Unique("kept"), Begin)
+	c.keep(f, content, Begin)
+}
+
+// toldFiles returns the types and the replies of all events about files.
+func (c *Client) toldFiles() (told []string) {
+	c.w.t.Helper()
+	ctx := context.Background()
+	if _, err := c.w.NumberEvents(ctx, Begin); err != nil {
+		c.w.t.Fatal(err)
+	}
+	all, _, err := c.Events(ctx, 0, puntuale.EventsOf(puntuale.EventFileKept, puntuale.EventFileFailed), 100, Begin)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	for _, e := range all {
+		told = append(told, fmt.Sprint(e.Type, " ", e.Subject, " ", e.Reply.FileOf(), e.Reply.Kept.Code))
+	}
+	return told
 }
 
 // dueFiles lists the client's files that are due, and checks that the list is not cut.
@@ -72,11 +99,13 @@ func (c *Client) keepsMedia(on bool) {
 	}
 }
 
-// testIncomingFiles checks that a file in a reply is kept once, by one attempt at a time, and only if the client wants it.
+// testIncomingFiles checks that a file in a reply is kept once, by one attempt at a time, and only if the client wants it. One
+// event tells that it is kept, or that it never will be.
 func testIncomingFiles(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 	other.keepsMedia(true)
+	c.toldFiles() // turns the feed on
 	if y := c.sends(phone, "off", Begin); y.Kept != nil || len(c.dueFiles(Begin)) != 0 {
 		t.Errorf("nobody asked for it: %+v", y.Kept)
 	}
@@ -137,6 +166,16 @@ func testIncomingFiles(t *testing.T, w *World) {
 	if listed := c.mustReplies(puntuale.ReplyFilter{Phone: phone}); listed[0].FileOf() != kept.ID {
 		t.Errorf("in the list: %+v", listed[0].Kept)
 	}
+	bad := c.sends(phone, "virus", at)
+	x, _, err := w.ClaimIncoming(ctx, c.dueFiles(at)[0], at.Add(time.Minute))
+	for range 2 { // also if the answer of the first call is lost
+		if err = errors.Join(err, w.SettleIncoming(ctx, x, time.Time{}, puntuale.KeptFile{Code: "file.infected"})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if told, want := c.toldFiles(), []string{fmt.Sprint("file.kept ", y.ID, " ", kept.ID), fmt.Sprint("file.failed ", bad.ID, " file.infected")}; !slices.Equal(told, want) {
+		t.Errorf("told: %q, want %q", told, want)
+	}
 }
 
 // testIncomingSmallPicture checks that a file without a small picture gets the one that the same bytes have later.
@@ -174,6 +213,7 @@ func testIncomingSameBytes(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	c.keepsMedia(true)
 	at := Begin
+	c.toldFiles() // turns the feed on
 	y := c.sends(phone, "a.jpg", at)
 	f, content := newFile("a.jpg", at)
 	kept := c.keep(f, content, at)
@@ -188,6 +228,9 @@ func testIncomingSameBytes(t *testing.T, w *World) {
 		if y, _ = c.Reply(ctx, y.ID); y.FileOf() != with.ID || y.Kept.Name != "fattura falsa.jpg" {
 			t.Errorf("the reply has %+v", y.Kept)
 		}
+	}
+	if told := c.toldFiles(); len(told) != 3 || !strings.HasSuffix(told[2], string(mine.ID)) {
+		t.Errorf("told: %q", told)
 	}
 	if err := c.DeleteFile(ctx, kept.ID, at); err != nil { // people may delete it, to have room
 		t.Error(err)
