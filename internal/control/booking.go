@@ -52,8 +52,8 @@ type BookingCall struct {
 // BookingAnswer is what a change of a booking did.
 type BookingAnswer struct {
 	puntuale.PutBookingResult
-	Zone   *time.Location
-	Unused []string // as in [puntuale.StartNotes]; of a call that says nothing new, none
+	Zone  *time.Location
+	Notes puntuale.StartNotes // of a call that says nothing new, and of calendars and rules, at most Unused
 }
 
 // Pending returns the messages that are planned after the change, in the order in which they leave.
@@ -131,10 +131,13 @@ func (c *Client) putBooking(ctx context.Context, call BookingCall) (BookingAnswe
 		for i := range change.New {
 			all[i] = &change.New[i].PlannedMessage
 		}
-		if _, err := c.tellPlanned(ctx, p.info.session, change.Phone, all, p.info.purposes); err != nil {
+		refused, err := c.tellPlanned(ctx, p.info.session, change.Phone, all, p.info.purposes)
+		if err != nil {
 			return BookingAnswer{}, err
 		}
-		return p.answer(puntuale.PutBookingResult{BookingChange: change, Before: p.stored.Steps, Usage: usage}), nil
+		a := p.answer(puntuale.PutBookingResult{BookingChange: change, Before: p.stored.Steps, Usage: usage})
+		a.Notes.Warnings = append(a.Notes.Warnings, refused...)
+		return a, nil
 	}
 	if unchanged {
 		p.unchanged = &change
@@ -164,6 +167,7 @@ type bookingPut struct {
 	site   string // address of the page of the confirmation, without its name
 	files  map[puntuale.FileID]plan.UploadedFile
 	valued bool // a value of the booking may name a file, which is looked for before the transaction
+	barred bool // the person is on the blacklist
 
 	nothing   bool                    // the call says nothing new, so the sequence was not read
 	unchanged *puntuale.BookingChange // what the call makes of stored, if at most as_of is new
@@ -213,10 +217,20 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		}
 		return nil, f.Err()
 	}
+	if !p.nothing && p.told() {
+		if p.barred, err = c.isBlacklisted(ctx, cmp.Or(p.put.Phone, p.stored.Phone)); err != nil {
+			return nil, err
+		}
+	}
 	if !p.cancels() && !records {
 		return p, c.MayCreate()
 	}
 	return p, nil
+}
+
+// told reports whether somebody reads remarks about this change: not a calendar, and no rule.
+func (p *bookingPut) told() bool {
+	return p.call.Door == puntuale.DoorAPI || p.call.Door == puntuale.DoorPage
 }
 
 // saysNothing reports whether the booking is already as the call says. An unchanged booking needs no sequence.
@@ -576,5 +590,5 @@ func (p *bookingPut) request() puntuale.PutBooking {
 }
 
 func (p *bookingPut) answer(r puntuale.PutBookingResult) BookingAnswer {
-	return BookingAnswer{PutBookingResult: r, Zone: p.zone, Unused: unusedMembers(p.info.sequence, p.fields())}
+	return BookingAnswer{PutBookingResult: r, Zone: p.zone, Notes: p.notes(&r)}
 }

@@ -423,7 +423,7 @@ func (c *Client) tryStartBooking(ctx context.Context, call StartCall, once *Keye
 	}
 	started := func(r puntuale.PutBookingResult) puntuale.StartedRun {
 		a := p.answer(r)
-		return puntuale.StartedRun{IDs: a.Pending(), Usage: r.Usage, Skipped: r.Skipped, Notes: puntuale.StartNotes{Unused: a.Unused}}
+		return puntuale.StartedRun{IDs: a.Pending(), Usage: r.Usage, Skipped: r.Skipped, Notes: a.Notes}
 	}
 	a, err := p.store(ctx, once.Keep(func(stored any) puntuale.StartedRun {
 		r, _ := stored.(puntuale.PutBookingResult)
@@ -448,11 +448,12 @@ func (c *Client) previewBooking(ctx context.Context, call StartCall) (Preview, e
 		return Preview{}, err
 	}
 	preview := Preview{Skipped: change.Skipped}
-	preview.Notes.Unused = unusedMembers(p.info.sequence, p.fields())
 	for _, n := range change.New {
 		preview.Messages = append(preview.Messages, n.PlannedMessage)
 	}
-	preview.Notes.Warnings, err = c.tellPlanned(ctx, p.info.session, p.put.Phone, pointers(preview.Messages), p.info.purposes)
+	preview.Notes = p.notes(&puntuale.PutBookingResult{BookingChange: change})
+	refused, err := c.tellPlanned(ctx, p.info.session, p.put.Phone, pointers(preview.Messages), p.info.purposes)
+	preview.Notes.Warnings = append(preview.Notes.Warnings, refused...)
 	return preview, err
 }
 

@@ -526,3 +526,19 @@ func (c *Client) isBlacklisted(ctx context.Context, phone string) (bool, error) 
 	listed, err := c.BlacklistedAmong(ctx, phone)
 	return listed[phone], err
 }
+
+// notes returns the remarks about a change of a booking. Only a call that names the date can be wrong about it: a visit
+// that is marked as "arrived" has a date that has passed.
+func (p *bookingPut) notes(r *puntuale.PutBookingResult) puntuale.StartNotes {
+	given, s := p.fields(), &p.info.sequence
+	n := puntuale.StartNotes{Unused: unusedMembers(*s, given), Blacklisted: p.barred}
+	if _, dated := given[s.Booking]; !dated || !p.told() || r.Status != puntuale.BookingOpen && r.Status != puntuale.BookingConfirmed {
+		return n
+	}
+	planned := plan.Plan{Messages: make([]puntuale.PlannedMessage, len(r.New))}
+	for i := range r.New {
+		planned.Messages[i] = r.New[i].PlannedMessage
+	}
+	n.Warnings = append(passedDates(plan.Input{Sequence: *s, Fields: values(*s, r.Fields), Location: p.zone, Now: p.put.Now}, planned), insteadOf(planned.Messages, p.info.session)...)
+	return n
+}

@@ -118,8 +118,8 @@ type putBookingAnswer struct {
 	Cancelled []string         `json:"cancelled" doc:"Messages taken back that no other one replaced"`
 	InFlight  []string         `json:"in_flight" doc:"Messages that are being sent now, so that nothing could be changed any more"`
 	Skipped   []skippedStep    `json:"skipped" doc:"Steps left out"`
-	Unused    []string         `json:"unused,omitempty" doc:"Members of the body that no step uses, and whose name is close to a field that the body leaves out"`
 	Preview   []previewMessage `json:"preview,omitempty" doc:"In a dry run, the messages that would be planned"`
+	StartNotes
 	Usage
 }
 
@@ -236,7 +236,7 @@ func (c *call) bookingChanged(dry bool) func(b control.BookingAnswer, err error)
 func bookingChangeOf(b control.BookingAnswer) putBookingAnswer {
 	out := putBookingAnswer{
 		BookingState: bookingStateOf(b.Booking), Kept: append([]string{}, b.Kept...), Changed: b.Changed, ID: idTexts(b.Pending()), Planned: []string{},
-		Moved: []movedMessage{}, Cancelled: []string{}, InFlight: []string{}, Skipped: append([]skippedStep{}, skippedOf(b.Skipped)...), Unused: b.Unused, Usage: usageOf(b.Usage),
+		Moved: []movedMessage{}, Cancelled: []string{}, InFlight: []string{}, Skipped: append([]skippedStep{}, skippedOf(b.Skipped)...), StartNotes: notesOf(b.Notes), Usage: usageOf(b.Usage),
 	}
 	replaced := map[int]bool{}
 	for i, n := range b.New {

@@ -110,8 +110,27 @@ func TestBookingNotes(t *testing.T) {
 		if got := s.must(nil, "PUT", "/api/bookings/later", b.Key, `{"Nome":"Bea"}`).body; !strings.Contains(got, `"unused":["Nome"]`) {
 			t.Errorf("a correction of a stored field: %s", got)
 		}
-		if got := s.must(nil, "PUT", "/api/bookings/later", b.Key, `{"appuntamento":"21/02/2027 15:30"}`).body; strings.Contains(got, `"unused"`) {
+		if got := s.must(nil, "PUT", "/api/bookings/later", b.Key, `{"appuntamento":"21/02/2027 15:30"}`).body; strings.Contains(got, `"unused"`) || strings.Contains(got, `"warnings"`) || strings.Contains(got, `"blacklisted"`) {
 			t.Errorf("a new date: %s", got)
+		}
+		s.must(nil, "POST", "/api/blacklist", b.Key, `{"phone":"3337654321"}`)
+		for i, c := range []struct{ body, warning, barred string }{
+			{`"phone":"3337654321","appuntamento":"20/02/2027 15:30"`, "", `"blacklisted":true`},
+			{`"phone":"3331234567","appuntamento":"20/02/2020 15:30"`, `"warnings":[{"step":1,"moment":"2020-02-20T14:30:00.000000Z"`, ""},
+			{`"phone":"3331234567","appuntamento":"20/02/2020 15:30","status":"arrived"`, "", ""}, // a visit of the past
+		} {
+			body := `{"sequence":"` + b.sequence + `","nome":"Anna",` + c.body + `}`
+			calls := []string{fmt.Sprintf("PUT /api/bookings/past%d?dry_run=true", i), fmt.Sprintf("PUT /api/bookings/past%d", i)}
+			if !strings.Contains(body, "status") {
+				calls = append(calls, "POST /api/start/"+b.sequence+"?dry_run=true", "POST /api/start/"+b.sequence)
+			}
+			for _, call := range calls {
+				method, path, _ := strings.Cut(call, " ")
+				got := s.must(nil, method, path, b.Key, body).body
+				if strings.Contains(got, `"warnings"`) != (c.warning != "") || !strings.Contains(got, c.warning) || strings.Contains(got, `"blacklisted"`) != (c.barred != "") {
+					t.Errorf("%s %s: %s", call, body, got)
+				}
+			}
 		}
 	})
 }

@@ -38,7 +38,7 @@ type ReconciledBookings struct {
 	Different []DifferentBooking
 	Newer     []string // a later change is stored, so they stay
 	Digest    string   // of all this; applying names it
-	Unused    []string // members of missing and different bookings, as in [control.BookingAnswer]
+	Unused    []string // members of missing and different bookings, as in [puntuale.StartNotes]
 	Applied   bool
 	Usage     *puntuale.Usage // nil: nothing was applied
 }
@@ -276,7 +276,7 @@ func (r *reconciliation) tryEntry(ctx context.Context, i int) error {
 	default:
 		r.out.Different = append(r.out.Different, DifferentBooking{call.Reference, members(stored, answer.Booking)})
 	}
-	for _, name := range answer.Unused {
+	for _, name := range answer.Notes.Unused {
 		if i, known := slices.BinarySearch(r.out.Unused, name); !known {
 			r.out.Unused = slices.Insert(r.out.Unused, i, name)
 		}
