@@ -54,6 +54,7 @@ func TestAuditNames(t *testing.T) {
 	note(staff, w.client, "key.rotate", has["keys"])
 	note(staff, w.client, "sequence.update", "987655")
 	note(w.partners[puntuale.Staff], w.client, "sequence.start", has["sequences"])
+	note(w.partners[puntuale.Staff], w.client, "client.enter", "Studio Bianchi")
 	note(w.partners[puntuale.Staff], 0, "client.change", id)
 	note(w.partners[puntuale.Staff], 0, "client.credits", "987656 50")
 	note(w.partners[puntuale.Staff], 0, "client.delete", "987656 Bottega chiusa")
@@ -71,6 +72,7 @@ func TestAuditNames(t *testing.T) {
 		"many messages":    `12 invii annullati`,
 		"numbers":          `7 numeri`,
 		"key":              `gestionale`,
+		"client's name":    `<span class="list-below">Studio Bianchi</span>`,
 		"what is gone":     `<span class="list-below">ID 987655</span>`,
 		"user":             `<span>Anna Bianchi</span>`,
 		"the user's mail":  `<span class="list-below">` + staffMail + `</span>`,

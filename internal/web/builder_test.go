@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -115,5 +116,21 @@ func (w *world) heard(o *owner, name, language string, status puntuale.TemplateS
 		Client: w.client, Account: o.number.Account, Name: name, Language: language, Status: status, Reason: reason, Advice: advice, At: w.clock.Now(),
 	}); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// TestPreviewWithoutExamples: a placeholder without an example is shown itself, and an empty draft has no empty bubble.
+func TestPreviewWithoutExamples(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	has := w.everything(w.client)
+	page := w.pages + "/sessions/" + has["official"] + "/templates/draft"
+	for text, want := range map[string]string{
+		"Ciao {{nome}}, a presto": `<p class="bubble-text">Ciao {{nome}}, a presto</p>`,
+		"":                        "Qui vedi il messaggio mentre lo scrivi.",
+	} {
+		if r := w.visitor(w.clients[puntuale.Owner]).htmx(page, url.Values{"do": {"preview"}, "text": {text}}); !strings.Contains(r.body, want) {
+			t.Errorf("the preview of %q lacks %q: %s", text, want, r.body)
+		}
 	}
 }

@@ -115,7 +115,10 @@ func TestContactForm(t *testing.T) {
 			has := w.everything(w.client)
 			v, reader := w.visitor(w.clients[puntuale.Staff]), w.visitor(w.clients[puntuale.Reader])
 			page := w.pages + "/contacts/" + has["contacts"] + "/edit"
-			form := url.Values{"name": {"Lucia Bianchi"}, "tags": {"cliente; vip"}, "field.0.name": {"nascita"}, "field.0.value": {"1990-02-28"}, "field.1.name": {"punti"}, "field.1.value": {"13"}, "field.4.name": {"note"}, "field.4.value": {"x"}}
+			form := url.Values{"name": {"Lucia Bianchi"}, "tags": {"cliente; vip"}, "field.0.name": {"nascita"}, "field.0.value": {"28/02/1990"}, "field.1.name": {"punti"}, "field.1.value": {"13"}, "field.4.name": {"note"}, "field.4.value": {"x"}}
+			if shown := v.get(page).body; !strings.Contains(shown, `value="28/02/1990"`) {
+				t.Errorf("the form shows a date not as its hint asks for it: %s", inMain(shown))
+			}
 			if r := v.post(page, form); r.status != http.StatusSeeOther {
 				t.Fatalf("%d: %s", r.status, inMain(r.body))
 			}

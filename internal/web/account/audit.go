@@ -102,6 +102,10 @@ func (n *namer) setName(row *AuditRow) (err error) {
 	if row.Action == "plan.apply" {
 		return n.setApplied(row, rest)
 	}
+	if row.Action == "client.enter" { // its target is the client's name
+		row.Kept = row.Target
+		return nil
+	}
 	if row.AuditEntry.Client == 0 {
 		switch noun {
 		case "client", "key":

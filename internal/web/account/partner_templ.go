@@ -1565,7 +1565,7 @@ func totalTable(days []puntuale.DayTotal) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = view.Day(d.Day).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.ListedDay(d.Day).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

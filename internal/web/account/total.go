@@ -27,7 +27,7 @@ func newestFirst(days []puntuale.DayTotal) []puntuale.DayTotal {
 func totalBars(ctx context.Context, days []puntuale.DayTotal) view.Bars {
 	b := view.Bars{Label: view.T(ctx, "totals.chart"), Kinds: []view.Kind{{Name: view.T(ctx, "totals.sent"), Tone: "ok"}, {Name: view.T(ctx, "totals.failed"), Tone: "bad"}, {Name: view.T(ctx, "totals.pending"), Tone: "wait"}}}
 	for i, d := range days {
-		day := view.BarDay{Title: view.FrameOf(ctx).Language.Day(d.Day), Values: []int64{d.Sent, d.Failed, d.Pending}}
+		day := view.BarDay{Title: view.FrameOf(ctx).Language.ListedDay(d.Day), Values: []int64{d.Sent, d.Failed, d.Pending}}
 		if i%7 == 0 && i+3 < len(days) {
 			day.Name = view.FrameOf(ctx).Language.ShortDay(d.Day)
 		}

@@ -87,9 +87,9 @@ func Files(p FilesPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var5 string
-				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "files.room", "N", len(p.Files), "Most", puntuale.MaxClientFiles, "Used", view.Size(view.FrameOf(ctx).Language, p.bytes()), "All", view.Size(view.FrameOf(ctx).Language, puntuale.MaxClientFileBytes)))
+				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "files.room", "N", len(p.Files), "Most", view.Number(ctx, puntuale.MaxClientFiles), "Used", view.Size(view.FrameOf(ctx).Language, p.bytes()), "All", view.Size(view.FrameOf(ctx).Language, puntuale.MaxClientFileBytes)))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `filelist.templ`, Line: 15, Col: 232}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `filelist.templ`, Line: 15, Col: 250}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 				if templ_7745c5c3_Err != nil {

@@ -37,6 +37,11 @@ func (l *Language) Day(d puntuale.Date) string {
 	return fmt.Sprintf("%d %s %d", d.Day, monthsShort[l.Code][d.Month-1], d.Year)
 }
 
+// ListedDay formats a day with its weekday in a short form, such as "ven 20 nov 2026".
+func (l *Language) ListedDay(d puntuale.Date) string {
+	return l.ShortWeekday(time.Weekday(d.Weekday()%7)) + " " + l.Day(d)
+}
+
 // LongDay formats a day with its weekday, such as "venerdì 20 novembre 2026".
 func (l *Language) LongDay(t time.Time) string {
 	return fmt.Sprintf("%s %d %s %d", weekdays[l.Code][t.Weekday()], t.Day(), months[l.Code][t.Month()-1], t.Year())

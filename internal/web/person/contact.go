@@ -114,7 +114,7 @@ func editedContact(v *page.Request) (ContactEditor, error) {
 	f := view.NewForm("phone", c.Phone, "name", c.Name, "language", c.Language, "source", c.Source, "tags", strings.Join(c.Tags, ", "))
 	for i, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		f.Values.Set(fieldName(i), name)
-		f.Values.Set(fieldValue(i), c.Fields[name].Value)
+		f.Values.Set(fieldValue(i), c.Fields[name].Text())
 	}
 	return ContactEditor{Contact: c, Form: f}, nil
 }
@@ -185,7 +185,7 @@ func readFields(f *view.Form, stored map[string]puntuale.ContactField) (map[stri
 		}
 		seen[name] = true
 		before, known := stored[name]
-		if known && before.Value == value || !known && value == "" && stored != nil {
+		if known && before.Text() == value || !known && value == "" && stored != nil {
 			continue
 		}
 		typed := control.TypedValue(value, before.Kind)

@@ -201,7 +201,7 @@ func (p Page) rowName(ctx context.Context, r puntuale.ResultRow) string {
 	if by == puntuale.ResultByDay {
 		day, err := puntuale.ParseDate(r.Key)
 		if err == nil {
-			return view.FrameOf(ctx).Language.Day(day)
+			return view.FrameOf(ctx).Language.ListedDay(day)
 		}
 	}
 	if (r.Key == "0" || r.Key == "") && by != puntuale.ResultByStep {
@@ -239,7 +239,7 @@ func (p Page) bars(ctx context.Context) view.Bars {
 	for i := range n {
 		day := p.Filter.Start.AddDays(i)
 		r := rows[day.String()]
-		bar := view.BarDay{Title: view.FrameOf(ctx).Language.Day(day), Values: []int64{r.Sent, r.Failed, r.Skipped + r.Cancelled, r.Pending()}}
+		bar := view.BarDay{Title: view.FrameOf(ctx).Language.ListedDay(day), Values: []int64{r.Sent, r.Failed, r.Skipped + r.Cancelled, r.Pending()}}
 		if i%each == 0 && (i == 0 || i+each/2 < n) {
 			bar.Name = view.FrameOf(ctx).Language.ShortDay(day)
 		}

@@ -42,3 +42,28 @@ func TestFieldName(t *testing.T) {
 		}
 	}
 }
+
+// TestChartTop: a few large days do not flatten the others.
+func TestChartTop(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		days []int64
+		top  int64
+	}{
+		"none":                  {nil, 1},
+		"nothing sent":          {[]int64{0, 0}, 1},
+		"alike":                 {[]int64{3, 4, 5}, 5},
+		"one large day":         {[]int64{4, 127, 3}, 6},
+		"two, of a month":       {append(make([]int64, 28), 4, 3, 113, 96), 6},
+		"two, of a week":        {[]int64{4, 4, 3, 2, 4, 113, 96}, 113},
+		"large days and no day": {[]int64{113, 0, 0}, 113},
+	} {
+		var b Bars
+		for _, n := range c.days {
+			b.Days = append(b.Days, BarDay{Values: []int64{n}})
+		}
+		if got := b.top(); got != c.top {
+			t.Errorf("%s: the chart ends at %d, want %d", name, got, c.top)
+		}
+	}
+}
