@@ -158,7 +158,7 @@ var Rules = []Rule{
 	{Package: "internal/manual", Never: []string{"net", "os", "database"}},
 	{Package: "scripts"},
 	{Package: "scripts/examples", Module: []string{"internal/manual"}, Never: []string{"net", "database"}},
-	{Package: "cmd", Module: []string{"..."}},
+	{Package: "cmd", Module: []string{"..."}, Library: []string{"golang.org/x/net"}},
 }
 
 // Owners names the only packages that may use a library, and the packages below each. Most libraries have one owner.
