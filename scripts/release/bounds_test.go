@@ -52,7 +52,7 @@ import "os"
 func main() { panic(http.ListenAndServe(os.Args[4], http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))) }
 `,
 		"internal/none": "", "LICENSE": "Permission is hereby granted, free of charge, to any person obtaining a copy",
-		"NOTICE": "", "CHANGELOG.md": "", "docs/install.md": "",
+		"NOTICE": "", "CHANGELOG.md": "", "docs/install.md": "", "deploy/README.md": "", "README.md": "",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755), os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)

@@ -143,6 +143,9 @@ func (r *release) rootsLicense(ctx context.Context) (license, error) {
 
 // findModules sets the folders of the modules' sources.
 func (r *release) findModules(ctx context.Context) error {
+	if len(r.modules) == 0 {
+		return nil // without names, go list names the program's own module
+	}
 	args := []string{"list", "-m", "-json"}
 	cmd := exec.CommandContext(ctx, "go", append(args, slices.Sorted(maps.Keys(r.modules))...)...)
 	cmd.Dir, cmd.Stderr, cmd.Env = r.program.folder, os.Stderr, append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
