@@ -323,3 +323,19 @@ func TestPostgresClickInDoubt(t *testing.T) {
 		}
 	}
 }
+
+// TestLinksThatDoNotFit: an address stays in a text that would become too long, and no link of it counts as one that nobody
+// followed.
+func TestLinksThatDoNotFit(t *testing.T) {
+	linksOnBoth(t, func(t *testing.T, l *linkWorld) {
+		l.Client.MustSend(l.node, storetest.Begin, l.id)
+		text := strings.Repeat("a", puntuale.MaxText-len(" https://a.example")) + " https://a.example"
+		id := l.start(text)
+		if got := l.read(puntuale.StepRef{RunRef: puntuale.RunRef{Client: l.Client.ID, ID: puntuale.RunID(id)}}); got != text {
+			t.Errorf("%d characters, ends with %q", len(got), got[len(got)-40:])
+		}
+		if n := l.Int("select count(*) from link where run_id = " + id.String()); n != 0 {
+			t.Errorf("%d links that no text shows", n)
+		}
+	})
+}

@@ -52,7 +52,7 @@ func TestResultsAreExact(t *testing.T) {
 }
 
 // resultHistory is a store with random calls. It remembers what the rows of the store do not say: which messages people
-// answered, what an erasure leaves of a booking's status, and what was counted before it went to the archive.
+// answered, what an erasure leaves of a booking's status and of a message's reason, and what was counted before it went to the archive.
 type resultHistory struct {
 	*storetest.World
 	t        *testing.T
@@ -66,6 +66,7 @@ type resultHistory struct {
 	claimed  []puntuale.Result
 	answers  map[puntuale.MessageRef][]string // "": a reply, "!": an opt-out, else a button
 	statuses map[bookedRef]int                // of erased people's bookings
+	reasons  map[puntuale.MessageRef]string   // of erased people's messages that failed, from before
 	archived map[string]int64
 	n        int
 }
@@ -77,7 +78,7 @@ type bookedRef struct {
 }
 
 func newResultHistory(t *testing.T, w *storetest.World, seed uint64) *resultHistory {
-	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), joined: time.Now(), answers: map[puntuale.MessageRef][]string{}, statuses: map[bookedRef]int{}, archived: map[string]int64{}, own: map[puntuale.ClientID]*storetest.Client{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}}
+	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), joined: time.Now(), answers: map[puntuale.MessageRef][]string{}, statuses: map[bookedRef]int{}, reasons: map[puntuale.MessageRef]string{}, archived: map[string]int64{}, own: map[puntuale.ClientID]*storetest.Client{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}}
 	for range 2 {
 		c := w.Client(puntuale.AccountFull)
 		second, err := c.CreateSession(context.Background(), puntuale.Session{Name: "seconda", Type: puntuale.Official, Sandbox: true, Created: longAgo}, nil)
@@ -185,7 +186,7 @@ func (h *resultHistory) record() {
 	}
 	r.Outcome = puntuale.Outcome{Verdict: puntuale.Verdict([]int{1, 1, 1, 2, 3, 4}[h.r.IntN(6)]), Next: h.now().Add(time.Minute)}
 	if r.Outcome.Verdict == puntuale.Refused {
-		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché"), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}, puntuale.Because(puntuale.ReasonUnsent, h.detail(r.MessageRef).Phone)}[h.r.IntN(6)]
+		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché non a " + h.detail(r.MessageRef).Phone), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}, puntuale.Because(puntuale.ReasonUnsent, h.detail(r.MessageRef).Phone)}[h.r.IntN(6)]
 	}
 	_, err := h.Record(context.Background(), h.now(), []puntuale.Result{r})
 	h.ok(err)
@@ -346,6 +347,7 @@ func (h *resultHistory) blacklist() {
 func (h *resultHistory) erase() {
 	client, phone := h.client(), h.phone()
 	h.forgetBookings(client, phone)
+	h.forgetReasons(client, phone)
 	_, err := h.Tenant(client).Erase(context.Background(), puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(name string) string { return mark(client, name) }}, Day: storetest.Day, Now: h.now()})
 	if puntuale.CodeOf(err) != puntuale.CodeBusy { // a message to the person is being sent; the bookings are erased all the same
 		h.ok(err)
@@ -366,6 +368,20 @@ func (h *resultHistory) forgetBookings(client puntuale.ClientID, phone string) {
 			status = int(puntuale.BookingCancelled)
 		}
 		h.statuses[ref] = status
+	}
+	h.ok(rows.Err())
+}
+
+// forgetReasons remembers why messages failed to a person who is erased.
+func (h *resultHistory) forgetReasons(client puntuale.ClientID, phone string) {
+	rows, err := h.DB.SQL.Query(fmt.Sprintf(`select id, reason from message where client_id = %d and phone = '%s' and outcome = 2`, client, phone))
+	h.ok(err)
+	defer rows.Close()
+	for rows.Next() {
+		ref := puntuale.MessageRef{Client: client}
+		var reason string
+		h.ok(rows.Scan(&ref.ID, &reason))
+		h.reasons[ref] = reason
 	}
 	h.ok(rows.Err())
 }
@@ -599,6 +615,9 @@ func (h *resultHistory) scratch() map[string]int64 {
 		var position int
 		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.campaign, &m.delivered, &m.read, &m.clicked))
 		m.step, m.template, m.variant = scratchStep(steps, position)
+		if m.reason == "" {
+			m.reason = h.reasons[m.ref]
+		}
 		root := m.ref
 		if m.from != 0 {
 			root = first[puntuale.MessageRef{Client: m.ref.Client, ID: m.from}]
@@ -673,10 +692,13 @@ func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessag
 		case last.state == 4 || last.state == 5 && last.reason == `["blacklisted"]`:
 			counted["skipped"], counted["reason blacklisted"] = true, true
 		case last.outcome == 2:
-			word := map[string]string{"perché": "network", "": "failed", `["expired"]`: "expired", `["uncertain"]`: "uncertain", `["connector.unreachable"]`: "connector.unreachable",
+			word := map[string]string{`["network"]`: "network", "": "failed", `["expired"]`: "expired", `["uncertain"]`: "uncertain", `["connector.unreachable"]`: "connector.unreachable",
 				`["connector.not_accepted"]`: "connector.not_accepted", `["failed"]`: "failed"}[last.reason]
 			if strings.HasPrefix(last.reason, `["connector.unsent"`) {
 				word = "connector.unsent"
+			}
+			if strings.HasPrefix(last.reason, "perché") {
+				word = "network"
 			}
 			counted["failed"], counted["reason "+word] = true, true
 		}
