@@ -6,6 +6,7 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,19 +229,20 @@ func TestResultLinks(t *testing.T) {
 	w.book(w.sequence(bookedVisit()), "v3", "+393339000003", "Carla Longo", "25/11/2026 16:30", "confirmed")
 	w.countResults()
 	v := w.visitor(w.clients[puntuale.Reader])
-	link := func(body, part string) string {
+	link := func(body string, parts ...string) string {
 		t.Helper()
 		for _, x := range strings.Split(body, `href="`) {
-			if url, _, _ := strings.Cut(x, `"`); strings.Contains(url, part) {
+			url, _, _ := strings.Cut(x, `"`)
+			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(url, part) }) {
 				return html.UnescapeString(url)
 			}
 		}
-		t.Fatalf("no link has %q", part)
+		t.Fatalf("no link has %q", parts)
 		return ""
 	}
 	period := "&start=2026-10-01&end=2026-11-30"
 	body := inMain(v.get(w.pages + "/results?by=rule" + period).body)
-	if people := words(inMain(v.get(link(body, "rule=0")).body)); !strings.Contains(people, "Senza automazione · ") {
+	if people := words(inMain(v.get(link(body, "/people", "rule=0")).body)); !strings.Contains(people, "Senza automazione · ") {
 		t.Errorf("without an automation: %s", people)
 	}
 	if _, table, _ := strings.Cut(body, "result-days"); strings.Count(inMain(v.get(link(table, "is=sent")).body), "<tr data-row") == 0 || strings.Contains(link(table, "is=sent"), "start=2026-10-01") {
