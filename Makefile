@@ -95,8 +95,9 @@ figures-pages: ## measure the time of every dashboard page with 100,000 and 1,00
 figures-people: ## measure the time of lists and searches with 1,000,000 contacts and with 1,000,000 replies, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run 'TestContactFigures|TestReplyFigures' ./internal/store
 
-figures-search: ## measure searches with 1,000,000 contacts and messages of one client, on both databases
+figures-search: ## measure searches with 1,000,000 contacts and messages of one client, reports of a year, and what counting costs, on both databases
 	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run TestSearchFigures ./internal/httpapi
+	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags figures -count=1 -timeout 60m -run 'TestReportFigures|TestNotingFigures' ./internal/store/result
 
 figures-bookings: ## measure calls for bookings, lists, comparisons and replans, on both databases: make figures-bookings PUNTUALE_REPLAN=100000
 	PUNTUALE_REPLAN=$(PUNTUALE_REPLAN) PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags figures -count=1 -timeout 90m -run 'TestBookingFigures|TestReplanFigures' ./internal/httpapi

@@ -32,6 +32,7 @@ const (
 	ReasonNumberChanged ReasonCode = "number_changed" // the person has another number now
 	ReasonRescheduled   ReasonCode = "rescheduled"
 	ReasonFailed        ReasonCode = "failed"
+	ReasonNetwork       ReasonCode = "network" // words of the network, which were removed because they named a person
 
 	ReasonExpired         ReasonCode = "expired"
 	ReasonNotLinked       ReasonCode = "not_linked" // the session is not linked

@@ -87,8 +87,9 @@ type ResultFilter struct {
 	Rule     AutomationID
 	Template string
 	Session  SessionID
-	Variant  int  // of the step, from 1
-	Hours    bool // also counts when messages were read
+	None     []ResultGroup // only messages that belong to no sequence, campaign, rule or session
+	Variant  int           // of the step, from 1
+	Hours    bool          // also counts when messages were read
 }
 
 // ResultCounts contains the counts of some messages.

@@ -42,10 +42,10 @@ type ResultChoice struct {
 	End      string `query:"end" format:"date" doc:"Last such day; today without it. At most 366 days"`
 	Sequence string `query:"sequence" doc:"ID of a sequence; 0: messages without one"`
 	Step     string `query:"step" doc:"ID of a step of this sequence"`
-	Campaign string `query:"campaign" doc:"ID of a campaign"`
-	Rule     string `query:"rule" doc:"ID of the automation that started the messages"`
+	Campaign string `query:"campaign" doc:"ID of a campaign; 0: messages without one"`
+	Rule     string `query:"rule" doc:"ID of the automation that started the messages; 0: messages that none started"`
 	Template string `query:"template" doc:"Name of a template"`
-	Session  string `query:"session" doc:"ID of a session"`
+	Session  string `query:"session" doc:"ID of a session; 0: messages without one"`
 	Variant  string `query:"variant" enum:"A,B,C,D" doc:"A variant of this step, or else of this campaign"`
 }
 

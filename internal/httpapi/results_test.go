@@ -41,7 +41,10 @@ func (s *service) results(key, query string) (r resultAnswer) {
 // What the network does not tell is null.
 func TestResults(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{sandbox: true})
+	databases(t, options{sandbox: true}, countedResults)
+}
+
+func countedResults(t *testing.T, s *service) {
 	a, b := s.newAccount("results-a@x", "full"), s.newAccount("results-b@x", "full")
 	sequence := s.newSequence(a.Key, stepNow+","+stepNow)
 	started := s.started(a.Key, sequence)
@@ -95,6 +98,25 @@ func TestResults(t *testing.T) {
 	if foreign := s.call("GET", "/api/results/people/export", b.Key, ""); strings.Contains(foreign.body, "+39") {
 		t.Errorf("another client gets %s", foreign.body)
 	}
+	s.must(nil, "POST", "/api/messages", a.Key, `{"phone":"3331234568","text":"Ciao"}`)
+	none := s.results(a.Key, "by=sequence&start=2026-11-01&end=2026-12-31")
+	if len(none.Results) != 2 || none.Results[0].Key != "0" || none.Results[0].Planned != 1 {
+		t.Errorf("%+v", none)
+	}
+	for query, want := range map[string]int{"sequence=0": 1, "campaign=0": 3, "rule=0": 3, "session=0": 0, "sequence=0&campaign=0": 1, "by=day&sequence=0": 1, "by=session&rule=0&sequence=" + sequence: 2} {
+		if got := s.results(a.Key, query+"&start=2026-11-01&end=2026-12-31"); got.Total.Planned != want {
+			t.Errorf("%s: %d messages, want %d", query, got.Total.Planned, want)
+		}
+	}
+	s.must(&list, "GET", "/api/results/people?start=2026-11-01&end=2026-12-31&sequence=0", a.Key, "")
+	if len(list.People) != 1 || list.People[0].Phone != "+393331234568" || list.People[0].Sequence != nil {
+		t.Errorf("%+v", list)
+	}
+	if p := s.results(s.partner, "by=sequence&sequence=0&client="+a.ID+"&start=2026-11-01&end=2026-12-31"); p.Total.Planned != 1 {
+		t.Errorf("the partner sees of its client %+v", p)
+	}
+	s.refusedAt(422, "GET", "/api/results?by=step&sequence=0", a.Key, "", "query.sequence")
+	s.refusedAt(422, "GET", "/api/results?client=0", s.partner, "", "query.client")
 	s.refusedAt(422, "GET", "/api/results?by=shoes&start=x&end=2026-13-01&sequence=y&campaign=z&client=1", a.Key, "", "query.client", "query.by", "query.sequence", "query.campaign", "query.end", "query.start")
 	s.refusedAt(422, "GET", "/api/results?by=step", a.Key, "", "query.sequence")
 	s.refusedAt(422, "GET", "/api/results?start=2024-01-01&end=2026-01-01", a.Key, "", "query.start")

@@ -323,3 +323,41 @@ func TestPostgresClickInDoubt(t *testing.T) {
 		}
 	}
 }
+
+// TestLinksThatDoNotFit: an address stays in a text that would become too long, and no link of it counts as one that nobody
+// followed.
+func TestLinksThatDoNotFit(t *testing.T) {
+	linksOnBoth(t, func(t *testing.T, l *linkWorld) {
+		l.Client.MustSend(l.node, storetest.Begin, l.id)
+		text := strings.Repeat("a", puntuale.MaxText-len(" https://a.example")) + " https://a.example"
+		id := l.start(text)
+		if got := l.read(puntuale.StepRef{RunRef: puntuale.RunRef{Client: l.Client.ID, ID: puntuale.RunID(id)}}); got != text {
+			t.Errorf("%d characters, ends with %q", len(got), got[len(got)-40:])
+		}
+		if n := l.Int("select count(*) from link where run_id = " + id.String()); n != 0 {
+			t.Errorf("%d links that no text shows", n)
+		}
+	})
+}
+
+// TestErasedWordsStayCounted: a network's words that name an erased person go, and the failure keeps its reason.
+func TestErasedWordsStayCounted(t *testing.T) {
+	linksOnBoth(t, func(t *testing.T, l *linkWorld) {
+		coded := l.start("Ciao")
+		for id, reason := range map[puntuale.MessageID]puntuale.Reason{l.id: puntuale.Quoted("unknown number " + linkPhone), coded: puntuale.Because(puntuale.ReasonUnsent, "no route to "+linkPhone)} {
+			token, _ := l.World.MustClaim(l.node, storetest.Begin, l.Client.Items("", 0, id)...)
+			_, err := l.Record(context.Background(), storetest.Begin, []puntuale.Result{{MessageRef: puntuale.MessageRef{Client: l.Client.ID, ID: id}, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: reason}}})
+			l.ok(err)
+		}
+		for _, when := range []string{"before", "after"} {
+			if r := l.total().Reasons; r["network"] != 1 || r["connector.unsent"] != 1 {
+				t.Errorf("%s the erasure: %v", when, r)
+			}
+			_, err := l.Client.Erase(context.Background(), puntuale.Erasure{Person: puntuale.Person{Names: []string{linkPhone}, Mark: func(name string) string { return mark(l.Client.ID, name) }}, Day: storetest.Day, Now: storetest.Begin})
+			l.ok(err)
+		}
+		if d := l.Client.Detail(l.id); strings.Contains(d.Reason.String(), linkPhone[1:]) {
+			t.Errorf("the reason is %q", d.Reason)
+		}
+	})
+}

@@ -17,7 +17,7 @@ import (
 )
 
 // TestResultsAreExact makes random histories: starts, outcomes in any order and again, receipts, re-sends, moves, stops,
-// replies, opt-outs, erasures, archive, and a move to another database. Meanwhile the counter counts now and then, in
+// replies, opt-outs, bookings, erasures, other time zones, archive, and a move to another database. Meanwhile the counter counts now and then, in
 // chunks of any size, and the server stops between chunks. Then reports must equal a count from scratch, which knows
 // nothing of the counter. The seed is in the test's name.
 func TestResultsAreExact(t *testing.T) {
@@ -52,7 +52,7 @@ func TestResultsAreExact(t *testing.T) {
 }
 
 // resultHistory is a store with random calls. It remembers what the rows of the store do not say: which messages people
-// answered, and what was counted before it went to the archive.
+// answered, what an erasure leaves of a booking's status and of a message's reason, and what was counted before it went to the archive.
 type resultHistory struct {
 	*storetest.World
 	t        *testing.T
@@ -65,12 +65,20 @@ type resultHistory struct {
 	joined   time.Time
 	claimed  []puntuale.Result
 	answers  map[puntuale.MessageRef][]string // "": a reply, "!": an opt-out, else a button
+	statuses map[bookedRef]int                // of erased people's bookings
+	reasons  map[puntuale.MessageRef]string   // of erased people's messages that failed, from before
 	archived map[string]int64
 	n        int
 }
 
+// bookedRef names a booking.
+type bookedRef struct {
+	client puntuale.ClientID
+	id     puntuale.BookingID
+}
+
 func newResultHistory(t *testing.T, w *storetest.World, seed uint64) *resultHistory {
-	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), joined: time.Now(), answers: map[puntuale.MessageRef][]string{}, archived: map[string]int64{}, own: map[puntuale.ClientID]*storetest.Client{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}}
+	h := &resultHistory{World: w, t: t, r: rand.New(rand.NewPCG(seed, 7)), node: w.MustJoin(), joined: time.Now(), answers: map[puntuale.MessageRef][]string{}, statuses: map[bookedRef]int{}, reasons: map[puntuale.MessageRef]string{}, archived: map[string]int64{}, own: map[puntuale.ClientID]*storetest.Client{}, sessions: map[puntuale.ClientID][]puntuale.SessionID{}}
 	for range 2 {
 		c := w.Client(puntuale.AccountFull)
 		second, err := c.CreateSession(context.Background(), puntuale.Session{Name: "seconda", Type: puntuale.Official, Sandbox: true, Created: longAgo}, nil)
@@ -96,7 +104,7 @@ func (h *resultHistory) phone() string             { return fmt.Sprintf("+393330
 
 func (h *resultHistory) play(steps int) {
 	verbs := slices.Concat(slices.Repeat([]func(){h.start, h.claim, h.record, h.receipts, h.reply, h.wait}, 6),
-		slices.Repeat([]func(){h.resend, h.count, h.settle, h.late, h.book, h.book, h.click, h.click}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel})
+		slices.Repeat([]func(){h.resend, h.count, h.settle, h.late, h.book, h.book, h.click, h.click}, 2), []func(){h.stop, h.blacklist, h.optOut, h.erase, h.restart, h.cancel, h.changeZone})
 	for range steps {
 		verbs[h.r.IntN(len(verbs))]()
 	}
@@ -107,7 +115,7 @@ func (h *resultHistory) start() {
 	c := *h.template
 	c.ID, c.Session = id, h.sessions[id][h.r.IntN(2)]
 	run := c.Run(h.phone(), h.now().Add(time.Duration(h.r.IntN(72*60))*time.Minute-12*time.Hour), 1+h.r.IntN(3))
-	run.Run.Zone = []string{"Europe/Rome", "America/New_York", "Pacific/Auckland"}[h.r.IntN(3)]
+	run.Run.Zone = zonesOfHistories[h.r.IntN(3)]
 	run.Run.Sequence, run.Run.Rule, run.Run.Received = 0, puntuale.AutomationID(h.r.IntN(2)*4), h.now()
 	for i := range run.Messages {
 		if h.r.IntN(2) == 0 {
@@ -178,7 +186,7 @@ func (h *resultHistory) record() {
 	}
 	r.Outcome = puntuale.Outcome{Verdict: puntuale.Verdict([]int{1, 1, 1, 2, 3, 4}[h.r.IntN(6)]), Next: h.now().Add(time.Minute)}
 	if r.Outcome.Verdict == puntuale.Refused {
-		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché"), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}, puntuale.Because(puntuale.ReasonUnsent, h.detail(r.MessageRef).Phone)}[h.r.IntN(6)]
+		r.Outcome.Reason = []puntuale.Reason{puntuale.Quoted("perché non a " + h.detail(r.MessageRef).Phone), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUncertain), puntuale.Because(puntuale.ReasonUnreachable), {}, puntuale.Because(puntuale.ReasonUnsent, h.detail(r.MessageRef).Phone)}[h.r.IntN(6)]
 	}
 	_, err := h.Record(context.Background(), h.now(), []puntuale.Result{r})
 	h.ok(err)
@@ -337,23 +345,67 @@ func (h *resultHistory) blacklist() {
 }
 
 func (h *resultHistory) erase() {
-	client := h.client()
-	_, err := h.Tenant(client).Erase(context.Background(), puntuale.Erasure{Person: puntuale.Person{Names: []string{h.phone()}, Mark: func(name string) string { return mark(client, name) }}, Day: storetest.Day, Now: h.now()})
-	if puntuale.CodeOf(err) != puntuale.CodeBusy { // a message to the person is being sent
+	client, phone := h.client(), h.phone()
+	h.forgetBookings(client, phone)
+	h.forgetReasons(client, phone)
+	_, err := h.Tenant(client).Erase(context.Background(), puntuale.Erasure{Person: puntuale.Person{Names: []string{phone}, Mark: func(name string) string { return mark(client, name) }}, Day: storetest.Day, Now: h.now()})
+	if puntuale.CodeOf(err) != puntuale.CodeBusy { // a message to the person is being sent; the bookings are erased all the same
 		h.ok(err)
 	}
 }
 
-// book makes or changes a booking: its date, its status, its sequence.
+// forgetBookings remembers which statuses the erasure of a person leaves: only what is to come is cancelled.
+func (h *resultHistory) forgetBookings(client puntuale.ClientID, phone string) {
+	rows, err := h.DB.SQL.Query(fmt.Sprintf(`select id, status, date_at from booking where client_id = %d and phone = '%s'`, client, phone))
+	h.ok(err)
+	defer rows.Close()
+	for rows.Next() {
+		ref := bookedRef{client: client}
+		var status int
+		var date int64
+		h.ok(rows.Scan(&ref.id, &status, &date))
+		if status < int(puntuale.BookingCancelled) && time.UnixMicro(date).After(h.now()) {
+			status = int(puntuale.BookingCancelled)
+		}
+		h.statuses[ref] = status
+	}
+	h.ok(rows.Err())
+}
+
+// forgetReasons remembers why messages failed to a person who is erased.
+func (h *resultHistory) forgetReasons(client puntuale.ClientID, phone string) {
+	rows, err := h.DB.SQL.Query(fmt.Sprintf(`select id, reason from message where client_id = %d and phone = '%s' and outcome = 2`, client, phone))
+	h.ok(err)
+	defer rows.Close()
+	for rows.Next() {
+		ref := puntuale.MessageRef{Client: client}
+		var reason string
+		h.ok(rows.Scan(&ref.ID, &reason))
+		h.reasons[ref] = reason
+	}
+	h.ok(rows.Err())
+}
+
+// changeZone moves a client to another time zone. Its bookings without a zone of their own move with it.
+func (h *resultHistory) changeZone() {
+	_, err := h.Store.Partner(h.World.Partner).UpdateClient(context.Background(), h.client(), puntuale.ClientPatch{Zone: puntuale.Change[string]{Set: true, To: zonesOfHistories[h.r.IntN(3)]}}, h.now())
+	h.ok(err)
+}
+
+var zonesOfHistories = []string{"Europe/Rome", "America/New_York", "Pacific/Auckland"}
+
+// book makes or changes a booking: its person, its date, its status, its sequence, its time zone.
 func (h *resultHistory) book() {
 	id := h.client()
 	c := h.own[id]
-	put := c.Booking(fmt.Sprintf("b%d", h.r.IntN(6)))
+	put, phone := c.Booking(fmt.Sprintf("b%d", h.r.IntN(6))), h.phone()
+	put.Phone = phone
 	decide := put.Decide
 	put.Decide = func(s puntuale.BookingState) (puntuale.BookingChange, error) {
 		change, err := decide(s)
 		change.Sequence, change.Status = c.Sequence+puntuale.SequenceID(h.r.IntN(2)), puntuale.BookingStatus(h.r.IntN(5))
 		change.Date = h.now().Add(time.Duration(h.r.IntN(40*24)-20*24) * time.Hour)
+		change.Phone, change.Zone = phone, append(zonesOfHistories, "", "")[h.r.IntN(5)]
 		return change, err
 	}
 	_, err := h.Tenant(id).PutBooking(context.Background(), put)
@@ -507,17 +559,20 @@ func addBookings(all map[string]int64, at string, b *puntuale.BookingResults) {
 	}
 }
 
-// scratchBookings counts all stored bookings. Those of a client are in its zone.
+// scratchBookings counts all stored bookings, in their zones, or else in their clients'.
 func (h *resultHistory) scratchBookings(all map[string]int64) {
-	rows, err := h.DB.SQL.Query(`select b.client_id, b.sequence_id, b.date_at, b.status, c.zone from booking b join client c on c.id = b.client_id`)
+	rows, err := h.DB.SQL.Query(`select b.client_id, b.id, b.sequence_id, b.date_at, b.status, case when b.zone <> '' then b.zone else c.zone end from booking b join client c on c.id = b.client_id`)
 	h.ok(err)
 	defer rows.Close()
 	for rows.Next() {
-		var client puntuale.ClientID
+		var booked bookedRef
 		var sequence, date int64
 		var status int
 		var name string
-		h.ok(rows.Scan(&client, &sequence, &date, &status, &name))
+		h.ok(rows.Scan(&booked.client, &booked.id, &sequence, &date, &status, &name))
+		if kept, erased := h.statuses[booked]; erased {
+			status = kept
+		}
 		zone, err := time.LoadLocation(name)
 		h.ok(err)
 		day := time.UnixMicro(date).In(zone).Format(time.DateOnly)
@@ -526,7 +581,7 @@ func (h *resultHistory) scratchBookings(all map[string]int64) {
 			keys = append(keys, fmt.Sprintf("part sequence=%d ", sequence), "part ")
 		}
 		for _, key := range keys {
-			all[fmt.Sprintf("%d %sbooked %d", client, key, status)]++
+			all[fmt.Sprintf("%d %sbooked %d", booked.client, key, status)]++
 		}
 	}
 	h.ok(rows.Err())
@@ -560,6 +615,9 @@ func (h *resultHistory) scratch() map[string]int64 {
 		var position int
 		h.ok(rows.Scan(&m.ref.Client, &m.ref.ID, &m.from, &m.session, &m.due, &m.state, &m.outcome, &m.reason, &m.zone, &m.rule, &steps, &position, &m.campaign, &m.delivered, &m.read, &m.clicked))
 		m.step, m.template, m.variant = scratchStep(steps, position)
+		if m.reason == "" {
+			m.reason = h.reasons[m.ref]
+		}
 		root := m.ref
 		if m.from != 0 {
 			root = first[puntuale.MessageRef{Client: m.ref.Client, ID: m.from}]
@@ -634,10 +692,13 @@ func (h *resultHistory) scratchChain(all map[string]int64, chain []scratchMessag
 		case last.state == 4 || last.state == 5 && last.reason == `["blacklisted"]`:
 			counted["skipped"], counted["reason blacklisted"] = true, true
 		case last.outcome == 2:
-			word := map[string]string{"perché": "network", "": "failed", `["expired"]`: "expired", `["uncertain"]`: "uncertain", `["connector.unreachable"]`: "connector.unreachable",
+			word := map[string]string{`["network"]`: "network", "": "failed", `["expired"]`: "expired", `["uncertain"]`: "uncertain", `["connector.unreachable"]`: "connector.unreachable",
 				`["connector.not_accepted"]`: "connector.not_accepted", `["failed"]`: "failed"}[last.reason]
 			if strings.HasPrefix(last.reason, `["connector.unsent"`) {
 				word = "connector.unsent"
+			}
+			if strings.HasPrefix(last.reason, "perché") {
+				word = "network"
 			}
 			counted["failed"], counted["reason "+word] = true, true
 		}

@@ -3,8 +3,10 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,11 +188,18 @@ func TestResultTable(t *testing.T) {
 		}
 	}
 	people := inMain(v.get(w.pages + "/results/people?is=sent&not=read").body)
-	if text := words(people); !strings.Contains(text, "Richiamo annuale · messaggio 2") || !strings.Contains(text, fmt.Sprintf("%d messaggi · ", strings.Count(people, "<tr data-row"))) ||
+	if text := words(people); !strings.Contains(text, "Richiamo annuale · messaggio 1") || !strings.Contains(text, "Richiamo annuale · messaggio 2") || strings.Contains(text, "messaggio 3") || !strings.Contains(text, fmt.Sprintf("%d messaggi · ", strings.Count(people, "<tr data-row"))) ||
 		!strings.Contains(text, "Chi non ha letto 22 ott 2026 – 20 nov 2026") || !strings.Contains(text, "ha disattivato le conferme") || !strings.Contains(people, `href="`+w.pages+`/person?phone=%2B39333900`) {
 		t.Errorf("the people behind the number: %s", text)
 	}
-	_, err := w.store.Tenant(w.client).MergeContacts(context.Background(), puntuale.ContactBatch{All: []puntuale.Contact{{Phone: "+393339000004", Name: "=HYPERLINK(\"https://x\")"}}, Now: w.clock.Now()})
+	stored, err := w.store.Tenant(w.client).Sequence(context.Background(), sequence)
+	w.must(err)
+	stored.Steps = stored.Steps[1:] // the first step is removed, so the second one takes its place
+	w.must(w.store.Tenant(w.client).UpdateSequence(context.Background(), stored))
+	if text := words(inMain(v.get(w.pages + "/results/people?is=sent&not=read").body)); !strings.Contains(text, "Richiamo annuale · messaggio 1") || strings.Contains(text, "messaggio 2") {
+		t.Errorf("after a step was removed: %s", text)
+	}
+	_, err = w.store.Tenant(w.client).MergeContacts(context.Background(), puntuale.ContactBatch{All: []puntuale.Contact{{Phone: "+393339000004", Name: "=HYPERLINK(\"https://x\")"}}, Now: w.clock.Now()})
 	w.must(err)
 	all := v.get(w.pages + "/results/people/export").body
 	if !strings.Contains(all, `'+393339000004;"'=HYPERLINK`) || strings.Contains(all, "\n+") {
@@ -206,5 +215,45 @@ func TestResultTable(t *testing.T) {
 	w.resultTraffic(w.foreignClient)
 	if other := w.visitor(w.foreignOwner).get(w.pages + "/results"); other.status != http.StatusNotFound {
 		t.Errorf("another partner's user got %d", other.status)
+	}
+}
+
+// TestResultLinks: what belongs to none, the days of the chart and the bookings lead to what is behind their numbers.
+func TestResultLinks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.resultTraffic(w.client)
+	visit := w.sequence(bookedVisit())
+	w.book(visit, "v1", "+393339000001", "Anna Villa", "21/11/2026 15:30", "confirmed")
+	w.book(visit, "v2", "+393339000002", "Bruno Conti", "25/11/2026 15:30", "")
+	w.book(w.sequence(bookedVisit()), "v3", "+393339000003", "Carla Longo", "25/11/2026 16:30", "confirmed")
+	w.countResults()
+	v := w.visitor(w.clients[puntuale.Reader])
+	link := func(body string, parts ...string) string {
+		t.Helper()
+		for _, x := range strings.Split(body, `href="`) {
+			url, _, _ := strings.Cut(x, `"`)
+			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(url, part) }) {
+				return html.UnescapeString(url)
+			}
+		}
+		t.Fatalf("no link has %q", parts)
+		return ""
+	}
+	period := "&start=2026-10-01&end=2026-11-30"
+	body := inMain(v.get(w.pages + "/results?by=rule" + period).body)
+	if people := words(inMain(v.get(link(body, "/people", "rule=0")).body)); !strings.Contains(people, "Senza automazione · ") {
+		t.Errorf("without an automation: %s", people)
+	}
+	if _, table, _ := strings.Cut(body, "result-days"); strings.Count(inMain(v.get(link(table, "is=sent")).body), "<tr data-row") == 0 || strings.Contains(link(table, "is=sent"), "start=2026-10-01") {
+		t.Errorf("a day of the chart leads to %s", link(table, "is=sent"))
+	}
+	body = inMain(v.get(w.pages + "/results?" + period).body)
+	if list := words(inMain(v.get(link(body, "status=confirmed")).body)); !strings.Contains(list, "Anna Villa") || !strings.Contains(list, "Carla Longo") || strings.Contains(list, "Bruno") {
+		t.Errorf("confirmed: %s", list)
+	}
+	body = inMain(v.get(w.pages + "/results?by=step&sequence=" + visit + period).body)
+	if list := words(inMain(v.get(link(body, "status=confirmed")).body)); !strings.Contains(list, "Anna Villa") || strings.Contains(list, "Carla") {
+		t.Errorf("confirmed of one sequence: %s", list)
 	}
 }

@@ -24,7 +24,7 @@ type Report struct {
 	By         string // see [puntuale.ResultGroup]; "": sequence, of a partner client
 	Start, End string // YYYY-MM-DD; "": the 30 days up to today
 	Client     string // only a partner's
-	Sequence   string
+	Sequence   string // "0": messages of none. So with Campaign, Rule and Session
 	Step       string
 	Campaign   string
 	Rule       string
@@ -66,10 +66,10 @@ func (r Report) filter(f *request.Faults, today puntuale.Date, partner bool) pun
 		}
 	}
 	f.Text("query.template", r.Template, puntuale.MaxName)
-	id(f, "sequence", r.Sequence, &out.Sequence)
-	id(f, "campaign", r.Campaign, &out.Campaign)
-	id(f, "rule", r.Rule, &out.Rule)
-	id(f, "session", r.Session, &out.Session)
+	id(f, puntuale.ResultBySequence, r.Sequence, &out.Sequence, &out.None)
+	id(f, puntuale.ResultByCampaign, r.Campaign, &out.Campaign, &out.None)
+	id(f, puntuale.ResultByRule, r.Rule, &out.Rule, &out.None)
+	id(f, puntuale.ResultBySession, r.Session, &out.Session, &out.None)
 	if r.Step != "" {
 		step, err := strconv.ParseInt(r.Step, 10, 32) // the first step of a sequence has the id 0
 		if err != nil || step < 0 {
@@ -98,21 +98,25 @@ func (r Report) filter(f *request.Faults, today puntuale.Date, partner bool) pun
 			f.Add("query.step", puntuale.FaultRequired, nil)
 		}
 	}
-	if (out.By == puntuale.ResultByStep || r.Step != "") && r.Sequence == "" {
+	if (out.By == puntuale.ResultByStep || r.Step != "") && (r.Sequence == "" || r.Sequence == "0") {
 		f.Add("query.sequence", puntuale.FaultRequired, nil)
 	}
 	r.period(f, today, &out)
 	return out
 }
 
-// id reads an id; 0 stands for what belongs to none.
-func id[T ~int64](f *request.Faults, name, text string, into *T) {
+// id reads an id. 0 chooses messages that belong to none, if none is not nil.
+func id[T ~int64](f *request.Faults, group puntuale.ResultGroup, text string, into *T, none *[]puntuale.ResultGroup) {
 	if text == "" {
+		return
+	}
+	if text == "0" && none != nil {
+		*none = append(*none, group)
 		return
 	}
 	found, err := puntuale.ParseID[T](text)
 	if err != nil {
-		f.Add("query."+name, control.FaultNotID, text)
+		f.Add("query."+string(group), control.FaultNotID, text)
 	}
 	*into = found
 }
@@ -169,7 +173,7 @@ func Read(ctx context.Context, client *control.Client, r Report) (puntuale.Resul
 func ReadPartner(ctx context.Context, p *account.Partner, r Report) (puntuale.ResultReport, puntuale.ResultFilter, error) {
 	f := request.Faults(r.Faults)
 	var client puntuale.ClientID
-	id(&f, "client", r.Client, &client)
+	id(&f, puntuale.ResultByClient, r.Client, &client, nil)
 	filter := r.filter(&f, p.Day(), true)
 	if err := f.Err(); err != nil {
 		return puntuale.ResultReport{}, filter, err
@@ -194,10 +198,7 @@ func nameSteps(ctx context.Context, client *control.Client, sequence puntuale.Se
 	if err != nil {
 		return err
 	}
-	place := map[string]int{}
-	for i, step := range steps {
-		place[cmp.Or(step.ID, strconv.Itoa(i))] = i + 1
-	}
+	place := placesOf(steps)
 	for i := range out.All {
 		if n := place[out.All[i].Key]; n > 0 {
 			step := steps[n-1]
@@ -212,6 +213,32 @@ func nameSteps(ctx context.Context, client *control.Client, sequence puntuale.Se
 		return a - b
 	})
 	return nil
+}
+
+// placesOf returns the places of steps in their sequence, from 1, by their ids.
+func placesOf(steps []puntuale.Step) map[string]int {
+	place := make(map[string]int, len(steps))
+	for i, step := range steps {
+		place[step.Name(i)] = i + 1
+	}
+	return place
+}
+
+// Places returns at which places the steps of people's messages stand today, from 1, by sequence and id of the step. Steps
+// that were removed are missing.
+func Places(ctx context.Context, client *control.Client, all []Person) (map[puntuale.SequenceID]map[string]int, error) {
+	places := map[puntuale.SequenceID]map[string]int{}
+	for _, p := range all {
+		if _, read := places[p.Sequence]; read || p.Sequence == 0 {
+			continue
+		}
+		s, err := client.Sequence(ctx, p.Sequence.String())
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			return nil, err
+		}
+		places[p.Sequence] = placesOf(s.Steps)
+	}
+	return places, nil
 }
 
 func shortened(text string) string {

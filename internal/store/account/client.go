@@ -9,6 +9,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/result"
 	"puntuale/internal/store/statement"
 )
 
@@ -94,6 +95,11 @@ func (p Partner) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[
 func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
 	var c puntuale.Client
 	err := p.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		if patch.Zone.Set {
+			if err := result.Lock(ctx, a); err != nil {
+				return err
+			}
+		}
 		if patch.Budget.Set {
 			unlocked, found, err := p.ClientIn(ctx, a, id)
 			if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
@@ -127,6 +133,11 @@ func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch p
 		}
 		if err := storeClient(ctx, a, old, c, now); err != nil {
 			return err
+		}
+		if c.Zone != old.Zone {
+			if err := result.RecountBookings(ctx, a, id, now); err != nil {
+				return err
+			}
 		}
 		if c.Settings, err = ReadSettings(ctx, a, id); err != nil {
 			return err

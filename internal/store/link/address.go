@@ -133,10 +133,20 @@ func (l *Links) Replace(ctx context.Context, contents map[puntuale.StepRef]puntu
 		if site == "" {
 			continue
 		}
+		var found []string
 		for _, at := range places {
-			if address := contents[ref].Content.Text[at[0]:at[1]]; !own(site, address) && !slices.Contains(b.text[ref], address) {
-				b.text[ref] = append(b.text[ref], address)
+			if address := contents[ref].Content.Text[at[0]:at[1]]; !own(site, address) && !slices.Contains(found, address) {
+				found = append(found, address)
 			}
+		}
+		c := contents[ref].Content
+		if len(found) > 0 && fits(&c, rewrite(c.Text, places, site, func(address string) string {
+			if slices.Contains(found, address) {
+				return longCode
+			}
+			return ""
+		})) { // a link that the text does not show would count as one that nobody followed
+			b.text[ref] = found
 		}
 	}
 	if len(b.text) == 0 {
@@ -147,10 +157,8 @@ func (l *Links) Replace(ctx context.Context, contents map[puntuale.StepRef]puntu
 	}
 	for ref := range b.text {
 		c := contents[ref]
-		if text := rewrite(c.Content.Text, wanted[ref], runs[ref.RunRef], b.codes[ref]); fits(&c.Content, text) {
-			c.Content.Text = text
-			contents[ref] = c
-		}
+		c.Content.Text = rewrite(c.Content.Text, wanted[ref], runs[ref.RunRef], func(address string) string { return b.codes[ref][address] })
+		contents[ref] = c
 	}
 	return nil
 }
@@ -175,11 +183,15 @@ func fits(c *puntuale.Content, text string) bool {
 // margin is what buttons may take as numbered lines below a text.
 const margin = 256
 
-func rewrite(text string, places [][2]int, site string, codes map[string]string) string {
+// longCode is as long as every code.
+var longCode = strings.Repeat("x", CodeLength)
+
+// rewrite replaces addresses by links with their codes. An address whose code is "" stays.
+func rewrite(text string, places [][2]int, site string, codeOf func(address string) string) string {
 	var out strings.Builder
 	last := 0
 	for _, at := range places {
-		code := codes[text[at[0]:at[1]]]
+		code := codeOf(text[at[0]:at[1]])
 		if code == "" {
 			continue
 		}

@@ -47,7 +47,7 @@ func (s *Counter) CountResults(ctx context.Context, limit int) (more bool, err e
 		}
 		again := false
 		if err := s.db.FeedWriter.Do(ctx, engine.Single(s.kind, func(ctx context.Context, a engine.Querier) (err error) {
-			if err := lock(ctx, a); err != nil {
+			if err := Lock(ctx, a); err != nil {
 				return err
 			}
 			again, err = step.do(ctx, a, limit)
@@ -60,8 +60,8 @@ func (s *Counter) CountResults(ctx context.Context, limit int) (more bool, err e
 	return more, nil
 }
 
-// lock makes this transaction the only one that counts, until it ends.
-func lock(ctx context.Context, a engine.Querier) error {
+// Lock makes this transaction the only one that counts, until it ends. It comes before the locks of budgets and clients.
+func Lock(ctx context.Context, a engine.Querier) error {
 	if _, err := a.Exec(ctx, `update result_counter set turn = turn + 1 where one = 1`); err != nil {
 		return fmt.Errorf("wait for who counts results: %w", err)
 	}
@@ -129,8 +129,8 @@ type unit struct {
 	stored   bool // the unit has a row
 	is       unitCount
 	isKey    int64
-	kept     int // generation of the client
-	zone     *time.Location
+	kept     int            // generation of the client
+	zone     *time.Location // of a booking: its own, or else its client's
 	runID    puntuale.RunID
 	position int
 }
@@ -234,13 +234,17 @@ func (c *countBatch) readBookings(ctx context.Context) error {
 	if len(of) == 0 {
 		return nil
 	}
-	return c.a.Query(ctx, `select b.client_id, b.id, b.sequence_id, b.date_at, b.status from $u(c bigint, i bigint) cross join booking b where b.client_id = u.c and b.id = -u.i`,
+	return c.a.Query(ctx, `select b.client_id, b.id, b.sequence_id, b.date_at, b.status, b.zone from $u(c bigint, i bigint) cross join booking b where b.client_id = u.c and b.id = -u.i`,
 		[]any{refColumns(of)}, func(r engine.Row) error {
 			var client puntuale.ClientID
 			var id puntuale.BookingID
+			var zone string
 			b := &bookingRow{}
-			err := r.Scan(&client, &id, &b.sequence, engine.ScanTime(&b.date), &b.status)
-			c.units[unitOfBooking(client, id)].booking = b
+			err := r.Scan(&client, &id, &b.sequence, engine.ScanTime(&b.date), &b.status, &zone)
+			u := c.units[unitOfBooking(client, id)]
+			if u.booking = b; zone != "" {
+				u.zone = location(zone)
+			}
 			return err
 		})
 }

@@ -34,7 +34,7 @@ const CountBookings = `insert into result_client (client_id, generation, shown, 
 // before, until this has ended. Messages in the archive keep their counts. It returns how many clients are concerned.
 func (s *Counter) Recount(ctx context.Context, client puntuale.ClientID, now time.Time) (clients int64, err error) {
 	err = s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
-		if err := lock(ctx, a); err != nil {
+		if err := Lock(ctx, a); err != nil {
 			return err
 		}
 		clients, err = a.Exec(ctx, `insert into result_client as g (client_id, generation, shown, state, began_at)
@@ -52,6 +52,20 @@ func (s *Counter) Recount(ctx context.Context, client puntuale.ClientID, now tim
 		err = puntuale.NotFound(puntuale.NoClient)
 	}
 	return clients, engine.PublicError(err)
+}
+
+// RecountBookings makes the counter count the bookings of a client again, because the client moves to another time zone in
+// the same transaction, which began with [Lock]. Only bookings without a zone of their own move, and reports show each one
+// on its day of before until then. A count of everything that has not come to the bookings yet needs nothing.
+func RecountBookings(ctx context.Context, a engine.Querier, client puntuale.ClientID, now time.Time) error {
+	_, err := a.Exec(ctx, `insert into result_client as g (client_id, generation, shown, place, state, began_at) select $1::bigint, 1, 1, -1, 0, $2::bigint
+ where exists (select 1 from booking b where b.client_id = $1)
+ on conflict (client_id) do update set place = case when g.state = 1 or g.place < 0 then -1 else g.place end, began_at = case when g.state = 1 then excluded.began_at else g.began_at end, state = 0
+ where g.state <> 2`, client, engine.Micros(now))
+	if err != nil {
+		return fmt.Errorf("count bookings in another time zone: %w", err)
+	}
+	return nil
 }
 
 // recount goes on with a client whose messages are counted again.
@@ -133,7 +147,7 @@ func forget(ctx context.Context, a engine.Querier, client puntuale.ClientID, lim
 // transaction. All messages of their runs leave. It returns false, and changes nothing, while all messages of the client
 // are being counted again: then the messages must stay.
 func Leave(ctx context.Context, a engine.Querier, client puntuale.ClientID, messages []puntuale.MessageID) (bool, error) {
-	if err := lock(ctx, a); err != nil {
+	if err := Lock(ctx, a); err != nil {
 		return false, err
 	}
 	generation, state := 1, stateCounted

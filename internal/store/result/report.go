@@ -103,19 +103,37 @@ func tells(s puntuale.Session, bits int64) (marks puntuale.ResultMarks) {
 
 // matches reports whether the filter chooses the key.
 func matches(f *puntuale.ResultFilter, k *Key) bool {
+	for _, g := range f.None {
+		if k.Step == stepOfBookings || k.of(g) != 0 {
+			return false
+		}
+	}
 	return (f.Sequence == 0 || f.Sequence == k.Sequence) && (f.Step == nil || *f.Step == k.Step) && (f.Campaign == 0 || f.Campaign == k.Campaign) &&
 		(f.Rule == 0 || f.Rule == k.Rule) && (f.Template == "" || f.Template == k.Template) && (f.Session == 0 || f.Session == k.Session) && (f.Variant == 0 || f.Variant == k.Variant)
+}
+
+// of returns the id of what the key belongs to; 0: to none.
+func (k *Key) of(g puntuale.ResultGroup) int64 {
+	switch g {
+	case puntuale.ResultBySequence:
+		return int64(k.Sequence)
+	case puntuale.ResultByCampaign:
+		return int64(k.Campaign)
+	case puntuale.ResultByRule:
+		return int64(k.Rule)
+	case puntuale.ResultBySession:
+		return int64(k.Session)
+	}
+	return 0
 }
 
 // group returns the key of the row of a report to which a key belongs.
 func group(f *puntuale.ResultFilter, k *storedKey) string {
 	switch f.By {
-	case puntuale.ResultBySequence:
-		return k.Sequence.String()
+	case puntuale.ResultBySequence, puntuale.ResultByCampaign, puntuale.ResultByRule, puntuale.ResultBySession:
+		return strconv.FormatInt(k.of(f.By), 10)
 	case puntuale.ResultByStep:
 		return strconv.Itoa(k.Step)
-	case puntuale.ResultByCampaign:
-		return k.Campaign.String()
 	case puntuale.ResultByVariant:
 		switch {
 		case f.Sequence == 0:
@@ -124,12 +142,8 @@ func group(f *puntuale.ResultFilter, k *storedKey) string {
 			return puntuale.VariantKey(k.Variant - 1)
 		}
 		return ""
-	case puntuale.ResultByRule:
-		return k.Rule.String()
 	case puntuale.ResultByTemplate:
 		return k.Template
-	case puntuale.ResultBySession:
-		return k.Session.String()
 	case puntuale.ResultByClient:
 		return k.client.String()
 	default:

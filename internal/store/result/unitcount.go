@@ -165,9 +165,6 @@ func ending(m member) (puntuale.ResultMarks, string) {
 	return 0, ""
 }
 
-// ownWords is the reason of messages that failed with words of the network only.
-const ownWords = "network"
-
 // codeOf returns the code of a reason without its arguments, which may name a person.
 func codeOf(r puntuale.Reason, otherwise puntuale.ReasonCode) string {
 	for r.Code == puntuale.ReasonColon || r.Code == puntuale.ReasonBrackets {
@@ -180,7 +177,7 @@ func codeOf(r puntuale.Reason, otherwise puntuale.ReasonCode) string {
 	case r.IsZero():
 		return string(otherwise)
 	case r.Code == "":
-		return ownWords
+		return string(puntuale.ReasonNetwork) // words of the network only
 	}
 	return string(r.Code)
 }

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/result"
 )
 
-// bookings cancels and empties the person's bookings, and removes the entries of calendars from which they came. It runs before the cancellation, and locks the client's usage like
+// bookings cancels the person's bookings that are to come, empties all of them, and removes the entries of calendars from which they came. It runs before the cancellation, and locks the client's usage like
 // every change of a booking, so that no change can plan messages after the cancellation. A keyed hash of the reference
 // stays, and so does the ledger, under the person's mark.
 func (x *erasureTransaction) bookings(ctx context.Context) error {
@@ -47,10 +47,13 @@ func (x *erasureTransaction) bookings(ctx context.Context) error {
 		if _, err := a.Exec(ctx, `delete from booking_former where client_id = $1 and booking_id in (select u.i from $u(i bigint))`, x.id, engine.Columns{columns[0]}); err != nil {
 			return fmt.Errorf("erase former references: %w", err)
 		}
+		// What became of the bookings is counted by month, so past ones keep their status.
+		const ahead = `booking.status in (0, 1) and booking.date_at > $2::bigint`
 		for _, statement := range []string{
 			`insert into booking_change (client_id, booking_id, revision, at, door, what)
- select b.client_id, b.id, b.revision + 1, $2::bigint, $3::smallint, '["cancelled","erased"]' from $u(i bigint, r text) cross join booking b where b.client_id = $1 and b.id = u.i`,
-			`update booking set status = 2, status_by = $3, revision = booking.revision + 1, changed_at = $2, erased_at = $2, phone = '', fields = '{}', moments = '{}', reference = u.r, answer = '', page_token = ''
+ select booking.client_id, booking.id, booking.revision + 1, $2::bigint, $3::smallint, case when ` + ahead + ` then '["cancelled","erased"]' else '["erased"]' end
+ from $u(i bigint, r text) cross join booking where booking.client_id = $1 and booking.id = u.i`,
+			`update booking set status = case when ` + ahead + ` then 2 else booking.status end, status_by = case when ` + ahead + ` then $3::smallint else booking.status_by end, revision = booking.revision + 1, changed_at = $2::bigint, erased_at = $2::bigint, phone = '', fields = '{}', moments = '{}', reference = u.r, answer = '', page_token = ''
  from $u(i bigint, r text) where booking.client_id = $1 and booking.id = u.i`,
 		} {
 			if _, err := a.Exec(ctx, statement, x.id, engine.Micros(x.Now), puntuale.DoorErasure, columns); err != nil {

@@ -328,13 +328,11 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
-	// A reason is usually a fixed text. If a reason contains a name, the reason is removed. Then readers see the text
-	// that follows from the state.
-	for _, name := range x.names {
-		if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
-from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(name, "+")+"%", queue.RefColumns(refs)); err != nil {
-			return fmt.Errorf("erase messages: %w", err)
-		}
+	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '' from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, queue.RefColumns(refs)); err != nil {
+		return fmt.Errorf("erase messages: %w", err)
+	}
+	if err := x.reasons(ctx, refs); err != nil {
+		return err
 	}
 	if err := result.NoteAll(ctx, x.a, x.present(), refs...); err != nil { // their reasons may have changed
 		return err

@@ -44,6 +44,15 @@ func readList(v *page.Request) List {
 	if v.Query("view") == oneWeek {
 		l.View = oneWeek
 	}
+	if end, err := puntuale.ParseDate(v.Query("end")); err == nil && !end.Before(day) && !day.AddDays(366).Before(end) {
+		l.End = end
+	}
+	if status := v.Query("status"); slices.Contains(puntuale.BookingStatuses(), status) {
+		l.Status = status
+	}
+	if id, err := puntuale.ParseID[puntuale.SequenceID](v.Query("sequence")); err == nil {
+		l.Sequence = id.String()
+	}
 	return l
 }
 
@@ -54,7 +63,7 @@ func bookingList(v *page.Request) (l List, err error) {
 		return l, err
 	}
 	q := control.BookingQuery{
-		Text: l.Text, Page: request.Page{Limit: listRows, Cursor: l.Cursor},
+		Text: l.Text, Sequence: l.Sequence, Page: request.Page{Limit: listRows, Cursor: l.Cursor},
 		Period: request.Period{Start: []request.Bound{{Name: "day", Text: l.Day.String()}}, End: []request.Bound{{Name: "day", Text: l.Day.AddDays(l.days() - 1).String()}}},
 	}
 	if l.Text != "" {
@@ -65,6 +74,8 @@ func bookingList(v *page.Request) (l List, err error) {
 	}
 	if l.Open {
 		q.Statuses = []string{puntuale.BookingOpen.String()}
+	} else if l.Status != "" {
+		q.Statuses = []string{l.Status}
 	}
 	found, next, err := v.Client.Bookings(v.Ctx(), q)
 	if e, _ := page.Refusal(err); e != nil && e.Code == puntuale.CodeInvalid {

@@ -22,7 +22,10 @@ type List struct {
 	Day      puntuale.Date
 	Today    puntuale.Date
 	View     string
-	Open     bool // only those that nobody has confirmed
+	End      puntuale.Date // last day of another period, as results have it; zero: the view's
+	Open     bool          // only those that nobody has confirmed
+	Status   string        // only those with this status; "": all
+	Sequence string        // id of their sequence; "": all
 	Text     string
 	Rows     []Row
 	Counts   puntuale.BookingCounts // of the whole day or week
@@ -64,7 +67,10 @@ func (l List) live() bool { return l.Cursor == "" && l.Text == "" && !l.Form.Has
 
 // days returns how many days the list has.
 func (l List) days() int {
-	if l.View == oneWeek {
+	switch {
+	case l.End != puntuale.Date{}:
+		return int(l.End.At(0, time.UTC).Sub(l.Day.At(0, time.UTC))/(24*time.Hour)) + 1
+	case l.View == oneWeek:
 		return 7
 	}
 	return 1
@@ -79,8 +85,13 @@ func (l List) query() url.Values {
 	if l.Open {
 		q.Set("open", "yes")
 	}
-	if l.Text != "" {
-		q.Set("text", l.Text)
+	for name, value := range map[string]string{"text": l.Text, "status": l.Status, "sequence": l.Sequence} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if l.End != (puntuale.Date{}) {
+		q.Set("end", l.End.String())
 	}
 	return q
 }
@@ -91,17 +102,20 @@ func (l List) url(ctx context.Context) string {
 
 // on returns the address of the same list for another day.
 func (l List) on(ctx context.Context, day puntuale.Date) string {
+	if l.End != (puntuale.Date{}) {
+		l.End = day.AddDays(l.days() - 1)
+	}
 	l.Day, l.Text = day, ""
 	return l.url(ctx)
 }
 
 func (l List) as(ctx context.Context, span string) string {
-	l.View, l.Text = span, ""
+	l.View, l.Text, l.End = span, "", puntuale.Date{}
 	return l.url(ctx)
 }
 
 func (l List) filtered(ctx context.Context, open bool) string {
-	l.Open = open
+	l.Open, l.Status = open, ""
 	return l.url(ctx)
 }
 
@@ -113,16 +127,16 @@ func (l List) liveURL(ctx context.Context) string {
 
 // span names the days of the list.
 func (l List) span(ctx context.Context) string {
-	if l.View == oneWeek {
+	if l.days() > 1 {
 		language := view.FrameOf(ctx).Language
-		return language.ShortDay(l.Day) + " – " + language.Day(l.Day.AddDays(6))
+		return language.ShortDay(l.Day) + " – " + language.Day(l.Day.AddDays(l.days()-1))
 	}
 	return view.NamedDay(ctx, l.Day)
 }
 
 // below says which days are shown, with the date even if the day has a name of its own.
 func (l List) below(ctx context.Context) string {
-	if l.View == oneWeek {
+	if l.days() > 1 {
 		return l.span(ctx)
 	}
 	return view.FrameOf(ctx).Language.LongDay(l.Day.At(12*time.Hour, time.UTC))

@@ -170,19 +170,21 @@ func (p Page) rowPairs(r puntuale.ResultRow) []string {
 	return nil
 }
 
-// linked reports whether the people behind a row can be listed: those of messages that belong to nothing cannot be chosen.
+// linked reports whether the people behind a row can be listed: those of messages without a template or variant cannot be chosen.
 func (p Page) linked(r puntuale.ResultRow) bool {
 	if p.Partner {
 		return false
 	}
-	return p.Filter.By == puntuale.ResultByDay || p.Filter.By == puntuale.ResultByStep || r.Key != "0" && r.Key != ""
+	return r.Key != ""
 }
 
 // rowURL returns the page of a row: a sequence by its steps, anything else by day.
 func (p Page) rowURL(ctx context.Context, r puntuale.ResultRow) string {
 	switch p.Filter.By {
 	case puntuale.ResultBySequence:
-		return p.url(ctx, "by", string(puntuale.ResultByStep), "sequence", r.Key)
+		if r.Key != "0" {
+			return p.url(ctx, "by", string(puntuale.ResultByStep), "sequence", r.Key)
+		}
 	case puntuale.ResultByClient, puntuale.ResultByDay:
 		return ""
 	}
@@ -230,10 +232,7 @@ func (p Page) bars(ctx context.Context) view.Bars {
 		{Name: view.T(ctx, "result.mark.sent"), Tone: "ok"}, {Name: view.T(ctx, "result.mark.failed"), Tone: "bad"},
 		{Name: view.T(ctx, "result.left_out"), Tone: "quiet"}, {Name: view.T(ctx, "result.pending"), Tone: "wait"},
 	}}
-	rows := map[string]puntuale.ResultRow{}
-	for _, r := range p.Days.All {
-		rows[r.Key] = r
-	}
+	rows := p.byDay()
 	n := p.days()
 	each := max(1, (n+5)/6) // about six names fit below the chart
 	for i := range n {
@@ -246,6 +245,49 @@ func (p Page) bars(ctx context.Context) view.Bars {
 		b.Days = append(b.Days, bar)
 	}
 	return b
+}
+
+func (p Page) byDay() map[string]puntuale.ResultRow {
+	rows := map[string]puntuale.ResultRow{}
+	for _, r := range p.Days.All {
+		rows[r.Key] = r
+	}
+	return rows
+}
+
+// notPending are the marks that no message has that waits.
+const notPending = puntuale.ResultSent | puntuale.ResultFailed | puntuale.ResultSkipped | puntuale.ResultCancelled
+
+// barURL returns the people behind a part of the chart: at is the day, from 0, and kind the part. No list has both what
+// was skipped and what was cancelled: then it returns the report of the day, where each has its link. "": there is no list.
+func (p Page) barURL(ctx context.Context, at, kind int) string {
+	if p.Partner {
+		return ""
+	}
+	day := p.Filter.Start.AddDays(at).String()
+	period := []string{"start", day, "end", day}
+	switch r := p.byDay()[day]; {
+	case kind == 0:
+		return p.peopleURL(ctx, puntuale.ResultSent, period...)
+	case kind == 1:
+		return p.peopleURL(ctx, puntuale.ResultFailed, period...)
+	case kind == 3:
+		return p.peopleURL(ctx, puntuale.ResultPlanned, append(period, "not", notPending.String())...)
+	case r.Skipped == 0:
+		return p.peopleURL(ctx, puntuale.ResultCancelled, period...)
+	case r.Cancelled == 0:
+		return p.peopleURL(ctx, puntuale.ResultSkipped, period...)
+	}
+	return p.url(ctx, period...)
+}
+
+// bookingsURL returns the list of the bookings behind a count.
+func (p Page) bookingsURL(ctx context.Context, status puntuale.BookingStatus) string {
+	q := url.Values{"day": {p.Filter.Start.String()}, "end": {p.Filter.End.String()}, "status": {status.String()}}
+	if p.Filter.Sequence != 0 {
+		q.Set("sequence", p.Filter.Sequence.String())
+	}
+	return view.Base(ctx) + "/bookings?" + q.Encode()
 }
 
 // hourBars and weekdayBars are the charts of when people read.
@@ -335,8 +377,9 @@ type PeoplePage struct {
 	Start, End   puntuale.Date
 	Subject      string // the name of what the list is about; "": everything
 	Rows         []result.Person
-	Count        int  // how many messages there are on all pages
-	All          bool // there are not more than Count
+	Places       map[puntuale.SequenceID]map[string]int // of the steps of the messages; see [result.Places]
+	Count        int                                    // how many messages there are on all pages
+	All          bool                                   // there are not more than Count
 	Cursor, Next string
 	Form         *view.Form
 	Open         bool // the form of the campaign is open
@@ -377,11 +420,12 @@ func (p PeoplePage) persons() int {
 	return len(phones)
 }
 
-// messageOf names the message of a row: its sequence, which message of it, and which of several texts.
-func messageOf(ctx context.Context, r result.Person) string {
+// messageOf names the message of a row: its sequence, which message of it today, and which of several texts. A message
+// whose step was removed has no number.
+func (p PeoplePage) messageOf(ctx context.Context, r result.Person) string {
 	text := r.Of
-	if r.Sequence != 0 {
-		text += " · " + view.T(ctx, "result.message_number", "Number", r.Step+1)
+	if place := p.Places[r.Sequence][strconv.Itoa(r.Step)]; place > 0 {
+		text += " · " + view.T(ctx, "result.message_number", "Number", place)
 	}
 	if key := r.Letter(); key != "" {
 		text += " · " + view.T(ctx, "campaign.variant", "Key", key)
@@ -399,6 +443,9 @@ func (p PeoplePage) not() puntuale.ResultMarks {
 func (p PeoplePage) title(ctx context.Context) string {
 	if is, _ := puntuale.ParseResultMarks(p.Query.Get("is")); is == puntuale.ResultSent && p.not() == puntuale.ResultRead && p.Query.Get("reason") == "" && p.Query.Get("button") == "" {
 		return view.T(ctx, "result.not_read")
+	}
+	if p.not() == notPending {
+		return view.T(ctx, "result.pending")
 	}
 	return p.what(ctx)
 }

@@ -172,6 +172,8 @@ func subject(v *page.Request, f puntuale.ResultFilter) (string, error) {
 		by.By = puntuale.ResultByRule
 	case f.Session != 0:
 		by.By = puntuale.ResultBySession
+	case f.Template == "" && len(f.None) > 0:
+		return view.T(view.With(v.Ctx(), v.Frame), "result.none."+string(f.None[0])), nil
 	default:
 		return f.Template, nil
 	}
@@ -207,8 +209,12 @@ func people(v *page.Request) error {
 	return v.Show(People(p))
 }
 
-// named finds out of which period and of what the list is.
+// named finds out of which period and of what the list is, and at which places of their sequences its messages stand.
 func (p *PeoplePage) named(v *page.Request) error {
+	var err error
+	if p.Places, err = result.Places(v.Ctx(), v.Client, p.Rows); err != nil {
+		return err
+	}
 	about := asked(p.Query)
 	about.By = string(puntuale.ResultByDay)
 	_, filter, err := result.Read(v.Ctx(), v.Client, about)
