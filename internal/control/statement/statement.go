@@ -409,7 +409,7 @@ func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do fun
 // lineOf returns the line in which a message counts, by what was known at a moment; zero: by all that is known.
 func lineOf(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
 	line := puntuale.StatementLine{Network: m.Network, Origin: m.Origin, Source: puntuale.PriceNone}
-	line.Country, line.Category = price.Country(m.Phone), puntuale.CategoryService
+	line.Country, line.Category = cmp.Or(price.Country(m.Phone), m.Charge.Country), puntuale.CategoryService
 	if m.Purpose == puntuale.PurposeMarketing {
 		line.Category = marketing
 	}
@@ -417,8 +417,11 @@ func lineOf(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
 		return line
 	}
 	line.Source = puntuale.PriceEstimated
-	if m.Template != "" {
+	switch {
+	case m.Template != "":
 		line.Category = m.Template
+	case m.ChargedAt.IsZero() && m.Charge.Category != "": // kept when the content was removed
+		line.Category = m.Charge.Category
 	}
 	if !m.ChargedAt.IsZero() && (known.IsZero() || m.ChargedAt.Before(known)) {
 		line.Source, line.Category, line.Country, line.Free = puntuale.PriceReported, m.Charge.Category, cmp.Or(m.Charge.Country, line.Country), !m.Charge.Billable

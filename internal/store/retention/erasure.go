@@ -18,6 +18,7 @@ import (
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/result"
+	"puntuale/internal/store/statement"
 )
 
 // erasureTransaction is the work of one call of Erase. It uses several small transactions, and each of them erases
@@ -328,6 +329,13 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
+	needed, err := statement.NeededBy(ctx, x.a, []puntuale.ClientID{x.id}, x.Now)
+	if err != nil {
+		return err
+	}
+	if err := needed[x.id].KeepKinds(ctx, x.a, x.id, refs, true); err != nil {
+		return err
+	}
 	// A reason is usually a fixed text. If a reason contains a name, the reason is removed. Then readers see the text
 	// that follows from the state.
 	for _, name := range x.names {
