@@ -270,3 +270,81 @@ func TestTemplateOfTheMessage(t *testing.T) {
 		b.wantLines("2026-11", false, "1 marketing IT Official estimated 0.0658 false ", "1 utility IT Official estimated "+priceOf(t, "IT")+" false ")
 	})
 }
+
+// TestErasureLeavesTheStatement: in a month that is not closed, neither an erasure nor the removal of contents changes what messages
+// count as: country, category, and both prices. The budget says the same, also if it is counted again. What the network tells later
+// counts as for any other message.
+func TestErasureLeavesTheStatement(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBilled(t, s)
+		s.store.PriceMessages(s.statements.Priced, s.statements.Currency())
+		b.setOwn("0.10", "0.05")
+		s.must(nil, "PUT", "/api/client/"+b.a.ID+"/budget", s.partner, `{"amount":"10"}`)
+		told, french := b.send("+393330000001", "Promo"), b.send("+33612345678", "Avviso")
+		b.send("+393330000002", "Promo")
+		b.send("+393330000003", "Avviso")
+		uncertain := b.start("+393330000004", "Promo")
+		item, granted := s.begin(b.a, uncertain.ID.String(), "+393330000004")
+		if granted != puntuale.ClaimGranted {
+			t.Fatal(granted)
+		}
+		s.record(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.clock.Now().Add(time.Hour)}, item)
+		budget := func(spent string) {
+			t.Helper()
+			for more := true; more; {
+				var err error
+				if more, err = s.store.CountResults(t.Context(), 1000); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.store.KeepBudgets(t.Context(), s.clock.Now(), func(puntuale.SessionID, time.Time) {}); err != nil {
+				t.Fatal(err)
+			}
+			var got budgetOf
+			if s.must(&got, "GET", "/api/client/"+b.a.ID+"/budget", s.partner, ""); got.Spent != spent || got.Unpriced != 0 || !got.Counted {
+				t.Errorf("the budget is %+v, want %s", got, spent)
+			}
+		}
+		fr, it := priceOf(t, "FR"), priceOf(t, "IT")
+		want := []string{"2 marketing IT Official estimated 0.1316 false 0.20", "1 utility FR Official estimated " + fr + " false 0.05", "1 utility IT Official estimated " + it + " false 0.05"}
+		spent := price.Sum("0.1316", fr, it)
+		b.wantLines("2026-11", false, want...)
+		budget(spent)
+		for _, phone := range []string{"+393330000001", "+33612345678", "+393330000004"} {
+			for range 2 {
+				s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"`+phone+`"}`)
+			}
+			b.wantLines("2026-11", false, want...)
+		}
+		blank := func() {
+			t.Helper()
+			s.clock.Advance(24 * time.Hour)
+			if err := s.store.Maintain(t.Context(), s.clock.Now(), s.clock.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blank()
+		b.wantLines("2026-11", false, want...)
+		budget(spent)
+		s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"+393330000002"}`) // its content was removed before
+		b.wantLines("2026-11", false, want...)
+		b.tell(french, puntuale.ReceiptDelivered, "", "") // arrived, and nothing of what is billed
+		b.wantLines("2026-11", false, want...)
+		s.must(nil, "PUT", "/api/client/"+b.a.ID+"/budget", s.partner, `{"amount":null}`)
+		s.must(nil, "PUT", "/api/client/"+b.a.ID+"/budget", s.partner, `{"amount":"10"}`)
+		budget(spent)
+
+		b.tell(uncertain, puntuale.ReceiptDelivered, "", "") // it left after all
+		want[0] = "3 marketing IT Official estimated 0.1974 false 0.30"
+		b.wantLines("2026-11", false, want...)
+		b.tell(told, puntuale.ReceiptDelivered, "", "utility") // without a country
+		b.wantLines("2026-11", false, "2 marketing IT Official estimated 0.1316 false 0.20", want[1], want[2], "1 utility IT Official reported "+it+" false 0.05")
+		budget(price.Sum("0.1316", fr, it, it))
+		b.close(2026, 12, 4)
+		closed := s.statementOf(s.partner, "2026-11").texts()
+		s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"+393330000003"}`)
+		if got := s.statementOf(s.partner, "2026-11").texts(); !slices.Equal(got, closed) || len(got) != 4 {
+			t.Errorf("the closed month is %q, was %q", got, closed)
+		}
+	})
+}
