@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/statement"
 	"puntuale/internal/price"
+	"puntuale/internal/store/archive"
 )
 
 // billed is a service with a client that sends two approved templates: promo (marketing) and avviso (utility).
@@ -345,6 +347,44 @@ func TestErasureLeavesTheStatement(t *testing.T) {
 		s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"+393330000003"}`)
 		if got := s.statementOf(s.partner, "2026-11").texts(); !slices.Equal(got, closed) || len(got) != 4 {
 			t.Errorf("the closed month is %q, was %q", got, closed)
+		}
+	})
+}
+
+// TestEveryClientIsCounted: a client with more messages than are counted at once is incomplete, and takes nothing from those after
+// it in the partner's answer.
+func TestEveryClientIsCounted(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBilled(t, s)
+		other := s.newAccount("z@x", "full")
+		s.must(nil, "PATCH", "/api/settings", other.Key, `{"consent":"free"}`)
+		session := s.officialSession(other.Key)
+		var made started
+		s.must(&made, "POST", "/api/messages", other.Key, `{"phone":"+393330000001","text":"Ciao","id_sessione":"`+session+`"}`)
+		s.end(other, made.ID[0], "+393330000001", sent)
+		m := b.send("+393330000001", "Promo")
+		names := ""
+		for _, x := range archive.MovedTables {
+			if x.Name == "message" {
+				names = strings.ReplaceAll(x.Columns, " ", ", ")
+			}
+		}
+		s.sql(`insert into message (` + names + `) with recursive g(n) as (select 1 union all select n + 1 from g where n < 60000) select ` +
+			strings.Replace(strings.Replace(names, " id,", " id + n,", 1), " done_at,", " done_at + n,", 1) + ` from message cross join g where id = ` + m.ID.String())
+		got := map[string]string{}
+		all := s.statementOf(s.partner, "2026-11")
+		for _, c := range all.Clients {
+			got[c.Client] = fmt.Sprint(c.Complete)
+		}
+		for _, l := range all.Lines {
+			got[l.Client] += fmt.Sprint(" ", l.Messages)
+		}
+		if got[b.a.ID] != "false 50000" || got[other.ID] != "true 1" {
+			t.Errorf("got %v", got)
+		}
+		s.sql(`delete from message where id > ` + m.ID.String() + ` + 49999 and client_id = ` + b.a.ID)
+		if got := s.statementOf(b.a.Key, "2026-11"); !got.Clients[0].Complete || got.Totals.Messages != 50_000 {
+			t.Errorf("exactly as many as are counted: %+v", got.Clients)
 		}
 	})
 }

@@ -49,7 +49,7 @@ const (
 	Grace = 72 * time.Hour
 
 	chunk     = 2000
-	openBound = 50_000           // how many messages are counted for one answer about months that are not closed
+	openBound = 50_000           // how many messages are counted for one answer about months that are not closed, and besides chunk of each client
 	together  = 50               // how many clients one look for months finds
 	held      = 30 * time.Minute // how long a node may count one month
 	settle    = time.Minute      // evidence is stored at most this long after its time
@@ -179,7 +179,10 @@ func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, te
 	all, bound := []Of{}, openBound
 	add := func(clients []puntuale.Client, deleted bool) error {
 		for _, c := range clients {
-			one, err := s.of(ctx, c, month, &bound)
+			most := max(bound, chunk) // so those before a client take nothing from it
+			left := most
+			one, err := s.of(ctx, c, month, &left)
+			bound -= most - left
 			if errors.Is(err, errBefore) {
 				continue
 			}
@@ -385,13 +388,17 @@ func (c *monthCounter) begin(ctx context.Context) (time.Time, error) {
 // read calls do for each page of the messages of a period.
 func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do func([]puntuale.BilledMessage) error) error {
 	for p.Limit = chunk; ; {
-		if c.bound != nil && *c.bound <= 0 {
-			c.all = false
-			return nil
+		enough := c.bound != nil && *c.bound <= 0
+		if enough {
+			p.Limit = 1
 		}
 		found, err := c.tenant.BilledMessages(ctx, p)
 		if err != nil {
 			return fmt.Errorf("count messages: %w", err)
+		}
+		if enough {
+			c.all = len(found) == 0
+			return nil
 		}
 		if err := do(found); err != nil {
 			return err
