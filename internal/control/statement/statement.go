@@ -48,11 +48,12 @@ const (
 	// Grace is how long after its end a month is closed. By then most networks have said what they bill.
 	Grace = 72 * time.Hour
 
-	chunk     = 2000
-	openBound = 50_000           // how many messages are counted for one answer about months that are not closed, and besides chunk of each client
-	together  = 50               // how many clients one look for months finds
-	held      = 30 * time.Minute // how long a node may count one month
-	settle    = time.Minute      // evidence is stored at most this long after its time
+	chunk         = 2000
+	openBound     = 50_000           // how many messages are counted for one answer about months that are not closed, and besides chunk of each client
+	together      = 50               // how many clients one look for months finds
+	deletedAtOnce = 1000             // how many deleted clients one look finds
+	held          = 30 * time.Minute // how long a node may count one month
+	settle        = time.Minute      // evidence is stored at most this long after its time
 
 	memoryOfLine = 512 // bytes that a line of an answer needs
 )
@@ -207,14 +208,14 @@ func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, te
 		}
 	}
 	for after := puntuale.ClientID(0); ; {
-		clients, err := s.cfg.Tenants.Partner(partner.ID()).DeletedClients(ctx, month, after, together)
+		clients, err := s.cfg.Tenants.Partner(partner.ID()).DeletedClients(ctx, month, after, deletedAtOnce)
 		if err != nil {
 			return nil, fmt.Errorf("look for deleted clients: %w", err)
 		}
 		if err := add(clients, true); err != nil {
 			return nil, err
 		}
-		if len(clients) < together {
+		if len(clients) < deletedAtOnce {
 			break
 		}
 		after = clients[len(clients)-1].ID

@@ -102,7 +102,7 @@ type archiveTerm struct {
 	from      puntuale.ClientID // this term has already read the clients with ids up to this one
 	moreLater bool              // some old runs are not blanked yet, so a later call must read them again
 	looked    lookedAtRuns
-	client    statement.Needed // what statements still need of the client whose runs are read
+	client    statement.NeededMonths // what statements still need of the client whose runs are read
 	till      int64            // runs of this client that ended up to then are old, in µs
 	done      ArchiveResult
 }

@@ -101,7 +101,7 @@ func (t *archiveTerm) collect(ctx context.Context) (p *archiveBatch, more bool, 
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
 		}
-		needed, err := statement.NeededBy(ctx, t.s.ArchiveReads, engine.Column(walks, func(w *retention.BlankingCursor) puntuale.ClientID { return w.Client }), t.now)
+		needed, err := statement.NeededMonthsOf(ctx, t.s.ArchiveReads, engine.Column(walks, func(w *retention.BlankingCursor) puntuale.ClientID { return w.Client }), t.now)
 		if err != nil {
 			return nil, false, err
 		}

@@ -275,7 +275,7 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 // keepKinds keeps the categories of messages that statements still count. refs are sorted.
 func (b *blanking) keepKinds(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	clients := slices.Compact(engine.Column(refs, func(r *puntuale.RunRef) puntuale.ClientID { return r.Client }))
-	needed, err := statement.NeededBy(ctx, a, clients, b.now)
+	needed, err := statement.NeededMonthsOf(ctx, a, clients, b.now)
 	if err != nil {
 		return err
 	}

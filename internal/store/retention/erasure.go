@@ -329,7 +329,7 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
-	needed, err := statement.NeededBy(ctx, x.a, []puntuale.ClientID{x.id}, x.Now)
+	needed, err := statement.NeededMonthsOf(ctx, x.a, []puntuale.ClientID{x.id}, x.Now)
 	if err != nil {
 		return err
 	}

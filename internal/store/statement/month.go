@@ -14,8 +14,8 @@ import (
 // last closed one on are needed: those after it are not closed, and its own corrections are counted with the next one. A month
 // that no server closed, between closed ones, is needed for ever, because it is counted whenever somebody asks.
 
-// Needed are the times whose outcomes statements of a client still count, in µs.
-type Needed struct {
+// NeededMonths are the times whose outcomes statements of a client still count, in µs.
+type NeededMonths struct {
 	From   int64 // all outcomes from then on
 	missed []period
 }
@@ -24,7 +24,7 @@ type Needed struct {
 type period struct{ from, to int64 }
 
 // Missed reports whether a month that no server closed has a part between two times, both inclusive.
-func (n Needed) Missed(from, to int64) bool {
+func (n NeededMonths) Missed(from, to int64) bool {
 	for _, p := range n.missed {
 		if from < p.to && to >= p.from {
 			return true
@@ -34,10 +34,10 @@ func (n Needed) Missed(from, to int64) bool {
 }
 
 // Has reports whether statements still count an outcome of this time.
-func (n Needed) Has(at int64) bool { return at >= n.From || n.Missed(at, at) }
+func (n NeededMonths) Has(at int64) bool { return at >= n.From || n.Missed(at, at) }
 
 // First returns the first of the times.
-func (n Needed) First() int64 {
+func (n NeededMonths) First() int64 {
 	if len(n.missed) > 0 {
 		return n.missed[0].from
 	}
@@ -50,8 +50,8 @@ const zones = 14 * time.Hour
 
 func beginOf(month puntuale.Month) int64 { return engine.Micros(month.Begin(time.UTC).Add(-zones)) }
 
-// NeededBy returns what statements of clients still need.
-func NeededBy(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, now time.Time) (map[puntuale.ClientID]Needed, error) {
+// NeededMonthsOf returns what statements of clients still need.
+func NeededMonthsOf(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, now time.Time) (map[puntuale.ClientID]NeededMonths, error) {
 	type row struct {
 		client  puntuale.ClientID
 		month   puntuale.Month
@@ -63,11 +63,11 @@ func NeededBy(ctx context.Context, a engine.Querier, clients []puntuale.ClientID
 	if err != nil {
 		return nil, fmt.Errorf("look for closed months: %w", err)
 	}
-	all := make(map[puntuale.ClientID]Needed, len(clients))
+	all := make(map[puntuale.ClientID]NeededMonths, len(clients))
 	// A client without a closed month is new, or closing months is. The next one is closed in its first days.
 	next := puntuale.MonthOf(now.UTC().AddDate(0, 0, -4)).Add(-1)
 	for _, id := range clients {
-		all[id] = Needed{From: beginOf(next)}
+		all[id] = NeededMonths{From: beginOf(next)}
 	}
 	for i, x := range closed {
 		n := all[x.client]
@@ -87,7 +87,7 @@ func NeededBy(ctx context.Context, a engine.Querier, clients []puntuale.ClientID
 // KeepKinds keeps what messages of a client count as, before their contents are removed, and if they are erased also their numbers:
 // the category of the template, and the country. Neither says anything about a person. It keeps them for messages that statements
 // still count, and for which the network did not tell what it bills. Locks: receipts.
-func (n Needed) KeepKinds(ctx context.Context, a engine.Querier, client puntuale.ClientID, messages []puntuale.MessageRef, erased bool) error {
+func (n NeededMonths) KeepKinds(ctx context.Context, a engine.Querier, client puntuale.ClientID, messages []puntuale.MessageRef, erased bool) error {
 	all, err := (ClientStatements{client: client}).readBilled(ctx, a, billedOf+` and m.outcome <> 0 and m.done_at >= $2 and s.sandbox = 0 order by m.id`,
 		[]any{client, n.First(), engine.Columns{engine.Column(messages, func(m *puntuale.MessageRef) int64 { return int64(m.ID) })}})
 	if err != nil {
