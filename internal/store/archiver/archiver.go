@@ -103,13 +103,14 @@ type archiveTerm struct {
 	moreLater bool              // some old runs are not blanked yet, so a later call must read them again
 	looked    lookedAtRuns
 	client    statement.NeededMonths // what statements still need of the client whose runs are read
-	till      int64            // runs of this client that ended up to then are old, in µs
+	till      int64                  // runs of this client that ended up to then are old, in µs
 	done      ArchiveResult
 }
 
 // Run moves blanked runs to the archive, in the order of their identifiers, if they ended before the time in the
-// argument before, and if no statement will count them any more. It also removes erased persons from the files. It returns when nothing is left to do, or when ctx
-// ends. If something fails, the next call tries it again. If another node has the lease, Run does nothing.
+// argument before, and if no statement will count them any more. It also removes erased persons from the files. It
+// returns when nothing is left to do, or when ctx ends. If something fails, the next call tries it again. If another
+// node has the lease, Run does nothing.
 func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResult, error) {
 	if !a.working.CompareAndSwap(false, true) {
 		return ArchiveResult{}, nil
