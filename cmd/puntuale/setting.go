@@ -107,7 +107,7 @@ type keySettings struct {
 type retentionSettings struct {
 	KeepContents puntuale.Retention `placeholder:"TIME" default:"24mo" help:"How long the server keeps the request and the contents of a run after its last message ended. Then it blanks them and keeps the rest. 24mo, 90d, 12w, 2y, or never."`
 	Archive      string             `placeholder:"FOLDER" help:"A folder for runs that ended long ago. The server writes them into compressed files there, and deletes them from the database. Of several servers only those with this setting do it, in one shared folder. Without it everything stays in the database."`
-	ArchiveAfter puntuale.Retention `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
+	ArchiveAfter puntuale.Retention `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents. Runs that a statement still counts stay longer."`
 }
 
 // serveSettings are the settings of a server, in the order of the manual's table.

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/statement"
 	"puntuale/internal/price"
+	"puntuale/internal/store/archive"
 )
 
 // billed is a service with a client that sends two approved templates: promo (marketing) and avviso (utility).
@@ -268,5 +270,121 @@ func TestTemplateOfTheMessage(t *testing.T) {
 		b.send("+393330000001", "Promo")
 		b.send("+393330000002", "English")
 		b.wantLines("2026-11", false, "1 marketing IT Official estimated 0.0658 false ", "1 utility IT Official estimated "+priceOf(t, "IT")+" false ")
+	})
+}
+
+// TestErasureLeavesTheStatement: in a month that is not closed, neither an erasure nor the removal of contents changes what messages
+// count as: country, category, and both prices. The budget says the same, also if it is counted again. What the network tells later
+// counts as for any other message.
+func TestErasureLeavesTheStatement(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBilled(t, s)
+		s.store.PriceMessages(s.statements.Priced, s.statements.Currency())
+		b.setOwn("0.10", "0.05")
+		s.must(nil, "PUT", "/api/client/"+b.a.ID+"/budget", s.partner, `{"amount":"10"}`)
+		told, french := b.send("+393330000001", "Promo"), b.send("+33612345678", "Avviso")
+		b.send("+393330000002", "Promo")
+		b.send("+393330000003", "Avviso")
+		uncertain := b.start("+393330000004", "Promo")
+		item, granted := s.begin(b.a, uncertain.ID.String(), "+393330000004")
+		if granted != puntuale.ClaimGranted {
+			t.Fatal(granted)
+		}
+		s.record(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.clock.Now().Add(time.Hour)}, item)
+		budget := func(spent string) {
+			t.Helper()
+			for more := true; more; {
+				var err error
+				if more, err = s.store.CountResults(t.Context(), 1000); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.store.KeepBudgets(t.Context(), s.clock.Now(), func(puntuale.SessionID, time.Time) {}); err != nil {
+				t.Fatal(err)
+			}
+			var got budgetOf
+			if s.must(&got, "GET", "/api/client/"+b.a.ID+"/budget", s.partner, ""); got.Spent != spent || got.Unpriced != 0 || !got.Counted {
+				t.Errorf("the budget is %+v, want %s", got, spent)
+			}
+		}
+		fr, it := priceOf(t, "FR"), priceOf(t, "IT")
+		want := []string{"2 marketing IT Official estimated 0.1316 false 0.20", "1 utility FR Official estimated " + fr + " false 0.05", "1 utility IT Official estimated " + it + " false 0.05"}
+		spent := price.Sum("0.1316", fr, it)
+		b.wantLines("2026-11", false, want...)
+		budget(spent)
+		for _, phone := range []string{"+393330000001", "+33612345678", "+393330000004"} {
+			for range 2 {
+				s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"`+phone+`"}`)
+			}
+			b.wantLines("2026-11", false, want...)
+		}
+		blank := func() {
+			t.Helper()
+			s.clock.Advance(24 * time.Hour)
+			if err := s.store.Maintain(t.Context(), s.clock.Now(), s.clock.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blank()
+		b.wantLines("2026-11", false, want...)
+		budget(spent)
+		s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"+393330000002"}`) // its content was removed before
+		b.wantLines("2026-11", false, want...)
+		b.tell(french, puntuale.ReceiptDelivered, "", "") // arrived, and nothing of what is billed
+		b.wantLines("2026-11", false, want...)
+		s.must(nil, "PUT", "/api/client/"+b.a.ID+"/budget", s.partner, `{"amount":null}`)
+		s.must(nil, "PUT", "/api/client/"+b.a.ID+"/budget", s.partner, `{"amount":"10"}`)
+		budget(spent)
+
+		b.tell(uncertain, puntuale.ReceiptDelivered, "", "") // it left after all
+		want[0] = "3 marketing IT Official estimated 0.1974 false 0.30"
+		b.wantLines("2026-11", false, want...)
+		b.tell(told, puntuale.ReceiptDelivered, "", "utility") // without a country
+		b.wantLines("2026-11", false, "2 marketing IT Official estimated 0.1316 false 0.20", want[1], want[2], "1 utility IT Official reported "+it+" false 0.05")
+		budget(price.Sum("0.1316", fr, it, it))
+		b.close(2026, 12, 4)
+		closed := s.statementOf(s.partner, "2026-11").texts()
+		s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"+393330000003"}`)
+		if got := s.statementOf(s.partner, "2026-11").texts(); !slices.Equal(got, closed) || len(got) != 4 {
+			t.Errorf("the closed month is %q, was %q", got, closed)
+		}
+	})
+}
+
+// TestEveryClientIsCounted: a client with more messages than are counted at once is incomplete, and takes nothing from those after
+// it in the partner's answer.
+func TestEveryClientIsCounted(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBilled(t, s)
+		other := s.newAccount("z@x", "full")
+		s.must(nil, "PATCH", "/api/settings", other.Key, `{"consent":"free"}`)
+		session := s.officialSession(other.Key)
+		var made started
+		s.must(&made, "POST", "/api/messages", other.Key, `{"phone":"+393330000001","text":"Ciao","id_sessione":"`+session+`"}`)
+		s.end(other, made.ID[0], "+393330000001", sent)
+		m := b.send("+393330000001", "Promo")
+		names := ""
+		for _, x := range archive.MovedTables {
+			if x.Name == "message" {
+				names = strings.ReplaceAll(x.Columns, " ", ", ")
+			}
+		}
+		s.sql(`insert into message (` + names + `) with recursive g(n) as (select 1 union all select n + 1 from g where n < 60000) select ` +
+			strings.Replace(strings.Replace(names, " id,", " id + n,", 1), " done_at,", " done_at + n,", 1) + ` from message cross join g where id = ` + m.ID.String())
+		got := map[string]string{}
+		all := s.statementOf(s.partner, "2026-11")
+		for _, c := range all.Clients {
+			got[c.Client] = fmt.Sprint(c.Complete)
+		}
+		for _, l := range all.Lines {
+			got[l.Client] += fmt.Sprint(" ", l.Messages)
+		}
+		if got[b.a.ID] != "false 50000" || got[other.ID] != "true 1" {
+			t.Errorf("got %v", got)
+		}
+		s.sql(`delete from message where id > ` + m.ID.String() + ` + 49999 and client_id = ` + b.a.ID)
+		if got := s.statementOf(b.a.Key, "2026-11"); !got.Clients[0].Complete || got.Totals.Messages != 50_000 {
+			t.Errorf("exactly as many as are counted: %+v", got.Clients)
+		}
 	})
 }

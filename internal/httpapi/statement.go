@@ -102,7 +102,7 @@ type statementAnswer struct {
 type statementLine struct {
 	Client   string  `json:"client" doc:"ID of the client"`
 	Category string  `json:"category" doc:"The network's word, such as marketing, utility, authentication, service"`
-	Country  *string `json:"country" doc:"Of the recipient, two letters; null: unknown, also after an erasure"`
+	Country  *string `json:"country" doc:"Of the recipient, two letters; null: unknown"`
 	Network  string  `json:"network" doc:"The connection type of the session: Official, Socket, and so on"`
 	Origin   string  `json:"origin" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION"`
 	Messages int     `json:"messages" doc:"Negative in a correction that takes messages back"`

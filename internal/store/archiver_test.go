@@ -57,7 +57,11 @@ func (a *archiveWorld) run(before time.Time) archiver.ArchiveResult {
 	if err := a.Maintain(context.Background(), nowadays, before); err != nil {
 		a.t.Fatal(err)
 	}
-	done, err := archiver.New(a.Store.DB, a.config()).Run(context.Background(), nowadays, before)
+	now := nowadays
+	if open := before.AddDate(0, 3, 0); now.Before(open) { // statements need the runs of the last two months
+		now = open
+	}
+	done, err := archiver.New(a.Store.DB, a.config()).Run(context.Background(), now, before)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -271,6 +275,70 @@ func TestArchive(t *testing.T) {
 		if n := a.Int("select count(*) from credit_entry where kind <> 'carried'"); n != 0 {
 			t.Errorf("%d entries of ledgers are left", n)
 		}
+	})
+}
+
+// TestArchiveLeavesWhatStatementsNeed: a run stays in the database until its month is closed, and the next month too, because
+// that has the corrections. The runs of a month that no server closed stay, because they are counted whenever somebody asks.
+func TestArchiveLeavesWhatStatementsNeed(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, w *storetest.World) {
+		a, c := newArchiveWorld(t, w), w.Client(puntuale.AccountBaby)
+		first := puntuale.MonthOf(longAgo)
+		in := func(month, day int) time.Time { return first.Add(month).Begin(time.UTC).AddDate(0, 0, day-1) }
+		sent := func(month int) {
+			at := in(month, 15)
+			w.DB.Clock.Set(at)
+			node, ids := a.MustJoin(), c.MustStart("+393330000001", at, 1)
+			items := c.Items("+393330000001", 0, ids...)
+			token, _ := a.MustClaim(node, at, items[0])
+			a.MustRecord(at, items[0], token, puntuale.Outcome{Verdict: puntuale.Sent})
+		}
+		closed := func(month int) {
+			at := in(month+1, 4)
+			if claimed, err := c.ClaimStatement(t.Context(), first.Add(month), at, at.Add(time.Hour)); err != nil || !claimed {
+				t.Fatalf("%v, %v", claimed, err)
+			}
+			if frozen, err := c.FreezeStatement(t.Context(), puntuale.Statement{Month: first.Add(month), Frozen: at, CountedTo: at}, at.Add(time.Hour)); err != nil || !frozen {
+				t.Fatalf("%v, %v", frozen, err)
+			}
+		}
+		left := func(now time.Time, want ...int) {
+			t.Helper()
+			before := now.Add(-24 * time.Hour)
+			if err := a.Maintain(t.Context(), now, before); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := archiver.New(a.Store.DB, a.config()).Run(t.Context(), now, before); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for month := range 5 {
+				counted, err := c.BilledMessages(t.Context(), puntuale.BilledPeriod{From: in(month, 1), To: in(month+1, 1), Limit: 10})
+				if err != nil || len(counted) == 1 != slices.Contains(want, month) {
+					t.Errorf("on %v, month %d: %d messages, want some of months %v; %v", now, month, len(counted), want, err)
+				}
+			}
+		}
+		sent(0)
+		left(in(1, 3), 0) // no month was closed yet
+		closed(0)
+		sent(1)
+		left(in(1, 31), 0, 1) // the month before may still get corrections
+		left(in(2, 3), 0, 1)
+		closed(1)
+		left(in(2, 5), 1)
+		sent(2)
+		sent(3)
+		closed(3) // no server closed the month before
+		sent(4)
+		left(in(5, 3), 2, 3, 4)
+		closed(4)
+		left(in(5, 10), 2, 4)
+		left(in(8, 10), 2, 4)
+		a.Exec("update client set deleted_at = $1 where id = $2", in(5, 10).UnixMicro(), int64(c.ID))
+		left(in(8, 11), 2) // a deleted client gets no more statements
 	})
 }
 

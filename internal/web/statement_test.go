@@ -131,6 +131,22 @@ func TestStatements(t *testing.T) {
 	}
 }
 
+// TestIncompleteStatement: the partner's page says of which client not all messages are counted.
+func TestIncompleteStatement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.billed()
+	const columns = `session_id, run_id, desired_at, due_at, next_at, valid_until, intent, intent_at, resent_from, step, origin, attempt, repeats, generation, state, outcome, credit, phone, reason, detail, campaign_id, priority, purpose`
+	if _, err := w.sql.Exec(`insert into message (client_id, id, done_at, ` + columns + `) with recursive g(n) as (select 1 union all select n + 1 from g where n < 50000)
+ select client_id, id + n, done_at + n, ` + columns + ` from message cross join g where id = (select max(id) from message where outcome = 1)`); err != nil {
+		t.Fatal(err)
+	}
+	page := words(inMain(w.visitor(w.partners[puntuale.Owner]).get("/partner/statements").body))
+	if strings.Count(page, "Incompleto") != 1 || !strings.Contains(page, "Studio Bianchi Incompleto") || !strings.Contains(page, "solo una parte") {
+		t.Errorf("the partner's page: %s", page)
+	}
+}
+
 // TestMonthsOfStatements: months before there was an account are not offered, and say so. A month that no server closed in time
 // says so, too.
 func TestMonthsOfStatements(t *testing.T) {

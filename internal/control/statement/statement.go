@@ -48,11 +48,12 @@ const (
 	// Grace is how long after its end a month is closed. By then most networks have said what they bill.
 	Grace = 72 * time.Hour
 
-	chunk     = 2000
-	openBound = 50_000           // how many messages are counted for one answer about months that are not closed
-	together  = 50               // how many clients one look for months finds
-	held      = 30 * time.Minute // how long a node may count one month
-	settle    = time.Minute      // evidence is stored at most this long after its time
+	chunk         = 2000
+	openBound     = 50_000           // how many messages are counted for one answer about months that are not closed, and besides chunk of each client
+	together      = 50               // how many clients one look for months finds
+	deletedAtOnce = 1000             // how many deleted clients one look finds
+	held          = 30 * time.Minute // how long a node may count one month
+	settle        = time.Minute      // evidence is stored at most this long after its time
 
 	memoryOfLine = 512 // bytes that a line of an answer needs
 )
@@ -179,7 +180,10 @@ func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, te
 	all, bound := []Of{}, openBound
 	add := func(clients []puntuale.Client, deleted bool) error {
 		for _, c := range clients {
-			one, err := s.of(ctx, c, month, &bound)
+			most := max(bound, chunk) // so those before a client take nothing from it
+			left := most
+			one, err := s.of(ctx, c, month, &left)
+			bound -= most - left
 			if errors.Is(err, errBefore) {
 				continue
 			}
@@ -204,14 +208,14 @@ func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, te
 		}
 	}
 	for after := puntuale.ClientID(0); ; {
-		clients, err := s.cfg.Tenants.Partner(partner.ID()).DeletedClients(ctx, month, after, together)
+		clients, err := s.cfg.Tenants.Partner(partner.ID()).DeletedClients(ctx, month, after, deletedAtOnce)
 		if err != nil {
 			return nil, fmt.Errorf("look for deleted clients: %w", err)
 		}
 		if err := add(clients, true); err != nil {
 			return nil, err
 		}
-		if len(clients) < together {
+		if len(clients) < deletedAtOnce {
 			break
 		}
 		after = clients[len(clients)-1].ID
@@ -385,13 +389,17 @@ func (c *monthCounter) begin(ctx context.Context) (time.Time, error) {
 // read calls do for each page of the messages of a period.
 func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do func([]puntuale.BilledMessage) error) error {
 	for p.Limit = chunk; ; {
-		if c.bound != nil && *c.bound <= 0 {
-			c.all = false
-			return nil
+		enough := c.bound != nil && *c.bound <= 0
+		if enough {
+			p.Limit = 1
 		}
 		found, err := c.tenant.BilledMessages(ctx, p)
 		if err != nil {
 			return fmt.Errorf("count messages: %w", err)
+		}
+		if enough {
+			c.all = len(found) == 0
+			return nil
 		}
 		if err := do(found); err != nil {
 			return err
@@ -409,7 +417,7 @@ func (c *monthCounter) read(ctx context.Context, p puntuale.BilledPeriod, do fun
 // lineOf returns the line in which a message counts, by what was known at a moment; zero: by all that is known.
 func lineOf(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
 	line := puntuale.StatementLine{Network: m.Network, Origin: m.Origin, Source: puntuale.PriceNone}
-	line.Country, line.Category = price.Country(m.Phone), puntuale.CategoryService
+	line.Country, line.Category = cmp.Or(price.Country(m.Phone), m.Charge.Country), puntuale.CategoryService
 	if m.Purpose == puntuale.PurposeMarketing {
 		line.Category = marketing
 	}
@@ -417,8 +425,11 @@ func lineOf(m puntuale.BilledMessage, known time.Time) puntuale.StatementLine {
 		return line
 	}
 	line.Source = puntuale.PriceEstimated
-	if m.Template != "" {
+	switch {
+	case m.Template != "":
 		line.Category = m.Template
+	case m.ChargedAt.IsZero() && m.Charge.Category != "": // kept when the content was removed
+		line.Category = m.Charge.Category
 	}
 	if !m.ChargedAt.IsZero() && (known.IsZero() || m.ChargedAt.Before(known)) {
 		line.Source, line.Category, line.Country, line.Free = puntuale.PriceReported, m.Charge.Category, cmp.Or(m.Charge.Country, line.Country), !m.Charge.Billable

@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
+	"puntuale/internal/store/statement"
 )
 
 // Archiver moves runs that ended long ago from the database into compressed files. Any number of nodes may have an
@@ -101,12 +102,15 @@ type archiveTerm struct {
 	from      puntuale.ClientID // this term has already read the clients with ids up to this one
 	moreLater bool              // some old runs are not blanked yet, so a later call must read them again
 	looked    lookedAtRuns
+	client    statement.NeededMonths // what statements still need of the client whose runs are read
+	till      int64                  // runs of this client that ended up to then are old, in µs
 	done      ArchiveResult
 }
 
 // Run moves blanked runs to the archive, in the order of their identifiers, if they ended before the time in the
-// argument before. It also removes erased persons from the files. It returns when nothing is left to do, or when ctx
-// ends. If something fails, the next call tries it again. If another node has the lease, Run does nothing.
+// argument before, and if no statement will count them any more. It also removes erased persons from the files. It
+// returns when nothing is left to do, or when ctx ends. If something fails, the next call tries it again. If another
+// node has the lease, Run does nothing.
 func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResult, error) {
 	if !a.working.CompareAndSwap(false, true) {
 		return ArchiveResult{}, nil

@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/retention"
+	"puntuale/internal/store/statement"
 )
 
 // The archiver finds old runs in the same way as blanking (retention/blanking.go). It reads each client's runs in the
@@ -33,10 +34,11 @@ where c.id > $1 and (
 order by c.id limit $4`
 
 // pastColumns contains those columns of a run that the archiver reads before all others. They say whether the run was
-// blanked, and when its last message ended (see retention.RunsEnded).
+// blanked, when its last message ended (see retention.RunsEnded), and when its first one did.
 const pastColumns = `r.blanked_at <> 0,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages), 0),
- coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0)`
+ coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0),
+ coalesce((select min(m.done_at) from message m where m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages), 0)`
 
 const (
 	PastNext = `
@@ -99,7 +101,13 @@ func (t *archiveTerm) collect(ctx context.Context) (p *archiveBatch, more bool, 
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
 		}
+		needed, err := statement.NeededMonthsOf(ctx, t.s.ArchiveReads, engine.Column(walks, func(w *retention.BlankingCursor) puntuale.ClientID { return w.Client }), t.now)
+		if err != nil {
+			return nil, false, err
+		}
 		for _, w := range walks {
+			t.client = needed[w.Client]
+			t.till = min(engine.Micros(t.before), t.client.From-1)
 			for _, step := range []func(context.Context, retention.BlankingCursor, *archiveBatch) error{t.collectLate, t.collectNext, t.entries} {
 				if err := step(ctx, w, p); err != nil {
 					return nil, false, err
@@ -124,16 +132,16 @@ func (t *archiveTerm) full(p *archiveBatch) bool {
 // too recently.
 func (t *archiveTerm) collectLate(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), collectRuns}
+		return PastLate, []any{w.Client, int64(after), t.till, collectRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
 // collectNext reads the client's next runs. It stops at an old run that is not blanked yet.
 func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), collectRuns}
+		return PastNext, []any{w.Client, int64(after), queue.FirstID(engine.Instant(t.till)), collectRuns}
 	}, puntuale.RunID(w.From), func(r seenRun) bool {
-		if !r.blanked && r.ended <= engine.Micros(t.before) {
+		if !r.blanked && r.ended <= t.till {
 			t.moreLater = true
 			return false
 		}
@@ -146,6 +154,7 @@ func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCurso
 type seenRun struct {
 	puntuale.RunRef
 	blanked bool
+	first   int64 // when the run's first message ended
 	ended   int64 // when the run's last message ended; the largest int64 while one of its messages is open
 	values  []any
 }
@@ -182,7 +191,7 @@ func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(afte
 
 func (t *archiveTerm) scanRun(rows engine.Row, r *seenRun) (err error) {
 	var planned, resent int64
-	if r.values, err = scanPast(rows, t.tables[pastRuns], &r.blanked, &planned, &resent); err != nil {
+	if r.values, err = scanPast(rows, t.tables[pastRuns], &r.blanked, &planned, &resent, &r.first); err != nil {
 		return err
 	}
 	f := fields{t.tables[pastRuns], r.values}
@@ -191,21 +200,24 @@ func (t *archiveTerm) scanRun(rows engine.Row, r *seenRun) (err error) {
 }
 
 // take adds old runs, with all their rows, to the file. It adds runs that are not old enough to the list of late runs.
-// An old run gets no further messages, because blanked messages are never sent again.
+// An old run gets no further messages, because blanked messages are never sent again. A run of a month that no server closed
+// is looked at again after a month, because nothing makes it old.
 func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun) error {
 	t.looked.runs += len(runs)
 	var refs []puntuale.RunRef
 	for _, r := range runs {
 		switch {
-		case r.blanked && r.ended <= engine.Micros(t.before):
+		case r.ended <= t.till && t.client.Missed(r.first, r.ended):
+			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: engine.Micros(t.before.AddDate(0, 1, 0))})
+		case r.blanked && r.ended <= t.till:
 			if err := p.add(t.tables[pastRuns], r.values); err != nil {
 				return err
 			}
 			refs = append(refs, r.RunRef)
 		case r.ended == math.MaxInt64:
-			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(engine.Micros(t.now), engine.Micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(engine.Micros(t.now), t.till+1)})
 		default:
-			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(r.ended, engine.Micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(r.ended, t.till+1)})
 		}
 	}
 	if len(refs) == 0 {

@@ -179,7 +179,7 @@ func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 		return err
 	}
 	return noteLate(ctx, a, engine.Column(x.changed, func(r *puntuale.RunRef) retention.LateRun {
-		return retention.LateRun{RunRef: *r, Since: engine.Micros(x.before)}
+		return retention.LateRun{RunRef: *r} // the next look reads it again
 	}))
 }
 

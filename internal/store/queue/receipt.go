@@ -162,7 +162,9 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 // add adds a receipt to the stored receipts. It ignores a failure of an earlier attempt.
 func (m *receiptTarget) add(e *puntuale.DeliveryReceipt, now time.Time) {
 	if arrived := e.Kind == puntuale.ReceiptDelivered || e.Kind == puntuale.ReceiptRead; arrived && e.Charge.Category != "" && !m.billed {
+		kept := m.charged.Country
 		m.billed, m.charge, m.charged, m.told = true, &e.Charge, e.Charge, now
+		m.charged.Country = cmp.Or(e.Charge.Country, kept)
 	}
 	if e.Kind == puntuale.ReceiptFailed && m.state == puntuale.Pending && m.intent != e.Token {
 		return
@@ -224,7 +226,8 @@ func (b *keptReceipts) keepReceipts(ctx context.Context, all []*receiptTarget) e
  select u.c, u.i, u.s, u.d, u.r, u.f, u.b, u.k, u.o, u.p, u.t
  from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint, b smallint, k text, o text, p smallint, t bigint) where true
  on conflict (client_id, message_id) do update set sent_at = excluded.sent_at, delivered_at = excluded.delivered_at,
- read_at = excluded.read_at, failed_at = excluded.failed_at, billed = excluded.billed, category = excluded.category, country = excluded.country, billable = excluded.billable,
+ read_at = excluded.read_at, failed_at = excluded.failed_at, billed = excluded.billed, billable = excluded.billable,
+ category = case when excluded.charged_at = 0 then g.category else excluded.category end, country = case when excluded.country = '' then g.country else excluded.country end,
  charged_at = excluded.charged_at`, append(toldColumns(all),
 		at(func(r *puntuale.DeliveryStatus) time.Time { return r.Sent }), at(func(r *puntuale.DeliveryStatus) time.Time { return r.Delivered }),
 		at(func(r *puntuale.DeliveryStatus) time.Time { return r.Read }), at(func(r *puntuale.DeliveryStatus) time.Time { return r.Failed }),

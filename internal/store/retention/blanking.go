@@ -14,6 +14,7 @@ import (
 	"puntuale/internal/store/link"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/statement"
 )
 
 // Blanking removes the requests and contents of old runs. Usually it reads each run once. Identifiers of runs grow with
@@ -237,6 +238,9 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 	if len(refs) == 0 {
 		return nil
 	}
+	if err := b.keepKinds(ctx, a, refs); err != nil {
+		return err
+	}
 	if _, err := a.Exec(ctx, `update run set request = $2::bytea, content = '[]', blanked_at = $1::bigint from $u(c bigint, i bigint)
  where run.client_id = u.c and run.id = u.i`, engine.Micros(b.now), []byte{}, RunColumns(refs)); err != nil {
 		return fmt.Errorf("blank runs: %w", err)
@@ -264,6 +268,29 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 	if _, err := a.Exec(ctx, `update sandbox_message set content = '' from $u(c bigint, k text)
  where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, CopyColumns(copies)); err != nil {
 		return fmt.Errorf("blank what the sandbox received: %w", err)
+	}
+	return nil
+}
+
+// keepKinds keeps the categories of messages that statements still count. refs are sorted.
+func (b *blanking) keepKinds(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
+	clients := slices.Compact(engine.Column(refs, func(r *puntuale.RunRef) puntuale.ClientID { return r.Client }))
+	needed, err := statement.NeededMonthsOf(ctx, a, clients, b.now)
+	if err != nil {
+		return err
+	}
+	for _, client := range clients {
+		if needed[client].First() > engine.Micros(b.before) {
+			continue // usually contents are kept for longer
+		}
+		runs := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool { return r.Client != client })
+		messages, err := engine.QueryAll(ctx, a, RunMembers, []any{RunColumns(runs)}, queue.ScanRef)
+		if err != nil {
+			return fmt.Errorf("look for messages of runs: %w", err)
+		}
+		if err := needed[client].KeepKinds(ctx, a, client, messages, false); err != nil {
+			return err
+		}
 	}
 	return nil
 }

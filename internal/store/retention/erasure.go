@@ -18,6 +18,7 @@ import (
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/result"
+	"puntuale/internal/store/statement"
 )
 
 // erasureTransaction is the work of one call of Erase. It uses several small transactions, and each of them erases
@@ -328,6 +329,13 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
+	needed, err := statement.NeededMonthsOf(ctx, x.a, []puntuale.ClientID{x.id}, x.Now)
+	if err != nil {
+		return err
+	}
+	if err := needed[x.id].KeepKinds(ctx, x.a, x.id, refs, true); err != nil {
+		return err
+	}
 	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '' from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase messages: %w", err)
 	}

@@ -171,9 +171,7 @@ func (s *Statements) Spend(ctx context.Context, a engine.Querier, changed []punt
 		ids := of[b.Client] // a message may have been noted several times
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
-		messages, err := s.OfClient(b.Client).readBilled(ctx, a, `select `+billedColumns+` from $u(i bigint) cross join message m cross join session s
- left join receipt g on g.client_id = m.client_id and g.message_id = m.id where m.client_id = $1 and m.id = u.i and s.client_id = m.client_id and s.id = m.session_id`,
-			[]any{b.Client, engine.Columns{engine.Column(ids, func(id *puntuale.MessageID) int64 { return int64(*id) })}})
+		messages, err := s.OfClient(b.Client).readBilled(ctx, a, billedOf, []any{b.Client, engine.Columns{engine.Column(ids, func(id *puntuale.MessageID) int64 { return int64(*id) })}})
 		if err != nil {
 			return fmt.Errorf("read messages of a budget: %w", err)
 		}
@@ -211,7 +209,7 @@ func (s *Statements) spend(ctx context.Context, a engine.Querier, b *budgetRow, 
 		was, counted := before[int64(m.ID)]
 		is := spentAmount{id: int64(m.ID)}
 		switch {
-		case m.Phone == "" && counted && m.Sent: // an erasure removes the country, but not what was billed
+		case m.Phone == "" && m.Charge.Country == "" && counted && m.Sent: // a version that did not keep the country erased the person
 			is = was
 		case m.Sent && !m.Sandbox && m.Network == puntuale.Official && !m.Done.Before(b.Began) && m.Done.Before(b.Ends):
 			amount, known := s.price(m)

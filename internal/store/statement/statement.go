@@ -75,6 +75,11 @@ const billed = `select ` + billedColumns + `
  from message m cross join session s left join receipt g on g.client_id = m.client_id and g.message_id = m.id
  where m.client_id = $1 and (m.done_at, m.id) > ($2, $3) and m.done_at < $4 and m.outcome <> 0 and s.client_id = m.client_id and s.id = m.session_id`
 
+// billedOf reads messages with given ids.
+const billedOf = `select ` + billedColumns + `
+ from $u(i bigint) cross join message m cross join session s left join receipt g on g.client_id = m.client_id and g.message_id = m.id
+ where m.client_id = $1 and m.id = u.i and s.client_id = m.client_id and s.id = m.session_id`
+
 const (
 	sentThen = ` and m.outcome = 1`
 	// chargedLater holds for messages whose charge became known later.
