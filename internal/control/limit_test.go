@@ -407,8 +407,9 @@ var clientLimits = []limit{
 		_, err := w.client.RemoveBlacklisted(ctx, nul)
 		return err
 	}},
-	{"ImportBlacklist", "invalid body.file", func(ctx context.Context, w *limited) error {
-		_, _, err := w.client.ImportBlacklist(ctx, make([]control.BlacklistLine, control.MaxBlacklistLines+1))
+	{"ImportBlacklist", "invalid body", func(ctx context.Context, w *limited) error {
+		file := strings.NewReader(strings.Repeat("3331234567\n", control.MaxBlacklistImport+1))
+		_, err := w.client.ImportBlacklist(ctx, file, "text/csv", control.FileImport{})
 		return err
 	}},
 	{"Erase", "invalid body.phone", func(ctx context.Context, w *limited) error {

@@ -283,6 +283,7 @@ var operations = map[string]struct {
 	"undoChange":             {"POST", "/api/contacts/{contact}/undo-change", "", false, "404", true},
 	"deleteContact":          {"DELETE", "/api/contacts/{contact}", "", false, "404", true},
 	"importContacts":         {"PUT", "/api/contacts/import?source=prova", "phone,nome\n+393331234567,Carla\n", false, "", false},
+	"importBlacklist":        {"PUT", "/api/blacklist/import", "phone,reason\n+393331234599,prova\n", false, "", false},
 	"exportContacts":         {"GET", "/api/contacts/export", "", false, "", false},
 	"eraseContact":           {"POST", "/api/contacts/erase", `{"phone":"+393331234567"}`, false, "", false},
 	"listAutomations":        {"GET", "/api/automations", "", false, "", false},
