@@ -344,7 +344,7 @@ func (c tenant) fill(text string) string {
 // contentTypeOf returns the content type of an operation's body.
 func contentTypeOf(id string) string {
 	switch id {
-	case "uploadRecipients", "importContacts", "importBookings":
+	case "uploadRecipients", "importContacts", "importBookings", "importBlacklist":
 		return "text/csv"
 	case "uploadFile":
 		return "application/octet-stream"
