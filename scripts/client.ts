@@ -25,3 +25,7 @@ export function told(event: Event<"message.sent"> | Event<"reply.received"> | Ev
       return event.data.name;
   }
 }
+
+export function repliesIn(feed: Answer<paths["/api/events"]["get"]>): string[] {
+  return feed.events.flatMap((event) => (event.type === "reply.received" ? [`${event.seq}: ${event.data.text}`] : []));
+}

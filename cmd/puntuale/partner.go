@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +23,10 @@ import (
 
 // partnerCreateCommand creates a partner. It also works beside a running server.
 type partnerCreateCommand struct {
-	baseSettings `embed:""`
+	baseSettings   `embed:""`
+	publicSettings `embed:""`
 
+	Addr     string `local:"env" placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the server listens, for the address that is printed without public-url."`
 	Name     string `local:"" required:"" placeholder:"NAME" help:"The partner's name."`
 	Email    string `local:"" required:"" placeholder:"EMAIL" help:"Its login."`
 	Password string `local:"" required:"" placeholder:"PASSWORD" help:"Its password; - reads a line of standard input, which keeps it out of the list of processes."`
@@ -34,6 +38,10 @@ type partnerCreateCommand struct {
 type createdPartner struct {
 	ID  puntuale.PartnerID `json:"id"`
 	Key string             `json:"api_key"`
+}
+
+func (c *partnerCreateCommand) check() []fault {
+	return append(c.baseSettings.check(), c.publicSettings.check()...)
 }
 
 func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
@@ -56,9 +64,25 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 		if c.JSON {
 			return printJSON(p.stdout, createdPartner{id, key})
 		}
-		_, err = fmt.Fprintf(p.stdout, "Partner %d, %s.\n\n  %s\n\nThis is its key. It is valid at once and is not shown again.\n\nPeople sign in as %s at the server's address, such as http://localhost:8080/login.\n", id, c.Name, key, c.Email)
+		_, err = fmt.Fprintf(p.stdout, "Partner %d, %s.\n\n  %s\n\nThis is its key. It is valid at once and is not shown again.\n\nPeople sign in as %s at %s.\n", id, c.Name, key, c.Email, c.login())
 		return err
 	})
+}
+
+// login returns the address where people sign in. Without one that the internet reaches, it is that of a server with the
+// same settings on this machine.
+func (c *partnerCreateCommand) login() string {
+	if c.PublicURL != "" {
+		return strings.TrimSuffix(c.PublicURL, "/") + "/login"
+	}
+	host, port, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return "the server's address, /login"
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/login"
 }
 
 // refuseSecond refuses a second partner, because an operator may repeat the command by mistake. The operator might then

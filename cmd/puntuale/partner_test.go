@@ -63,6 +63,21 @@ func TestSecondPartner(t *testing.T) {
 	}
 }
 
+// TestPartnerCreateSaysWhere: people sign in at the address of the settings, not at an example.
+func TestPartnerCreateSaysWhere(t *testing.T) {
+	t.Parallel()
+	for want, env := range map[string]map[string]string{
+		"http://127.0.0.1:8080/login.":        nil,
+		"http://localhost:9000/login.":        {"PUNTUALE_ADDR": ":9000"},
+		"https://messages.example.com/login.": {"PUNTUALE_ADDR": ":9000", "PUNTUALE_PUBLIC_URL": "https://messages.example.com"},
+	} {
+		code, out, said := newConsole(t, env).runs("", "partner", "create", "--name", "A", "--email", "a@example.com", "--password", "una frase lunga 42")
+		if code != exitDone || !strings.Contains(out, "People sign in as a@example.com at "+want) {
+			t.Errorf("%v: %s%s", env, out, said)
+		}
+	}
+}
+
 // TestKeyRotate: the command reads the key only from standard input, because every user of the machine can see a
 // command line.
 func TestKeyRotate(t *testing.T) {

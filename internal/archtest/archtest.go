@@ -369,6 +369,8 @@ func (c *checker) checkImport(name, folder, target string, at int) {
 	case !ok || exempt(folder, rule):
 	case isOwn && testPackage(own) && !testPackage(folder):
 		c.report(name, at, "imports %s, which is for tests", target)
+	case below(target, "testing") && !testPackage(folder): // it adds flags to the program
+		c.report(name, at, "imports %s, which is for tests", target)
 	case isOwn && !below(own, folder) && !allowed(own, rule.Module):
 		c.report(name, at, "%s may not import %s", folder, target)
 	case isLibrary && !c.libraryAllowed(folder, target, rule):

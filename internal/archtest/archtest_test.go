@@ -54,6 +54,7 @@ func TestBreachesAreFound(t *testing.T) {
 		"pgx outside the store":        {"internal/dispatch/loop.go", doc + "package dispatch\nimport _ \"github.com/jackc/pgx/v5\"\n", "may not import github.com/jackc/pgx/v5"},
 		"a test library in the code":   {"internal/store/open.go", doc + "package store\nimport _ \"go.uber.org/goleak\"\n", "may not import go.uber.org/goleak"},
 		"a suite in the code":          {"cmd/puntuale/serve.go", doc + "package main\nimport _ \"puntuale/internal/store/storetest\"\n", "is for tests"},
+		"testing in the code":          {"internal/auth/password.go", doc + "package auth\nimport _ \"testing\"\n", "imports testing, which is for tests"},
 		"whatsmeow outside its part":   {"internal/control/link.go", doc + "package control\nimport _ \"go.mau.fi/whatsmeow/types\"\n", "may not import go.mau.fi/whatsmeow/types"},
 		"a loopback in the code":       {"internal/connector/socket/socket.go", doc + "package socket\nimport _ \"puntuale/internal/connector/socket/whatsapptest\"\n", "is for tests"},
 		"a package without a row":      {"internal/novelty/novelty.go", doc + "package novelty\nimport _ \"fmt\"\n", "has no row"},

@@ -1,14 +1,20 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"puntuale"
+	"puntuale/internal/campaign"
 	"puntuale/internal/control/request"
+	"puntuale/internal/roster"
 )
 
 // AddBlacklisted puts a number on the client's blacklist, and returns the stored entry. If an opt-out
@@ -147,50 +153,205 @@ func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.
 	return e, nil
 }
 
-// MaxBlacklistLines bounds the numbers of one imported list.
-const MaxBlacklistLines = 20_000
+// MaxBlacklistImport is how many rows an imported list of numbers may have.
+const MaxBlacklistImport = 100_000
 
-// BlacklistLine is one line of a list of numbers.
-type BlacklistLine struct {
-	Line   int // the number of the line in the list, from 1
-	Phone  string
-	Reason string
+// ImportedBlacklist is the result of an import, or of a check before an import.
+type ImportedBlacklist struct {
+	ImportReport
+	Found int // different numbers in the file
+	Added int // numbers of these that were not on the blacklist
 }
 
-const faultBlacklistNoNumbers puntuale.ReasonCode = "blacklist.no_numbers"
+// Members of a row of an imported blacklist. A row may have several numbers: columnPhone, and any with this beginning.
+const columnReason = "reason"
 
-// ImportBlacklist adds all numbers of a list. If one line is not a valid number, ImportBlacklist adds no number.
-// Numbers that are already there are treated as [Client.AddBlacklisted] does. added is how many numbers were added; different is how many
-// different numbers the list contains. Codes: invalid, with a fault at line[n].phone or line[n].reason for each wrong
-// line, and at body.file for the whole list.
-func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (added, different int, err error) {
-	var f request.Faults
-	switch {
-	case len(lines) == 0:
-		f.Add("body.file", faultBlacklistNoNumbers, nil)
-	default:
-		f.Entries("body.file", len(lines), MaxBlacklistLines)
+// reasonHeaders are the usual headers of the reason, in small letters and without accents and punctuation.
+var reasonHeaders = []string{columnReason, "motivo", "motivazione", "note", "nota"}
+
+// faultBlacklistColumn is the fault of a member that a row of the blacklist does not have.
+const faultBlacklistColumn puntuale.ReasonCode = "blacklist.column"
+
+// ImportBlacklist adds the numbers of a CSV or XLSX file, which needs no header if its first row has a number. An opt-out
+// holds for the person: of each row, ImportBlacklist adds every number in every column of numbers. A cell that is no
+// number is reported with its row, and the row's other numbers are added. Numbers that are already there are treated as
+// [Client.AddBlacklisted] does. The call counts in the client's usage, but the daily cap never refuses it, and a client
+// that may not send may make it. After a failure it may be repeated. Codes: invalid, too_large, overloaded, rate_limited.
+func (c *Client) ImportBlacklist(ctx context.Context, file io.Reader, kind string, ask FileImport) (ImportedBlacklist, error) {
+	if err := request.Faults(ask.Faults).Err(); err != nil {
+		return ImportedBlacklist{}, err
 	}
-	if err := f.Err(); err != nil {
-		return 0, 0, err
+	x := &blacklistReading{now: c.control.clock.Now(), seen: campaign.NewSeenPhones()}
+	x.ImportReading = ImportReading{
+		Client: c, Ask: ask, Out: &x.out.ImportReport, Place: "query", Guess: x.guess, Fields: x.checkMapping,
+		AreDates: func(string) bool { return false }, Stored: x.read, Max: MaxBlacklistImport,
 	}
-	now := c.control.clock.Now()
-	entries := make(map[string]puntuale.BlacklistEntry, len(lines))
-	for _, l := range lines {
-		at := request.At("line", l.Line)
-		phone := c.recipient(&f, at+".phone", strings.TrimSpace(l.Phone))
-		f.Text(at+".reason", l.Reason, puntuale.MaxName)
-		if _, twice := entries[phone]; !twice {
-			entries[phone] = puntuale.BlacklistEntry{Phone: phone, Mark: c.mark(phone), Reason: l.Reason, Added: now}
+	list := UploadedList{File: file, Kind: kind, Header: cmp.Or(ask.Header, roster.MaybeHeader), Stores: x.stores}
+	err := c.ReadTwice(ctx, list, func(r *roster.Reader) error { return x.Judge(ctx, r) }, func(r *roster.Reader) error { return x.store(ctx, r) })
+	if err != nil {
+		return ImportedBlacklist{}, err
+	}
+	if x.stores() {
+		day, err := c.today(x.now)
+		if err != nil {
+			return ImportedBlacklist{}, err
+		}
+		if err := c.tenant.CountCall(ctx, day); err != nil {
+			return ImportedBlacklist{}, fmt.Errorf("count an import: %w", err)
 		}
 	}
-	if err := f.Err(); err != nil {
-		return 0, 0, err
+	return x.out, nil
+}
+
+// NumbersIn returns the numbers in a cell of a list, in the form that messages use. other is the first value in the cell
+// that is no number; "": there is none.
+func (c *Client) NumbersIn(cell string) (numbers []string, other string) {
+	for _, value := range roster.Values(cell) {
+		switch phone := c.Listed(value); {
+		case phone != "":
+			numbers = append(numbers, phone)
+		case value != "":
+			other = cmp.Or(other, value)
+		}
 	}
-	all := slices.SortedFunc(maps.Values(entries), func(a, b puntuale.BlacklistEntry) int { return strings.Compare(a.Phone, b.Phone) })
-	added, err = c.tenant.AddAllBlacklisted(ctx, all)
+	return numbers, other
+}
+
+// blacklistReading is the state of one import.
+type blacklistReading struct {
+	ImportReading
+	now     time.Time
+	seen    *campaign.SeenPhones
+	entries []puntuale.BlacklistEntry
+	out     ImportedBlacklist
+}
+
+// isNumberColumn reports whether a member is one of a row's numbers, such as phone or phone2.
+func isNumberColumn(name string) bool {
+	rest, ok := strings.CutPrefix(name, columnPhone)
+	return ok && strings.Trim(rest, "0123456789") == ""
+}
+
+// guess finds every column of numbers, and that of the reason.
+func (x *blacklistReading) guess() map[string]int {
+	named := roster.Guess(x.out.Columns, x.out.Preview, reasonHeaders)
+	mapping := map[string]int{}
+	first, found := named[columnPhone]
+	if found {
+		mapping[columnPhone] = first
+	}
+	for _, at := range roster.PhoneColumns(x.out.Columns, x.out.Preview) {
+		if !found || at != first {
+			mapping[columnPhone+strconv.Itoa(at+1)] = at
+		}
+	}
+	for _, header := range reasonHeaders {
+		if at, ok := named[header]; ok {
+			mapping[columnReason] = at
+			return mapping
+		}
+	}
+	if unnamed := !slices.ContainsFunc(x.out.Columns, func(c string) bool { return c != "" }); unnamed && first == 0 && len(x.out.Columns) > 1 {
+		mapping[columnReason] = 1
+	}
+	return mapping
+}
+
+// checkMapping checks the columns. None of them is an ordinary field.
+func (x *blacklistReading) checkMapping(context.Context) ([]string, error) {
+	var f request.Faults
+	var numbers []string
+	for _, name := range slices.Sorted(maps.Keys(x.out.Mapping)) {
+		switch {
+		case isNumberColumn(name):
+			numbers = append(numbers, name)
+		case name != columnReason:
+			f.Add("query.columns", faultBlacklistColumn, nil, name)
+		}
+	}
+	if len(numbers) == 0 {
+		f.Add("query.columns", FaultListNoPhoneColumn, nil, roster.Named(x.out.Columns))
+	} else if first := numbers[0]; first != columnPhone { // the caller chose only others
+		x.out.Mapping[columnPhone] = x.out.Mapping[first]
+		delete(x.out.Mapping, first)
+	}
+	return nil, f.Err()
+}
+
+// read returns all numbers of a cell, as the report shows them.
+func (x *blacklistReading) read(cell string) string {
+	numbers, _ := x.Client.NumbersIn(cell)
+	return strings.Join(numbers, ", ")
+}
+
+func (x *blacklistReading) store(ctx context.Context, from *roster.Reader) error {
+	err := x.Each(ctx, from, func(row roster.Row) error {
+		if x.add(row); len(x.entries) >= listChunk {
+			return x.flush(ctx)
+		}
+		return nil
+	}, x.RefuseRow)
+	if err == nil {
+		err = x.flush(ctx)
+	}
+	x.Finish(RefusedRow, puntuale.RefusedPhone, puntuale.RefusedField)
+	return err
+}
+
+// add adds the numbers of a row to the entries, and reports the row's first fault.
+func (x *blacklistReading) add(row roster.Row) {
+	reason, _ := cellAt(row.Cells, x.out.Mapping, columnReason)
+	reason = strings.TrimPrefix(reason, "'") // spreadsheets and exports put it before texts
+	var f request.Faults
+	if f.Text(columnReason, reason, puntuale.MaxName); len(f) > 0 {
+		reason = ""
+	}
+	found, other, first := false, "", ""
+	for _, name := range slices.Sorted(maps.Keys(x.out.Mapping)) {
+		cell, _ := cellAt(row.Cells, x.out.Mapping, name)
+		if !isNumberColumn(name) {
+			continue
+		}
+		numbers, wrong := x.Client.NumbersIn(cell)
+		other = cmp.Or(other, wrong)
+		for _, phone := range numbers {
+			if found, first = true, cmp.Or(first, phone); !x.seen.Add(phone) {
+				x.entries = append(x.entries, puntuale.BlacklistEntry{Phone: phone, Mark: x.Client.mark(phone), Reason: reason, Added: x.now})
+			}
+		}
+	}
+	switch bad := x.Problem(row); {
+	case bad != nil:
+		x.RefuseRow(bad)
+	case !found || other != "":
+		x.Refuse(RefusedContact{Line: row.Line, Phone: first, Reason: puntuale.RefusedPhone, Value: puntuale.Quoted(shortened(other))})
+	case len(f) > 0:
+		x.Refuse(RefusedContact{Line: row.Line, Phone: first, Reason: puntuale.RefusedField, Value: puntuale.Because(FaultContactValue, columnReason, f[0].Reason().Stored())})
+	}
+}
+
+// flush adds the collected entries to the blacklist, or only counts the new ones.
+func (x *blacklistReading) flush(ctx context.Context) error {
+	all := x.entries
+	x.entries = nil
+	x.out.Found += len(all)
+	if x.Ask.Check {
+		phones := make([]string, len(all))
+		for i, e := range all {
+			phones[i] = e.Phone
+		}
+		there, err := x.Client.tenant.AmongBlacklisted(ctx, phones, x.Client.mark)
+		if err != nil {
+			return fmt.Errorf("look into the blacklist: %w", err)
+		}
+		x.out.Added += len(all) - len(there)
+		return nil
+	}
+	slices.SortFunc(all, func(a, b puntuale.BlacklistEntry) int { return strings.Compare(a.Phone, b.Phone) })
+	added, err := x.Client.tenant.AddAllBlacklisted(ctx, all)
+	x.out.Added += added
 	if err != nil {
-		return added, len(all), fmt.Errorf("add to the blacklist: %w", err)
+		return fmt.Errorf("add to the blacklist: %w", err)
 	}
-	return added, len(all), nil
+	return nil
 }

@@ -1,21 +1,24 @@
 package control
 
 import (
-	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"puntuale"
+	"puntuale/internal/campaign"
 )
 
-// A panic in a check is an error of this check, and does not end the server.
+// A panic in a check is an error of this check, which its call gets, and does not end the server.
 func TestPanicOfCheckIsAnError(t *testing.T) {
 	t.Parallel()
-	if err := puntuale.Recovered(func() error { panic("a bad list") }); err == nil || !strings.Contains(err.Error(), "a bad list") {
-		t.Errorf("%v", err)
+	c := &Client{control: &Control{}, account: puntuale.Client{ID: 7}}
+	left := make(chan struct{})
+	check := &campaign.Check{Now: func() time.Time { panic("a bad list") }}
+	err := <-c.runCheck(t.Context(), 9, check, func() { close(left) })
+	if err == nil || !strings.Contains(err.Error(), "a bad list") {
+		t.Errorf("the call got %v", err)
 	}
-	other := errors.New("the store is gone")
-	if err := puntuale.Recovered(func() error { return other }); !errors.Is(err, other) {
-		t.Errorf("%v", err)
-	}
+	<-left // the check has given its place back
+	c.control.checks.Wait()
 }

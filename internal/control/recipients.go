@@ -193,6 +193,7 @@ func widen(l *puntuale.RecipientList, m listMapping, all []Recipient) error {
 // write numbers in this way.
 func (c *Client) Listed(text string) string {
 	for _, one := range roster.Values(text) {
+		one = strings.TrimPrefix(one, "'") // spreadsheets and exports put it before texts
 		parse := request.ParseRecipient
 		if strings.Trim(one, "0123456789-") == "" {
 			parse = request.ParsePhone

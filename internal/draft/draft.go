@@ -97,7 +97,7 @@ func Check(d puntuale.TemplateDraft) []puntuale.Fault {
 // text checks a text and its placeholders.
 func (c *checker) text(location, text string, limit int, required bool) {
 	switch {
-	case required && strings.TrimSpace(text) == "":
+	case required && puntuale.Trimmed(text) == "":
 		c.add(location, puntuale.FaultRequired, nil)
 	case utf8.RuneCountInString(text) > limit:
 		c.add(location, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(limit))
@@ -127,7 +127,7 @@ func (c *checker) header(h *puntuale.DraftHeader) {
 			u = &url.URL{Scheme: "https", Host: "-", Path: string(id)} // as an address, only its extension is checked
 		}
 		switch {
-		case strings.TrimSpace(h.Media) == "":
+		case puntuale.Trimmed(h.Media) == "":
 			c.add("header.media", puntuale.FaultRequired, nil)
 		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || len(h.Media) > maxURL:
 			c.add("header.media", faultAddress, nil)
@@ -235,7 +235,7 @@ func (c *checker) examples() {
 	for _, name := range c.d.Placeholders() {
 		at := "examples." + name
 		switch value := c.d.Examples[name]; {
-		case strings.TrimSpace(value) == "":
+		case puntuale.Trimmed(value) == "":
 			c.add(at, puntuale.FaultRequired, nil)
 		case utf8.RuneCountInString(value) > maxExample:
 			c.add(at, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(maxExample))

@@ -27,6 +27,10 @@ func TestCheck(t *testing.T) {
 		"many":       {func(d *puntuale.TemplateDraft) { *d = puntuale.TemplateDraft{} }, "body.name body.language body.category body.text"},
 		"auth":       {func(d *puntuale.TemplateDraft) { d.Category = "AUTHENTICATION" }, "body.category"},
 		"name":       {func(d *puntuale.TemplateDraft) { d.Name = "Ordine pronto" }, "body.name"},
+		"blank text": {func(d *puntuale.TemplateDraft) { d.Text = "\u200b" }, "body.text"},
+		"blanks": {func(d *puntuale.TemplateDraft) {
+			d.Header, d.Examples["nome"] = &puntuale.DraftHeader{Kind: "image", Media: "\u200b"}, "\u2060"
+		}, "body.header.media body.examples.nome"},
 		"long text":  {func(d *puntuale.TemplateDraft) { d.Text = long(1025) }, "body.text"},
 		"odd field":  {func(d *puntuale.TemplateDraft) { d.Text = "Ciao {{Nome Mio}} a te" }, "body.text"},
 		"no example": {func(d *puntuale.TemplateDraft) { d.Examples = nil }, "body.examples.nome"},

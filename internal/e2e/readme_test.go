@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +43,20 @@ func TestReadme(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s was not printed:\n%s", want, out)
 		}
+	}
+
+	// another server has the port: the block says so, and asks that server nothing
+	other, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) })}
+	go func() { _ = server.Serve(other) }()
+	defer func() { _ = server.Close() }()
+	out, _ = paste(t, sources, strings.ReplaceAll(script, readmeAddr, addr), "PUNTUALE_ADDR="+addr)
+	if n := asked.Load(); n > 0 || !strings.Contains(out, "address already in use") {
+		t.Errorf("with a held port, %d calls reached the other server:\n%s", n, out)
 	}
 }
 

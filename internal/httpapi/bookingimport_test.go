@@ -3,6 +3,8 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -72,6 +74,25 @@ func TestBookingImport(t *testing.T) {
 		} {
 			if got := b.call("POST", "/api/bookings/import"+query, b.Key, appointments, "Content-Type", "text/csv"); got.status != http.StatusUnprocessableEntity {
 				t.Errorf("%s: %d %s", what, got.status, got.body)
+			}
+		}
+		files, err := filepath.Glob("../roster/testdata/exports/*.[cx][sl]*")
+		if err != nil || len(files) < 15 {
+			t.Fatalf("%d example files (%v)", len(files), err)
+		}
+		for _, name := range files { // address books have no appointments: a reference may be missing, and each row's date is
+			file, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind := "text/csv"
+			if strings.HasSuffix(name, ".xlsx") {
+				kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+			}
+			got := b.call("POST", "/api/bookings/import"+query+"&dry_run=true", b.Key, string(file), "Content-Type", kind)
+			noReference := strings.Count(got.body, `"location"`) == 1 && strings.Contains(got.body, "no column has the reference")
+			if got.status != http.StatusOK && !noReference || got.status == http.StatusOK && (!strings.Contains(got.body, `"field":"phone"`) || !strings.Contains(got.body, `"made":0`)) {
+				t.Errorf("%s: %d %s", name, got.status, got.body)
 			}
 		}
 		if _, err := b.db.SQL.Exec(`update client set held_at = 1`); err != nil {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 	"strings"
@@ -296,10 +297,12 @@ func (d documentedEvent) example(t puntuale.EventType) puntuale.Event {
 	return e
 }
 
-// documentEvents describes the body of each type of event that a webhook gets.
+// documentEvents describes the body of each type of event that a webhook gets, and the entries of the feed.
 func documentEvents(o *huma.OpenAPI) {
 	o.Webhooks = map[string]*huma.PathItem{}
 	schemas := o.Components.Schemas
+	feed := &huma.Schema{Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}}}
+	schemas.Map()["EventsAnswer"].Properties["events"].Items = feed
 	for _, t := range append(puntuale.AllEvents.Types(), puntuale.EventWebhookTest) {
 		d, ok := documentedEvents[t]
 		if !ok {
@@ -314,6 +317,9 @@ func documentEvents(o *huma.OpenAPI) {
 				"timestamp": {Type: "string", Format: "date-time", Description: "When it happened"},
 				"data":      data,
 			},
+		}
+		if t != puntuale.EventWebhookTest { // the feed never has it
+			addToFeed(schemas, feed, t.String(), body)
 		}
 		header := func(name, description string) *huma.Param {
 			return &huma.Param{Name: name, In: "header", Required: true, Description: description, Schema: &huma.Schema{Type: "string"}}
@@ -338,4 +344,18 @@ func documentEvents(o *huma.OpenAPI) {
 			},
 		}}
 	}
+}
+
+// addToFeed describes an event in the feed of events: the body that a webhook gets, with the event's number.
+func addToFeed(schemas huma.Registry, feed *huma.Schema, name string, body *huma.Schema) {
+	entry := &huma.Schema{Type: body.Type, Required: append([]string{"seq"}, body.Required...), Properties: maps.Clone(body.Properties)}
+	entry.Properties["seq"] = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Description: "The event's number"}
+	title := "Feed"
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '.' || r == '_' }) {
+		title += strings.ToUpper(word[:1]) + word[1:]
+	}
+	schemas.Map()[title] = entry
+	ref := "#/components/schemas/" + title
+	feed.OneOf = append(feed.OneOf, &huma.Schema{Ref: ref})
+	feed.Discriminator.Mapping[name] = ref
 }

@@ -11,7 +11,7 @@ import (
 func TestExamplesSucceed(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})
-	needsIDs := map[string]bool{"createNetworkTemplate": true, "editNetworkTemplate": true, "rescheduleMessages": true, "cancelMessages": true, "getClientExpirations": true, "startCampaign": true, "uploadRecipients": true, "importContacts": true, "importBookings": true, "reconcileBookings": true, "createCalendar": true, "uploadFile": true}
+	needsIDs := map[string]bool{"createNetworkTemplate": true, "editNetworkTemplate": true, "rescheduleMessages": true, "cancelMessages": true, "getClientExpirations": true, "startCampaign": true, "uploadRecipients": true, "importContacts": true, "importBookings": true, "importBlacklist": true, "reconcileBookings": true, "createCalendar": true, "uploadFile": true}
 	n := 0
 	for _, item := range loadPaths(t) {
 		for _, documented := range item.Operations() {

@@ -283,6 +283,7 @@ var operations = map[string]struct {
 	"undoChange":             {"POST", "/api/contacts/{contact}/undo-change", "", false, "404", true},
 	"deleteContact":          {"DELETE", "/api/contacts/{contact}", "", false, "404", true},
 	"importContacts":         {"PUT", "/api/contacts/import?source=prova", "phone,nome\n+393331234567,Carla\n", false, "", false},
+	"importBlacklist":        {"PUT", "/api/blacklist/import", "phone,reason\n+393331234599,prova\n", false, "", false},
 	"exportContacts":         {"GET", "/api/contacts/export", "", false, "", false},
 	"eraseContact":           {"POST", "/api/contacts/erase", `{"phone":"+393331234567"}`, false, "", false},
 	"listAutomations":        {"GET", "/api/automations", "", false, "", false},
@@ -343,7 +344,7 @@ func (c tenant) fill(text string) string {
 // contentTypeOf returns the content type of an operation's body.
 func contentTypeOf(id string) string {
 	switch id {
-	case "uploadRecipients", "importContacts", "importBookings":
+	case "uploadRecipients", "importContacts", "importBookings", "importBlacklist":
 		return "text/csv"
 	case "uploadFile":
 		return "application/octet-stream"

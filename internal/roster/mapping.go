@@ -165,22 +165,12 @@ func likeness(name string, at int, first [][]string) int {
 	if of, value := kindOf(name); of != "" && !value {
 		return 0
 	}
-	filled, phones, score := 0, 0, 0
-	for _, row := range first {
-		if at < len(row) && row[at] != "" {
-			filled++
-			if looksLikePhone(row[at]) {
-				phones++
-			}
-		}
-	}
+	score := 0
+	filled, phones := phonesIn(at, first)
 	if 2*phones > filled {
 		score = full + min(phones, word-1)
 	}
-	words := []string{folded(name)}
-	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		words = append(words, folded(part))
-	}
+	words := wordsOf(name)
 	for i, w := range phoneWords {
 		if slices.Contains(words, w) {
 			return sure + score + word*(len(phoneWords)-i)
@@ -192,12 +182,50 @@ func likeness(name string, at int, first [][]string) int {
 	return score
 }
 
-// namesColumn reports whether a text is the usual name of a column of phone numbers or of names.
-func namesColumn(text string) bool {
-	words := []string{folded(text)}
-	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
+// PhoneColumns returns every column of phone numbers, from left to right: a column with the name of one, and cells that
+// do not contradict it. A column such as "Phone Type" is none.
+func PhoneColumns(columns []string, first [][]string) (all []int) {
+	for i, name := range columns {
+		if of, value := kindOf(name); of != "" && !value {
+			continue
+		}
+		filled, phones := phonesIn(i, first)
+		named := func(names []string) bool {
+			return slices.ContainsFunc(wordsOf(name), func(w string) bool { return slices.Contains(names, w) })
+		}
+		full := 2*phones > filled
+		if slices.Contains(phoneWords, folded(name)) || named(phoneWords) && (full || filled == 0) || named(weakWords) && full {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// phonesIn counts the cells of a column that are not empty, and those of them that look like phone numbers.
+func phonesIn(at int, first [][]string) (filled, phones int) {
+	for _, row := range first {
+		if at < len(row) && row[at] != "" {
+			filled++
+			if looksLikePhone(row[at]) {
+				phones++
+			}
+		}
+	}
+	return filled, phones
+}
+
+// wordsOf returns the name of a column and its words, in folded form.
+func wordsOf(name string) []string {
+	words := []string{folded(name)}
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		words = append(words, folded(part))
 	}
+	return words
+}
+
+// namesColumn reports whether a text is the usual name of a column of phone numbers or of names.
+func namesColumn(text string) bool {
+	words := wordsOf(text)
 	return slices.ContainsFunc(phoneWords, func(w string) bool { return slices.Contains(words, w) }) ||
 		slices.Contains(nameWords, words[0]) || slices.Contains(weakWords, words[0])
 }

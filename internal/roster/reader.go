@@ -22,6 +22,10 @@ const (
 	MaxLine    = 64 << 10 // largest size of one row, in bytes
 )
 
+// MaybeHeader is the line of the header of a list that may have none: if the first row contains a phone number, it is
+// the first row of the list. Then the columns have no names, and [Reader.Header] returns 0.
+const MaybeHeader = -1
+
 // Row is one row that has content.
 type Row struct {
 	Line int // line of the file on which the row begins, from 1; in a workbook, the number of the row
@@ -73,7 +77,8 @@ type cellFault struct {
 //
 // When ctx ends, Open and every later Next end, because a workbook can take minutes to read.
 //
-// header is the line of the header row; 0 means that Open looks for it. It may stand below a title.
+// header is the line of the header row; 0 means that Open looks for it. It may stand below a title. [MaybeHeader] means
+// that the list may have none.
 func Open(ctx context.Context, r io.Reader, contentType, dir string, header int) (*Reader, error) {
 	in := bufio.NewReader(&upload{ctx, r, MaxBytes})
 	first, err := in.Peek(len(magicOLE))
@@ -192,8 +197,11 @@ func (l *Reader) read() (record, error) {
 const titleRows = 10
 
 // header reads the names of the columns. They are in the row on the given line. If this line is 0, they are in the first
-// of the first rows that looks like a header, or else in the first row.
+// of the first rows that looks like a header, or else in the first row. [MaybeHeader] means the same, unless the first
+// row contains a phone number.
 func (l *Reader) header(line int) error {
+	maybe := line == MaybeHeader
+	line = max(line, 0)
 	first, err := l.content()
 	for line > 0 && err == nil && first.line < line {
 		first, err = l.content()
@@ -203,6 +211,9 @@ func (l *Reader) header(line int) error {
 	}
 	if err != nil {
 		return err
+	}
+	if maybe && slices.ContainsFunc(first.texts(), looksLikePhone) {
+		return l.unnamed(first)
 	}
 	chosen := first
 	if line == 0 && titleOf(first) {
@@ -227,6 +238,26 @@ func (l *Reader) header(line int) error {
 		}
 	}
 	return l.name(chosen)
+}
+
+// unnamed reads the number of columns of a list without a header from its first rows. It keeps these rows.
+func (l *Reader) unnamed(first record) error {
+	l.ahead = []record{first.copied()}
+	for len(l.ahead) < titleRows && l.ended == nil {
+		r, err := l.source.next()
+		if l.ended = err; err == nil {
+			l.ahead = append(l.ahead, r.copied())
+		}
+	}
+	n := 0
+	for _, r := range l.ahead {
+		n = max(n, len(r.ends))
+	}
+	if n > MaxColumns {
+		return &FileError{Problem: TooManyColumns, Line: first.line}
+	}
+	l.columns = make([]string, n)
+	return nil
 }
 
 // copied returns a record that the source does not overwrite.

@@ -36,6 +36,9 @@ func TestOwnKeys(t *testing.T) {
 	if strings.Contains(list, made) || !strings.Contains(list, "gestionale") {
 		t.Error("the key is shown again, or missing")
 	}
+	if _, row, _ := strings.Cut(words(list), "gestionale"); !strings.Contains(row, "usata l’ultima volta 10:00") {
+		t.Errorf("the page does not say when the key was last used: %s", row)
+	}
 	ids := regexp.MustCompile(`/keys/([0-9]+)/revoke`).FindAllStringSubmatch(list, -1)
 	last := ids[len(ids)-1][1]
 	next := clientKey.FindString(v.post(page+"/"+last+"/rotate", nil).body)

@@ -59,7 +59,7 @@ func TestKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images := 0
+	images, settings := 0, []string(nil)
 	for _, resource := range built.Resources() {
 		text, err := resource.AsYAML()
 		if err != nil {
@@ -75,6 +75,12 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("%s %s: %v", kind, resource.GetName(), err)
 		}
 		images += strings.Count(string(text), "image: puntuale:latest")
+		if kind == "v1/ConfigMap" {
+			settings = append(settings, string(text))
+		}
+	}
+	if all := strings.Join(settings, ""); !strings.Contains(all, "PUNTUALE_METRICS_ADDR: :9090") && !strings.Contains(all, `PUNTUALE_METRICS_ADDR: ":9090"`) {
+		t.Errorf("the figures are at the port of the API, where the ingress can forward them: %s", all)
 	}
 	if images != 3 || len(built.Resources()) < 10 {
 		t.Errorf("%d resources, of which %d name the image", len(built.Resources()), images)

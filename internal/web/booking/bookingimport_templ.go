@@ -154,7 +154,7 @@ func Import(p BookingImport) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = view.ImportForm("booking-import", view.Base(ctx)+"/bookings/import", view.T(ctx, "booking.import_hint"), p.Form).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = view.ImportForm("booking-import", view.Base(ctx)+"/bookings/import", view.T(ctx, "booking.import_hint"), p.Form, view.Input{}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

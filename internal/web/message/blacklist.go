@@ -1,6 +1,8 @@
 package message
 
 import (
+	"context"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -9,7 +11,6 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/httpkit"
-	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -97,84 +98,54 @@ func removeBlacklisted(v *page.Request) error {
 }
 
 func askForNumbers(v *page.Request) error {
-	return v.Show(ImportNumbers(view.NewForm(), nil))
+	return v.Show(ImportNumbers(NumbersImport{Form: view.NewForm()}))
 }
 
-const faultListNotCSV puntuale.ReasonCode = "list.not_csv"
-
-// importNumbers adds a list of numbers from a file or from pasted text. If one line is wrong, it adds no number.
+// importNumbers reads a list of numbers from a file or from pasted text, while it arrives. First it shows what it finds. The
+// browser still has the list, so the person can send it again for the import.
 func importNumbers(v *page.Request) error {
-	f, err := v.Form()
-	if err != nil {
+	p := NumbersImport{Form: view.NewForm()}
+	var found control.ImportedBlacklist
+	err := v.UploadList(p.Form, func(ctx context.Context, file io.Reader, kind string) (err error) {
+		found, err = v.Client.ImportBlacklist(ctx, file, kind, v.FileImport(p.Form, false))
 		return err
-	}
-	content, err := v.File("file", admission.MaxBody)
+	})
 	if err != nil {
-		return err
+		return v.ShowRefused(err, p.Form, NumbersFound(p), ImportNumbers(p), "file")
 	}
-	if len(content) == 0 {
-		content = []byte(f.Value("numbers"))
-	}
-	lines, faulty := readNumbers(content)
-	var faults []view.LineFault
-	added, different := 0, 0
-	if lines == nil && len(faulty) > 0 {
-		err = puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultListNotCSV})
-	} else {
-		added, different, err = v.Client.ImportBlacklist(v.Ctx(), lines)
-	}
-	if e, _ := page.Refusal(err); e != nil {
-		faults = lineFaults(v, e, faulty, lines)
-		if len(faults) > 0 {
-			err = &puntuale.Error{Code: e.Code, Reason: puntuale.Because(puntuale.FaultListNothingAdded)}
+	p.Checked, p.Done = true, !found.Checked
+	p.Rows, p.Different, p.Added = found.Rows, found.Found, found.Added
+	p.Found = v.ShowImport(p.Form, found.ImportReport)
+	for name, at := range found.Mapping {
+		if name != "reason" && name != "phone" {
+			showAllNumbers(v, found.Preview, at)
 		}
-		return v.ShowRefused(err, f, ImportForm(f, faults), ImportNumbers(f, faults), "file", "numbers")
 	}
-	if err != nil {
-		return err
+	if p.Done {
+		v.SetAuditTarget(strconv.Itoa(found.Added))
+		if len(found.Refused) == 0 {
+			v.Say("blacklist.imported", "", "N", found.Added, "All", v.Frame.Language.Number(int64(found.Found)))
+			return v.Redirect(v.Frame.Place.Base + "/blacklist")
+		}
 	}
-	v.SetAuditTarget(strconv.Itoa(added))
-	v.Say("blacklist.imported", "", "N", added, "All", v.Frame.Language.Number(int64(different)))
-	return v.Redirect(v.Frame.Place.Base + "/blacklist")
+	if v.Partial() {
+		return v.Show(NumbersFound(p))
+	}
+	return v.Show(ImportNumbers(p))
 }
 
-// lineFaults returns one fault for each wrong line of a list.
-func lineFaults(v *page.Request, e *puntuale.Error, faults []csvFault, lines []control.BlacklistLine) []view.LineFault {
-	at := map[int]puntuale.ReasonCode{}
-	for _, w := range faults {
-		at[w.line] = w.code
-	}
-	var all []view.LineFault
-	for _, fault := range e.Faults {
-		text, own := strings.CutPrefix(fault.Location, "line[")
-		number, _, _ := strings.Cut(text, "]")
-		line, err := strconv.Atoi(number)
-		if !own || err != nil || len(all) > 0 && all[len(all)-1].Line == line {
-			continue
-		}
-		reason := fault.Reason()
-		if known := at[line]; known != "" {
-			reason = puntuale.Because(known)
-		}
-		all = append(all, view.LineFault{Line: line, Says: v.Frame.Language.Fault(reason)})
-	}
-	if lines == nil {
-		for _, w := range faults {
-			all = append(all, view.LineFault{Line: w.line, Says: v.Frame.Language.Fault(puntuale.Because(w.code))})
+// showAllNumbers puts the stored form of the numbers in one more column of numbers beside what the file has.
+func showAllNumbers(v *page.Request, rows [][]string, at int) {
+	for _, cells := range rows {
+		if at < len(cells) && cells[at] != "" {
+			numbers, _ := v.Client.NumbersIn(cells[at])
+			cells[at] = v.ReadAs(cells[at], strings.Join(numbers, ", "))
 		}
 	}
-	texts := make(map[int]string, len(lines))
-	for _, l := range lines {
-		texts[l.Line] = l.Phone
-	}
-	for i := range all {
-		all[i].Text = texts[all[i].Line]
-	}
-	return all
 }
 
-// exportNumbers writes the whole list in a form that a spreadsheet in the reader's language can open, and that
-// [readNumbers] can read.
+// exportNumbers writes the whole list in a form that a spreadsheet in the reader's language can open, and that an
+// import can read.
 func exportNumbers(v *page.Request) error {
 	header := []string{v.T("blacklist.column_phone"), v.T("blacklist.column_reason"), v.T("blacklist.column_added")}
 	return v.SendCSV("blacklist-"+v.Today(), header, func(cursor string) (rows [][]string, next string, err error) {

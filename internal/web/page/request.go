@@ -114,7 +114,11 @@ func (v *Request) ReadAs(written, phone string) string {
 	case phone == "":
 		return written + " → " + v.T("campaign.refused.invalid_phone")
 	}
-	return written + " → " + view.Grouped(phone)
+	var all []string
+	for one := range strings.SplitSeq(phone, ", ") {
+		all = append(all, view.Grouped(one))
+	}
+	return written + " → " + strings.Join(all, ", ")
 }
 
 // Partial reports whether htmx sent the request and expects only a part of a page.

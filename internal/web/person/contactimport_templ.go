@@ -141,7 +141,7 @@ func ImportContacts(p ContactImportPage) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = view.ImportForm("contact-import", view.Base(ctx)+"/contacts/import", view.T(ctx, "contact.import_hint"), p.Form).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = view.ImportForm("contact-import", view.Base(ctx)+"/contacts/import", view.T(ctx, "contact.import_hint"), p.Form, view.Input{}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

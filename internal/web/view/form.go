@@ -163,6 +163,5 @@ var NotRequired = map[string]any{"required": false}
 // LineFault is a fault in one line of a list.
 type LineFault struct {
 	Line int
-	Text string // the text of the line
 	Says string
 }
