@@ -239,13 +239,13 @@ type BilledMessage struct {
 	Sandbox   bool
 	Origin    Origin
 	Purpose   Purpose
-	Phone     string // "": the person was erased
-	Credit    bool   // the client paid a credit
-	Charge    Charge // what the network said that it bills; before that the kind that was kept when content or number were removed
+	Phone     string    // "": the person was erased
+	Credit    bool      // the client paid a credit
+	Charge    Charge    // what the network said that it bills; before that the kind that was kept when content or number were removed
 	ChargedAt time.Time // zero: the network did not say
-	Template  string // the category of the approved template in its content, in small letters; "": unknown, or no template
-	Sent      bool   // the network accepted the message
-	Late      bool   // the message failed after it was sent, in an answer about those
+	Template  string    // the category of the approved template in its content, in small letters; "": unknown, or no template
+	Sent      bool      // the network accepted the message
+	Late      bool      // the message failed after it was sent, in an answer about those
 }
 
 // BilledPeriod asks for messages of a client whose outcomes were recorded from From on, and before To. If ChargedFrom is set, only
