@@ -78,7 +78,7 @@ func TestUpgradeCheckPostgres(t *testing.T) {
 		said   string
 	}{
 		{"", exitDone, "Nothing in the database changes"},
-		{"delete from puntuale_version where version_id > 19", exitDone, "00020"},
+		{"delete from puntuale_version where version_id > 19", exitDone, "58 key_reader"},
 		{"insert into puntuale_version (version_id, is_applied) values (999, true)", exitFailed, "newer"},
 	} {
 		if _, err := d.SQL.Exec(c.change); err != nil {
