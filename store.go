@@ -98,6 +98,7 @@ type Tenant interface {
 	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
 	Sequence(ctx context.Context, id SequenceID) (Sequence, error)
 	Sequences(ctx context.Context, f SequenceFilter, p Page) ([]Sequence, string, error)
+	CountSequences(ctx context.Context, text string, limit int) (n int, all bool, err error)
 	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error)
 	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
 	RestoreSequence(ctx context.Context, id SequenceID, since time.Time) error
@@ -214,6 +215,7 @@ type Tenant interface {
 	UpdateCampaign(ctx context.Context, c Campaign) error
 	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
 	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error)
+	CountCampaigns(ctx context.Context, limit int) (n int, all bool, err error)
 	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
 	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
 	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
@@ -261,6 +263,7 @@ type Tenant interface {
 	Replies(ctx context.Context, f ReplyFilter, p Page) ([]Reply, string, error)
 	Reply(ctx context.Context, id ReplyID) (Reply, error)
 	Conversations(ctx context.Context, unread bool, p Page) ([]Conversation, string, error)
+	CountConversations(ctx context.Context, unread bool, limit int) (n int, all bool, err error)
 	Conversation(ctx context.Context, phone string) (Conversation, error)
 	Unread(ctx context.Context, limit int) (int, error)
 	MarkRead(ctx context.Context, phone string, last ReplyID, now time.Time) (int, error)
@@ -370,6 +373,7 @@ type PartnerTenant interface {
 
 	// The status of the clients, without the contents of messages.
 	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
+	CountClients(ctx context.Context, f ClientFilter, limit int) (n int, all bool, err error)
 	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 	ClientNames(ctx context.Context, ids []ClientID) (map[ClientID]string, error)
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)

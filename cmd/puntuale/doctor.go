@@ -215,11 +215,15 @@ func (s *server) operatorPage(cfg *serverConfig, m *metrics.Meter) *operator.Pag
 	})
 }
 
-// probeHolds is how long the operator's page uses the answer of somebody else's server. An open page asks again and again,
-// and a mail server takes many sign-ins for an attack.
-const probeHolds = 10 * time.Minute
+// The operator's page uses the answer of somebody else's server for probeHolds, and a failure for failureHolds. An open page
+// asks again and again, and a mail server takes many sign-ins for an attack.
+const (
+	probeHolds   = 10 * time.Minute
+	failureHolds = 2 * time.Minute
+	probeWithin  = 10 * time.Second
+)
 
-// held returns probe with its answer kept for [probeHolds], or nil for nil. One call runs at a time, see [operator.Config].
+// held returns probe with its answer kept, or nil for nil. A probe that takes too long is a failure like any other. One call runs at a time, see [operator.Config].
 func held(now func() time.Time, probe func(context.Context) error) func(context.Context) error {
 	if probe == nil {
 		return nil
@@ -227,15 +231,16 @@ func held(now func() time.Time, probe func(context.Context) error) func(context.
 	var asked time.Time
 	var answer error
 	return func(ctx context.Context) error {
-		at := now()
-		if !asked.IsZero() && at.Sub(asked) < probeHolds {
-			return answer
+		holds := probeHolds
+		if answer != nil {
+			holds = failureHolds
 		}
-		err := probe(ctx)
-		if ctx.Err() == nil { // otherwise the error tells only that the report came to its end
-			asked, answer = at, err
+		if at := now(); asked.IsZero() || at.Sub(asked) >= holds {
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeWithin) // the answer serves later reports, too
+			defer cancel()
+			asked, answer = at, probe(within)
 		}
-		return err
+		return answer
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
+	"puntuale/internal/store/storetest"
 )
 
 // TestUpgradeCheck looks at databases of every age. The command names what would change, and changes nothing itself.
@@ -63,6 +64,32 @@ func TestUpgradeCheck(t *testing.T) {
 	}
 	if code, said := ask("--no-check"); code != exitUsage {
 		t.Errorf("without --check: %d: %s", code, said)
+	}
+}
+
+// TestUpgradeCheckPostgres looks at a PostgreSQL of this version, of version 0.1.0, and of a later one.
+func TestUpgradeCheckPostgres(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	term := newConsole(t, nil)
+	for _, c := range []struct {
+		change string
+		code   int
+		said   string
+	}{
+		{"", exitDone, "Nothing in the database changes"},
+		{"delete from puntuale_version where version_id > 19", exitDone, "58 key_reader"},
+		{"insert into puntuale_version (version_id, is_applied) values (999, true)", exitFailed, "newer"},
+	} {
+		if _, err := d.SQL.Exec(c.change); err != nil {
+			t.Fatal(err)
+		}
+		term.out.Reset()
+		term.errs.Reset()
+		code := term.run(t.Context(), []string{"upgrade", "--check", "--data", "d", "--database", d.Config.Database})
+		if said := term.out.String() + term.errs.String(); code != c.code || !strings.Contains(said, c.said) {
+			t.Errorf("after %q: %d: %s", c.change, code, said)
+		}
 	}
 }
 

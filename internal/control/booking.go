@@ -32,6 +32,7 @@ type BookingCall struct {
 	AsOf      json.RawMessage
 	Fields    map[string]json.RawMessage // the body's members; those with reserved names are left out
 	Silent    bool
+	Noted     bool   // somebody reads the remarks about the person and the date: not of one booking among many
 	Replan    bool   // the booking's messages become those of its sequence as it is now, even if nothing else is new
 	Unseen    bool   // nobody has looked at the booking's present state, so a page may not set every status
 	Revision  *int64 // the booking must still have this revision (0: there must be none); nil: any
@@ -53,7 +54,7 @@ type BookingCall struct {
 type BookingAnswer struct {
 	puntuale.PutBookingResult
 	Zone  *time.Location
-	Notes puntuale.StartNotes // of a call that says nothing new, and of calendars and rules, at most Unused
+	Notes puntuale.StartNotes // of a call that says nothing new, or is not Noted, at most Unused
 }
 
 // Pending returns the messages that are planned after the change, in the order in which they leave.
@@ -217,7 +218,7 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		}
 		return nil, f.Err()
 	}
-	if !p.nothing && p.told() {
+	if !p.nothing && call.Noted {
 		if p.barred, err = c.isBlacklisted(ctx, cmp.Or(p.put.Phone, p.stored.Phone)); err != nil {
 			return nil, err
 		}
@@ -226,11 +227,6 @@ func (c *Client) newBookingPut(ctx context.Context, call BookingCall) (*bookingP
 		return p, c.MayCreate()
 	}
 	return p, nil
-}
-
-// told reports whether somebody reads remarks about this change: not a calendar, and no rule.
-func (p *bookingPut) told() bool {
-	return p.call.Door == puntuale.DoorAPI || p.call.Door == puntuale.DoorPage
 }
 
 // saysNothing reports whether the booking is already as the call says. An unchanged booking needs no sequence.

@@ -221,3 +221,12 @@ func (c *Control) Wait(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
+
+// CountCampaigns counts the campaigns that Campaigns lists, up to [puntuale.MaxCounted]. all is true if n is the complete
+// count.
+func (c *Client) CountCampaigns(ctx context.Context) (n int, all bool, err error) {
+	if n, all, err = c.tenant.CountCampaigns(ctx, puntuale.MaxCounted); err != nil {
+		return 0, false, fmt.Errorf("count campaigns: %w", err)
+	}
+	return n, all, nil
+}

@@ -618,6 +618,10 @@ var listLimits = []limit{
 		_, _, err := w.client.Sequences(ctx, control.SequenceSearch{Text: long, Page: wide})
 		return sorted(err, "query.limit", "query.cursor")
 	}},
+	{"CountSequences", "invalid query.text", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.CountSequences(ctx, long)
+		return err
+	}},
 	{"Sessions", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Sessions(ctx, wide); return err }},
 	{"Templates", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Templates(ctx, wide); return err }},
 	{"Campaigns", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Campaigns(ctx, wide); return err }},
@@ -687,7 +691,7 @@ var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEn
 
 // unlimited lists the verbs that accept no values from outside, or only values that need no limit. The parser limits
 // recipients. The packages search and result limit what they search for and count.
-var unlimited = strings.Fields(`Client.Account Client.AsOf Client.Before Client.BookingOf Client.BookingsMade Client.CountReplan Client.ErasedReferences Client.KeepAsOf Client.Listed Client.MoveReplan Client.NamedBookings Client.Now Client.ReadTwice Client.Replan Client.ReplanBookings Client.SpendCall Client.StartReplan Client.Uncounted Client.Unchanged Client.Unheld Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountAudit Client.CountBookings Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.NumbersIn Client.Pulse
+var unlimited = strings.Fields(`Client.Account Client.AsOf Client.Before Client.BookingOf Client.BookingsMade Client.CountReplan Client.ErasedReferences Client.KeepAsOf Client.Listed Client.MoveReplan Client.NamedBookings Client.Now Client.ReadTwice Client.Replan Client.ReplanBookings Client.SpendCall Client.StartReplan Client.Uncounted Client.Unchanged Client.Unheld Client.CanTryFiles Client.Confirm Client.ContactTags Client.CountAudit Client.CountBookings Client.CountCampaigns Client.CountConversations Client.Follow Client.ID Client.Pause ClientKeys.List Client.MayCreate Client.NextMessages Client.NumbersIn Client.Pulse
 	Client.Settings Client.Addressless Client.UnreadReplies Client.ConfirmOptOut
 	Client.Filled Client.OwnPrices Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.CountAudit Partner.Expiring Partner.Plans Partner.PlansOf Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Client.BeginCompare Client.NumberChanges Client.UndoChange Client.BeginLink Client.Holders Client.Known Client.ParseRecipient Client.Spend Client.Stopping Client.Wait Client.CheckFile Client.FileUsers Client.Files Client.OpenFile Client.UploadFile Client.Day Client.FindContacts Client.FindNamed Client.OutlinesOf Client.ResultMessages Client.Results Partner.Day Partner.Results Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Look Device.Owner Device.Partner Device.Pause Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)

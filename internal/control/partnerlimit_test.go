@@ -58,6 +58,10 @@ var partnerLimits = []limit{
 		_, _, err := w.partner.FindClients(ctx, account.ClientSearch{Text: long, State: nul, Page: wide})
 		return sorted(err, "query.limit", "query.cursor")
 	}},
+	{"CountClients", "invalid query.state query.q", func(ctx context.Context, w *limited) error {
+		_, _, err := w.partner.CountClients(ctx, account.ClientSearch{Text: long, State: nul})
+		return err
+	}},
 	{"Clients", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.partner.Clients(ctx, wide); return err }},
 	{"Partner.Audit", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.partner.Audit(ctx, wide); return err }},
 	{"Partner.Totals", "", func(ctx context.Context, w *limited) error {

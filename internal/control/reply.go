@@ -72,6 +72,15 @@ func (c *Client) Conversations(ctx context.Context, unread bool, p request.Page)
 	return rows, next, nil
 }
 
+// CountConversations counts the people that Conversations lists, up to [puntuale.MaxCounted]. all is true if n is the complete
+// count.
+func (c *Client) CountConversations(ctx context.Context, unread bool) (n int, all bool, err error) {
+	if n, all, err = c.tenant.CountConversations(ctx, unread, puntuale.MaxCounted); err != nil {
+		return 0, false, fmt.Errorf("count conversations: %w", err)
+	}
+	return n, all, nil
+}
+
 // Conversation returns the state of one person's conversation, or the zero value if the person never wrote. The phone
 // must have the form that messages use.
 func (c *Client) Conversation(ctx context.Context, phone string) (puntuale.Conversation, error) {

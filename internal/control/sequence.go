@@ -127,6 +127,20 @@ func (c *Client) Sequences(ctx context.Context, s SequenceSearch) ([]Sequence, s
 	return sequences, next, err
 }
 
+// CountSequences counts the sequences that a text finds in Sequences, up to [puntuale.MaxCounted]. all is true if n is the
+// complete count. Codes: invalid.
+func (c *Client) CountSequences(ctx context.Context, text string) (n int, all bool, err error) {
+	var f request.Faults
+	f.Text("query.text", text, puntuale.MaxName)
+	if err := f.Err(); err != nil {
+		return 0, false, err
+	}
+	if n, all, err = c.tenant.CountSequences(ctx, strings.TrimSpace(text), puntuale.MaxCounted); err != nil {
+		return 0, false, fmt.Errorf("count sequences: %w", err)
+	}
+	return n, all, nil
+}
+
 // maxRecent bounds the sequences that LastStarted returns.
 const maxRecent = 20
 

@@ -384,7 +384,7 @@ func (c *Client) bookingOf(call StartCall) BookingCall {
 	}
 	b := BookingCall{
 		Reference: call.Reference.text(&f, puntuale.Sequence{}), Sequence: call.Sequence, Phone: call.Phone, Fields: call.Fields, Door: puntuale.DoorAPI,
-		Status: statusIn(call.Fields), AsOf: call.Fields["as_of"], Body: call.Body, location: "body.reference", start: true,
+		Status: statusIn(call.Fields), AsOf: call.Fields["as_of"], Body: call.Body, location: "body.reference", start: true, Noted: true,
 	}
 	if zone := cmp.Or(call.Timezone, call.BodyZone); zone != "" {
 		b.Zone = &zone

@@ -532,7 +532,7 @@ func (c *Client) isBlacklisted(ctx context.Context, phone string) (bool, error) 
 func (p *bookingPut) notes(r *puntuale.PutBookingResult) puntuale.StartNotes {
 	given, s := p.fields(), &p.info.sequence
 	n := puntuale.StartNotes{Unused: unusedMembers(*s, given), Blacklisted: p.barred}
-	if _, dated := given[s.Booking]; !dated || !p.told() || r.Status != puntuale.BookingOpen && r.Status != puntuale.BookingConfirmed {
+	if _, dated := given[s.Booking]; !dated || !p.call.Noted || r.Status != puntuale.BookingOpen && r.Status != puntuale.BookingConfirmed {
 		return n
 	}
 	planned := plan.Plan{Messages: make([]puntuale.PlannedMessage, len(r.New))}

@@ -194,6 +194,7 @@ func (c *call) putBooking(ctx context.Context, client *control.Client, reference
 	known, faults := c.knownVersions()
 	dry, more := wantsDry(c.query)
 	return c.bookingChanged(dry)(client.PutBooking(ctx, control.BookingCall{
+		Noted:     true,
 		Reference: reference, Sequence: body.Sequence, Phone: body.Phone, Status: body.Status, AsOf: o.members["as_of"], Fields: o.members,
 		Session: body.Session.orEmpty(), Zone: body.Timezone.orEmpty(), DryRun: dry, Known: known, Door: puntuale.DoorAPI, Body: c.body,
 		Faults: slices.Concat(*o.refused, faults, more, c.repeated("reference")),

@@ -165,6 +165,15 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
+// CountCampaigns counts campaigns, up to limit. all reports whether n is the complete count.
+func (t tenant) CountCampaigns(ctx context.Context, limit int) (n int, all bool, err error) {
+	if _, err := engine.QueryOne(ctx, t.lists(), `select count(*) from (select c.id from campaign c where c.client_id = $1 limit $2) as found`,
+		[]any{t.id, limit + 1}, &n); err != nil {
+		return 0, false, engine.PublicError(fmt.Errorf("count campaigns: %w", err))
+	}
+	return min(n, limit), n <= limit, nil
+}
+
 // campaignCounts reads only the index of a campaign's messages, not their rows. This index has no column for the
 // client. So the statement checks the client in the campaign's row.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0

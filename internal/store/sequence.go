@@ -197,12 +197,12 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 		text, args = text+` limit $3`, append(args, limit+1)
 	}
 	var found []engine.SizedRow
-	words := needleOf(f.Text)
+	matches := soughtSequence(f.Text)
 	if err := t.s.CallReads.Query(ctx, text, args, func(r engine.Row) error {
 		var q engine.SizedRow
 		var name string
 		err := r.Scan(&q.Id, &q.Bytes, &name)
-		if words.matches(name) || strings.TrimSpace(f.Text) == puntuale.SequenceID(q.Id).String() {
+		if matches(q.Id, name) {
 			found = append(found, q)
 		}
 		return err
@@ -221,6 +221,34 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 		return nil, "", engine.PublicError(fmt.Errorf("list sequences: %w", err))
 	}
 	return all, page.Next, nil
+}
+
+// CountSequences counts the sequences that a text finds, up to limit. all reports whether n is the complete count.
+func (t tenant) CountSequences(ctx context.Context, sought string, limit int) (n int, all bool, err error) {
+	text, args := `select q.id, q.name from sequence q where q.client_id = $1 and q.deleted_at = 0`, []any{t.id}
+	if sought == "" { // a search by text reads all names, as Sequences does
+		text, args = text+` limit $2`, append(args, limit+1)
+	}
+	matches := soughtSequence(sought)
+	if err := t.s.CallReads.Query(ctx, text, args, func(r engine.Row) error {
+		var id int64
+		var name string
+		err := r.Scan(&id, &name)
+		if matches(id, name) {
+			n++
+		}
+		return err
+	}); err != nil {
+		return 0, false, engine.PublicError(fmt.Errorf("count sequences: %w", err))
+	}
+	return min(n, limit), n <= limit, nil
+}
+
+// soughtSequence returns a function that reports whether a text finds the sequence with an id and a name. The text has words of
+// the name, or is the id. An empty text finds all sequences.
+func soughtSequence(text string) func(id int64, name string) bool {
+	words, id := needleOf(text), strings.TrimSpace(text)
+	return func(of int64, name string) bool { return words.matches(name) || id == puntuale.SequenceID(of).String() }
 }
 
 // lastStarted reads only the client's 2,000 latest calls, because there is no index by sequence.

@@ -119,11 +119,7 @@ func TestTotals(t *testing.T) {
 		}
 		says := func(v *visitor, path, language, want string) {
 			t.Helper()
-			v.language = language
-			body := v.get(path).body
-			_, after, there := strings.Cut(body, `list-found">`)
-			said, _, _ := strings.Cut(after, "</p>")
-			if got := words(said); !there && want != "" || got != want {
+			if got := v.total(path, language); got != want {
 				t.Errorf("%s in %s: %q, want %q", path, language, got, want)
 			}
 		}
@@ -153,6 +149,81 @@ func TestTotals(t *testing.T) {
 		note(1, 0)
 		says(v, log, "it", "11 azioni")
 		says(partner, "/partner/audit", "it", "13 azioni")
+	})
+}
+
+// total returns what a page says above its list, in a language: how many entries the list has on all pages.
+func (v *visitor) total(path, language string) string {
+	v.w.t.Helper()
+	v.language = language
+	body := v.get(path).body
+	for _, mark := range []string{`list-found">`, `<p class="soft found" role="status">`} {
+		if _, after, there := strings.Cut(body, mark); there {
+			said, _, _ := strings.Cut(after, "</p>")
+			return words(said)
+		}
+	}
+	return ""
+}
+
+// TestTotalsOfObjects: the lists of clients, campaigns, sequences and people who wrote say how many there are, on each page and
+// with their filters. They do not count those of others.
+func TestTotalsOfObjects(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		v, partner := w.visitor(w.clients[puntuale.Owner]), w.visitor(w.partners[puntuale.Owner])
+		says := func(v *visitor, path, it, en string) {
+			t.Helper()
+			for language, want := range map[string]string{"it": it, "en": en} {
+				if got := v.total(path, language); got != want {
+					t.Errorf("%s in %s: %q, want %q", path, language, got, want)
+				}
+			}
+		}
+		says(partner, "/partner", "2 clienti", "2 clients")
+		says(partner, "/partner?q=verdi&state=active", "Un cliente", "One client")
+		says(partner, "/partner?state=suspended", "", "")
+
+		sessions, _, err := w.Client().Sessions(t.Context(), request.Page{})
+		w.must(err)
+		theirs, err := w.store.Tenant(w.other).DefaultSession(t.Context())
+		w.must(err)
+		campaign := func(client puntuale.ClientID, session puntuale.SessionID) {
+			_, err := w.store.Tenant(client).CreateCampaign(t.Context(), puntuale.Campaign{Session: session, Name: "Saldi", Created: w.clock.Now()}, storetest.Day, nil)
+			w.must(err)
+		}
+		campaign(w.other, theirs.ID)
+		says(v, w.pages+"/campaigns", "", "")
+		campaign(w.client, sessions[0].ID)
+		says(v, w.pages+"/campaigns", "Una campagna", "One campaign")
+		campaign(w.client, sessions[0].ID)
+		says(v, w.pages+"/campaigns", "2 campagne", "2 campaigns")
+		if part := v.get(w.pages + "/campaigns?part=rows").body; strings.Contains(part, "list-found") {
+			t.Error("the reloaded rows have the total, too")
+		}
+
+		says(v, w.pages+"/sequences", "", "")
+		w.sequencesNamed("Visita")
+		says(v, w.pages+"/sequences", "Una sequenza", "One sequence")
+		for i := range 52 {
+			w.sequencesNamed(fmt.Sprintf("Serie %02d", i))
+		}
+		_, next, err := w.Client().Sequences(t.Context(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: page.RowsOfPage}})
+		w.must(err)
+		for _, path := range []string{"/sequences", "/start", "/sequences?" + url.Values{"cursor": {next}}.Encode()} {
+			says(v, w.pages+path, "53 sequenze", "53 sequences")
+		}
+		says(v, w.pages+"/sequences?text=serie", "52 sequenze trovate", "52 sequences found")
+		says(v, w.pages+"/sequences?text=visita", "Una sequenza trovata", "One sequence found")
+
+		says(v, w.pages+"/replies", "", "")
+		w.wrote("+393331234501", "Ciao")
+		w.wrote("+393331234501", "Ci siete?")
+		says(v, w.pages+"/replies", "Una persona", "One person")
+		w.wrote("+393331234502", "Ciao")
+		_, err = w.Client().MarkRead(t.Context(), "+393331234501", 0)
+		w.must(err)
+		says(v, w.pages+"/replies", "2 persone", "2 people")
+		says(v, w.pages+"/replies?unread=true", "Una persona", "One person")
 	})
 }
 

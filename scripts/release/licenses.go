@@ -32,6 +32,7 @@ type license struct {
 	purl          string   // package URL; "": the part is in no registry
 	ids           []string // SPDX identifiers
 	texts         []string // the files of its terms, without repeats
+	noticed       bool     // a file NOTICE is among them
 }
 
 // allowed lists the terms under which a part may be, as the product itself is under the GPL, version 3 or later.
@@ -87,17 +88,18 @@ func (r *release) findLicenses(ctx context.Context) error {
 	if err := r.findModules(ctx); err != nil {
 		return err
 	}
-	notice, err := os.ReadFile(r.tree.path("NOTICE"))
+	named, err := os.ReadFile(r.tree.path("NOTICE"))
 	if err != nil {
 		return err
 	}
+	notice := string(named)
 	for _, name := range slices.Sorted(maps.Keys(r.modules)) {
 		m := r.modules[name]
 		one := license{name: m.Path, version: m.Version, purl: "pkg:golang/" + strings.ToLower(m.Path) + "@" + m.Version}
 		if err := one.read(m.Dir); err != nil {
 			return err
 		}
-		if _, err := os.Stat(filepath.Join(m.Dir, "NOTICE")); err == nil && !bytes.Contains(notice, []byte(path.Base(versionEnd.ReplaceAllString(m.Path, "")))) {
+		if one.noticed && !strings.Contains(notice, strings.TrimPrefix(versionEnd.ReplaceAllString(m.Path, ""), "github.com/")) {
 			return fmt.Errorf("%s has a notice, and NOTICE does not name it", m.Path)
 		}
 		r.licenses = append(r.licenses, one)
@@ -191,6 +193,7 @@ func (l *license) read(folder string) error {
 		if terms {
 			l.ids = append(l.ids, identify(text)...)
 		}
+		l.noticed = l.noticed || strings.HasPrefix(strings.ToUpper(entry.Name()), "NOTICE")
 		l.texts = append(l.texts, strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
 	}
 	slices.Sort(l.ids)

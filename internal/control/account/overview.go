@@ -33,13 +33,9 @@ const maxExpiring = 1000
 
 // FindClients lists the partner's clients, ordered by name, with their status. Codes: invalid.
 func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow, string, error) {
-	var f request.Faults
-	f.Word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
-	f.Text("query.q", s.Text, puntuale.MaxName)
-	s.Page.Unknown = append(s.Page.Unknown, f...)
 	now := p.accounts.clock.Now()
-	today := p.accounts.control.Today(now)
-	filter := puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon), Plan: s.Plan}
+	filter, faults := p.clientFilter(s, now)
+	s.Page.Unknown = append(s.Page.Unknown, faults...)
 	found, next, err := request.List(s.Page, func(page puntuale.Page) ([]puntuale.Client, string, error) {
 		return p.tenant.FindClients(ctx, filter, page)
 	})
@@ -48,6 +44,26 @@ func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow,
 	}
 	rows, err := p.rows(ctx, found, now)
 	return rows, next, err
+}
+
+// CountClients counts the clients that FindClients lists on all pages, up to [puntuale.MaxCounted]. all is true if n is the
+// complete count. Codes: invalid.
+func (p *Partner) CountClients(ctx context.Context, s ClientSearch) (n int, all bool, err error) {
+	filter, faults := p.clientFilter(s, p.accounts.clock.Now())
+	if err := faults.Err(); err != nil {
+		return 0, false, err
+	}
+	if n, all, err = p.tenant.CountClients(ctx, filter, puntuale.MaxCounted); err != nil {
+		return 0, false, fmt.Errorf("count clients: %w", err)
+	}
+	return n, all, nil
+}
+
+func (p *Partner) clientFilter(s ClientSearch, now time.Time) (filter puntuale.ClientFilter, f request.Faults) {
+	f.Word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
+	f.Text("query.q", s.Text, puntuale.MaxName)
+	today := p.accounts.control.Today(now)
+	return puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon), Plan: s.Plan}, f
 }
 
 // ClientNames returns the names of the partner's clients with these ids, by one query. It omits deleted clients, and

@@ -15,15 +15,37 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 	if err != nil {
 		return nil, "", err
 	}
-	args := []any{p.id, limit + 1}
+	where, args := p.soughtClients(f, limit+1)
+	if last > 0 { // rows of deleted clients stay in the table, so the cursor's row always exists
+		args = append(args, last)
+		where += fmt.Sprintf(` and (lower(c.name), c.id) > (select lower(x.name), x.id from client x where x.partner_id = $1 and x.id = $%d)`, len(args))
+	}
+	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+ClientColumns+` from client c where `+where+` order by lower(c.name), c.id limit $2`, args, scanClient)
+	if err != nil {
+		return nil, "", engine.PublicError(fmt.Errorf("look for clients: %w", err))
+	}
+	all, next := engine.CutPage(all, limit, "clients", func(c *puntuale.Client) int64 { return int64(c.ID) })
+	return all, next, nil
+}
+
+// CountClients counts the clients that FindClients lists, up to limit. all reports whether n is the complete count.
+func (p Partner) CountClients(ctx context.Context, f puntuale.ClientFilter, limit int) (n int, all bool, err error) {
+	where, args := p.soughtClients(f, limit+1)
+	if _, err := engine.QueryOne(ctx, p.s.ListReads, `select count(*) from (select c.id from client c where `+where+` limit $2) as found`, args, &n); err != nil {
+		return 0, false, engine.PublicError(fmt.Errorf("count clients: %w", err))
+	}
+	return min(n, limit), n <= limit, nil
+}
+
+// soughtClients returns the condition of the clients that a filter finds, and the values of a statement that reads at most
+// limit ($2) of them.
+func (p Partner) soughtClients(f puntuale.ClientFilter, limit int) (where string, args []any) {
+	args = []any{p.id, limit}
 	arg := func(v any) string {
 		args = append(args, v)
 		return fmt.Sprintf("$%d", len(args))
 	}
-	where := `c.partner_id = $1 and c.deleted_at = 0`
-	if last > 0 { // rows of deleted clients stay in the table, so the cursor's row always exists
-		where += ` and (lower(c.name), c.id) > (select lower(x.name), x.id from client x where x.partner_id = $1 and x.id = ` + arg(last) + `)`
-	}
+	where = `c.partner_id = $1 and c.deleted_at = 0`
 	if text := strings.TrimSpace(f.Text); text != "" {
 		like := arg("%" + likely.Replace(strings.ToLower(text)) + "%")
 		where += ` and (lower(c.name) like ` + like + ` escape '!' or lower(c.email) like ` + like + ` escape '!' or c.phone like ` + like + ` escape '!')`
@@ -43,12 +65,7 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 	case puntuale.StateEmpty:
 		where += ` and c.credits <= 0`
 	}
-	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+ClientColumns+` from client c where `+where+` order by lower(c.name), c.id limit $2`, args, scanClient)
-	if err != nil {
-		return nil, "", engine.PublicError(fmt.Errorf("look for clients: %w", err))
-	}
-	all, next := engine.CutPage(all, limit, "clients", func(c *puntuale.Client) int64 { return int64(c.ID) })
-	return all, next, nil
+	return where, args
 }
 
 // likely escapes a text for LIKE, so that its special characters have no effect.

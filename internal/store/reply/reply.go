@@ -123,11 +123,7 @@ func (t ClientReplies) Conversations(ctx context.Context, unread bool, p puntual
 	if last == 0 {
 		last = puntuale.MaxID + 1
 	}
-	some := `g.last_id > 0`
-	if unread {
-		some = `g.unread > 0`
-	}
-	text := ` from (select * from conversation g where g.client_id = $1 and g.last_id < $2 and ` + some
+	text := ` from (select * from conversation g where g.client_id = $1 and g.last_id < $2 and ` + listedConversation(unread)
 	page, err := engine.ReadPageSpan(ctx, t.all.db.Lists(int64(t.client)), "conversation", `select g.last_id, `+ReplyBytes+text+` order by g.last_id desc limit $3) g
  join reply y on y.client_id = g.client_id and y.id = g.last_id order by g.last_id desc`, []any{t.client, last, limit + 1}, limit)
 	if err != nil || page.Rows == 0 {
@@ -141,6 +137,24 @@ func (t ClientReplies) Conversations(ctx context.Context, unread bool, p puntual
 		return nil, "", engine.PublicError(fmt.Errorf("list conversations: %w", err))
 	}
 	return all, page.Next, nil
+}
+
+// CountConversations counts the conversations that Conversations lists, up to limit. all reports whether n is the complete
+// count.
+func (t ClientReplies) CountConversations(ctx context.Context, unread bool, limit int) (n int, all bool, err error) {
+	if _, err := engine.QueryOne(ctx, t.all.db.Lists(int64(t.client)), `select count(*) from (select 1 from conversation g where g.client_id = $1 and `+listedConversation(unread)+` limit $2) x`,
+		[]any{t.client, limit + 1}, &n); err != nil {
+		return 0, false, engine.PublicError(fmt.Errorf("count conversations: %w", err))
+	}
+	return min(n, limit), n <= limit, nil
+}
+
+// listedConversation returns the condition of the conversations that a list has.
+func listedConversation(unread bool) string {
+	if unread {
+		return `g.unread > 0`
+	}
+	return `g.last_id > 0`
 }
 
 // Conversation returns the conversation with the phone, or the zero value if the person never wrote.

@@ -134,6 +134,20 @@ func (f *fed) wants(what string, waiting, fed, refused int) {
 	}
 }
 
+// testCountCampaigns checks that a client's campaigns are counted up to a limit.
+func testCountCampaigns(t *testing.T, w *World) {
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	other.campaigned()
+	for want := range 3 {
+		for limit := range want + 2 {
+			if n, all, err := c.CountCampaigns(context.Background(), limit); err != nil || n != min(limit, want) || all != (limit >= want) {
+				t.Errorf("campaigns up to %d: %d, %v, %v; want %d", limit, n, all, err, want)
+			}
+		}
+		c.MustCampaign(1)
+	}
+}
+
 // testFeedOnce checks that a chunk is fed only once. At the second try, the campaign's cursor is already past the
 // chunk. Fed messages must be in the campaign queue.
 func testFeedOnce(t *testing.T, w *World) {

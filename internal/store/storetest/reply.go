@@ -269,6 +269,9 @@ func testReplies(t *testing.T, w *World) {
 	if n, err := c.Unread(ctx, 100); err != nil || n != 1 {
 		t.Errorf("%d people with unread replies, %v", n, err)
 	}
+	c.countsConversations(true, 1)
+	c.countsConversations(false, 1)
+	other.countsConversations(false, 0)
 	if n, err := c.MarkRead(ctx, phone, all[1].ID, later); err != nil || n != 1 {
 		t.Errorf("%d marked, %v", n, err)
 	}
@@ -280,6 +283,17 @@ func testReplies(t *testing.T, w *World) {
 	}
 	if n, err := c.Unread(ctx, 100); err != nil || n != 0 {
 		t.Errorf("%d people with unread replies, %v", n, err)
+	}
+	c.countsConversations(true, 0)
+	c.countsConversations(false, 1)
+}
+
+func (c *Client) countsConversations(unread bool, want int) {
+	c.w.t.Helper()
+	for limit := range want + 2 {
+		if n, all, err := c.CountConversations(context.Background(), unread, limit); err != nil || n != min(limit, want) || all != (limit >= want) {
+			c.w.t.Errorf("conversations, unread %v, up to %d: %d, %v, %v; want %d", unread, limit, n, all, err, want)
+		}
 	}
 }
 
@@ -427,6 +441,10 @@ var ofReplies = map[string]foreign{
 	"Conversations": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := tenant.Conversations(context.Background(), false, puntuale.Page{})
 		return all, err
+	},
+	"CountConversations": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		n, _, err := tenant.CountConversations(context.Background(), false, 10)
+		return make([]bool, n), err
 	},
 	"MarkRead": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		n, err := tenant.MarkRead(context.Background(), wrote, 0, Begin)

@@ -137,6 +137,11 @@ func testSearchSequences(t *testing.T, w *World) {
 				t.Errorf("%q, newest first %v: %v, want %v", text, newest, got, want)
 			}
 		}
+		for limit := range len(want) + 2 {
+			if n, all, err := c.CountSequences(ctx, text, limit); err != nil || n != min(limit, len(want)) || all != (limit >= len(want)) {
+				t.Errorf("%q up to %d: %d, %v, %v; want %d", text, limit, n, all, err, len(want))
+			}
+		}
 	}
 	_, cursor, err := c.Sequences(ctx, puntuale.SequenceFilter{}, puntuale.Page{Limit: 1})
 	if err != nil {

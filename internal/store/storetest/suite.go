@@ -49,7 +49,7 @@ var suite = []func(*testing.T, *World){
 	testReceiptsAnyOrder, testReceiptLeavesAlone, testReceiptAfterResend,
 	testWindow, testReplyStops, testOptOut, testOwnEntryOverOptOut, testMarketingNeedsConsent, testCancelMarketing, testSettings, testReplies, testInboundLooks, testInboundGathers, testKeepReplies, testForgetReplies, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testNames, testKnownRecipients, testDeparted, testGatewayKeys, testNetworkIDs, testOpenAttempts, testGatewayHealth,
 	testLinkDevice, testTake, testTakeBudget, testTakeTogether, testHolds, testDedupingDevice, testTakePace, testRepeatBeforeNew, testHeldIsBusy, testPushes, testPushEnds, testPushesTogether,
-	testFeedOnce, testPausedCampaign, testPausedWhileResuming, testResentDuringPause, testListCompared, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign, testKnownPersons, testSessionLoad, testCharges, testChargesTogether,
+	testCountCampaigns, testFeedOnce, testPausedCampaign, testPausedWhileResuming, testResentDuringPause, testListCompared, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign, testKnownPersons, testSessionLoad, testCharges, testChargesTogether,
 	testMergeContacts, testFindContacts, testTagContacts, testLongContacts, testChangeContact, testContactOnce, testContactsTogether, testForgottenContacts, testFindByName, testStatementOnce, testStatementParts, testRemember,
 	testInvitationMails, testMails, testMailsTogether,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,

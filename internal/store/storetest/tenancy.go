@@ -217,6 +217,11 @@ var foreignCalls = map[string]foreign{
 		all, _, err := tenant.Campaigns(context.Background(), puntuale.Page{})
 		return all, err
 	},
+	"CountCampaigns": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		n, _, err := tenant.CountCampaigns(context.Background(), 10)
+		return make([]bool, n), err
+	},
 	"CampaignCounts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		counts, err := tenant.CampaignCounts(context.Background(), other.campaigned(), true)
 		return make([]int, counts.Total()), err
@@ -471,6 +476,13 @@ var foreignCalls = map[string]foreign{
 	"Sequences": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := tenant.Sequences(context.Background(), puntuale.SequenceFilter{}, puntuale.Page{})
 		return all, err
+	},
+	"CountSequences": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		n, _, err := tenant.CountSequences(context.Background(), "", 10)
+		if n == 0 && err == nil {
+			n, _, err = tenant.CountSequences(context.Background(), other.Sequence.String(), 10)
+		}
+		return make([]bool, n), err
 	},
 	"StartInfo": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, _, err := tenant.StartInfo(context.Background(), other.Sequence)

@@ -90,6 +90,10 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		all, _, err := theirs.FindClients(context.Background(), puntuale.ClientFilter{}, puntuale.Page{})
 		return all, err
 	},
+	"CountClients": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		n, _, err := theirs.CountClients(context.Background(), puntuale.ClientFilter{}, 10)
+		return make([]bool, n), err
+	},
 	"Pulses": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
 		all, err := theirs.Pulses(context.Background(), []puntuale.ClientDay{{Client: c.ID, Day: Day}})
 		return slices.Collect(maps.Keys(all)), err

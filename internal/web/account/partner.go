@@ -38,6 +38,9 @@ func clients(v *page.Request) error {
 	if list.Narrowed {
 		list.URL += "?" + url.Values{"q": {search.Text}, "state": {search.State}}.Encode()
 	}
+	if list.Count, err = page.Total(v.Partner.CountClients(v.Ctx(), search)); err != nil {
+		return err
+	}
 	if v.Partial() {
 		return v.Show(ClientTable(list))
 	}

@@ -50,6 +50,9 @@ func campaigns(v *page.Request) error {
 	if v.Query("part") == "rows" {
 		return v.Show(CampaignRows(list))
 	}
+	if list.Count, err = page.Total(v.Client.CountCampaigns(v.Ctx())); err != nil {
+		return err
+	}
 	return v.Show(Campaigns(list))
 }
 

@@ -19,6 +19,7 @@ import (
 type CampaignList struct {
 	Rows         []puntuale.Campaign
 	Cursor, Next string
+	Count        int // campaigns on all pages, see [page.Total]; only the whole page has it
 }
 
 // active reports whether the page must reload itself, because a campaign in the list changes by itself.

@@ -23,6 +23,9 @@ func inboxPage(v *page.Request) (p ConversationList, err error) {
 	if p.Rows, p.Next, err = v.Client.Conversations(v.Ctx(), p.Unread, request.Page{Limit: inboxRows, Cursor: p.Cursor}); err != nil {
 		return p, err
 	}
+	if p.Count, err = page.Total(v.Client.CountConversations(v.Ctx(), p.Unread)); err != nil {
+		return p, err
+	}
 	phones := make([]string, len(p.Rows))
 	for i, g := range p.Rows {
 		phones[i] = g.Phone

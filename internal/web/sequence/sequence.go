@@ -47,8 +47,12 @@ func sequences(v *page.Request) error {
 func sequenceList(v *page.Request, path string) (SequenceList, error) {
 	l := SequenceList{URL: v.Frame.Place.Base + path, Text: strings.TrimSpace(v.Query("text")), Cursor: v.Query("cursor")}
 	rows, next, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: page.RowsOfPage, Cursor: l.Cursor}})
+	if err != nil {
+		return l, page.Lost(err)
+	}
 	l.Rows, l.Next = sequenceRows(rows), next
-	return l, page.Lost(err)
+	l.Count, err = page.Total(v.Client.CountSequences(v.Ctx(), l.Text))
+	return l, err
 }
 
 func sequenceRows(rows []control.Sequence) []SequenceRow {

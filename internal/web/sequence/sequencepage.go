@@ -27,6 +27,7 @@ type SequenceList struct {
 	Text         string // the searched text
 	Rows         []SequenceRow
 	Cursor, Next string
+	Count        int           // sequences on all pages
 	Recent       []SequenceRow // sequences that were started recently, the latest start first
 }
 
@@ -49,15 +50,12 @@ func (l SequenceList) address() string {
 	return view.WithQuery(l.URL, "text", l.Text)
 }
 
-// found returns a text with the number of sequences that a search found.
+// found says how many sequences there are on all pages, or how many a search found.
 func (l SequenceList) found(ctx context.Context) string {
-	switch {
-	case l.Text == "" || l.Cursor != "":
-		return ""
-	case l.Next != "":
-		return view.T(ctx, "sequences.found_more", "N", len(l.Rows))
+	if l.Text == "" {
+		return view.FoundWords(ctx, "sequences.all", l.Count)
 	}
-	return view.T(ctx, "sequences.found", "N", len(l.Rows))
+	return view.FoundWords(ctx, "sequences.found", l.Count)
 }
 
 // SequencePage is the page of one sequence.

@@ -41,7 +41,7 @@ func testFindClients(t *testing.T, w *storetest.World) {
 		{puntuale.ClientFilter{State: puntuale.StateActive, Text: "zeta"}, "Zeta 100% "},
 	} {
 		test.f.Today, test.f.Until = storetest.Day, storetest.Day.AddDays(60)
-		got, cursor := "", ""
+		got, cursor, count := "", "", 0
 		for {
 			page, next, err := p.FindClients(ctx, test.f, puntuale.Page{Limit: 2, Cursor: cursor})
 			if err != nil || len(page) > 2 {
@@ -50,12 +50,18 @@ func testFindClients(t *testing.T, w *storetest.World) {
 			for _, c := range page {
 				got += c.Name + " "
 			}
+			count += len(page)
 			if cursor = next; next == "" {
 				break
 			}
 		}
 		if got != test.want {
 			t.Errorf("%+v: %q, want %q", test.f, got, test.want)
+		}
+		for limit := range count + 2 {
+			if n, all, err := p.CountClients(ctx, test.f, limit); err != nil || n != min(limit, count) || all != (limit >= count) {
+				t.Errorf("%+v up to %d: %d, %v, %v; want %d", test.f, limit, n, all, err, count)
+			}
 		}
 	}
 	_, _, err := p.FindClients(ctx, puntuale.ClientFilter{}, puntuale.Page{Cursor: "x"})
