@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"puntuale/internal/control/statement"
 	"puntuale/internal/price"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/storetest"
 )
 
 // billed is a service with a client that sends two approved templates: promo (marketing) and avviso (utility).
@@ -342,6 +344,13 @@ func TestErasureLeavesTheStatement(t *testing.T) {
 		b.tell(told, puntuale.ReceiptDelivered, "", "utility") // without a country
 		b.wantLines("2026-11", false, "2 marketing IT Official estimated 0.1316 false 0.20", want[1], want[2], "1 utility IT Official reported "+it+" false 0.05")
 		budget(price.Sum("0.1316", fr, it, it))
+		b.tell(b.send("+393330000005", "Promo"), puntuale.ReceiptDelivered, "", "utility") // and before the erasure
+		twice := price.Sum(it, it)
+		for range 2 {
+			b.wantLines("2026-11", false, "2 marketing IT Official estimated 0.1316 false 0.20", want[1], want[2], "2 utility IT Official reported "+twice+" false 0.10")
+			budget(price.Sum("0.1316", fr, it, twice))
+			s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"+393330000005"}`)
+		}
 		b.close(2026, 12, 4)
 		closed := s.statementOf(s.partner, "2026-11").texts()
 		s.must(nil, "POST", "/api/contacts/erase", b.a.Key, `{"phone":"+393330000003"}`)
@@ -387,4 +396,77 @@ func TestEveryClientIsCounted(t *testing.T) {
 			t.Errorf("exactly as many as are counted: %+v", got.Clients)
 		}
 	})
+}
+
+// busyTenants are a store whose partner has many deleted clients, each with as many messages of one month.
+type busyTenants struct {
+	puntuale.TenantStore
+	clients, messages int
+	read              int // messages
+}
+
+type busyPartner struct {
+	puntuale.PartnerTenant
+	t *busyTenants
+}
+
+type busyTenant struct {
+	puntuale.Tenant
+	t    *busyTenants
+	busy bool
+}
+
+func (t *busyTenants) Partner(id puntuale.PartnerID) puntuale.PartnerTenant {
+	return busyPartner{t.TenantStore.Partner(id), t}
+}
+
+func (t *busyTenants) Uncounted(id puntuale.ClientID) puntuale.Tenant {
+	return busyTenant{t: t, busy: int(id) < t.clients}
+}
+
+func (p busyPartner) DeletedClients(context.Context, puntuale.Month, puntuale.ClientID, int) ([]puntuale.Client, error) {
+	all := make([]puntuale.Client, p.t.clients)
+	for i := range all {
+		all[i] = puntuale.Client{ID: puntuale.ClientID(i + 1), Name: fmt.Sprintf("%04d", i), Zone: "Europe/Rome", Created: morning}
+	}
+	return all, nil
+}
+
+func (busyTenant) Statement(context.Context, puntuale.Month) (s puntuale.Statement, found bool, err error) {
+	return s, false, nil
+}
+
+func (busyTenant) Calls(context.Context, puntuale.Date, puntuale.Date) (int64, error) { return 0, nil }
+
+func (c busyTenant) BilledMessages(_ context.Context, p puntuale.BilledPeriod) ([]puntuale.BilledMessage, error) {
+	n := min(p.Limit, c.t.messages-int(p.After.ID))
+	if !c.busy {
+		n = 0
+	}
+	all := make([]puntuale.BilledMessage, n)
+	for i := range all {
+		all[i].ID = p.After.ID + puntuale.MessageID(i+1)
+	}
+	c.t.read += n
+	return all, nil
+}
+
+// TestPartnersAnswerIsBounded: the answer about many busy clients does not count all that it may count of each. A client of which
+// nothing is counted is incomplete, unless it has no messages.
+func TestPartnersAnswerIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{driver: storetest.SQLite})
+	tenants := &busyTenants{TenantStore: s.tenants, clients: 900, messages: 2500}
+	of, err := statement.New(statement.Config{Tenants: tenants, Maintenance: s.store, Budgets: s.store, Clock: s.clock}).OfPartner(t.Context(), s.partnerAccount(), "2026-11")
+	if err != nil || len(of) != tenants.clients {
+		t.Fatalf("%d clients, %v", len(of), err)
+	}
+	if tenants.read < 200_000 || tenants.read > 202_000+tenants.clients {
+		t.Errorf("%d messages were read", tenants.read)
+	}
+	for i, one := range of {
+		if n := statement.TotalOf(one.Statement).Messages; one.Complete != (n == tenants.messages || i == tenants.clients-1) || i < 75 && n < 2000 {
+			t.Errorf("client %d has %d messages, complete %v", i, n, one.Complete)
+		}
+	}
 }

@@ -279,7 +279,8 @@ func TestArchive(t *testing.T) {
 }
 
 // TestArchiveLeavesWhatStatementsNeed: a run stays in the database until its month is closed, and the next month too, because
-// that has the corrections. The runs of a month that no server closed stay, because they are counted whenever somebody asks.
+// that has the corrections. The runs of a month that no server closed stay, because they are counted whenever somebody asks;
+// those of a month before the first closed one stay for a year.
 func TestArchiveLeavesWhatStatementsNeed(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -314,31 +315,34 @@ func TestArchiveLeavesWhatStatementsNeed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for month := range 5 {
+			for month := -1; month < 5; month++ {
 				counted, err := c.BilledMessages(t.Context(), puntuale.BilledPeriod{From: in(month, 1), To: in(month+1, 1), Limit: 10})
 				if err != nil || len(counted) == 1 != slices.Contains(want, month) {
 					t.Errorf("on %v, month %d: %d messages, want some of months %v; %v", now, month, len(counted), want, err)
 				}
 			}
 		}
+		sent(-1)
 		sent(0)
-		left(in(1, 3), 0) // no month was closed yet
+		left(in(1, 3), -1, 0) // no month was closed yet
 		closed(0)
 		sent(1)
-		left(in(1, 31), 0, 1) // the month before may still get corrections
-		left(in(2, 3), 0, 1)
+		left(in(1, 31), -1, 0, 1) // the month before may still get corrections
+		left(in(2, 3), -1, 0, 1)
 		closed(1)
-		left(in(2, 5), 1)
+		left(in(2, 5), -1, 1)
 		sent(2)
 		sent(3)
 		closed(3) // no server closed the month before
 		sent(4)
-		left(in(5, 3), 2, 3, 4)
+		left(in(5, 3), -1, 2, 3, 4)
 		closed(4)
-		left(in(5, 10), 2, 4)
-		left(in(8, 10), 2, 4)
+		left(in(5, 10), -1, 2, 4)
+		left(in(8, 10), -1, 2, 4)
 		a.Exec("update client set deleted_at = $1 where id = $2", in(5, 10).UnixMicro(), int64(c.ID))
-		left(in(8, 11), 2) // a deleted client gets no more statements
+		left(in(8, 11), -1, 2) // a deleted client gets no more statements
+		left(in(11, 28), -1, 2)
+		left(in(15, 5), 2)
 	})
 }
 

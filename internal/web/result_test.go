@@ -249,11 +249,18 @@ func TestResultLinks(t *testing.T) {
 		t.Errorf("a day of the chart leads to %s", link(table, "is=sent"))
 	}
 	body = inMain(v.get(w.pages + "/results?" + period).body)
-	if list := words(inMain(v.get(link(body, "status=confirmed")).body)); !strings.Contains(list, "Anna Villa") || !strings.Contains(list, "Carla Longo") || strings.Contains(list, "Bruno") {
+	bookings := inMain(v.get(link(body, "status=confirmed")).body)
+	if list := words(bookings); !strings.Contains(list, "Anna Villa") || !strings.Contains(list, "Carla Longo") || strings.Contains(list, "Bruno") {
 		t.Errorf("confirmed: %s", list)
+	}
+	if strings.Contains(bookings, "/bookings/live") || !strings.Contains(v.get(w.pages+"/bookings?day=2026-11-25").body, "/bookings/live") {
+		t.Error("a long period reloads itself, or a day does not")
 	}
 	body = inMain(v.get(w.pages + "/results?by=step&sequence=" + visit + period).body)
 	if list := words(inMain(v.get(link(body, "status=confirmed")).body)); !strings.Contains(list, "Anna Villa") || strings.Contains(list, "Carla") {
 		t.Errorf("confirmed of one sequence: %s", list)
+	}
+	if list := words(inMain(v.get(w.pages + "/bookings?day=2026-11-26&sequence=" + visit).body)); !strings.Contains(list, "Nessun appuntamento trovato") {
+		t.Errorf("a day without bookings of one sequence: %s", list)
 	}
 }

@@ -50,6 +50,7 @@ const (
 
 	chunk         = 2000
 	openBound     = 50_000           // how many messages are counted for one answer about months that are not closed, and besides chunk of each client
+	partnerBound  = 200_000          // how many messages are counted for one answer about all clients; it may be exceeded by less than chunk
 	together      = 50               // how many clients one look for months finds
 	deletedAtOnce = 1000             // how many deleted clients one look finds
 	held          = 30 * time.Minute // how long a node may count one month
@@ -171,19 +172,20 @@ func concealed(s puntuale.Statement) []puntuale.StatementLine {
 
 // OfPartner returns the statements of all the partner's clients, by name. Clients that are deleted are among them if they used
 // something in the month. Clients that were created later are not. A month that has begun only for some clients is empty for the
-// others. Codes: invalid.
+// others. At most 200,000 messages are counted, and 1,999 more. Afterwards a client whose month is not closed has no lines: it is
+// incomplete if it has messages. Codes: invalid.
 func (s *Statements) OfPartner(ctx context.Context, partner *account.Partner, text string) ([]Of, error) {
 	month, err := s.month(text, time.FixedZone("", int(zones.Seconds())))
 	if err != nil {
 		return nil, err
 	}
-	all, bound := []Of{}, openBound
+	all, bound, rest := []Of{}, openBound, partnerBound
 	add := func(clients []puntuale.Client, deleted bool) error {
 		for _, c := range clients {
-			most := max(bound, chunk) // so those before a client take nothing from it
+			most := min(max(bound, chunk), rest) // so those before a client take little from it
 			left := most
 			one, err := s.of(ctx, c, month, &left)
-			bound -= most - left
+			bound, rest = bound-(most-left), rest-(most-left)
 			if errors.Is(err, errBefore) {
 				continue
 			}
@@ -310,7 +312,7 @@ type monthCounter struct {
 	name    string // of the zone
 	client  puntuale.ClientID
 	to      time.Time // evidence from then on is not counted; zero: all is, and the month stays open
-	bound   *int      // how many more messages may be read; nil: all
+	bound   *int      // how many more messages may be counted; from 0 on, it is only asked whether there are more; nil: all
 	lines   map[puntuale.StatementLine]int
 	credits int64
 	all     bool // all messages were read

@@ -95,16 +95,17 @@ func (p Partner) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[
 func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
 	var c puntuale.Client
 	err := p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if patch.Zone.Set {
+		unlocked, found, err := p.ClientIn(ctx, a, id)
+		if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
+			return err
+		}
+		moves := patch.Zone.Set && patch.Zone.To != unlocked.Zone // most forms send the zone that the client has
+		if moves {
 			if err := result.Lock(ctx, a); err != nil {
 				return err
 			}
 		}
 		if patch.Budget.Set {
-			unlocked, found, err := p.ClientIn(ctx, a, id)
-			if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
-				return err
-			}
 			if err := statement.ChangeBudget(ctx, a, id, unlocked.Zone, patch.Budget.To, patch.Currency, now); err != nil {
 				return err
 			}
@@ -135,6 +136,9 @@ func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch p
 			return err
 		}
 		if c.Zone != old.Zone {
+			if !moves {
+				return fmt.Errorf("a client's zone changed meanwhile: %w", engine.ErrAgain)
+			}
 			if err := result.RecountBookings(ctx, a, id, now); err != nil {
 				return err
 			}

@@ -81,6 +81,13 @@ func testUpdateClient(t *testing.T, w *World) {
 	if got, err = p.UpdateClient(ctx, c.ID, back, Begin); err != nil || !got.Expires.IsZero() || !got.ExpiresAt.IsZero() || !got.RefillAt.IsZero() || *got.Cap != 3 || len(got.Features)+len(got.Closed) != 0 {
 		t.Fatalf("back = %+v, %v", got, err)
 	}
+	turn := w.Int("select turn from result_counter")
+	if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Zone: To(want.Zone)}, Begin); err != nil || w.Int("select turn from result_counter") != turn {
+		t.Errorf("the client's own zone waits for who counts results: %v", err)
+	}
+	if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Zone: To("Europe/Rome")}, Begin); err != nil || w.Int("select turn from result_counter") == turn {
+		t.Errorf("another zone does not wait for who counts results: %v", err)
+	}
 	_, err = p.UpdateClient(ctx, 999, back, Begin)
 	WantCode(t, err, puntuale.CodeNotFound)
 }

@@ -86,8 +86,10 @@ func bookingList(v *page.Request) (l List, err error) {
 		return l, err
 	}
 	l.Next = next
-	if l.Counts, err = v.Client.CountBookings(v.Ctx(), l.Day, l.days()); err != nil {
-		return l, err
+	if l.counted() {
+		if l.Counts, err = v.Client.CountBookings(v.Ctx(), l.Day, l.days()); err != nil {
+			return l, err
+		}
 	}
 	l.Rows, l.Unwanted, err = rowsOf(v, found)
 	return l, err

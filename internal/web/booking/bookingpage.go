@@ -28,7 +28,7 @@ type List struct {
 	Sequence string        // id of their sequence; "": all
 	Text     string
 	Rows     []Row
-	Counts   puntuale.BookingCounts // of the whole day or week
+	Counts   puntuale.BookingCounts // of the whole period; zero unless the list is counted
 	Unwanted map[puntuale.MessageID]puntuale.ReasonCode
 	Cursor   string
 	Next     string
@@ -62,8 +62,14 @@ type Message struct {
 	Detail *puntuale.MessageDetail // nil: the message was archived
 }
 
-// live reports whether the list reloads itself. A search does not, because each reload would read many bookings.
-func (l List) live() bool { return l.Cursor == "" && l.Text == "" && !l.Form.HasFaults() }
+// live reports whether the list reloads itself. A search does not, nor does a long period, because each reload would read many
+// bookings.
+func (l List) live() bool {
+	return l.Cursor == "" && l.Text == "" && l.End == puntuale.Date{} && !l.Form.HasFaults()
+}
+
+// counted reports whether the page says how many bookings the whole period has.
+func (l List) counted() bool { return l.Text == "" && l.Sequence == "" }
 
 // days returns how many days the list has.
 func (l List) days() int {

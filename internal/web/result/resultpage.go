@@ -258,15 +258,15 @@ func (p Page) byDay() map[string]puntuale.ResultRow {
 // notPending are the marks that no message has that waits.
 const notPending = puntuale.ResultSent | puntuale.ResultFailed | puntuale.ResultSkipped | puntuale.ResultCancelled
 
-// barURL returns the people behind a part of the chart: at is the day, from 0, and kind the part. No list has both what
+// barURL returns the people behind a part of the chart: at is the day, from 0, and kind the part. rows are those of byDay. No list has both what
 // was skipped and what was cancelled: then it returns the report of the day, where each has its link. "": there is no list.
-func (p Page) barURL(ctx context.Context, at, kind int) string {
+func (p Page) barURL(ctx context.Context, rows map[string]puntuale.ResultRow, at, kind int) string {
 	if p.Partner {
 		return ""
 	}
 	day := p.Filter.Start.AddDays(at).String()
 	period := []string{"start", day, "end", day}
-	switch r := p.byDay()[day]; {
+	switch r := rows[day]; {
 	case kind == 0:
 		return p.peopleURL(ctx, puntuale.ResultSent, period...)
 	case kind == 1:
