@@ -153,7 +153,7 @@ func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.
 	return e, nil
 }
 
-// MaxBlacklistImport is how many rows an imported list of numbers may have.
+// MaxBlacklistImport is how many rows an imported list of numbers may have, and how many numbers.
 const MaxBlacklistImport = 100_000
 
 // ImportedBlacklist is the result of an import, or of a check before an import.
@@ -169,13 +169,16 @@ const columnReason = "reason"
 // reasonHeaders are the usual headers of the reason, in small letters and without accents and punctuation.
 var reasonHeaders = []string{columnReason, "motivo", "motivazione", "note", "nota"}
 
-// faultBlacklistColumn is the fault of a member that a row of the blacklist does not have.
-const faultBlacklistColumn puntuale.ReasonCode = "blacklist.column"
+// The faults of a member that a row of the blacklist does not have, and of a file with too many numbers.
+const (
+	faultBlacklistColumn puntuale.ReasonCode = "blacklist.column"
+	faultTooManyNumbers  puntuale.ReasonCode = "blacklist.too_many_numbers"
+)
 
 // ImportBlacklist adds the numbers of a CSV or XLSX file, which needs no header if its first row has a number. An opt-out
-// holds for the person: of each row, ImportBlacklist adds every number in every column of numbers. A cell that is no
-// number is reported with its row, and the row's other numbers are added. Numbers that are already there are treated as
-// [Client.AddBlacklisted] does. The call counts in the client's usage, but the daily cap never refuses it, and a client
+// holds for the person: of each row, ImportBlacklist adds every number in every column of numbers, and in a list without a
+// header also those among the reasons. It judges the columns by all rows. A cell that is no number is reported with its
+// row, and the row's other numbers are added. Numbers that are already there are treated as [Client.AddBlacklisted] does. The call counts in the client's usage, but the daily cap never refuses it, and a client
 // that may not send may make it. After a failure it may be repeated. Codes: invalid, too_large, overloaded, rate_limited.
 func (c *Client) ImportBlacklist(ctx context.Context, file io.Reader, kind string, ask FileImport) (ImportedBlacklist, error) {
 	if err := request.Faults(ask.Faults).Err(); err != nil {
@@ -184,10 +187,10 @@ func (c *Client) ImportBlacklist(ctx context.Context, file io.Reader, kind strin
 	x := &blacklistReading{now: c.control.clock.Now(), seen: campaign.NewSeenPhones()}
 	x.ImportReading = ImportReading{
 		Client: c, Ask: ask, Out: &x.out.ImportReport, Place: "query", Guess: x.guess, Fields: x.checkMapping,
-		AreDates: func(string) bool { return false }, Stored: x.read, Max: MaxBlacklistImport,
+		AreDates: func(string) bool { return false }, Stored: x.read, Look: x.count, Max: MaxBlacklistImport,
 	}
 	list := UploadedList{File: file, Kind: kind, Header: cmp.Or(ask.Header, roster.MaybeHeader), Stores: x.stores}
-	err := c.ReadTwice(ctx, list, func(r *roster.Reader) error { return x.Judge(ctx, r) }, func(r *roster.Reader) error { return x.store(ctx, r) })
+	err := c.ReadTwice(ctx, list, func(r *roster.Reader) error { return x.judge(ctx, r) }, func(r *roster.Reader) error { return x.store(ctx, r) })
 	if err != nil {
 		return ImportedBlacklist{}, err
 	}
@@ -221,6 +224,8 @@ func (c *Client) NumbersIn(cell string) (numbers []string, other string) {
 type blacklistReading struct {
 	ImportReading
 	now     time.Time
+	cells   []roster.PhoneCells // of each column
+	numbers []int               // how many numbers each column has; above MaxBlacklistImport, some are not counted
 	seen    *campaign.SeenPhones
 	entries []puntuale.BlacklistEntry
 	out     ImportedBlacklist
@@ -232,29 +237,104 @@ func isNumberColumn(name string) bool {
 	return ok && strings.Trim(rest, "0123456789") == ""
 }
 
-// guess finds every column of numbers, and that of the reason.
+// guess finds a column of numbers, and that of the reason. In a list without a header, the reason follows the numbers.
+// judge finds the other columns.
 func (x *blacklistReading) guess() map[string]int {
-	named := roster.Guess(x.out.Columns, x.out.Preview, reasonHeaders)
 	mapping := map[string]int{}
-	first, found := named[columnPhone]
-	if found {
+	named := roster.Guess(x.out.Columns, x.out.Preview, reasonHeaders)
+	if first, found := named[columnPhone]; found {
 		mapping[columnPhone] = first
 	}
-	for _, at := range roster.PhoneColumns(x.out.Columns, x.out.Preview) {
-		if !found || at != first {
-			mapping[columnPhone+strconv.Itoa(at+1)] = at
-		}
+	if x.unnamed() {
+		x.guessUnnamed(mapping)
+		return mapping
 	}
 	for _, header := range reasonHeaders {
 		if at, ok := named[header]; ok {
 			mapping[columnReason] = at
-			return mapping
+			break
 		}
 	}
-	if unnamed := !slices.ContainsFunc(x.out.Columns, func(c string) bool { return c != "" }); unnamed && first == 0 && len(x.out.Columns) > 1 {
-		mapping[columnReason] = 1
-	}
 	return mapping
+}
+
+// guessUnnamed finds the first column of numbers in a list without a header, and that of the reason.
+func (x *blacklistReading) guessUnnamed(mapping map[string]int) {
+	var with []int // the columns with a number
+	for _, cells := range x.out.Preview {
+		for at, cell := range cells {
+			if numbers, _ := x.numbersIn(cell); len(numbers) > 0 {
+				with = append(with, at)
+			}
+		}
+	}
+	if len(with) == 0 {
+		return
+	}
+	mapping[columnPhone] = slices.Min(with)
+	if after := slices.Max(with) + 1; after < len(x.out.Columns) {
+		mapping[columnReason] = after
+	}
+}
+
+// unnamed reports whether the list has no header.
+func (x *blacklistReading) unnamed() bool {
+	return !slices.ContainsFunc(x.out.Columns, func(c string) bool { return c != "" })
+}
+
+// numbersIn returns the numbers of a cell that may also be a date, which is no number. like is true if the cell looks
+// like a number.
+func (x *blacklistReading) numbersIn(cell string) (numbers []string, like bool) {
+	if roster.MayBeDate(cell) {
+		return nil, false
+	}
+	numbers, _ = x.Client.NumbersIn(cell)
+	return numbers, roster.LooksLikePhone(cell)
+}
+
+// count looks how many numbers each column of a row has.
+func (x *blacklistReading) count(row roster.Row) {
+	if x.cells == nil {
+		x.cells, x.numbers = make([]roster.PhoneCells, len(row.Cells)), make([]int, len(row.Cells))
+	}
+	for at, cell := range row.Cells {
+		if cell == "" || roster.CellProblem(cell) != "" || x.numbers[at] > MaxBlacklistImport {
+			continue
+		}
+		numbers, like := x.numbersIn(cell)
+		x.numbers[at] += len(numbers)
+		c := &x.cells[at]
+		switch c.Filled++; {
+		case len(numbers) > 0:
+			c.Phones++
+		case like:
+			c.Wrong++
+		}
+	}
+}
+
+// judge judges all rows. Unless the caller chose the columns, it then takes every column of numbers, also one whose first
+// cells are empty or no numbers: the import must not leave out a number in silence. Codes: invalid, too_large.
+func (x *blacklistReading) judge(ctx context.Context, from *roster.Reader) error {
+	if err := x.Judge(ctx, from); err != nil {
+		return err
+	}
+	taken := slices.Collect(maps.Values(x.out.Mapping))
+	for at, c := range x.cells {
+		if x.Ask.Columns == "" && !slices.Contains(taken, at) && c.OfPhones(x.out.Columns[at]) {
+			x.out.Mapping[columnPhone+strconv.Itoa(at+1)] = at
+		}
+	}
+	all := 0
+	for name, at := range x.out.Mapping {
+		if isNumberColumn(name) || x.unnamed() {
+			all += x.numbers[at]
+		}
+	}
+	if all > MaxBlacklistImport {
+		return puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultTooManyNumbers, Args: []string{strconv.Itoa(MaxBlacklistImport)}})
+	}
+	return nil
 }
 
 // checkMapping checks the columns. None of them is an ordinary field.
@@ -309,11 +389,15 @@ func (x *blacklistReading) add(row roster.Row) {
 	found, other, first := false, "", ""
 	for _, name := range slices.Sorted(maps.Keys(x.out.Mapping)) {
 		cell, _ := cellAt(row.Cells, x.out.Mapping, name)
-		if !isNumberColumn(name) {
+		numbers, wrong := x.Client.NumbersIn(cell)
+		switch {
+		case isNumberColumn(name):
+			other = cmp.Or(other, wrong)
+		case x.unnamed(): // nobody said that this column has no numbers
+			numbers, _ = x.numbersIn(cell)
+		default:
 			continue
 		}
-		numbers, wrong := x.Client.NumbersIn(cell)
-		other = cmp.Or(other, wrong)
 		for _, phone := range numbers {
 			if found, first = true, cmp.Or(first, phone); !x.seen.Add(phone) {
 				x.entries = append(x.entries, puntuale.BlacklistEntry{Phone: phone, Mark: x.Client.mark(phone), Reason: reason, Added: x.now})

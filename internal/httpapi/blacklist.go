@@ -27,7 +27,7 @@ func registerBlacklist(a *api) {
 		description: "What it kept back is not sent. The number may stand in the query, because some proxies drop the body of a DELETE."}, removeBlacklisted)
 	client(a, operation{id: "importBlacklist", method: http.MethodPut, path: "/api/blacklist/import", upload: maxList, strict: true, prevents: true,
 		summary:     "Add the numbers of a file to the blacklist",
-		description: "CSV or XLSX, at most 100 MiB and 100,000 rows; without a header if the first row has a number. Every number of a row is added. A cell that is no number is reported, and the row's other numbers are added."}, importBlacklist)
+		description: "CSV or XLSX, at most 100 MiB, 100,000 rows and 100,000 numbers; without a header if the first row has a number. Every number of a row is added. A cell that is no number is reported, and the row's other numbers are added."}, importBlacklist)
 	documentUpload(a, "/api/blacklist/import")
 }
 

@@ -43,6 +43,16 @@ func TestBlacklistImport(t *testing.T) {
 		"no group":            {"telefono\n3331234567-33376543210\n333 1234567\n", "+393331234567=", "[{invalid_phone 1}]"},
 		"a wrong cell":        {"Telefono;Cellulare\nn/d;333 1234567\n011 4445566;\n;\"\"\nMario;\n333 1234567;\n", "+390114445566= +393331234567=", "[{invalid_phone 2}]"},
 		"a long reason":       {"telefono;motivo\n333 1234567;" + strings.Repeat("x", 201) + "\n", "+393331234567=", "[{bad_field 1}]"},
+		"numbers, no header":  {"011 4445566,333 1234567\n", "+390114445566= +393331234567=", "[]"},
+		"both, no header":     {"20/11/2026,011 4445566,333 1234567,basta\n", "+390114445566=basta +393331234567=basta", "[]"},
+		"late, no header":     {"333 1234567\n" + strings.Repeat("\n333 1234567,\n", 10) + "333 7654321,non scrivere, grazie\n", "+393331234567= +393337654321=non scrivere, grazie", "[]"},
+		"later, no header":    {"333 1234567,basta\n" + strings.Repeat("333 1234567\n", 10) + "011 4445566,333 7654321,basta\n", "+390114445566=333 7654321 ::: basta +393331234567=basta +393337654321=333 7654321 ::: basta", "[]"},
+		"a date, no header":   {"333 1234567,20/11/2026,basta\n", "+393331234567=20/11/2026, basta", "[]"},
+		"a short date":        {"333 1234567,01/11/26\n", "+393331234567=01/11/26", "[]"},
+		"a late second":       {"Cellulare;Recapito 2\n" + strings.Repeat("333 1234567;\n", 6) + "333 1234567;333 7654321\n333 1234567;n/d\n", "+393331234567= +393337654321=", "[{invalid_phone 1}]"},
+		"a doubtful second":   {"Cellulare;Telefono 2\n333 1234567;n/d\n333 1234567;n/d\n333 1234567;011 4445566\n", "+390114445566= +393331234567=", "[{invalid_phone 2}]"},
+		"a mistyped second":   {"Cellulare;Telefono 2\n333 1234567;333 76543\n", "+393331234567=", "[{invalid_phone 1}]"},
+		"another name":        {"Cellulare;Altro;Data;Partita IVA;Phone Type\n333 1234567;011 4445566;20/11/2026;01114445566;Mobile\n", "+390114445566= +393331234567=", "[]"},
 		"our export":          {"telefono;motivo;aggiunto\n'+393331234567;'=1;2026-11-20 10:00\n", "+393331234567==1", "[]"},
 	} {
 		a := s.newAccount(strings.ReplaceAll(name, " ", "-")+"@x", "full")
@@ -64,7 +74,12 @@ func TestBlacklistImport(t *testing.T) {
 			t.Errorf("%s: again %+v", name, again)
 		}
 	}
-	a := s.newAccount("chosen@x", "full")
+	a := s.newAccount("many@x", "full")
+	many := "telefono\n333 1234567\n" + strings.Repeat("333 7654321"+strings.Repeat(":::333 7654321", 249)+"\n", 401)
+	if got := s.importBlacklist(a.Key, "", strings.ReplaceAll(many, " ", "")); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "100000") || s.blacklisted(a.Key) != "" {
+		t.Errorf("too many numbers: %d %.300s", got.status, got.body)
+	}
+	a = s.newAccount("chosen@x", "full")
 	const file = "A;B;C\n333 1234567;333 7654321;333 1111111\n"
 	done := blacklistReportOf(t, s.importBlacklist(a.Key, "?columns=phone3:C,phone2:B", file))
 	if got := s.blacklisted(a.Key); got != "+393331111111= +393337654321=" || len(done.Numbers) != 1 || done.Numbers[0].Phone != "+393337654321" {

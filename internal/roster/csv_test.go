@@ -3,6 +3,7 @@ package roster_test
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -239,5 +240,37 @@ func TestBrokenUpload(t *testing.T) {
 		if o.end == nil || !strings.Contains(o.end.Error(), io.ErrUnexpectedEOF.Error()) {
 			t.Errorf("%s: ended with %v after %d rows", name, o.end, len(o.rows))
 		}
+	}
+}
+
+// TestWithoutHeader: the columns of a list without a header end one after the last phone number. The last column has the rest
+// of a row, and a phone number there stays a value of its own.
+func TestWithoutHeader(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", roster.MaxCell)
+	text := "333 1234567\n\n333 1234567,20/11/2026, ,no,grazie,\n" + strings.Repeat("333 1234567\n", 10) +
+		"333 1234567,no,333 7654321\n333 1234567,,no\n333 1234567,no," + long + "\n333 1234567,," + long + "\n333 1234567,x" + long + ",no\n"
+	list, err := roster.Open(t.Context(), strings.NewReader(text), csvType, t.TempDir(), roster.MaybeHeader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = list.Close() }()
+	var got []string
+	for {
+		row, err := list.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || len(row.Cells) != 2 || row.Cells[0] != "333 1234567" {
+			t.Fatal(row, err)
+		}
+		if cell := row.Cells[1]; roster.CellProblem(cell) != "" {
+			got = append(got, string(roster.CellProblem(cell)))
+		} else if cell != "" {
+			got = append(got, cell[:min(len(cell), 25)])
+		}
+	}
+	if want := []string{"20/11/2026, no, grazie", "no ::: 333 7654321", "no", "cell_too_long", long[:25], "cell_too_long"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

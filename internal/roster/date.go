@@ -115,6 +115,9 @@ func IsDate(cell string) bool {
 	return yearFirst.MatchString(cell) || m != nil && len(m[5]) == 4
 }
 
+// MayBeDate reports whether a cell has the form of a date, also with a year of two digits.
+func MayBeDate(cell string) bool { return yearFirst.MatchString(cell) || yearLast.MatchString(cell) }
+
 // Dates says how the dates of a field are written.
 type Dates struct {
 	Order  DateOrder     // "": the field has no dates

@@ -33,6 +33,9 @@ var (
 	}
 	weakWords = []string{"numero", "number", "num", "nr", "n", "recapito", "contatto", "contact", "utenza", "destinatario", "recipient", "to"}
 
+	// taxWords are in the names of columns of tax numbers, many of which could also be phone numbers.
+	taxWords = []string{"iva", "piva", "vat", "fiscale", "tax"}
+
 	// nameWords are the usual names of a column with persons' names, in folded form. Google, Outlook and Apple export
 	// the first name alone.
 	nameWords = []string{"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "cognomeenome", "cognomenome", "fullname", "firstname", "givenname"}
@@ -182,23 +185,35 @@ func likeness(name string, at int, first [][]string) int {
 	return score
 }
 
-// PhoneColumns returns every column of phone numbers, from left to right: a column with the name of one, and cells that
-// do not contradict it. A column such as "Phone Type" is none.
-func PhoneColumns(columns []string, first [][]string) (all []int) {
-	for i, name := range columns {
-		if of, value := kindOf(name); of != "" && !value {
-			continue
-		}
-		filled, phones := phonesIn(i, first)
-		named := func(names []string) bool {
-			return slices.ContainsFunc(wordsOf(name), func(w string) bool { return slices.Contains(names, w) })
-		}
-		full := 2*phones > filled
-		if slices.Contains(phoneWords, folded(name)) || named(phoneWords) && (full || filled == 0) || named(weakWords) && full {
-			all = append(all, i)
-		}
+// PhoneCells counts the cells of one column.
+type PhoneCells struct {
+	Filled int // cells that are not empty
+	Phones int // cells with a phone number
+	Wrong  int // other cells that look like a phone number
+}
+
+// OfPhones reports whether the column with this name and these cells has phone numbers that nobody may overlook. A column
+// with the name of one has them, unless its cells contradict the name, as those of "Phone Type" do. Of a column
+// without a name, one cell is enough; of any other, most cells.
+func (c PhoneCells) OfPhones(name string) bool {
+	if of, value := kindOf(name); of != "" && !value {
+		return false
 	}
-	return all
+	words := wordsOf(name)
+	has := func(names []string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(names, w) })
+	}
+	switch {
+	case name == "":
+		return c.Phones > 0
+	case slices.Contains(phoneWords, words[0]):
+		return true
+	case has(taxWords):
+		return false
+	case has(phoneWords) || has(weakWords):
+		return c.Filled == 0 || c.Phones+c.Wrong > 0
+	}
+	return 2*c.Phones > c.Filled
 }
 
 // phonesIn counts the cells of a column that are not empty, and those of them that look like phone numbers.
@@ -229,6 +244,9 @@ func namesColumn(text string) bool {
 	return slices.ContainsFunc(phoneWords, func(w string) bool { return slices.Contains(words, w) }) ||
 		slices.Contains(nameWords, words[0]) || slices.Contains(weakWords, words[0])
 }
+
+// LooksLikePhone reports whether a cell looks like a phone number, although it may be none: a date has as many digits.
+func LooksLikePhone(cell string) bool { return looksLikePhone(cell) && !MayBeDate(cell) }
 
 func looksLikePhone(cell string) bool {
 	cell = Values(cell)[0]

@@ -23,7 +23,8 @@ const (
 )
 
 // MaybeHeader is the line of the header of a list that may have none: if the first row contains a phone number, it is
-// the first row of the list. Then the columns have no names, and [Reader.Header] returns 0.
+// the first row of the list. Then the columns have no names, and [Reader.Header] returns 0. The last column has all that
+// follows the phone numbers, because without a header nobody can say where a row must end.
 const MaybeHeader = -1
 
 // Row is one row that has content.
@@ -164,9 +165,11 @@ func (l *Reader) row(r record) (Row, error) {
 	text, from := string(r.text), 0
 	for i, to := range r.ends {
 		switch {
-		case i >= len(cells) && strings.TrimFunc(text[from:to], isSpace) != "":
+		case i >= len(cells) && strings.TrimFunc(text[from:to], isSpace) == "":
+		case i >= len(cells) && l.line > 0:
 			return Row{}, &RowError{r.line, 0, TooManyCells}
 		case i >= len(cells):
+			joinLast(cells, strings.TrimFunc(text[from:to], isSpace))
 		case to-from > MaxCell:
 			cells[i] = faulty + string(CellTooLong)
 		default:
@@ -178,6 +181,24 @@ func (l *Reader) row(r record) (Row, error) {
 		cells[f.column-1] = faulty + string(f.problem)
 	}
 	return Row{r.line, cells}, nil
+}
+
+// joinLast adds a text to the last cell of a row. A phone number stays a value of its own; see [Values].
+func joinLast(cells []string, text string) {
+	last := &cells[len(cells)-1]
+	between := ", "
+	if LooksLikePhone(*last) || LooksLikePhone(text) {
+		between = " " + joint + " "
+	}
+	switch {
+	case CellProblem(*last) != "":
+	case *last == "" && len(text) <= MaxCell:
+		*last = text
+	case len(*last)+len(between)+len(text) > MaxCell:
+		*last = faulty + string(CellTooLong)
+	default:
+		*last += between + text
+	}
 }
 
 // read returns the next row of the source, or one that was read before.
@@ -240,7 +261,8 @@ func (l *Reader) header(line int) error {
 	return l.name(chosen)
 }
 
-// unnamed reads the number of columns of a list without a header from its first rows. It keeps these rows.
+// unnamed reads the number of columns of a list without a header from its first rows: those up to the last one with a
+// phone number, and one more. It keeps these rows.
 func (l *Reader) unnamed(first record) error {
 	l.ahead = []record{first.copied()}
 	for len(l.ahead) < titleRows && l.ended == nil {
@@ -251,8 +273,15 @@ func (l *Reader) unnamed(first record) error {
 	}
 	n := 0
 	for _, r := range l.ahead {
-		n = max(n, len(r.ends))
+		from := 0
+		for i, to := range r.ends {
+			if LooksLikePhone(strings.TrimFunc(string(r.text[from:to]), isSpace)) {
+				n = max(n, i+2)
+			}
+			from = to
+		}
 	}
+	n = max(n, 2)
 	if n > MaxColumns {
 		return &FileError{Problem: TooManyColumns, Line: first.line}
 	}

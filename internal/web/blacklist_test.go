@@ -146,6 +146,12 @@ func TestTotals(t *testing.T) {
 		}
 		says(v, list+"?q=altri", "it", "10.000 numeri")
 		says(v, list+"?q=333000999", "it", "10 numeri")
+		_, err := w.store.Tenant(w.client).AddAllBlacklisted(t.Context(), entries(puntuale.MaxCounted+1, 2*puntuale.MaxCounted+1, "altri"))
+		w.must(err)
+		says(v, list, "it", "10.000+ numeri")
+		if body := v.get(list + "?q=UNO").body; !strings.Contains(body, `list-found">`) || strings.Contains(body, "Un numero") {
+			t.Error("a count read the whole list")
+		}
 		note(1, 0)
 		says(v, log, "it", "11 azioni")
 		says(partner, "/partner/audit", "it", "13 azioni")
