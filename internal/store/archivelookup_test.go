@@ -319,6 +319,7 @@ func TestArchivedYears(t *testing.T) {
 					w.MustRecord(now, item, token, o)
 				}
 			}
+			a.Exec("insert into statement (client_id, month, frozen_at) values ($1, $2, $3)", int64(c.ID), int64(puntuale.MonthOf(now).Add(-1)), now.UnixMicro())
 			if err := a.Maintain(t.Context(), now, keep.Cutoff(now)); err != nil {
 				t.Fatal(err)
 			}
