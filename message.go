@@ -396,7 +396,7 @@ type File struct {
 	Type          string // a media type, such as "image/jpeg"
 	Hash          []byte // SHA-256 of the bytes
 	Size          int64  // bytes
-	Width, Height int    // pixels of an image; 0: not known
+	Width, Height int    // pixels of an image, or points of a PDF's first page; 0: not known
 	Small         []byte // a small picture of an image, JPEG of at most [MaxSmallPicture] bytes; the store returns it only alone
 	Created       time.Time
 	Needed        time.Time // when the last message with it is over, rounded up to a day; the time of the upload or of the reply, if there is none

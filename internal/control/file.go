@@ -105,7 +105,7 @@ func (c *Client) takeFile(ctx context.Context, r FileUpload, of *puntuale.Incomi
 
 // smallOf returns the small picture of an image. It returns nil for other files, and if no processor becomes free soon.
 func smallOf(ctx context.Context, waits time.Duration, u *upload.Upload, facts *file.Facts, spool io.ReaderAt) []byte {
-	if facts.Width == 0 {
+	if !strings.HasPrefix(facts.Type, "image/") || facts.Width == 0 {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, waits)

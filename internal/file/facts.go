@@ -16,7 +16,7 @@ import (
 type Facts struct {
 	Type          string // a media type, such as "image/jpeg"
 	Extension     string // the usual extension of the type, without dot
-	Width, Height int    // pixels of an image; 0: not known
+	Width, Height int    // pixels of an image, or points of a PDF's first page; 0: not known
 	Size          int64  // bytes to keep
 
 	kept []part
@@ -110,7 +110,7 @@ func inspectAs(r io.ReaderAt, size int64, received bool) (Facts, error) {
 	for _, p := range f.kept {
 		f.Size += p.size
 	}
-	if f.Width > maxSide || f.Height > maxSide || f.Width*f.Height > maxPixels {
+	if f.Extension != "pdf" && (f.Width > maxSide || f.Height > maxSide || f.Width*f.Height > maxPixels) {
 		return Facts{}, refuse(faultPixels, strconv.Itoa(maxSide), strconv.Itoa(maxPixels/1_000_000))
 	}
 	return f, nil
@@ -126,7 +126,7 @@ func inspect(r io.ReaderAt, size int64, head []byte) (Facts, error) {
 	case len(head) >= 12 && string(head[4:8]) == "ftyp":
 		return inspectMP4(r, size, head)
 	case begins("%PDF-"):
-		return Facts{Type: "application/pdf", Extension: "pdf"}, nil
+		return inspectPDF(r, size), nil
 	case begins(archiveBegin):
 		return inspectOffice(r, size)
 	case begins("\xd0\xcf\x11\xe0"):

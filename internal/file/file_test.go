@@ -125,6 +125,26 @@ func TestInspect(t *testing.T) {
 	}
 }
 
+// TestPageOfPDF: the first page's size, wherever it stands in the first megabyte. A size that is none is not told.
+func TestPageOfPDF(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"%PDF-1.7\n1 0 obj <</Type/Page/MediaBox[0 0 595.276 841.89]>>":                           "595x842",
+		"%PDF-1.7\n" + strings.Repeat("x", 65_530) + "/MediaBox [ -10 0\n602 792 ]":               "612x792",
+		"%PDF-1.7\n" + strings.Repeat("x", 300_000) + "/MediaBox[0 0 100 200] /MediaBox[0 0 1 1]": "100x200",
+		"%PDF-1.7\n/MediaBox[0 0 99999 10]":                                                       "0x0",
+		"%PDF-1.7\n/MediaBox[0 0 1.2.3 10]":                                                       "0x0",
+		"%PDF-1.7\n/MediaBox 7 0 R":                                                               "0x0",
+		"%PDF-1.7\n" + strings.Repeat("x", pageLook) + "/MediaBox[0 0 100 200]":                   "0x0",
+		"%PDF-1.7\n/MediaBox[0 0 14400 14400]":                                                    "14400x14400",
+	} {
+		f, err := inspected(content)
+		if got := fmt.Sprintf("%dx%d", f.Width, f.Height); err != nil || got != want || f.Type != "application/pdf" || f.Size != int64(len(content)) {
+			t.Errorf("%.60q: %s, %+v, %v; want %s", content, got, f, err, want)
+		}
+	}
+}
+
 // A picture loses place, device, comments and whatever follows it, and keeps which side is up.
 func TestImagesLoseWhatIsNotPicture(t *testing.T) {
 	t.Parallel()

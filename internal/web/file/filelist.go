@@ -90,10 +90,13 @@ func userAddress(ctx context.Context, u puntuale.FileUser) string {
 	return view.Base(ctx) + users[u.Kind].path + fmt.Sprint(u.ID)
 }
 
-// facts are the type, the size and the pixels of a file.
+// facts are the type, the size, and the pixels or the page of a file.
 func facts(ctx context.Context, f puntuale.File) string {
 	says := view.T(ctx, "files.kind."+puntuale.MediaKind(string(f.ID))) + " · " + view.Size(view.FrameOf(ctx).Language, f.Size)
-	if f.Width > 0 {
+	if f.Width > 0 && f.Type == "application/pdf" {
+		const point = 25.4 / 72 // millimeters
+		says += fmt.Sprintf(" · %.0f × %.0f mm", float64(f.Width)*point, float64(f.Height)*point)
+	} else if f.Width > 0 {
 		says += fmt.Sprintf(" · %d × %d", f.Width, f.Height)
 	}
 	return says
