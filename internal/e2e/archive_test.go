@@ -44,7 +44,7 @@ func TestArchive(t *testing.T) {
 			eventually(t, 20*time.Second, "it left", func() bool { return known(id) == "COMPLETED" })
 		}
 		s.terminate(25 * time.Second)
-		first, second = tenDaysAgo(t, database, first), tenDaysAgo(t, database, second)
+		first, second = monthsAgo(t, database, first), monthsAgo(t, database, second)
 
 		keep := []string{"--keep-contents", "1d"}
 		s.args = append(s.args, keep...)
@@ -125,12 +125,12 @@ func number(t *testing.T, database, query string) (n int) {
 	return n
 }
 
-// tenDaysAgo changes an ended message so that it ended ten days ago. It returns the message's new identifier.
-func tenDaysAgo(t *testing.T, database, id string) string {
+// monthsAgo changes an ended message so that it ended a hundred days ago: statements need younger ones. It returns the message's new identifier.
+func monthsAgo(t *testing.T, database, id string) string {
 	t.Helper()
 	db := open(t, database)
 	defer db.Close()
-	const days = 10 * 24 * 3600 * 1_000_000
+	const days = 100 * 24 * 3600 * 1_000_000
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		t.Fatal(err)
