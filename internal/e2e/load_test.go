@@ -26,6 +26,8 @@ type load struct {
 	stop    chan struct{}
 	workers sync.WaitGroup
 
+	uncounted bool // an earlier version, which counts no results, wrote some rows
+
 	mu     sync.Mutex
 	book   []*promise
 	wrong  []string
