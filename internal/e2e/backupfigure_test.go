@@ -108,7 +108,6 @@ const waitingStarts = 20
 func restoredOnce(t *testing.T, old *server, file string, busy, waiting tenant) {
 	t.Helper()
 	open := func(database string, who tenant) int {
-		time.Sleep(time.Second)
 		return number(t, database, "select count(*) from message where state = 0 and client_id = "+who.id)
 	}
 	eventually(t, 3*time.Minute, "all due messages leave", func() bool { return open(old.database, busy) == 0 })

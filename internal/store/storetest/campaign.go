@@ -507,3 +507,64 @@ func testStartCampaign(t *testing.T, w *World) {
 		t.Errorf("a running campaign was changed: %v", err)
 	}
 }
+
+// ofCampaigns contains the methods of a tenant about campaigns.
+var ofCampaigns = map[string]foreign{
+	"CreateCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.CreateCampaign(context.Background(), puntuale.Campaign{Name: "x", Session: other.Session}, Day, nil)
+		return nil, err
+	},
+	"UpdateCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.UpdateCampaign(context.Background(), puntuale.Campaign{ID: other.campaigned(), Name: "x"})
+	},
+	"Campaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.Campaign(context.Background(), other.campaigned())
+		return nil, err
+	},
+	"Campaigns": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		all, _, err := tenant.Campaigns(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"CountCampaigns": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		n, _, err := tenant.CountCampaigns(context.Background(), 10)
+		return make([]bool, n), err
+	},
+	"CampaignCounts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		counts, err := tenant.CampaignCounts(context.Background(), other.campaigned(), true)
+		return make([]int, counts.Total()), err
+	},
+	"ChangeCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.ChangeCampaign(context.Background(), other.campaigned(), puntuale.CampaignChange{
+			From: []puntuale.CampaignState{puntuale.CampaignReady}, To: puntuale.CampaignCancelled, Now: Begin})
+	},
+	"StartCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.StartCampaign(context.Background(), other.campaigned(), puntuale.CampaignStart{Digest: "d", Day: Day, Now: Begin})
+		return nil, err
+	},
+	"NewList": nil, // the list belongs to no campaign yet
+	"AddRecipients": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		return nil, tenant.AddRecipients(context.Background(), puntuale.RecipientList{ID: other.listed, Size: 1}, []puntuale.Recipient{{Line: 1}}, Begin)
+	},
+	"UseList": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id := other.campaigned()
+		return nil, tenant.UseList(context.Background(), puntuale.Campaign{ID: id, List: other.listed}, other.listed)
+	},
+	"RecipientList": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		_, err := tenant.RecipientList(context.Background(), other.listed)
+		return nil, err
+	},
+	"Recipients": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		return tenant.Recipients(context.Background(), other.listed, puntuale.RecipientFilter{}, 0, 10)
+	},
+	"ChangeCheck": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.ChangeCheck(context.Background(), other.campaigned(), puntuale.CheckProgress{Alive: Begin, Now: Begin})
+	},
+	"FailedOfCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.FailedOfCampaign(context.Background(), other.campaigned(), true, 0, 10)
+	},
+}

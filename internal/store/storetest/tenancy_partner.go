@@ -332,7 +332,7 @@ func empty(answer any) bool {
 // foreignCall returns the call of a tenant's method, from the table of its subject. delivery belongs to the other client.
 // The call is nil if the method has nothing to reach.
 func foreignCall(name string, delivery toldDelivery) (call foreign, known bool) {
-	for _, calls := range []map[string]foreign{foreignCalls, ofReplies, ofRules, ofBookings} {
+	for _, calls := range []map[string]foreign{foreignCalls, ofCampaigns, ofReplies, ofRules, ofBookings} {
 		if call, known = calls[name]; known {
 			return call, true
 		}
