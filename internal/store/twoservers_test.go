@@ -25,7 +25,7 @@ import (
 // once, and each click is counted once. On SQLite both work with one store, as two tasks of one server do.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
-	months := 6
+	months := 4
 	if os.Getenv("PUNTUALE_LONG") != "" {
 		months = 120
 	}
