@@ -67,13 +67,13 @@ allocations: ## check that the hot path allocates no more than its budgets; with
 budgets: ## run the benchmarks of the hot path, for benchstat, and compare them with their budgets (BUDGETFLAGS=-renew writes new baselines)
 	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 100ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)
 
-long: ## run long tests, up to two hours: many nodes with the default lease; each fault several times; a hundred races for the daily cap; a hundred kills of each of four servers (with an Official number, with a gateway, with devices, and while people write); 5,300 hostile connections for minutes; one hostile key against each shared thing; campaigns of 100,000 recipients; 100,000 events to webhooks; kills while rules act; more simulated years of automations; a thousand random histories of results
+long: ## run long tests, up to two hours: many nodes with the default lease; each fault several times; a hundred races for the daily cap; a hundred kills of each of four servers (with an Official number, with a gateway, with devices, and while people write); 5,300 hostile connections for minutes; one hostile key against each shared thing; campaigns of 100,000 recipients; 100,000 events to webhooks; kills while rules act; more simulated years of automations; a thousand random histories of results; ten years of months that two servers close at the same moment
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 120m \
 		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|RepliesKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|EventsKilled|EventsTakenOver|AutomationsKilled|AutomationsTakenOver|HostileMix|HostileKey|BookingsKilled|AnswersKilled|CalendarsKilled' ./internal/e2e
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestYear ./internal/automation/yeartest
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestCutOffAtEveryStatement ./internal/store/migration
-	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 90m -run TestResultsAreExact ./internal/store
+	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 90m -run 'TestResultsAreExact|TestTwoServers' ./internal/store
 
 s3: ## store backups and files in a real S3 service; it is built from source once, in about four minutes
 	scripts/with-s3 go run ./scripts/gotest -tags s3 -count=1 -run TestRealS3 ./internal/backup ./internal/objectstore

@@ -24,6 +24,7 @@ type fetching struct {
 	running map[puntuale.ClientID]int
 	most    int // of one client, at once
 	tries   int
+	size    int64 // that the network tells; 0: none
 	begun   chan puntuale.IncomingFile
 }
 
@@ -55,7 +56,7 @@ func (f *fetching) sends(c *storetest.Client, n int) {
 	var all []puntuale.TakenMessage
 	for i := range n {
 		all = append(all, puntuale.TakenMessage{Mark: "m" + strconv.Itoa(i), Names: []string{"+393471112223"}, Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{
-			Client: c.ID, Session: c.Session, Phone: "+393471112223", At: f.w.DB.Clock.Now(), Kind: puntuale.ReplyImage, Media: &puntuale.ReplyMedia{Ref: []byte("x")},
+			Client: c.ID, Session: c.Session, Phone: "+393471112223", At: f.w.DB.Clock.Now(), Kind: puntuale.ReplyImage, Media: &puntuale.ReplyMedia{Ref: []byte("x"), Size: f.size},
 		}})
 	}
 	if _, err := f.w.KeepInbound(f.t.Context(), f.w.DB.Clock.Now(), all); err != nil {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
@@ -87,8 +88,8 @@ func TestSendOne(t *testing.T) {
 
 const smallPhoto = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wgALCAABAAEBAREA/8QAFBABAAAAAAAAAAAAAAAAAAAAAP/aAAgBAQABPxA="
 
-// TestFilesStory: somebody uploads a photo and a document on the page of files, sees what uses them, and deletes one. Then
-// the person pastes a picture in a conversation and sends it without words.
+// TestFilesStory: somebody uploads a photo and a document on the page of files, sees what uses them, and deletes one. The
+// photo is dropped there. Then the person pastes and drops a picture in a conversation and sends it without words.
 func TestFilesStory(t *testing.T) {
 	folder := t.TempDir()
 	photo, price := filepath.Join(folder, "vetrina.jpg"), filepath.Join(folder, "listino.pdf")
@@ -119,7 +120,11 @@ func TestFilesStory(t *testing.T) {
 		b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{large}))
 		b.until(`document.querySelector(".upload-says.fault")?.textContent.includes("16 MB")`)
 		for i, name := range []string{price, photo} {
-			b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{name}))
+			if i == 0 {
+				b.do(chromedp.SetUploadFiles(chromedp.CSS(".upload input[type=file]"), []string{name}))
+			} else {
+				b.drop(".upload", name)
+			}
 			b.until(fmt.Sprintf(`document.readyState === "complete" && document.querySelectorAll(".file-cell").length === %d`, i+1))
 		}
 		b.until(`document.querySelector("img.file-small")?.naturalWidth === 160`)
@@ -149,8 +154,16 @@ func TestFilesStory(t *testing.T) {
 		})()`)
 		b.until(`document.querySelector("#f-media").value.startsWith("file:") && document.querySelector(".answer .upload-look").naturalWidth === 160`)
 		b.check("pasted")
-		b.click("[data-detach]")
-		b.until(`document.querySelector("#f-media").value === "" && document.querySelector(".answer .upload-look").hidden`)
+		detach := func() {
+			b.click("[data-detach]")
+			b.until(`document.querySelector("#f-media").value === "" && document.querySelector(".answer .upload-look").hidden`)
+		}
+		detach()
+		b.drop(".answer .upload", photo)
+		b.until(`document.querySelector("#f-media").value === "` + files[0].ID.Address() + `" && document.querySelector("#f-media_name").value === "vetrina.jpg" && document.querySelector(".answer .upload-look").naturalWidth === 400`)
+		b.drop(".answer .upload", large) // it is refused, and the picture stays
+		b.until(`document.querySelector(".answer .upload-says.fault")?.textContent.includes("16 MB") && document.querySelector("#f-media").value !== ""`)
+		detach()
 		b.do(chromedp.SetUploadFiles(chromedp.CSS(".answer .upload input[type=file]"), []string{photo}))
 		b.until(`document.querySelector("#f-media").value.startsWith("file:")`)
 		evaluate[bool](b, `(document.querySelector("#f-answer").scrollIntoView({ block: "center" }), true)`)
@@ -165,6 +178,16 @@ func TestFilesStory(t *testing.T) {
 			t.Errorf("sent: %+v", sent)
 		}
 	})
+}
+
+// drop drags a file of this computer on an element, and lets it fall there.
+func (b *browser) drop(selector, file string) {
+	b.t.Helper()
+	evaluate[bool](b, `(document.querySelector(`+quote(selector)+`).scrollIntoView({ block: "center" }), true)`)
+	at := evaluate[struct{ X, Y float64 }](b, `(box => ({ X: box.left + box.width / 2, Y: box.top + box.height / 2 }))(document.querySelector(`+quote(selector)+`).getBoundingClientRect())`)
+	for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter, input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
+		command(b, input.DispatchDragEvent, input.DispatchDragEventParams{Type: kind, X: at.X, Y: at.Y, Data: &input.DragData{Items: []*input.DragDataItem{}, Files: []string{file}, DragOperationsMask: 1}})
+	}
 }
 
 // shop is a picture of 400 × 300 pixels.

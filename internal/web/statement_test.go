@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestStatements(t *testing.T) {
 		if !strings.Contains(text, "Da pagare") || !strings.Contains(text, "0,30 EUR") || strings.Contains(text, "0,20 EUR") != reader.meta || strings.Contains(text, "0,13 EUR") != reader.meta || strings.Contains(text, "Gratuiti") != reader.meta || !strings.Contains(text, "FR · Testo libero") {
 			t.Errorf("with the partner's price, Meta's %v: %s", reader.meta, text)
 		}
-		if !strings.Contains(file, "marketing") || !strings.Contains(file, "Da pagare") || strings.Contains(file, "0.1316") != reader.meta || strings.Count(strings.TrimSpace(file), "\n") != reader.lines {
+		if !strings.Contains(file, "marketing") || !strings.Contains(file, "Da pagare") || strings.Contains(file, "0.1316") != reader.meta || strings.Count(strings.TrimSpace(file), "\n") != reader.lines || strings.Count(file, ";open\r\n") != reader.lines {
 			t.Errorf("the file, Meta's prices %v: %s", reader.meta, file)
 		}
 	}
@@ -121,8 +122,21 @@ func TestStatements(t *testing.T) {
 			t.Errorf("the month that is being closed: %s", page)
 		}
 	}
+	saved := func(of *visitor, page, language, name, state string, rows int) {
+		t.Helper()
+		got := of.do(http.MethodGet, page+"/export?month=2026-11", nil, http.Header{"Accept-Language": {language}})
+		all := strings.Split(strings.TrimSpace(got.body), "\r\n")
+		said := slices.IndexFunc(all[1:], func(row string) bool { return !strings.HasSuffix(row, state) })
+		if h := got.header.Get("Content-Disposition"); !strings.Contains(h, `"`+name+`.csv"`) || len(all) != 1+rows || said >= 0 {
+			t.Errorf("%s in %q: %q with %d rows, %q", page, language, h, len(all)-1, all)
+		}
+	}
+	saved(v, w.pages+"/statements", "it", "rendiconto-2026-11-in-chiusura", ";closing", 3)
+	saved(owner, "/partner/statements", "it", "rendiconto-2026-11-in-chiusura", ";closing", 4)
 	w.must(w.statements.Close(context.Background()))
-	v = w.visitor(w.clients[puntuale.Reader]) // the visit before has ended
+	v, owner = w.visitor(w.clients[puntuale.Reader]), w.visitor(w.partners[puntuale.Owner]) // the visits before have ended
+	saved(v, w.pages+"/statements", "it", "rendiconto-2026-11", ";closed", 3)
+	saved(owner, "/partner/statements", "it", "rendiconto-2026-11", ";closed", 4)
 	if text := words(inMain(v.get(w.pages + "/statements?month=2026-11").body)); !strings.Contains(text, "Chiuso") {
 		t.Errorf("the closed month: %s", text)
 	}
@@ -142,6 +156,12 @@ func TestIncompleteStatement(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := words(inMain(w.visitor(w.partners[puntuale.Owner]).get("/partner/statements").body))
+	for language, want := range map[string]string{"it": `"rendiconto-2026-11-incompleto.csv"`, "en": `"statement-2026-11-incomplete.csv"`} {
+		got := w.visitor(w.partners[puntuale.Owner]).do(http.MethodGet, "/partner/statements/export?month=2026-11", nil, http.Header{"Accept-Language": {language}})
+		if name := got.header.Get("Content-Disposition"); !strings.Contains(name, want) || !strings.Contains(got.body, "incomplete\r\n") {
+			t.Errorf("the file is %s, want %s: %s", name, want, got.body)
+		}
+	}
 	if strings.Count(page, "Incompleto") != 1 || !strings.Contains(page, "Studio Bianchi Incompleto") || !strings.Contains(page, "solo una parte") {
 		t.Errorf("the partner's page: %s", page)
 	}
@@ -204,6 +224,9 @@ func TestPrintedStatement(t *testing.T) {
 			b.open("/partner/clients/" + w.client.String())
 			b.click("form[action$='/enter'] button")
 			b.until(`document.querySelector(".place-entered") !== null && document.readyState === "complete"`)
+			if !strings.Contains(own, "Aperto") && !strings.Contains(own, "Open") {
+				t.Errorf("the paper does not say that the month is open: %q", own)
+			}
 			if entered := printed(fmt.Sprint("partner-", len(prices))); entered != own || strings.Contains(entered, "Torna ai clienti") {
 				t.Errorf("with %d prices, the partner prints %q, the client %q", len(prices), entered, own)
 			}

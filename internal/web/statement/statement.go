@@ -115,7 +115,8 @@ func exportPartner(v *page.Request) error {
 }
 
 // export sends the lines of statements as CSV. Numbers are written as in the API. A client's file has what the network bills only
-// if its page has it.
+// if its page has it. A file whose numbers may still change says so in its name, and in each row. So no row of it passes for one
+// of a bill, also after a program has joined files.
 func export(v *page.Request, p Page) error {
 	toOwn, ownCurrency, network := "statement.column.to_bill", "statement.column.own_currency", true
 	if p.Name != "" {
@@ -127,25 +128,56 @@ func export(v *page.Request, p Page) error {
 			header = append(header, v.T("statement.column."+key))
 		}
 	}
-	header = append(header, v.T(toOwn), v.T(ownCurrency))
-	return v.SendCSV(v.T("statement.file")+"-"+p.Month.String(), header, func(string) (rows [][]string, next string, err error) {
-		for _, s := range p.All {
-			for _, l := range s.Lines {
-				corrects := ""
-				if l.Month != 0 {
-					corrects = l.Month.String()
-				}
-				row := []string{httpkit.InertCell(s.Name), p.Month.String(), corrects, l.Category, l.Country, string(l.Network), string(l.Origin)}
-				if network {
-					row = append(row, source(p, s, l), strconv.Itoa(l.Messages), l.Price, s.Currency)
-				} else {
-					row = append(row, strconv.Itoa(l.Messages))
-				}
-				rows = append(rows, append(row, statement.OwnPrice(s.Statement, l), s.Own.Currency))
-			}
+	header = append(header, v.T(toOwn), v.T(ownCurrency), v.T("statement.column.state"))
+	return v.SendCSV(fileName(v, p), header, func(string) ([][]string, string, error) { return rowsOf(p, network, len(header)), "", nil })
+}
+
+// rowsOf returns the rows of a file. A client of whose many messages none is counted yet has one row, so that it does not seem to
+// have no messages.
+func rowsOf(p Page, network bool, columns int) (rows [][]string) {
+	for _, s := range p.All {
+		if len(s.Lines) == 0 && !s.Complete {
+			row := make([]string, columns)
+			row[0], row[1], row[columns-1] = httpkit.InertCell(s.Name), p.Month.String(), stateWord(s)
+			rows = append(rows, row)
 		}
-		return rows, "", nil
-	})
+		for _, l := range s.Lines {
+			corrects := ""
+			if l.Month != 0 {
+				corrects = l.Month.String()
+			}
+			row := []string{httpkit.InertCell(s.Name), p.Month.String(), corrects, l.Category, l.Country, string(l.Network), string(l.Origin)}
+			if network {
+				row = append(row, source(p, s, l), strconv.Itoa(l.Messages), l.Price, s.Currency)
+			} else {
+				row = append(row, strconv.Itoa(l.Messages))
+			}
+			rows = append(rows, append(row, statement.OwnPrice(s.Statement, l), s.Own.Currency, stateWord(s)))
+		}
+	}
+	return rows
+}
+
+// stateWord says in a file, in words for programs, how final a statement is.
+func stateWord(s Of) string {
+	if !s.Complete {
+		return "incomplete"
+	}
+	return map[statement.State]string{statement.Open: "open", statement.Closing: "closing", statement.Missed: "missed", statement.Closed: "closed"}[s.State]
+}
+
+// fileName returns the name of a file, which ends with the state of a month that is not closed, in the reader's words.
+func fileName(v *page.Request, p Page) string {
+	name, state := v.T("statement.file")+"-"+p.Month.String(), ""
+	switch {
+	case !p.complete():
+		state = v.T("statement.partial")
+	case p.state() != statement.Closed:
+		state = v.T(p.stateKeys()[0])
+	default:
+		return name
+	}
+	return name + "-" + strings.ReplaceAll(strings.ToLower(state), " ", "-")
 }
 
 // source says in a file where the category of a line comes from; "" in a client's file, if the partner's price decides.
