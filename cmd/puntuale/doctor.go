@@ -223,7 +223,8 @@ const (
 	probeWithin  = 10 * time.Second
 )
 
-// held returns probe with its answer kept, or nil for nil. A probe that takes too long is a failure like any other. One call runs at a time, see [operator.Config].
+// held returns probe with its answer kept, or nil for nil. A probe that takes too long is a failure like any other. A clock
+// that was set back ends what is kept. One call runs at a time, see [operator.Config].
 func held(now func() time.Time, probe func(context.Context) error) func(context.Context) error {
 	if probe == nil {
 		return nil
@@ -235,7 +236,7 @@ func held(now func() time.Time, probe func(context.Context) error) func(context.
 		if answer != nil {
 			holds = failureHolds
 		}
-		if at := now(); asked.IsZero() || at.Sub(asked) >= holds {
+		if at := now(); asked.IsZero() || at.Sub(asked) >= holds || at.Before(asked) {
 			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeWithin) // the answer serves later reports, too
 			defer cancel()
 			asked, answer = at, probe(within)

@@ -38,16 +38,20 @@ func (p *printed) String() string {
 	return p.text.String()
 }
 
+// patience is how long a test waits for what takes moments on an idle machine. Beside many others, the first start of a
+// server, which creates all tables, can take over a minute.
+const patience = 3 * time.Minute
+
 // waitFor polls until the output matches a pattern. It returns the pattern's first group.
 func (p *printed) waitFor(t *testing.T, pattern string) string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(patience); ; {
 		if m := re.FindStringSubmatch(p.String()); m != nil {
 			return m[len(m)-1]
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s was not printed within a minute:\n%s", pattern, p.String())
+			t.Fatalf("%s was not printed within %v:\n%s", pattern, patience, p.String())
 		}
 		<-time.After(5 * time.Millisecond)
 	}
@@ -201,9 +205,9 @@ func (term *console) besideServer(t *testing.T) func(t *testing.T, input string,
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !holds(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }

@@ -206,11 +206,11 @@ func (c *Client) ImportBlacklist(ctx context.Context, file io.Reader, kind strin
 	return x.out, nil
 }
 
-// NumbersIn returns the numbers in a cell of a list, in the form that messages use. other is the first value in the cell
-// that is no number; "": there is none.
+// NumbersIn returns the numbers in a cell of a list, in the form that messages use. A date is no number, although its digits
+// may be one. other is the first value in the cell that is no number; "": there is none.
 func (c *Client) NumbersIn(cell string) (numbers []string, other string) {
 	for _, value := range roster.Values(cell) {
-		switch phone := c.Listed(value); {
+		switch phone := c.listedNumber(value); {
 		case phone != "":
 			numbers = append(numbers, phone)
 		case value != "":
@@ -218,6 +218,14 @@ func (c *Client) NumbersIn(cell string) (numbers []string, other string) {
 		}
 	}
 	return numbers, other
+}
+
+// listedNumber returns the number in a value of a list; "": it is none.
+func (c *Client) listedNumber(value string) string {
+	if roster.MayBeDate(value) {
+		return ""
+	}
+	return c.Listed(value)
 }
 
 // blacklistReading is the state of one import.
@@ -263,7 +271,7 @@ func (x *blacklistReading) guessUnnamed(mapping map[string]int) {
 	var with []int // the columns with a number
 	for _, cells := range x.out.Preview {
 		for at, cell := range cells {
-			if numbers, _ := x.numbersIn(cell); len(numbers) > 0 {
+			if numbers, _ := x.Client.NumbersIn(cell); len(numbers) > 0 {
 				with = append(with, at)
 			}
 		}
@@ -282,14 +290,9 @@ func (x *blacklistReading) unnamed() bool {
 	return !slices.ContainsFunc(x.out.Columns, func(c string) bool { return c != "" })
 }
 
-// numbersIn returns the numbers of a cell that may also be a date, which is no number. like is true if the cell looks
-// like a number.
-func (x *blacklistReading) numbersIn(cell string) (numbers []string, like bool) {
-	if roster.MayBeDate(cell) {
-		return nil, false
-	}
-	numbers, _ = x.Client.NumbersIn(cell)
-	return numbers, roster.LooksLikePhone(cell)
+// reads reports whether the import reads a column: each, unless the caller chose others.
+func (x *blacklistReading) reads(at int) bool {
+	return x.Ask.Columns == "" || slices.Contains(slices.Collect(maps.Values(x.out.Mapping)), at)
 }
 
 // count looks how many numbers each column of a row has.
@@ -298,16 +301,16 @@ func (x *blacklistReading) count(row roster.Row) {
 		x.cells, x.numbers = make([]roster.PhoneCells, len(row.Cells)), make([]int, len(row.Cells))
 	}
 	for at, cell := range row.Cells {
-		if cell == "" || roster.CellProblem(cell) != "" || x.numbers[at] > MaxBlacklistImport {
+		if cell == "" || roster.CellProblem(cell) != "" || x.numbers[at] > MaxBlacklistImport || !x.reads(at) {
 			continue
 		}
-		numbers, like := x.numbersIn(cell)
+		numbers, _ := x.Client.NumbersIn(cell)
 		x.numbers[at] += len(numbers)
 		c := &x.cells[at]
 		switch c.Filled++; {
 		case len(numbers) > 0:
 			c.Phones++
-		case like:
+		case slices.ContainsFunc(roster.Values(cell), roster.LooksLikePhone):
 			c.Wrong++
 		}
 	}
@@ -326,9 +329,9 @@ func (x *blacklistReading) judge(ctx context.Context, from *roster.Reader) error
 		}
 	}
 	all := 0
-	for name, at := range x.out.Mapping {
-		if isNumberColumn(name) || x.unnamed() {
-			all += x.numbers[at]
+	for at, n := range x.numbers {
+		if x.unnamed() || slices.ContainsFunc(x.numberColumns(), func(name string) bool { return x.out.Mapping[name] == at }) {
+			all += n
 		}
 	}
 	if all > MaxBlacklistImport {
@@ -378,36 +381,70 @@ func (x *blacklistReading) store(ctx context.Context, from *roster.Reader) error
 	return err
 }
 
+// numberColumns returns the members of a row that are numbers, sorted.
+func (x *blacklistReading) numberColumns() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(x.out.Mapping)), func(name string) bool { return !isNumberColumn(name) })
+}
+
+// split returns the numbers of a row, the reason, and the first value that should be a number and is none.
+func (x *blacklistReading) split(row roster.Row) (phones []string, reason, other string) {
+	if x.unnamed() {
+		return x.splitUnnamed(row)
+	}
+	for _, name := range x.numberColumns() {
+		cell, _ := cellAt(row.Cells, x.out.Mapping, name)
+		numbers, wrong := x.Client.NumbersIn(cell)
+		phones, other = append(phones, numbers...), cmp.Or(other, wrong)
+	}
+	reason, _ = cellAt(row.Cells, x.out.Mapping, columnReason)
+	return phones, reason, other
+}
+
+// splitUnnamed splits a row of a list without a header, whose rows need not be alike: each number in it is one, and the
+// other values after the first number are the reason.
+func (x *blacklistReading) splitUnnamed(row roster.Row) (phones []string, reason, other string) {
+	var words []string
+	first := ""
+	for at, cell := range row.Cells {
+		if roster.CellProblem(cell) != "" || !x.reads(at) {
+			continue
+		}
+		for _, value := range roster.Values(cell) {
+			first = cmp.Or(first, value)
+			switch phone := x.Client.listedNumber(value); {
+			case phone != "":
+				phones = append(phones, phone)
+			case roster.MistypedPhone(value):
+				other = cmp.Or(other, value)
+			case value != "" && len(phones) > 0:
+				words = append(words, strings.TrimPrefix(value, "'"))
+			}
+		}
+	}
+	if len(phones) == 0 {
+		other = cmp.Or(other, first)
+	}
+	return phones, strings.Join(words, ", "), other
+}
+
 // add adds the numbers of a row to the entries, and reports the row's first fault.
 func (x *blacklistReading) add(row roster.Row) {
-	reason, _ := cellAt(row.Cells, x.out.Mapping, columnReason)
+	phones, reason, other := x.split(row)
 	reason = strings.TrimPrefix(reason, "'") // spreadsheets and exports put it before texts
 	var f request.Faults
 	if f.Text(columnReason, reason, puntuale.MaxName); len(f) > 0 {
 		reason = ""
 	}
-	found, other, first := false, "", ""
-	for _, name := range slices.Sorted(maps.Keys(x.out.Mapping)) {
-		cell, _ := cellAt(row.Cells, x.out.Mapping, name)
-		numbers, wrong := x.Client.NumbersIn(cell)
-		switch {
-		case isNumberColumn(name):
-			other = cmp.Or(other, wrong)
-		case x.unnamed(): // nobody said that this column has no numbers
-			numbers, _ = x.numbersIn(cell)
-		default:
-			continue
-		}
-		for _, phone := range numbers {
-			if found, first = true, cmp.Or(first, phone); !x.seen.Add(phone) {
-				x.entries = append(x.entries, puntuale.BlacklistEntry{Phone: phone, Mark: x.Client.mark(phone), Reason: reason, Added: x.now})
-			}
+	first := ""
+	for _, phone := range phones {
+		if first = cmp.Or(first, phone); !x.seen.Add(phone) {
+			x.entries = append(x.entries, puntuale.BlacklistEntry{Phone: phone, Mark: x.Client.mark(phone), Reason: reason, Added: x.now})
 		}
 	}
 	switch bad := x.Problem(row); {
 	case bad != nil:
 		x.RefuseRow(bad)
-	case !found || other != "":
+	case first == "" || other != "":
 		x.Refuse(RefusedContact{Line: row.Line, Phone: first, Reason: puntuale.RefusedPhone, Value: puntuale.Quoted(shortened(other))})
 	case len(f) > 0:
 		x.Refuse(RefusedContact{Line: row.Line, Phone: first, Reason: puntuale.RefusedField, Value: puntuale.Because(FaultContactValue, columnReason, f[0].Reason().Stored())})

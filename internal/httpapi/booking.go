@@ -217,7 +217,7 @@ func (c *call) cancelBooking(ctx context.Context, client *control.Client, refere
 		faults = append(faults, puntuale.Fault{Location: "query.silent", Code: faultCallNotBool, Value: silent})
 	}
 	return c.bookingChanged(dry)(client.CancelBooking(ctx, control.BookingCall{
-		Reference: reference, Silent: quiet, DryRun: dry, Known: known, Door: puntuale.DoorAPI, Faults: slices.Concat(faults, more, c.repeated("reference", "silent")),
+		Noted: true, Reference: reference, Silent: quiet, DryRun: dry, Known: known, Door: puntuale.DoorAPI, Faults: slices.Concat(faults, more, c.repeated("reference", "silent")),
 	}))
 }
 

@@ -42,7 +42,7 @@ type fileAnswer struct {
 	Name    string `json:"name" doc:"With the extension of the type"`
 	Type    string `json:"type" doc:"Media type of the content"`
 	Bytes   int64  `json:"bytes"`
-	Width   int    `json:"width,omitempty" doc:"Pixels of an image, or points (1/72 inch) of the first page of a PDF"`
+	Width   int    `json:"width,omitempty" doc:"Pixels of an image, or points (1/72 inch) of the first page that a PDF describes in plain text"`
 	Height  int    `json:"height,omitempty"`
 	Created string `json:"created_at" format:"date-time"`
 }

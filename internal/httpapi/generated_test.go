@@ -45,7 +45,8 @@ func TestGeneratedRequests(t *testing.T) {
 			kind := a.header.Get("Content-Type")
 			file := a.status == 200 && kind == "application/octet-stream" && strings.Contains(r.target, "/content")
 			if a.status >= 500 || (a.status != 200) != problem || !json.Valid([]byte(a.body)) && !strings.HasPrefix(kind, "text/csv") && !file {
-				t.Errorf("%+v: %d %s", r, a.status, a.body)
+				log := s.log.String()
+				t.Errorf("%+v: %d %s\n%s", r, a.status, a.body, log[max(0, len(log)-2000):])
 			}
 			if t.Failed() {
 				return

@@ -114,6 +114,15 @@ func TestBookingNotes(t *testing.T) {
 			t.Errorf("a new date: %s", got)
 		}
 		s.must(nil, "POST", "/api/blacklist", b.Key, `{"phone":"3337654321"}`)
+		for i, barred := range []bool{false, true} {
+			path := fmt.Sprint("/api/bookings/gone", i)
+			s.must(nil, "PUT", path, b.Key, `{"sequence":"`+b.sequence+`","phone":"`+[]string{"3331234567", "3337654321"}[i]+`","nome":"Anna","appuntamento":"20/02/2027 15:30"}`)
+			for _, query := range []string{"?dry_run=true", ""} {
+				if got := s.must(nil, "DELETE", path+query, b.Key, "").body; strings.Contains(got, `"blacklisted":true`) != barred || strings.Contains(got, `"warnings"`) {
+					t.Errorf("DELETE %s%s: %s", path, query, got)
+				}
+			}
+		}
 		for i, c := range []struct{ body, warning, barred string }{
 			{`"phone":"3337654321","appuntamento":"20/02/2027 15:30"`, "", `"blacklisted":true`},
 			{`"phone":"3331234567","appuntamento":"20/02/2020 15:30"`, `"warnings":[{"step":1,"moment":"2020-02-20T14:30:00.000000Z"`, ""},

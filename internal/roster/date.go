@@ -70,7 +70,7 @@ func (d *DateColumn) Add(line int, cell string) {
 	first, _ := strconv.Atoi(m[1]) // the expression matches digits only
 	second, _ := strconv.Atoi(m[3])
 	switch {
-	case first == 0 || second == 0 || first > 31 || second > 31 || first > 12 && second > 12:
+	case !inYear(first, second):
 		d.other.add(line, cell)
 		return
 	case first > 12:
@@ -115,8 +115,19 @@ func IsDate(cell string) bool {
 	return yearFirst.MatchString(cell) || m != nil && len(m[5]) == 4
 }
 
-// MayBeDate reports whether a cell has the form of a date, also with a year of two digits.
-func MayBeDate(cell string) bool { return yearFirst.MatchString(cell) || yearLast.MatchString(cell) }
+// MayBeDate reports whether a cell may be a date, also with a year of two digits: a number such as 02.33.4455 is none.
+func MayBeDate(cell string) bool {
+	m := yearLast.FindStringSubmatch(cell)
+	if m == nil {
+		return yearFirst.MatchString(cell)
+	}
+	first, _ := strconv.Atoi(m[1]) // the expression matches digits only
+	second, _ := strconv.Atoi(m[3])
+	return inYear(first, second) && (len(m[5]) == 2 || m[5] >= "1900" && m[5] < "2100")
+}
+
+// inYear reports whether two numbers are a day and a month, in any order.
+func inYear(a, b int) bool { return a > 0 && b > 0 && max(a, b) <= 31 && min(a, b) <= 12 }
 
 // Dates says how the dates of a field are written.
 type Dates struct {

@@ -168,12 +168,15 @@ func likeness(name string, at int, first [][]string) int {
 	if of, value := kindOf(name); of != "" && !value {
 		return 0
 	}
+	words := wordsOf(name)
+	if slices.ContainsFunc(words, func(w string) bool { return slices.Contains(taxWords, w) }) && !slices.Contains(phoneWords, words[0]) {
+		return 0
+	}
 	score := 0
 	filled, phones := phonesIn(at, first)
 	if 2*phones > filled {
 		score = full + min(phones, word-1)
 	}
-	words := wordsOf(name)
 	for i, w := range phoneWords {
 		if slices.Contains(words, w) {
 			return sure + score + word*(len(phoneWords)-i)
@@ -194,7 +197,7 @@ type PhoneCells struct {
 
 // OfPhones reports whether the column with this name and these cells has phone numbers that nobody may overlook. A column
 // with the name of one has them, unless its cells contradict the name, as those of "Phone Type" do. Of a column
-// without a name, one cell is enough; of any other, most cells.
+// without a name, one cell is enough; of one named "Contact" or so, half of the cells; of any other, most cells.
 func (c PhoneCells) OfPhones(name string) bool {
 	if of, value := kindOf(name); of != "" && !value {
 		return false
@@ -210,8 +213,10 @@ func (c PhoneCells) OfPhones(name string) bool {
 		return true
 	case has(taxWords):
 		return false
-	case has(phoneWords) || has(weakWords):
+	case has(phoneWords):
 		return c.Filled == 0 || c.Phones+c.Wrong > 0
+	case has(weakWords):
+		return 2*c.Phones >= c.Filled
 	}
 	return 2*c.Phones > c.Filled
 }
@@ -252,6 +257,13 @@ func looksLikePhone(cell string) bool {
 	cell = Values(cell)[0]
 	digits, ok := phoneDigits(cell)
 	return ok && digits >= 8 && digits <= 15 || LostDigits(cell)
+}
+
+// MistypedPhone reports whether a value that is no phone number should be one: it has five digits and no other characters
+// than phone numbers have, and is no date.
+func MistypedPhone(value string) bool {
+	digits, ok := phoneDigits(strings.TrimPrefix(value, "'"))
+	return ok && digits >= 5 && !MayBeDate(value)
 }
 
 // phoneDigits counts the digits of a text. ok is true if the text contains digits, and all its other characters are

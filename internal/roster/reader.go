@@ -183,13 +183,10 @@ func (l *Reader) row(r record) (Row, error) {
 	return Row{r.line, cells}, nil
 }
 
-// joinLast adds a text to the last cell of a row. A phone number stays a value of its own; see [Values].
+// joinLast adds a text to the last cell of a row, as a value of its own; see [Values].
 func joinLast(cells []string, text string) {
+	const between = " " + joint + " "
 	last := &cells[len(cells)-1]
-	between := ", "
-	if LooksLikePhone(*last) || LooksLikePhone(text) {
-		between = " " + joint + " "
-	}
 	switch {
 	case CellProblem(*last) != "":
 	case *last == "" && len(text) <= MaxCell:

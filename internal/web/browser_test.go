@@ -425,9 +425,11 @@ const beyond = `(() => {
 func (b *browser) keepsToItself() {
 	b.t.Helper()
 	look := chromedp.Evaluate[[]string]("globalThis.violations || []")
-	broken, err := chromedp.Run(b.ctx, look)
-	for err != nil && strings.Contains(err.Error(), "navigated or closed") && b.ctx.Err() == nil { // the story's last click still loads a page
-		broken, err = chromedp.Run(b.ctx, look)
+	within, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	defer cancel()
+	broken, err := chromedp.Run(within, look)
+	for err != nil && strings.Contains(err.Error(), "navigated or closed") && within.Err() == nil { // the story's last click still loads a page
+		broken, err = chromedp.Run(within, look)
 	}
 	if err != nil || len(broken) > 0 {
 		b.t.Errorf("%s: %d violations of the content security policy: %q, %v", b.look, len(broken), broken, err)
