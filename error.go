@@ -151,6 +151,9 @@ func (p *PanicError) Error() string {
 	return fmt.Sprintf("a panic with a %T", p.Value)
 }
 
+// StackText returns the stack for the log.
+func (p *PanicError) StackText() string { return string(p.Stack) }
+
 // Panicked reports whether err is, or wraps, a [*PanicError].
 func Panicked(err error) bool {
 	_, panicked := errors.AsType[*PanicError](err)

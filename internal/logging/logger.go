@@ -17,9 +17,9 @@ import (
 // the stack.
 func New(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
 	if terminal {
-		return slog.New(panics{tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute})})
+		return slog.New(panicHandler{tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute})})
 	}
-	return slog.New(panics{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute})})
+	return slog.New(panicHandler{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute})})
 }
 
 // Lowered returns a logger that writes lines of level info at level debug.
