@@ -19,6 +19,7 @@ type BlacklistEntry struct {
 // BlacklistFilter chooses the entries that match at least one of its members. An empty filter chooses all entries.
 type BlacklistFilter struct {
 	Digits string // consecutive digits of the number; "": not used
+	Phone  string // the whole number of the entry; "": not used
 	Mark   string // the mark of the entry; "": not used
 	Text   string // part of the entry's reason, in upper or lower case; "": not used
 }

@@ -132,13 +132,33 @@ func StoreDamaged(err error) *Error {
 // fullRetry is how long callers should wait before the next try if an operator must act first.
 const fullRetry = 30 * time.Second
 
-// PanicError is the error of a function that panicked.
+// PanicError is the error of a function that panicked. The log writes every line that has one at level error, with its
+// stack (see package logging).
 type PanicError struct {
 	Value any
 	Stack []byte
 }
 
-func (p *PanicError) Error() string { return fmt.Sprintf("a panic: %v\n%s", p.Value, p.Stack) }
+// Error says what the function panicked with. Of a value that is neither a text nor an error it has only the type, because
+// such a value may contain what people wrote.
+func (p *PanicError) Error() string {
+	switch v := p.Value.(type) {
+	case string:
+		return "a panic: " + v
+	case error:
+		return "a panic: " + v.Error()
+	}
+	return fmt.Sprintf("a panic with a %T", p.Value)
+}
+
+// StackText returns the stack for the log.
+func (p *PanicError) StackText() string { return string(p.Stack) }
+
+// Panicked reports whether err is, or wraps, a [*PanicError].
+func Panicked(err error) bool {
+	_, panicked := errors.AsType[*PanicError](err)
+	return panicked
+}
 
 // Recovered calls do, and turns a panic into a [*PanicError]. Use it where background work reads what people, networks or rows
 // contain: net/http recovers the panics of requests, but any other panic ends the server and the work of all clients.

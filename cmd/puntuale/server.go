@@ -168,6 +168,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.caller = s.openCaller(&cfg, vault)
 	s.desk = webhook.New(webhook.Config{
 		Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Chatwoot: s.chatwoot, Public: cfg.PublicURL,
+		Logger: cfg.Logger,
 	})
 	s.rules = automation.New(automation.Config{Control: s.control, Tenants: s.store, Hooks: s.store, Vault: vault, Clock: cfg.Clock, Media: cfg.Media})
 	s.calendar = s.openCalendars(&cfg, vault)
@@ -212,7 +213,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		Take: func(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 			return s.networks.intake.Take(ctx, session, reported)
 		},
-		Opener: opener, Scan: cfg.scan(), Stopping: s.stopping, Connections: cfg.Connections,
+		Opener: opener, Scan: cfg.scan(), Stopping: s.stopping, Connections: cfg.Connections, Logger: cfg.Logger,
 	})
 	meter.WatchStoredBytes(s.control.MostStored)
 	var mails puntuale.MailStore

@@ -129,7 +129,7 @@ func (r *Reader) round(ctx context.Context) error {
 				delete(r.busy, c.Client)
 			}()
 			err := puntuale.Recovered(func() error { return r.read(ctx, &c) })
-			if _, panicked := errors.AsType[*puntuale.PanicError](err); panicked {
+			if puntuale.Panicked(err) {
 				err = r.postpone(ctx, &c, err)
 			}
 			if err != nil && ctx.Err() == nil {

@@ -80,7 +80,8 @@ func (c *Client) Blacklist(ctx context.Context, p request.Page) ([]puntuale.Blac
 }
 
 // FindBlacklisted lists the entries whose number or reason contains the text, newest first. An empty text finds all
-// entries. Codes: invalid.
+// entries. With a text, a page looks through 20,000 entries, so it may be short, or empty, although a next page exists. The
+// entry of a whole number comes first. Codes: invalid.
 func (c *Client) FindBlacklisted(ctx context.Context, text string, p request.Page) ([]puntuale.BlacklistEntry, string, error) {
 	filter, faults := c.blacklistFilter(text)
 	p.Unknown = append(p.Unknown, faults...)
@@ -119,7 +120,7 @@ func (c *Client) blacklistFilter(text string) (filter puntuale.BlacklistFilter, 
 		}, text)
 	}
 	if names, err := request.Readings(text, c.account.Region); err == nil {
-		filter.Mark = c.mark(names[0])
+		filter.Phone, filter.Mark = names[0], c.mark(names[0])
 		if names[0][0] == '+' {
 			filter.Digits = names[0][1:]
 		}

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"puntuale"
@@ -199,7 +198,7 @@ func (c *Client) runCheck(ctx context.Context, id puntuale.CampaignID, check *ca
 		defer close(done)
 		err := puntuale.Recovered(func() error { return check.Run(apart) })
 		if err != nil && apart.Err() == nil {
-			slog.Error("the check of a campaign failed", "campaign_id", int64(id), "client_id", int64(c.ID()), "error", err)
+			c.control.logger.Error("the check of a campaign failed", "campaign_id", int64(id), "client_id", int64(c.ID()), "error", err)
 		}
 		select {
 		case <-c.control.stopping: // the call answers with what was checked until now

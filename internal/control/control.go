@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -63,7 +64,8 @@ type Config struct {
 	// Stopping is closed when the server begins to stop. Then all calls that only wait must end. If it is nil, they do not
 	// end early.
 	Stopping    <-chan struct{}
-	Connections int // how many connections the server keeps open; 0: 4096
+	Connections int          // how many connections the server keeps open; 0: 4096
+	Logger      *slog.Logger // for faults of background work, which have no call; nil: they are not logged
 }
 
 // Control executes the calls of clients. It stores only caches, and checks their values before use. It is safe for
@@ -98,6 +100,7 @@ type Control struct {
 
 	stopping <-chan struct{}
 	checks   sync.WaitGroup // checks of campaigns that run
+	logger   *slog.Logger
 }
 
 // sessionSettings are the operator's settings for clients' sessions.
@@ -131,6 +134,7 @@ func New(cfg Config) *Control {
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files, scan: cfg.Scan}, take: cfg.Take, opener: cfg.Opener, stopping: cfg.Stopping,
+		logger: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		shares: newSemaphores(cmp.Or(cfg.Connections, defaultConnections)),
 		lists:  listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch, cfg.LargeDocuments}, // the other processors remain free for calls and messages
 	}

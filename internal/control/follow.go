@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -28,7 +29,8 @@ type followed struct {
 	followers int
 	stop      context.CancelFunc
 	version   string        // the latest version; "" until the first read
-	changed   chan struct{} // closed when the version changes
+	fault     error         // the error of the latest read, if it panicked; nil: it did not
+	changed   chan struct{} // closed when the version or the fault changes
 }
 
 // Following reports changes of a client's messages. It is not safe for concurrent use.
@@ -87,15 +89,18 @@ func (w *Following) Stop() {
 	})
 }
 
-// Next waits until the version differs from the last one, and returns the new version. It fails when the context ends,
-// or the server stops.
+// Next waits until the version differs from the last one, and returns the new version. It fails when the context ends, the
+// server stops, or the version cannot be read because of a fault in the program.
 func (w *Following) Next(ctx context.Context) (string, error) {
 	f := &w.client.control.follows
 	for {
 		f.mu.Lock()
 		own := f.clients[w.client.account.ID]
-		version, changed := own.version, own.changed
+		version, fault, changed := own.version, own.fault, own.changed
 		f.mu.Unlock()
+		if fault != nil {
+			return "", fault
+		}
 		if version != "" && version != w.known {
 			w.known = version
 			return version, nil
@@ -127,7 +132,8 @@ func (c *Client) Pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// poll reads the version periodically while some caller follows. If the store cannot be read, poll reports no change.
+// poll reads the version periodically while some caller follows. If the store cannot be read, poll reports no change. A
+// panic would come again, so the callers get it as their error.
 func (c *Client) poll(ctx context.Context, own *followed) {
 	f := &c.control.follows
 	for ctx.Err() == nil {
@@ -136,9 +142,10 @@ func (c *Client) poll(ctx context.Context, own *followed) {
 			version, err = c.Version(ctx)
 			return err
 		})
+		fault := c.faultOf(err)
 		f.mu.Lock()
-		if err == nil && version != own.version {
-			own.version = version
+		if own.fault = fault; fault != nil || err == nil && version != own.version {
+			own.version = cmp.Or(version, own.version)
 			close(own.changed)
 			own.changed = make(chan struct{})
 		}
@@ -147,6 +154,15 @@ func (c *Client) poll(ctx context.Context, own *followed) {
 			return
 		}
 	}
+}
+
+// faultOf returns the error of a read for callers that wait, if the read panicked, and logs it. Other errors pass.
+func (c *Client) faultOf(err error) error {
+	if !puntuale.Panicked(err) {
+		return nil
+	}
+	c.control.logger.Error("reading for callers that wait panicked", "client_id", int64(c.account.ID), "error", err)
+	return err
 }
 
 // feedLag is the longest delay between the time in a row and the commit of its transaction. Therefore, rows of the last

@@ -1,10 +1,17 @@
 package control_test
 
 import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/control/webhook"
 	"puntuale/internal/store/storetest"
 )
 
@@ -90,4 +97,101 @@ func TestPartnersShareWhatWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// panickingReads panics at every read that is repeated for callers that wait.
+type panickingReads struct{ puntuale.TenantStore }
+
+func (s panickingReads) Tenant(id puntuale.ClientID) puntuale.Tenant {
+	return panickingTenant{s.TenantStore.Tenant(id)}
+}
+
+func (s panickingReads) Uncounted(id puntuale.ClientID) puntuale.Tenant { return s.Tenant(id) }
+
+type panickingTenant struct{ puntuale.Tenant }
+
+func (panickingTenant) Version(context.Context) (string, error)  { panic("a bad row") }
+func (panickingTenant) LastEvent(context.Context) (int64, error) { panic("a bad row") }
+func (panickingTenant) Sessions(context.Context, puntuale.Page) ([]puntuale.Session, string, error) {
+	panic("a bad row")
+}
+
+// TestPanicsEndWaits: if the read for callers that wait panics, they get an answer at once, and the log says so. It is not
+// their own time that ends the wait.
+func TestPanicsEndWaits(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)
+	w := newLimited(t, db)
+	store := panickingReads{db.Open(t)}
+	id, err := puntuale.ParseID[puntuale.ClientID](w.id)
+	must(t, err)
+	account := puntuale.Client{ID: id, Partner: 1, Zone: "Europe/Rome"}
+	for name, wait := range map[string]func(c *control.Client, d *webhook.Webhooks) error{
+		"messages": func(c *control.Client, _ *webhook.Webhooks) error {
+			f, err := c.Follow("")
+			must(t, err)
+			defer f.Stop()
+			_, err = f.Next(t.Context())
+			return err
+		},
+		"a link": func(c *control.Client, _ *webhook.Webhooks) error {
+			_, err := c.AwaitSession(t.Context(), w.session, func(control.Session) bool { return true })
+			return err
+		},
+		"events": func(c *control.Client, d *webhook.Webhooks) error {
+			f, err := d.Feed(c, webhook.FeedQuery{Wait: "30"})
+			must(t, err)
+			end, err := f.Begin()
+			must(t, err)
+			defer end()
+			if f.Pause(t.Context()) {
+				t.Error("there is an event")
+			}
+			return &puntuale.PanicError{} // the reader answers that there are no events
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log, now := &logBuffer{}, clock.NewFake(storetest.Begin)
+			logger := slog.New(slog.NewTextHandler(log, nil))
+			c := control.New(control.Config{Tenants: store, Clock: now, Logger: logger}).ClientFor(account, puntuale.Actor{})
+			d := webhook.New(webhook.Config{Tenants: store, Clock: now, Logger: logger})
+			ended := make(chan error, 1)
+			go func() { ended <- wait(c, d) }()
+			var err error
+			for done := false; !done; {
+				select {
+				case err = <-ended:
+					done = true
+				case <-time.After(time.Millisecond):
+					if now.Waiters() > 0 {
+						now.Advance(500 * time.Millisecond)
+					}
+				}
+				if now.Now().Sub(storetest.Begin) > 10*time.Second {
+					t.Fatal("the caller still waits")
+				}
+			}
+			if !puntuale.Panicked(err) || !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "a bad row") {
+				t.Errorf("the caller got %v, and the log is %q", err, log.String())
+			}
+		})
+	}
+}
+
+type logBuffer struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (b *logBuffer) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines.Write(line)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines.String()
 }

@@ -479,6 +479,7 @@ type linkWatch struct {
 	waiting int
 	stop    context.CancelFunc
 	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest poll found
+	fault   error                                   // the error of the latest poll, if it panicked; nil: it did not
 	looked  chan struct{}                           // closed after the next poll
 }
 
@@ -507,8 +508,12 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 		}
 		f.mu.Lock()
 		row, found := w.found[s.ID]
+		fault := w.fault
 		looked = w.looked
 		f.mu.Unlock()
+		if fault != nil {
+			return Session{}, fault
+		}
 		if !found {
 			return c.Session(ctx, id) // the session was deleted, so this call returns the error
 		}
@@ -551,19 +556,21 @@ func (c *Client) leaveLinks(w *linkWatch) {
 }
 
 // pollLinks reads the client's sessions each linkEvery, as long as callers wait. If the store cannot be read, pollLinks
-// reports no change.
+// reports no change. A panic would come again, so the callers get it as their error.
 func (c *Client) pollLinks(ctx context.Context, w *linkWatch) {
 	for c.control.clock.Sleep(ctx, linkEvery) == nil {
 		var found map[puntuale.SessionID]puntuale.Session
-		if puntuale.Recovered(func() (err error) {
+		err := puntuale.Recovered(func() (err error) {
 			found, err = c.allSessions(ctx)
 			return err
-		}) != nil {
+		})
+		fault := c.faultOf(err)
+		if err != nil && fault == nil {
 			continue
 		}
 		f := &c.control.follows
 		f.mu.Lock()
-		w.found = found
+		w.found, w.fault = found, fault
 		close(w.looked)
 		w.looked = make(chan struct{})
 		f.mu.Unlock()

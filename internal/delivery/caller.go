@@ -92,7 +92,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	defer func() {
 		if r := recover(); r != nil {
 			a.text, a.status = puntuale.Because(puntuale.ReasonWebhookGarbage).Stored(), 0
-			c.cfg.Logger.Error("an attempt to deliver an event panicked", "webhook_id", int64(t.ID), "panic", r, "stack", string(debug.Stack()))
+			c.cfg.Logger.Error("an attempt to deliver an event panicked", "webhook_id", int64(t.ID), "error", &puntuale.PanicError{Value: r, Stack: debug.Stack()})
 		}
 	}()
 	secrets, err := c.secrets(t, a.at)

@@ -50,12 +50,6 @@ func (s *scheduler) decide(m *queuedMessage, r puntuale.Acceptance, err error, n
 
 // deliver calls the connector's Send. A panic counts as a lost answer.
 func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Acceptance, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &panicError{v}
-			s.cfg.Logger.Error("sending a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
-		}
-	}()
 	ctx, cancel := s.life.sendCtx, context.CancelFunc(func() {})
 	if m.queue.capabilities.SendTimeout > 0 {
 		ctx, cancel = context.WithTimeout(s.life.sendCtx, m.queue.capabilities.SendTimeout)
@@ -63,7 +57,14 @@ func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Acceptance, err error)
 	defer cancel()
 	p := m.prepared
 	p.Token = m.token
-	return m.queue.conn.Send(ctx, p)
+	err = puntuale.Recovered(func() (err error) {
+		r, err = m.queue.conn.Send(ctx, p)
+		return err
+	})
+	if puntuale.Panicked(err) {
+		s.cfg.Logger.Error("sending a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
+	}
+	return r, err
 }
 
 // ended handles the outcome of an attempt. It frees the slot, so that the recipient's next message may leave, and gives

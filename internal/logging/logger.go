@@ -13,12 +13,13 @@ import (
 )
 
 // New returns a logger that writes text for people on a terminal, and JSON lines elsewhere. It removes API keys from
-// every line, whatever code logs them. Keys are in URLs, and URLs are in errors.
+// every line, whatever code logs them. Keys are in URLs, and URLs are in errors. A line about a panic has level error and
+// the stack.
 func New(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
 	if terminal {
-		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute}))
+		return slog.New(panicHandler{tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute})})
 	}
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute}))
+	return slog.New(panicHandler{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute})})
 }
 
 // Lowered returns a logger that writes lines of level info at level debug.

@@ -58,3 +58,34 @@ func TestOtherTextStays(t *testing.T) {
 		}
 	}
 }
+
+// TestPanicIsLogged: a line about a panic has level error and the stack, whoever logs it and at whatever level. Its text has
+// neither keys, nor values that may be what people wrote.
+func TestPanicIsLogged(t *testing.T) {
+	t.Parallel()
+	key, _, err := auth.NewKey(puntuale.ClientSide, "canary", clock.System().Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelError} {
+		var out bytes.Buffer
+		logger := WithoutRepeats(New(&out, false, level), clock.System())
+		for _, value := range []any{"index " + key, struct{ Text string }{"Ciao Anna"}} {
+			for range 2 {
+				logger.With("client_id", 7).Warn("reading failed", "error", fmt.Errorf("read: %w", puntuale.Recovered(func() error { panic(value) })))
+			}
+		}
+		log := out.String()
+		if strings.Count(log, `"level":"ERROR"`) != 2 || strings.Count(log, "logger_test.go") < 2 || strings.Count(log, "\n") != 2 {
+			t.Errorf("from %v: want two errors with their stacks:\n%s", level, log)
+		}
+		if strings.Contains(log, key) || strings.Contains(log, "Anna") {
+			t.Errorf("a secret is in the log:\n%s", log)
+		}
+		out.Reset()
+		logger.Warn("reading failed", "error", errors.New("away"))
+		if written := out.Len() > 0; written != (level == slog.LevelInfo) {
+			t.Errorf("from %v: another warning: %q", level, out.String())
+		}
+	}
+}

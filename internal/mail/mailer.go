@@ -74,7 +74,7 @@ func (m *Mailer) Round(ctx context.Context) error {
 		for _, one := range all {
 			sending.Go(func() error {
 				err := puntuale.Recovered(func() error { return m.attempt(ctx, one, &away) })
-				if _, panicked := errors.AsType[*puntuale.PanicError](err); panicked {
+				if puntuale.Panicked(err) {
 					return errors.Join(err, m.failed(ctx, one, err)) // otherwise it would be tried again for ever
 				}
 				return err

@@ -84,63 +84,97 @@ func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
 
-// FindBlacklisted lists entries, newest first, which means by falling id. Codes: invalid (the cursor).
+// searchedBlacklist is how many entries one page of a search reads, and in how many CountBlacklisted looks.
+const searchedBlacklist = 2 * puntuale.MaxCounted
+
+// newestBlacklisted reads the newest entries whose ids are below $2. No index finds texts, so searches have a bound.
+const newestBlacklisted = ` from (select id, phone, reason, added_at from blacklist where client_id = $1 and id > 0 and id < $2 order by id desc limit $3) as newest`
+
+// FindBlacklisted lists entries, newest first, which means by falling id. With a filter, a page reads at most 20,000 entries.
+// So it may be shorter than asked, even empty, although a next page exists. The entry of a whole number comes first, however
+// old it is. Codes: invalid (the cursor).
 func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter, p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
 	last, limit, err := engine.ReadCursor(p, "blacklist")
 	if err != nil {
 		return nil, "", err
 	}
-	if last == 0 {
-		last = puntuale.MaxID + 1
-	}
-	from, values := t.blacklisted(f, last, limit+1)
-	all, err := engine.QueryAll(ctx, t.lists(), `select id, phone, reason, added_at`+from, values, scanBlacklisted)
+	all, next, err := t.findBlacklisted(ctx, f, last, limit)
 	if err != nil {
 		return nil, "", engine.PublicError(fmt.Errorf("look into the blacklist: %w", err))
 	}
-	all, next := engine.CutPage(all, limit, "blacklist", func(e *puntuale.BlacklistEntry) int64 { return e.ID })
 	return all, next, nil
 }
 
-// countedBlacklist is the largest number of entries in which CountBlacklisted looks for a text.
-const countedBlacklist = 2 * puntuale.MaxCounted
+func (t tenant) findBlacklisted(ctx context.Context, f puntuale.BlacklistFilter, last int64, limit int) (all []puntuale.BlacklistEntry, next string, err error) {
+	reads, filtered := limit+1, f != (puntuale.BlacklistFilter{})
+	if filtered {
+		reads = searchedBlacklist
+	}
+	if last == 0 {
+		last = puntuale.MaxID
+		if f.Phone != "" || f.Mark != "" {
+			all, err = engine.QueryAll(ctx, t.lists(), `select id, phone, reason, added_at from blacklist where client_id = $1 and phone in ($2, $3) and id > 0 order by id desc limit $4`,
+				[]any{t.id, f.Phone, f.Mark, limit}, scanBlacklisted)
+			if limit -= len(all); err != nil || limit == 0 {
+				return all, engine.CursorAt("blacklist", last), err
+			}
+		}
+	}
+	where, values := blacklistFilter(f, []any{t.id, last, reads, limit + 1})
+	found, err := engine.QueryAll(ctx, t.lists(), `select id, phone, reason, added_at`+newestBlacklisted+` where `+where+` order by id desc limit $4`, values, scanBlacklisted)
+	if err != nil {
+		return nil, "", err
+	}
+	if found, next = engine.CutPage(found, limit, "blacklist", func(e *puntuale.BlacklistEntry) int64 { return e.ID }); next == "" && filtered {
+		var end int64 // the oldest entry that was read, if there may be older ones
+		more, err := engine.QueryOne(ctx, t.lists(), `select id from blacklist where client_id = $1 and id > 0 and id < $2 order by id desc limit 1 offset $3`, []any{t.id, last, reads - 1}, &end)
+		if err != nil {
+			return nil, "", err
+		}
+		if more {
+			next = engine.CursorAt("blacklist", end)
+		}
+	}
+	return append(all, found...), next, nil
+}
 
 // CountBlacklisted counts entries, up to limit. all reports whether n is the complete count. With a filter it reads only the
-// newest 20,000 entries, because no index finds them.
+// newest 20,000 entries, and the entry of a whole number.
 func (t tenant) CountBlacklisted(ctx context.Context, f puntuale.BlacklistFilter, limit int) (n int, all bool, err error) {
-	read, most := 0, limit+1
+	read, whole, most := 0, 0, limit+1
 	if f != (puntuale.BlacklistFilter{}) {
-		most = countedBlacklist + 1
+		most = searchedBlacklist + 1
 	}
-	where, values := blacklistFilter(f, []any{t.id, puntuale.MaxID + 1, most})
-	if _, err := engine.QueryOne(ctx, t.lists(), `select count(case when `+where+` then 1 end), count(*) from (select phone, reason from blacklist where client_id = $1 and id > 0 and id < $2 order by id desc limit $3) as newest`,
-		values, &n, &read); err != nil {
+	where, values := blacklistFilter(f, []any{t.id, puntuale.MaxID, most})
+	if _, err := engine.QueryOne(ctx, t.lists(), `select count(case when `+where+` then 1 end), count(*)`+newestBlacklisted, values, &n, &read); err != nil {
 		return 0, false, engine.PublicError(fmt.Errorf("count the blacklist: %w", err))
 	}
-	return min(n, limit), n <= limit && read < most, nil
+	if f.Phone != "" || f.Mark != "" {
+		if _, err := engine.QueryOne(ctx, t.lists(), `select count(*) from blacklist where client_id = $1 and phone in ($2, $3) and id > 0`, []any{t.id, f.Phone, f.Mark}, &whole); err != nil {
+			return 0, false, engine.PublicError(fmt.Errorf("count the blacklist: %w", err))
+		}
+	}
+	return min(n+whole, limit), n+whole <= limit && read < most, nil
 }
 
-// blacklisted returns the end of a statement that reads the newest entries whose ids are below last, at most limit, and
-// the statement's values.
-func (t tenant) blacklisted(f puntuale.BlacklistFilter, last int64, limit int) (from string, values []any) {
-	where, values := blacklistFilter(f, []any{t.id, last, limit})
-	return ` from blacklist where client_id = $1 and id > 0 and id < $2 and ` + where + ` order by id desc limit $3`, values
-}
-
-// blacklistFilter returns the condition of a filter, and the three values of a statement with those of the condition.
+// blacklistFilter returns the condition of a filter, and the values of a statement with those of the condition. The condition
+// leaves out the entry of a whole number, which is found by its key.
 func blacklistFilter(f puntuale.BlacklistFilter, values []any) (where string, _ []any) {
 	if f == (puntuale.BlacklistFilter{}) {
 		return "1 = 1", values
 	}
-	values = append(values, f.Mark, "", "", puntuale.MarkPrefix+"%")
+	digits, text := "", ""
 	if f.Digits != "" {
-		values[4] = likePattern(f.Digits)
+		digits = likePattern(f.Digits)
 	}
 	if f.Text != "" {
-		values[5] = likePattern(strings.ToLower(f.Text))
+		text = likePattern(strings.ToLower(f.Text))
 	}
+	n := len(values)
+	bound := func(i int) string { return fmt.Sprintf("$%d", n+i) }
 	// A search for digits must not find marks: a mark also contains digits, but they are not the digits of a number.
-	return `(phone = $4 or $5 <> '' and phone like $5 escape '\' and phone not like $7 or $6 <> '' and lower(reason) like $6 escape '\')`, values
+	return `phone not in (` + bound(1) + `, ` + bound(2) + `) and (` + bound(3) + ` <> '' and phone like ` + bound(3) + ` escape '\' and phone not like ` + bound(4) + ` or ` +
+		bound(5) + ` <> '' and lower(reason) like ` + bound(5) + ` escape '\')`, append(values, f.Phone, f.Mark, digits, puntuale.MarkPrefix+"%", text)
 }
 
 // BlacklistEntry reads an entry. Codes: not_found.

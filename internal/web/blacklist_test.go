@@ -173,7 +173,7 @@ func (v *visitor) total(path, language string) string {
 }
 
 // TestTotalsOfObjects: the lists of clients, campaigns, sequences and people who wrote say how many there are, on each page and
-// with their filters. They do not count those of others.
+// with their filters. They do not count those of others. Those of templates and numbers say it if one page has them all.
 func TestTotalsOfObjects(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		v, partner := w.visitor(w.clients[puntuale.Owner]), w.visitor(w.partners[puntuale.Owner])
@@ -220,6 +220,21 @@ func TestTotalsOfObjects(t *testing.T) {
 		}
 		says(v, w.pages+"/sequences?text=serie", "52 sequenze trovate", "52 sequences found")
 		says(v, w.pages+"/sequences?text=visita", "Una sequenza trovata", "One sequence found")
+
+		says(v, w.pages+"/templates", "", "")
+		says(v, w.pages+"/sessions", "Un numero", "One number")
+		for i := range 51 {
+			if _, err = w.Client().CreateTemplate(t.Context(), control.NewTemplate{Template: puntuale.Template{Name: fmt.Sprintf("Modello %d", i), Text: "Ciao"}}, control.Once[control.Template]{}); err != nil {
+				t.Fatal(err)
+			}
+			switch i {
+			case 0:
+				says(v, w.pages+"/templates", "Un template", "One template")
+			case 49:
+				says(v, w.pages+"/templates", "50 template", "50 templates")
+			}
+		}
+		says(v, w.pages+"/templates", "", "") // the list is not whole
 
 		says(v, w.pages+"/replies", "", "")
 		w.wrote("+393331234501", "Ciao")

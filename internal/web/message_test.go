@@ -254,6 +254,33 @@ func TestSentWords(t *testing.T) {
 	}
 }
 
+// TestOnlyLiveListsStream: a list that does not reload itself has no stream either. Else an address that somebody wrote by hand
+// would read a long period, or search, after each change.
+func TestOnlyLiveListsStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Reader])
+	for path, want := range map[string]int{
+		"/bookings/live?day=2026-11-25": http.StatusOK, "/bookings/live?day=2026-11-25&view=week": http.StatusOK,
+		"/bookings/live?day=2026-11-25&end=2027-11-20": http.StatusNotFound, "/bookings/live?day=2025-11-25&end=2025-12-24": http.StatusNotFound,
+		"/bookings/live?text=anna": http.StatusNotFound, "/bookings/live?day=2026-11-25&cursor=x": http.StatusNotFound,
+		"/messages/live": http.StatusOK, "/messages/live?state=failed": http.StatusOK,
+		"/messages/live?text=anna": http.StatusNotFound, "/messages/live?cursor=x": http.StatusNotFound,
+	} {
+		ctx, end := context.WithTimeout(t.Context(), within)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+w.pages+path, nil)
+		w.must(err)
+		r.Header.Set("Accept", "text/event-stream")
+		answered, err := v.http.Do(r)
+		w.must(err)
+		if answered.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, answered.StatusCode, want)
+		}
+		end()
+		answered.Body.Close()
+	}
+}
+
 // TestLiveMessages: an open list is sent again after a change, and not before a change.
 func TestLiveMessages(t *testing.T) {
 	t.Parallel()

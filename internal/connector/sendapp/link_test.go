@@ -247,3 +247,28 @@ func TestNothingConfirmed(t *testing.T) {
 	w.report("messages.update", gatewaytest.Ack(sent[len(all)-1], 3))
 	w.later(time.Minute, "no doubt", func() bool { return w.last(w.session).Detail.IsZero() })
 }
+
+// TestPairingPanics: a pairing that panics, at whichever call of the gateway, is in the log, and the person who waits for a
+// code learns that it has ended. Another pairing may follow.
+func TestPairingPanics(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite)
+	id := w.open(w.keys(""))
+	w.pairing(id)
+	for _, call := range []string{"get_qrcode", "reconnect"} {
+		w.asked(func(path string) {
+			if strings.HasSuffix(path, call) {
+				panic("an answer that nobody thought of")
+			}
+		})
+		w.later(3*time.Second, "the end after "+call, func() bool { return w.last(id).State == puntuale.LinkUnlinked })
+		if r := w.last(id); r.Detail.Code != "sendapp.pair_again" {
+			t.Errorf("%s: %+v", call, r)
+		}
+		if log := w.log.take(); strings.Count(log, "pairing panicked") != 1 {
+			t.Errorf("%s: the log says %s", call, log)
+		}
+		w.asked(nil)
+		w.pairing(id)
+	}
+}

@@ -72,7 +72,10 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	a.report(puntuale.LinkReport{State: puntuale.LinkPairing})
 	a.work.Go(func() {
 		defer cancel()
-		a.pair(pairing, *keys)
+		if err := puntuale.Recovered(func() error { a.pair(pairing, *keys); return nil }); err != nil {
+			a.log.Error("pairing panicked", "error", err)
+			a.paired(pairing, func() { a.set(puntuale.LinkUnlinked, reasonPairAgain) })
+		}
 	})
 	return nil
 }
@@ -127,11 +130,7 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	end := a.c.cfg.Clock.Now().Add(maxPairing)
 	var shown time.Time
 	for a.c.cfg.Clock.Now().Before(end) {
-		var found gatewayStatus
-		err := puntuale.Recovered(func() (err error) {
-			found, err = a.c.ask(ctx, a, k)
-			return err
-		})
+		found, err := a.c.ask(ctx, a, k)
 		switch {
 		case err == nil && found.state != puntuale.LinkUnlinked:
 			a.paired(ctx, func() { a.reportLinked(k, found) })
@@ -141,14 +140,7 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 			return
 		}
 		if now := a.c.cfg.Clock.Now(); now.Sub(shown) >= codeAgain {
-			var reason puntuale.ReasonCode
-			if puntuale.Recovered(func() error {
-				reason = a.showCode(ctx, &k)
-				return nil
-			}) != nil {
-				reason = reasonPairAgain
-			}
-			if reason != "" {
+			if reason := a.showCode(ctx, &k); reason != "" {
 				a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, reason) })
 				return
 			}
@@ -173,11 +165,13 @@ func (a *account) reportLinked(k puntuale.GatewayKeys, s gatewayStatus) {
 	defer func() { <-a.asking }()
 	ctx, cancel := context.WithTimeout(a.ctx, lookWait)
 	defer cancel()
-	now, err := a.c.readKeys(ctx, a)
-	if err == nil && now != nil && *now == k {
-		err = a.c.found(ctx, a, k, s)
-	}
-	if err != nil {
+	if err := puntuale.Recovered(func() error {
+		now, err := a.c.readKeys(ctx, a)
+		if err == nil && now != nil && *now == k {
+			err = a.c.found(ctx, a, k, s)
+		}
+		return err
+	}); err != nil {
 		a.log.Warn("a number was linked, and could not be looked at", "error", err)
 		a.lookNow()
 	}
@@ -241,12 +235,11 @@ func readCode(address string) (string, error) { return guarded(decodeCode, addre
 
 // guarded reads a picture that a gateway drew. A picture at which the library panics must not end the server.
 func guarded(read func(string) (string, error), address string) (code string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			code, err = "", fmt.Errorf("read the picture: the library panics: %v", r)
-		}
-	}()
-	return read(address)
+	err = puntuale.Recovered(func() (err error) {
+		code, err = read(address)
+		return err
+	})
+	return code, err
 }
 
 func decodeCode(address string) (string, error) {

@@ -39,6 +39,7 @@ type world struct {
 	session puntuale.SessionID
 	vault   *auth.Vault
 	hooks   *httptest.Server
+	log     *logLines
 
 	mu      sync.Mutex
 	reports map[puntuale.SessionID][]puntuale.LinkReport
@@ -50,7 +51,7 @@ type world struct {
 // newWorld returns a world with a session that is not linked yet.
 func newWorld(t testing.TB, driver storetest.Driver) *world {
 	t.Helper()
-	w := &world{t: t, w: storetest.NewWorld(t, driver(t)), peer: gatewaytest.New(t), reports: map[puntuale.SessionID][]puntuale.LinkReport{}, lastID: 1 << 40}
+	w := &world{t: t, w: storetest.NewWorld(t, driver(t)), peer: gatewaytest.New(t), reports: map[puntuale.SessionID][]puntuale.LinkReport{}, lastID: 1 << 40, log: &logLines{}}
 	w.clock, w.c = w.w.DB.Clock, w.w.Client(puntuale.AccountFull)
 	var err error
 	if w.vault, err = auth.NewVault(make([]byte, auth.DataKeySize)); err != nil {
@@ -62,7 +63,7 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 	t.Cleanup(w.hooks.Close)
 	w.conn = sendapp.New(sendapp.Config{
 		Store: w.w.Store, Seal: w.vault.Seal, Unseal: w.vault.Open, Mark: w.vault.Mark, Media: files{}, Transport: w,
-		Public: w.hooks.URL, Take: w.taking(in.Take), Clock: w.clock, Logger: quiet(),
+		Public: w.hooks.URL, Take: w.taking(in.Take), Clock: w.clock, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		Report: func(r puntuale.LinkReport) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -90,6 +91,26 @@ func (w *world) heard() []puntuale.InboundMessage {
 	all := w.written
 	w.written = nil
 	return all
+}
+
+// logLines is what the connector logged.
+type logLines struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *logLines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+// take returns what was logged since the last call of take.
+func (l *logLines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.lines.Reset()
+	return l.lines.String()
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

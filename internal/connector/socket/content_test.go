@@ -145,7 +145,7 @@ func TestGroups(t *testing.T) {
 	w.mu.Unlock()
 
 	group.Remove(w.shop)
-	// The library changes its list of the group's members without a lock. So the test waits for a later event, which
+	// The library changes its list of the group's members while a send may read it. So the test waits for a later event, which
 	// the library handles after that change.
 	w.mu.Lock()
 	clear(w.wrote)

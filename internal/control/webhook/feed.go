@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
@@ -40,20 +39,27 @@ type feedWatch struct {
 	readers int
 	stop    context.CancelFunc
 	last    int64         // the number of the last event that was seen
-	changed chan struct{} // closed when last changes
+	broken  bool          // true: the latest read panicked
+	changed chan struct{} // closed when last or broken changes
 }
 
-// poll reads the client's last number as long as readers wait. If the store cannot be read, poll reports no change.
-func (w *feedWatch) poll(ctx context.Context, mu *sync.Mutex, c clock.Clock, store puntuale.Tenant) {
-	for c.Sleep(ctx, waitEvery) == nil {
+// poll reads the client's last number as long as readers wait. If the store cannot be read, poll reports no change. A panic
+// would come again, so the readers stop waiting.
+func (d *Webhooks) poll(ctx context.Context, w *feedWatch, client puntuale.ClientID, store puntuale.Tenant) {
+	mu := &d.feeds.mu
+	for d.cfg.Clock.Sleep(ctx, waitEvery) == nil {
 		var last int64
 		err := puntuale.Recovered(func() (err error) {
 			last, err = store.LastEvent(ctx)
 			return err
 		})
+		broken := puntuale.Panicked(err)
+		if broken {
+			d.cfg.Logger.Error("reading the last event panicked", "client_id", int64(client), "error", err)
+		}
 		mu.Lock()
-		if err == nil && last != w.last {
-			w.last = last
+		if w.broken = broken; broken || err == nil && last != w.last {
+			w.last = max(last, w.last)
 			close(w.changed)
 			w.changed = make(chan struct{})
 		}
@@ -138,7 +144,7 @@ func (f *Feed) Begin() (end func(), err error) {
 			all.clients = map[puntuale.ClientID]*feedWatch{}
 		}
 		all.clients[id] = w
-		go w.poll(ctx, &all.mu, f.cfg.Clock, f.store)
+		go f.all.poll(ctx, w, id, f.store)
 	}
 	w.readers++
 	f.watch = w
@@ -154,19 +160,22 @@ func (f *Feed) Begin() (end func(), err error) {
 }
 
 // Pause waits until there is an event that was not read yet. It returns false if the waiting time is over, the request
-// ended, or the server stops.
+// ended, the server stops, or a fault in the program prevents it from seeing new events.
 func (f *Feed) Pause(ctx context.Context) bool {
 	begun := f.cfg.Clock.Now()
 	over, stop := f.cfg.Clock.After(f.Wait)
 	defer stop()
 	for {
 		f.all.feeds.mu.Lock()
-		last, changed := f.watch.last, f.watch.changed
+		last, broken, changed := f.watch.last, f.watch.broken, f.watch.changed
 		f.all.feeds.mu.Unlock()
 		if last > max(f.after, f.seen) {
 			f.seen = last
 			f.Wait -= f.cfg.Clock.Now().Sub(begun)
 			return true
+		}
+		if broken {
+			return false
 		}
 		select {
 		case <-changed:

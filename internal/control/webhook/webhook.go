@@ -1,11 +1,13 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -26,7 +28,8 @@ type Config struct {
 	Caller  Caller // sends the attempt of a test
 	// Chatwoot creates the inboxes of links to Chatwoot. If it is nil, links are refused.
 	Chatwoot puntuale.ChatwootCaller
-	Public   string // the server's own address, to which Chatwoot sends requests; "": none
+	Public   string       // the server's own address, to which Chatwoot sends requests; "": none
+	Logger   *slog.Logger // for faults of background work, which have no call; nil: they are not logged
 }
 
 // Webhooks executes requests about the webhooks of all clients and partners. It is safe for concurrent use.
@@ -37,7 +40,10 @@ type Webhooks struct {
 }
 
 // New returns Webhooks.
-func New(cfg Config) *Webhooks { return &Webhooks{cfg: cfg, tests: semaphore.New(maxTests)} }
+func New(cfg Config) *Webhooks {
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	return &Webhooks{cfg: cfg, tests: semaphore.New(maxTests)}
+}
 
 // owner is the part of the store with the webhooks of one client or one partner.
 type owner interface {

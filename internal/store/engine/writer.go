@@ -391,10 +391,7 @@ func (w *Writer) run(ctx context.Context, u *taskGroup) error {
 // to undo the transaction.
 func (w *Writer) recovered(do func() error) error {
 	err := puntuale.Recovered(do)
-	if err == nil {
-		return nil
-	}
-	if _, panicked := errors.AsType[*puntuale.PanicError](err); panicked {
+	if puntuale.Panicked(err) {
 		w.Conn.drop()
 	}
 	return err

@@ -238,6 +238,44 @@ func testFindBlacklisted(t *testing.T, w *World) {
 	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 1 {
 		t.Errorf("%d calls counted", used)
 	}
+	searchOldBlacklisted(t, w, c)
+}
+
+// searchOldBlacklisted checks that a page of a search looks only through so many entries, and that the next pages find the
+// older ones. The entry of a whole number is found at once, and only once.
+func searchOldBlacklisted(t *testing.T, w *World, c *Client) {
+	t.Helper()
+	n := "generate_series(1, 20000) as n(i)"
+	if !w.DB.Postgres {
+		n = "(with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) select i from n) as n"
+	}
+	w.Exec(fmt.Sprintf(`insert into blacklist (client_id, phone, id, reason, added_at) select %d, 'new' || i, 8000000000000000 + i, 'nuovo', 0 from %s`, c.ID, n))
+	search := func(f puntuale.BlacklistFilter, limit int, want ...string) {
+		t.Helper()
+		var pages []string
+		for cursor := ""; ; {
+			found, next, err := c.FindBlacklisted(context.Background(), f, puntuale.Page{Limit: limit, Cursor: cursor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var phones []string
+			for _, e := range found {
+				phones = append(phones, e.Phone)
+			}
+			if pages, cursor = append(pages, strings.Join(phones, " ")), next; next == "" {
+				break
+			}
+		}
+		if !slices.Equal(pages, want) {
+			t.Errorf("%+v: pages %q, want %q", f, pages, want)
+		}
+	}
+	search(puntuale.BlacklistFilter{Text: "C_S"}, 10, "", "+393400000001")
+	search(puntuale.BlacklistFilter{Digits: "39333000000", Phone: "+393330000003"}, 4, "+393330000003", "+393330000009 +393330000008 +393330000006 +393330000005", "+393330000004 +393330000002 +393330000001 +393330000000", "+393330000007")
+	search(puntuale.BlacklistFilter{Phone: "+393330000003"}, 1, "+393330000003", "", "")
+	if n, all, err := c.CountBlacklisted(context.Background(), puntuale.BlacklistFilter{Digits: "39333000000", Phone: "+393330000003"}, 100); err != nil || n != 1 || all {
+		t.Errorf("counted %d, %v, %v", n, all, err)
+	}
 }
 
 // pageBlacklisted reads a client's whole blacklist, page by page, newest first.

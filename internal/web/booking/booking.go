@@ -134,8 +134,12 @@ func showBookings(v *page.Request) error {
 	return v.Show(Bookings(l))
 }
 
-// liveBookings sends the list again each time that a booking or a message has changed.
+// liveBookings sends the list again each time that a booking or a message has changed. No page asks for other lists than
+// those that reload themselves.
 func liveBookings(v *page.Request) error {
+	if !readList(v).live() {
+		return page.ErrNoPage
+	}
 	return v.Stream(func() (string, error) {
 		l, err := bookingList(v)
 		if err != nil {

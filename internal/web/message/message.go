@@ -116,7 +116,12 @@ func messages(v *page.Request) error {
 
 // liveMessages sends the first page of the list again each time that the list has changed. Beside many messages that leave, the
 // counts are dearer than the list.
+//
+// No page asks for other lists than those that reload themselves.
 func liveMessages(v *page.Request) error {
+	if asked := (MessageList{Search: readSearch(v.Query), Form: view.NewForm()}); !asked.live() {
+		return page.ErrNoPage
+	}
 	var counts map[puntuale.State]int
 	return v.StreamRarely(func(dear bool) (string, error) {
 		l, err := messageList(v, dear)
