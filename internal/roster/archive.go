@@ -40,7 +40,7 @@ func openTemporary(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep a list on disk: %w", err)
 	}
-	if err := os.Remove(f.Name()); err != nil {
+	if err := os.Remove(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // whoever removed it did the same
 		f.Close()
 		return nil, fmt.Errorf("keep a list on disk: %w", err)
 	}
