@@ -29,6 +29,7 @@ type formKind struct {
 	looks   bool               // true: the form first shows what is in a file, so it does so again after a sign-in
 	gone    bool               // true: the form's address leads elsewhere after the form was sent
 	button  bool               // true: the form is only a button, so nothing can be lost with a sign-in
+	partner bool               // true: the form is the partner's
 }
 
 const staffPhone = "+393331234500"
@@ -88,6 +89,48 @@ var formKinds = []formKind{
 		},
 		send: "[value=start]", kept: typedIn("fields.nome", "Lucia") + ` && document.querySelector("[value=start]:enabled") && document.querySelector("#start-preview").innerText.includes("Lucia")`,
 		done: `location.pathname.endsWith("/started")`, effects: func(w *world) int { return w.messagesTo(staffPhone) / 3 }},
+	{name: "a booking", once: true,
+		open: func(b *browser) {
+			b.w.sequence(bookedVisit())
+			b.open(b.w.pages + "/bookings/new")
+		},
+		fill: func(b *browser) {
+			b.fill("phone", staffPhone, "fields.nome", "Lucia", "fields.appuntamento", "2026-11-24T15:30")
+			b.until(`document.querySelector("#booking-preview").innerText.includes("Lucia")`)
+		},
+		send: "main [name=do][value=save]", kept: typedIn("fields.nome", "Lucia") + " && " + typedIn("phone", staffPhone),
+		done: `location.pathname.endsWith("/bookings") && document.querySelector(".booking")`, effects: func(w *world) int {
+			all, _, err := w.Client().Bookings(context.Background(), control.BookingQuery{Phone: staffPhone})
+			w.must(err)
+			return len(all)
+		}},
+	{name: "a number of the blacklist",
+		open: func(b *browser) { b.open(b.w.pages + "/blacklist") },
+		fill: func(b *browser) { b.fill("phone", staffPhone, "reason", "lo ha chiesto") },
+		send: `main form[action$="/blacklist"] .btn-primary`, kept: typedIn("reason", "lo ha chiesto"),
+		done: `document.querySelector("main table")?.innerText.includes("lo ha chiesto")`, effects: func(w *world) int {
+			all, _, err := w.Client().Blacklist(context.Background(), request.Page{})
+			w.must(err)
+			return len(all)
+		}},
+	{name: "a plan", partner: true,
+		open: func(b *browser) { b.open("/partner/plans/new") },
+		fill: func(b *browser) { b.fill("name", "Base") },
+		send: "main form .btn-primary", kept: typedIn("name", "Base"),
+		done: `location.pathname === "/partner/plans" && document.querySelector("main").innerText.includes("Base")`, effects: func(w *world) int {
+			all, err := w.store.Partner(w.partner).Plans(context.Background())
+			w.must(err)
+			return len(all)
+		}},
+	{name: "prices", partner: true,
+		open: func(b *browser) { b.open("/partner/statements") },
+		fill: func(b *browser) { b.fill("marketing", "0,1234", "currency", "EUR") },
+		send: `form[action="/partner/statements/prices"] .btn-primary`, kept: typedIn("marketing", "0,1234"),
+		done: `document.querySelector("[data-toast]") && !document.querySelector(".toast-bad")`, effects: func(w *world) int {
+			own, err := w.store.Partner(w.partner).OwnPrices(context.Background())
+			w.must(err)
+			return len(own.Each)
+		}},
 	{name: "a template",
 		open: func(b *browser) { b.open(b.w.pages + "/templates/new") },
 		fill: func(b *browser) { b.fill("name", "Conferma", "text", "Ciao {{nome}}, confermato.") },
@@ -192,7 +235,11 @@ func onForms(t *testing.T, story func(t *testing.T, b *browser, k formKind)) {
 	for _, k := range formKinds {
 		t.Run(k.name, func(t *testing.T) {
 			onScreens(t, func(t *testing.T, w *world, b *browser) {
-				b.signIn(w.clients[puntuale.Owner])
+				users := w.clients
+				if k.partner {
+					users = w.partners
+				}
+				b.signIn(users[puntuale.Owner])
 				k.open(b)
 				k.fill(b)
 				story(t, b, k)
@@ -289,7 +336,11 @@ func TestExpiredSession(t *testing.T) {
 		b.sendsOrLeaves(k.send)
 		b.until(`location.pathname === "/login" && document.readyState === "complete"`)
 		k.did(b, 0)
-		b.fill("email", "studio@example.com", "password", password)
+		email := "studio@example.com"
+		if k.partner {
+			email = "agenzia@example.com"
+		}
+		b.fill("email", email, "password", password)
 		b.click("form [type=submit]")
 		b.until(`document.body.dataset.user && document.readyState === "complete"`)
 		if !k.button {
