@@ -99,6 +99,7 @@ func newService(t *testing.T, o options) *service {
 		o.driver = storetest.SQLite
 	}
 	db := o.driver(t)
+	db.Config.Public = o.public
 	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, wakeups: &wakeups{}, db: db}
 	s.clock.Set(morning)
 	opened := db.Open(t)
