@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -110,6 +111,25 @@ func TestFindReadsAPart(t *testing.T) {
 	if !strings.Contains(got, `href="`+list+`"`) || !strings.Contains(words(v.get(list).body), "Zenobia") {
 		t.Errorf("no way to the booking: %s", got)
 	}
+}
+
+// TestFindTapped opens the search on a phone with a finger, by the icon at the top.
+func TestFindTapped(t *testing.T) {
+	t.Parallel()
+	startChromium(t)
+	w := newWorld(t)
+	w.searched()
+	b := newBrowser(t, w, screen{390, 844, "light", "it"})
+	b.signIn(w.clients[puntuale.Staff])
+	command(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+	b.open(w.pages)
+	b.finger(".top-tools [data-find]")
+	b.until(`document.getElementById("find").open && document.activeElement.id === "find-text"`)
+	b.do(chromedp.KeyEvent("mario rossi"))
+	b.until(`document.querySelector("#find-found a.find")`)
+	b.check("tapped")
+	b.finger("#find-found a.find")
+	b.until(`location.pathname.endsWith("/person") && document.readyState === "complete"`)
 }
 
 // TestFindInBrowser finds Mario Rossi in few seconds with the keyboard alone, also misspelled, turned round, and by a number
