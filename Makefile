@@ -76,7 +76,7 @@ long: ## run long tests, up to two hours: many nodes with the default lease; eac
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 90m -run 'TestResultsAreExact|TestTwoServers' ./internal/store
 
 s3: ## store backups and files in a real S3 service; it is built from source once, in about four minutes
-	scripts/with-s3 go run ./scripts/gotest -tags s3 -count=1 -run TestRealS3 ./internal/backup ./internal/objectstore
+	scripts/with-s3 go run ./scripts/gotest -tags s3 -count=1 -run TestRealS3 ./internal/backup ./internal/objectstore ./cmd/puntuale
 
 alerts: ## check the alerts and the dashboard of deploy/ with Prometheus' promtool, cause each alert on a real server, and let an hour pass in which none may fire; as root, because one cause is a small disk
 	scripts/with-promtool scripts/with-postgres go run ./scripts/gotest -tags promtool -count=1 -parallel 8 -timeout 20m -run TestPromtool ./cmd/puntuale

@@ -4,18 +4,28 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/auth"
 	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/control"
+	"puntuale/internal/logging"
+	"puntuale/internal/metrics"
 	"puntuale/internal/objectstore/s3test"
+	"puntuale/internal/store/storetest"
 )
 
 // largeDocument returns a document of so many bytes, without keeping it in memory.
@@ -187,5 +197,79 @@ func TestFilesSettings(t *testing.T) {
 		if code, _, errs := term.runs("", append([]string{"config"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, %s", args, code, errs)
 		}
+	}
+}
+
+// TestFileAddressEnds: the address of an uploaded file shows the file for a week, in a way that browsers run nothing in it. Then,
+// and with any part changed, it is a page that is not there.
+func TestFileAddressEnds(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.NewWorld(t, driver(t))
+			vault, err := auth.NewVault(make([]byte, auth.DataKeySize))
+			if err != nil {
+				t.Fatal(err)
+			}
+			logger := slog.New(slog.DiscardHandler)
+			cfg := serverConfig{serveSettings: serveSettings{Roles: []string{roleAPI}}, Clock: w.DB.Clock, Logger: logger}
+			s := &server{clock: w.DB.Clock, outage: logging.NewOutage(w.DB.Clock, logger), control: control.New(control.Config{
+				Tenants: w.Store, Devices: w.Store, Maintenance: w.Store, Clock: w.DB.Clock, Vault: vault, Public: "https://app.example",
+			})}
+			id := w.Client(puntuale.AccountFull).ID
+			client, err := s.control.OfNetwork(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			handler := s.uploaded(cfg, metrics.New("", w.DB.Clock))
+			get := func(path string) *httptest.ResponseRecorder {
+				answer := httptest.NewRecorder()
+				handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+				return answer
+			}
+			var picture bytes.Buffer
+			if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []struct{ content, name, disposition, kind string }{
+				{"%PDF-1.7\n<script>", "listino.pdf", `attachment; filename=listino.pdf`, "application/pdf"},
+				{picture.String(), "foto.png", `inline; filename=foto.png`, "image/png"},
+			} {
+				f, err := client.UploadFile(t.Context(), control.FileUpload{Name: c.name, Content: strings.NewReader(c.content)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := w.DB.Clock.Now()
+				path := strings.TrimPrefix(s.control.FileAddress(id, f.ID), "https://app.example")
+				got := get(path)
+				if got.Code != http.StatusOK || got.Body.String() != c.content {
+					t.Errorf("%s: %d %q", path, got.Code, got.Body)
+				}
+				for header, want := range map[string]string{
+					"Content-Type": c.kind, "Content-Disposition": c.disposition, "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox",
+					"Referrer-Policy": "no-referrer", "Cache-Control": "private, no-store", "X-Robots-Tag": "noindex, nofollow", "Cross-Origin-Resource-Policy": "same-origin", "Set-Cookie": "",
+				} {
+					if value := got.Header().Get(header); value != want {
+						t.Errorf("%s: %s is %q, want %q", c.name, header, value, want)
+					}
+				}
+				parts := strings.Split(path, "/") // the client, the end, the mark and the file
+				for i := 2; i < len(parts); i++ {
+					changed := slices.Clone(parts)
+					changed[i] = "1" + changed[i]
+					if got := get(strings.Join(changed, "/")); got.Code != http.StatusNotFound {
+						t.Errorf("with another part %d: %d", i, got.Code)
+					}
+				}
+				for days, status := range map[time.Duration]int{7: http.StatusOK, 8: http.StatusNotFound} {
+					w.DB.Clock.Set(begun.Add(days * 24 * time.Hour))
+					if got := get(path); got.Code != status {
+						t.Errorf("after %d days: %d", days, got.Code)
+					}
+				}
+				w.DB.Clock.Set(begun)
+			}
+		})
 	}
 }

@@ -94,7 +94,11 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	if err != nil {
 		return DryRun{}, err
 	}
-	if err := c.ruleValues(ctx, call.Sequence.Session, expanded[0]); err != nil {
+	session, err := c.sessionFor(ctx, &request.Faults{}, call.Sequence.Session)
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return DryRun{}, err
+	}
+	if err := c.ruleValues(ctx, session, expanded[0]); err != nil {
 		return DryRun{}, err
 	}
 	r.Fields = plan.Fields(expanded[0])
@@ -112,7 +116,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 			r.Faults, site = append(r.Faults, puntuale.Fault{Location: "body.booking", Code: faultBookingNoAddress}), PagePath
 		}
 	}
-	files, err := c.planFiles(ctx, expanded[0], puntuale.Session{})
+	files, err := c.planFiles(ctx, expanded[0], session)
 	if err != nil {
 		return DryRun{}, err
 	}
@@ -126,11 +130,11 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 		r.rehearse(expanded[0], build)
 	}
 	r.Dates = anchors(expanded[0], passed, zone)
-	return r, c.asShown(ctx, call.Sequence.Session, phone, r.Plan.Messages)
+	return r, c.asShown(ctx, session, phone, r.Plan.Messages)
 }
 
-// ruleValues sets how the values of the steps fit into their approved templates. Session "" means the default session.
-func (c *Client) ruleValues(ctx context.Context, session string, s puntuale.Sequence) error {
+// ruleValues sets how the values of the steps fit into their approved templates.
+func (c *Client) ruleValues(ctx context.Context, session puntuale.Session, s puntuale.Sequence) error {
 	approved := false
 	for _, step := range puntuale.Texts(s.Steps) {
 		approved = approved || step.Official != nil
@@ -138,26 +142,15 @@ func (c *Client) ruleValues(ctx context.Context, session string, s puntuale.Sequ
 	if !approved {
 		return nil
 	}
-	var f request.Faults
-	found, err := c.sessionFor(ctx, &f, session)
-	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
-		return err
-	}
-	_, err = c.purposesOf(ctx, found, s)
+	_, err := c.purposesOf(ctx, session, s)
 	return err
 }
 
 // asShown replaces what the session's network does not show: buttons and rows become numbered lines, a link its address.
-// Session "" means the default session.
 // On an Official session it tells the ways of the messages.
-func (c *Client) asShown(ctx context.Context, session, phone string, messages []puntuale.PlannedMessage) error {
-	var f request.Faults
-	s, err := c.sessionFor(ctx, &f, session)
-	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+func (c *Client) asShown(ctx context.Context, s puntuale.Session, phone string, messages []puntuale.PlannedMessage) error {
+	if s.ID == 0 || s.Sandbox {
 		return nil
-	}
-	if err != nil || s.ID == 0 || s.Sandbox {
-		return err
 	}
 	if s.Type == puntuale.Official {
 		_, err := c.tellPlanned(ctx, s, phone, pointers(messages), nil)

@@ -254,8 +254,8 @@ func (c *Client) DeleteFile(ctx context.Context, id string) error {
 }
 
 // CheckFile adds the fault of a step's or message's media address, if it names an uploaded file that is not there, or that
-// the session's network would refuse. If the session is zero, the network is not known yet. The media gets the file's name,
-// unless it has one.
+// the session's network would refuse. If the session is zero, the network is not known yet; if it has only a type, it is any of
+// this type. The media gets the file's name, unless it has one.
 func (c *Client) CheckFile(ctx context.Context, f *request.Faults, at string, address string, name *string, session puntuale.Session) error {
 	id, named := puntuale.UploadedFile(strings.TrimSpace(address))
 	if !named || id == "" || f.At(at) {
@@ -383,6 +383,27 @@ func (c *Client) checkDraftFile(ctx context.Context, f *request.Faults, at strin
 	return c.CheckFile(ctx, f, at, step.Media, &step.MediaName, to)
 }
 
+// CheckSentFile does the same as CheckFile for the message that a rule sends: for its own media, and for that of its template.
+// session is the one that the rule names; if it is "" and byDefault is true, the client's default session sends the message. If
+// byDefault is false, only the trigger will tell.
+func (c *Client) CheckSentFile(ctx context.Context, f *request.Faults, at string, a *puntuale.Action, session string, byDefault bool) error {
+	expanded, err := c.expand(ctx, puntuale.Sequence{Steps: []puntuale.Step{a.Step()}})
+	if err != nil {
+		return err
+	}
+	filled := expanded[0].Steps[0]
+	var to puntuale.Session
+	if _, named := puntuale.UploadedFile(filled.Media); named && (session != "" || byDefault) {
+		if to, err = c.sessionFor(ctx, &request.Faults{}, session); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			return err
+		}
+	}
+	if a.Template != "" {
+		return c.CheckFile(ctx, f, at+".template", filled.Media, &filled.MediaName, to)
+	}
+	return c.CheckFile(ctx, f, at+".media", a.Media, &a.MediaName, to)
+}
+
 // checkSample does the same as CheckFile for the sample of a draft's header.
 func (c *Client) checkSample(ctx context.Context, f *request.Faults, h *puntuale.DraftHeader, session puntuale.Session) error {
 	if h == nil {
@@ -399,11 +420,11 @@ func (c *Control) fileRefused(f puntuale.File, session puntuale.Session) puntual
 	switch {
 	case f.Type == file.Sticker:
 		return file.StickerRefusal()
-	case session.ID == 0:
 	case session.Type == puntuale.Official:
 		if most := MaxOfficialFile(f.Type); f.Size > most {
 			return puntuale.Because(faultFileForMeta, puntuale.MediaKind(string(f.ID)), strconv.FormatInt(most>>20, 10))
 		}
+	case session.ID == 0:
 	case f.Size > puntuale.MaxFileBytes:
 		return file.TooLarge(puntuale.MaxFileBytes)
 	case session.Type == puntuale.SendApp && !session.ByDevice() && !session.Sandbox && c.sessions.public == "":

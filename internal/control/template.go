@@ -115,7 +115,11 @@ func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
 func (c *Client) checkTemplate(ctx context.Context, f *request.Faults, t *puntuale.Template) error {
 	f.Required("body.name", t.Name, puntuale.MaxName)
 	*f = append(*f, plan.CheckContent("body", filled(puntuale.Step{}, *t), c.control.media...)...)
-	if err := c.CheckFile(ctx, f, "body.media", t.Media, &t.MediaName, puntuale.Session{}); err != nil {
+	var network puntuale.Session // only Official numbers send a template of Meta
+	if t.Official != nil {
+		network.Type = puntuale.Official
+	}
+	if err := c.CheckFile(ctx, f, "body.media", t.Media, &t.MediaName, network); err != nil {
 		return err
 	}
 	*f = append(*f, plan.CheckApproved("body.official", t.Official)...)

@@ -31,7 +31,7 @@ type searchAnswer struct {
 	Templates []foundName    `json:"templates"`
 	Clients   []foundName    `json:"clients" doc:"With a partner's key"`
 	More      []string       `json:"more" doc:"The lists of which there are, or may be, further entries"`
-	Complete  bool           `json:"complete" doc:"false: only the newest messages were compared with the words. GET /api/messages?text= reads on"`
+	Complete  bool           `json:"complete" doc:"false: only the newest messages, or only the next bookings, were compared with the words. more names the lists that go on: GET /api/messages?text= and GET /api/bookings?text="`
 }
 
 type foundPerson struct {
@@ -94,7 +94,7 @@ func searchAnswerOf(f search.Result) searchAnswer {
 			return foundBooking{b.ID.String(), b.Reference, b.Phone, stamp(b.Date), b.Status.String()}
 		}),
 		Sequences: each(f.Sequences, foundNameOf), Campaigns: each(f.Campaigns, foundNameOf), Templates: each(f.Templates, foundNameOf), Clients: each(f.Clients, foundNameOf),
-		More: more, Complete: !f.Partial,
+		More: more, Complete: len(f.Partial) == 0,
 	}
 }
 

@@ -36,6 +36,9 @@ func TestSearch(t *testing.T) {
 		s.must(&sequence, "POST", "/api/sequences", a.Key, `{"name":"Promemoria igiene","steps":[{"text":"Ciao {{nome}}, ti aspettiamo al banco","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
 		s.must(&visits, "POST", "/api/sequences", a.Key, visit)
 		s.must(&template, "POST", "/api/templates", a.Key, `{"name":"Benvenuto","text":"Ciao"}`)
+		var campaign, others struct{ ID string }
+		s.must(&campaign, "POST", "/api/campaigns", a.Key, `{"name":"Sconto di Natale","sequence":`+sequence.ID+`}`)
+		s.must(&others, "POST", "/api/campaigns", b.Key, `{"name":"Natale altrui","content":{"text":"Ciao"}}`)
 		s.must(nil, "POST", "/api/contacts", a.Key, `{"phone":"3331234567","name":"Mario Rossi"}`)
 		s.must(nil, "POST", "/api/contacts", a.Key, `{"phone":"3337654321","name":"Anna Bianchi"}`)
 		var run struct{ ID []string }
@@ -82,6 +85,14 @@ func TestSearch(t *testing.T) {
 		if f := s.find(a.Key, "igiene"); len(f.Sequences) != 1 || f.Sequences[0].ID != sequence.ID {
 			t.Errorf("a sequence: %+v", f)
 		}
+		for _, text := range []string{"natale", "SCONTO di nat", campaign.ID} {
+			if f := s.find(a.Key, text); len(f.Campaigns) != 1 || f.Campaigns[0].ID != campaign.ID || f.Campaigns[0].Name != "Sconto di Natale" {
+				t.Errorf("%q finds the campaigns %+v", text, f.Campaigns)
+			}
+		}
+		if f := s.find(a.Key, others.ID); len(f.Campaigns) > 0 {
+			t.Errorf("another client's campaign: %+v", f.Campaigns)
+		}
 		if f := s.find(a.Key, "BENVENUTO"); len(f.Templates) != 1 || f.Templates[0].ID != template.ID {
 			t.Errorf("a template: %+v", f)
 		}
@@ -112,6 +123,50 @@ func TestSearch(t *testing.T) {
 			if f := s.find(a.Key, text); len(f.People)+len(f.Messages)+len(f.Bookings) > 0 {
 				t.Errorf("after the erasure %q finds %+v", text, f)
 			}
+		}
+	})
+}
+
+// TestSearchReadsAPart: words are compared with the next 1,000 bookings and the newest 1,000 calls. If there are more, the answer
+// is not complete, and says which list goes on. There the booking is.
+func TestSearchReadsAPart(t *testing.T) {
+	databases(t, options{}, func(t *testing.T, s *service) {
+		b := newBooked(t, s)
+		b.book("first")
+		const columns = "client_id, sequence_id, session_id, phone, zone, fields, status, status_by, revision, as_of, as_of_kind, told_at, moments, created_at, changed_at, erased_at"
+		copyOf := func(from, to int) {
+			t.Helper()
+			_, err := s.db.SQL.Exec(fmt.Sprintf(`insert into booking (id, reference, date_at, %s) with recursive n(i) as (select %d union all select i + 1 from n where i < %d)
+ select id + 1000000 + i, 'x' || i, date_at + i, %[1]s from booking cross join n where reference = 'first'`, columns, from, to))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		copyOf(1, 997)
+		b.put("last", `{"sequence":"`+b.sequence+`","phone":"3339876543","nome":"Zenobia","appuntamento":"21/01/2027 15:30"}`)
+		listed := func() (n int) {
+			cursor := ""
+			for {
+				var page struct {
+					Bookings []struct{ Reference string }
+					Next     string `json:"next_cursor"`
+				}
+				s.must(&page, "GET", "/api/bookings?"+url.Values{"text": {"zenobia"}, "cursor": {cursor}}.Encode(), b.Key, "")
+				if n += len(page.Bookings); page.Next == "" {
+					return n
+				}
+				cursor = page.Next
+			}
+		}
+		if f := s.find(b.Key, "zenobia"); len(f.Bookings) != 1 || !f.Complete || len(f.More) > 0 {
+			t.Errorf("among 999 bookings: %+v", f)
+		}
+		copyOf(998, 1000)
+		if f := s.find(b.Key, "zenobia"); len(f.Bookings) > 0 || f.Complete || !slices.Equal(f.More, []string{"bookings"}) || listed() != 1 {
+			t.Errorf("behind 1,000 bookings: %+v; the list has %d", f, listed())
+		}
+		if f := s.find(b.Key, "ada"); len(f.Bookings) != 8 || !f.Complete || !slices.Equal(f.More, []string{"messages", "bookings"}) && !slices.Equal(f.More, []string{"bookings"}) {
+			t.Errorf("more than are shown: %d bookings, complete %t, more %v", len(f.Bookings), f.Complete, f.More)
 		}
 	})
 }

@@ -88,6 +88,7 @@ type options struct {
 	rate     float64
 	driver   storetest.Driver // the database; nil: SQLite
 	public   string           // the service's address
+	media    []string         // the extensions of files; nil: the usual ones
 	opener   puntuale.MediaOpener
 	internet bool // true: receivers of webhooks must be public; false: they may be on this machine
 }
@@ -98,6 +99,7 @@ func newService(t *testing.T, o options) *service {
 		o.driver = storetest.SQLite
 	}
 	db := o.driver(t)
+	db.Config.Public = o.public
 	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, wakeups: &wakeups{}, db: db}
 	s.clock.Set(morning)
 	opened := db.Open(t)
@@ -118,7 +120,7 @@ func newService(t *testing.T, o options) *service {
 	}
 	s.tenants = operator
 	s.control = control.New(control.Config{
-		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Retention{Months: 24}, Public: o.public,
+		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Retention{Months: 24}, Public: o.public, Media: o.media,
 		Links: func(session puntuale.Session) bool { return session.Sandbox || session.Type == puntuale.Official },
 		Take:  s.intake.Take, Opener: o.opener,
 		Wakeup: func(id puntuale.SessionID, due time.Time) {
@@ -133,7 +135,7 @@ func newService(t *testing.T, o options) *service {
 			s.owner.wake(id, due)
 		},
 	})
-	s.rules = automation.New(automation.Config{Control: s.control, Tenants: operator, Hooks: opened, Vault: vault, Clock: s.clock})
+	s.rules = automation.New(automation.Config{Control: s.control, Tenants: operator, Hooks: opened, Vault: vault, Clock: s.clock, Media: o.media})
 	s.calendar = calendars.New(calendars.Config{Control: s.control, Tenants: operator, Vault: vault, Clock: s.clock, Refuses: refusesHTTP})
 	s.owner = newOwner(t, opened, db, s.clock, vault, s.control.Answered)
 	var err error

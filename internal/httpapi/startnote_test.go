@@ -2,8 +2,13 @@ package httpapi_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
 )
 
 // TestStartNotes: the answers of a start, of its repeat and of a dry run say that the person is on the blacklist, that
@@ -45,29 +50,94 @@ func TestStartNotes(t *testing.T) {
 	})
 }
 
-// TestLinksStay: the check of a sequence says if its links should be tracked, but the service has no address for them.
+// TestLinksStay: the check of a sequence and its trial in the editor say if its links should be tracked, but the service has no
+// address for them.
 func TestLinksStay(t *testing.T) {
 	t.Parallel()
 	for public, warns := range map[string]bool{"": true, "https://wa.example.com": false} {
 		t.Run(public, func(t *testing.T) {
-			t.Parallel()
-			s := newService(t, options{sandbox: true, public: public})
-			a := s.newAccount("a@x", "full")
-			for i, c := range []struct {
-				client bool
-				member string // of the sequence
-				asks   bool
-			}{{false, "", false}, {false, `,"track_links":true`, true}, {true, "", true}, {true, `,"track_links":false`, false}} {
-				s.must(nil, "PATCH", "/api/settings", a.Key, fmt.Sprintf(`{"track_links":%t}`, c.client))
-				made := s.must(nil, "POST", "/api/sequences", a.Key, fmt.Sprintf(`{"name":"s%d"%s,"steps":[{"text":"Senza","timing":{"anchor":"start","offset":{"amount":0}}},
-					{"text":"Vedi https://negozio.example/x","timing":{"anchor":"start","offset":{"amount":1,"unit":"days"}}}]}`, i, c.member))
-				const warning = `"warnings":[{"step":1,"message":"I suoi link non si contano`
-				if got := strings.Contains(made.body, warning); got != (warns && c.asks) {
-					t.Errorf("client %t, sequence %q: %s", c.client, c.member, made.body)
+			databases(t, options{sandbox: true, public: public}, func(t *testing.T, s *service) {
+				a := s.newAccount("a@x", "full")
+				client, _ := idsOf(t, a, a.Session)
+				of, err := s.control.OfNetwork(t.Context(), client)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
+				on, off := true, false
+				for i, c := range []struct {
+					client bool
+					own    *bool // of the sequence
+					asks   bool
+				}{{false, nil, false}, {false, &on, true}, {true, nil, true}, {true, &off, false}} {
+					s.must(nil, "PATCH", "/api/settings", a.Key, fmt.Sprintf(`{"track_links":%t}`, c.client))
+					member := ""
+					if c.own != nil {
+						member = fmt.Sprintf(`,"track_links":%t`, *c.own)
+					}
+					made := s.must(nil, "POST", "/api/sequences", a.Key, fmt.Sprintf(`{"name":"s%d"%s,"steps":[{"text":"Senza","timing":{"anchor":"start","offset":{"amount":0}}},
+						{"text":"Vedi https://negozio.example/x","timing":{"anchor":"start","offset":{"amount":1,"unit":"days"}}}]}`, i, member))
+					const warning = `"warnings":[{"step":1,"message":"I suoi link non si contano`
+					if got := strings.Contains(made.body, warning); got != (warns && c.asks) {
+						t.Errorf("client %t, sequence %q: %s", c.client, member, made.body)
+					}
+					at := puntuale.Timing{Anchor: puntuale.AnchorStart}
+					trial, err := of.Rehearse(t.Context(), control.RehearsalCall{Sequence: control.NewSequence{Name: "s", TrackLinks: c.own, Steps: []puntuale.Step{{Text: "Senza", Timing: at}, {Text: "Vedi https://negozio.example/x", Timing: at}}}})
+					if err != nil || len(trial.Faults) > 0 {
+						t.Fatal(err, trial.Faults)
+					}
+					said := slices.ContainsFunc(trial.Warnings, func(w control.Warning) bool { return w.Step == 1 && w.Reason.Code == "sequence.links_stay" })
+					if said != (warns && c.asks) {
+						t.Errorf("client %t, trial of a sequence %q: %+v", c.client, member, trial.Warnings)
+					}
+				}
+			})
 		})
 	}
+}
+
+// TestLinkClicked: the event about the first click of a message tells the message, and comes once.
+func TestLinkClicked(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true, public: "https://app.example"}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "full")
+		client, _ := idsOf(t, a, a.Session)
+		s.must(nil, "GET", "/api/events", a.Key, "") // from now on there are events
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"track_links":true}`)
+		var run started
+		s.must(&run, "POST", "/api/messages", a.Key, `{"phone":"+393331234567","text":"Guarda https://negozio.example/x","reference":"ORD-1"}`)
+		id, err := puntuale.ParseID[puntuale.MessageID](run.ID[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.store.Tenant(client).Details(t.Context(), []puntuale.MessageID{id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := puntuale.StepRef{RunRef: puntuale.RunRef{Client: client, ID: all[0].Run}}
+		contents, err := s.store.Contents(t.Context(), []puntuale.StepRef{step})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, code, _ := strings.Cut(contents[step].Content.Text, "https://app.example/r/")
+		s.end(a, run.ID[0], "+393331234567", sent)
+		link, address, err := s.store.Links.LinkOf(t.Context(), code)
+		if err != nil || address != "https://negozio.example/x" {
+			t.Fatal(contents[step].Content.Text, address, err)
+		}
+		for range 2 {
+			s.clock.Advance(time.Minute)
+			if _, err := s.store.Links.RecordClicks(t.Context(), s.clock.Now(), []puntuale.Click{{LinkRef: link, At: s.clock.Now()}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.number()
+		body := s.must(nil, "GET", "/api/events?types=link.clicked", a.Key, "").body
+		want := `"type":"link.clicked","timestamp":"2026-11-20T09:31:00.123456Z","data":{"message_id":` + run.ID[0] + `,"id_sessione":"` + a.Session +
+			`","phone":"+393331234567","sequence":null,"campaign":null,"tipologia":"SINGLE","stato":"COMPLETED","reason":null,"reference":"ORD-1"}}]`
+		if strings.Count(body, `"type"`) != 1 || !strings.Contains(body, want) {
+			t.Errorf("%s, want one event with %s", body, want)
+		}
+	})
 }
 
 // TestBookingNotes: a change of a booking, its dry run, a start that makes a booking and a comparison of bookings name

@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/link"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
@@ -52,6 +53,7 @@ type Statement struct {
 
 // Statements contains the statements whose plans must not change when the tables grow.
 var Statements = map[string]Statement{
+	"followed link":   {link.Followed, []any{"c1"}},
 	"waits for money": {statement.WaitingMarketing, []any{int64(1), int64(1), int64(9), 10}},
 	"persons":         {automation.PersonsOf, []any{engine.Columns{one1, oneText}}},
 	"answered":        {automation.AnsweredOf, []any{engine.Columns{one1, oneText}}},

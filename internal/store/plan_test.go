@@ -19,6 +19,7 @@ var access = map[string]struct {
 	scans  string // a scan that the statement must not do, as SQLite names it in the plan
 	allows string // a part of the plan that is allowed here, although the test forbids it for other statements
 }{
+	"followed link":   {reads: true, wants: []string{"link_code"}, avoids: "Seq Scan on link", scans: "SCAN l\n", allows: "Seq Scan on client"},
 	"waits for money": {wants: []string{"message_budget"}},
 	"persons":         {reads: true, wants: []string{"person_phone"}},
 	"answered":        {reads: true, avoids: "Seq Scan on conversation", scans: "SCAN g\n"},
@@ -173,6 +174,7 @@ func fill(t *testing.T, w *storetest.World) {
 	exec(t, w.DB.SQL, `insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted) select 1 + i % 5, i % 10, '+39' || i % 3000, i, '', i % 2 from `+n)
 	exec(t, w.DB.SQL, `insert into automation_date (client_id, rule_id, person_id, value, version, since, day) select 1 + i % 5, i % 10, i, '', 1, 1, 20260101 + i % 28 from `+n)
 	exec(t, w.DB.SQL, `insert into automation_trigger (client_id, kind, subject, at, next_at) select 1 + i % 5, 8, i, i, i from `+n)
+	exec(t, w.DB.SQL, `insert into link (client_id, run_id, step, n, code, address) select 1 + i % 200, i, 0, 1, 'c' || i, 'https://negozio.example' from `+n)
 	exec(t, w.DB.SQL, "analyze")
 }
 

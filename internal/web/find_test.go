@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -85,6 +86,50 @@ func TestFind(t *testing.T) {
 	if got := v.get("/partner/search?text=bianchi"); got.status != http.StatusNotFound {
 		t.Errorf("a client at the partner's search: %d", got.status)
 	}
+}
+
+// TestFindReadsAPart: if a word may be in a booking behind those that were read, the page does not say that there is nothing. It
+// leads to the list, in which the booking is found.
+func TestFindReadsAPart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sequence := w.sequence(bookedVisit())
+	w.book(sequence, "first", "+393331234567", "Ada", "20/01/2027 15:30", "")
+	w.book(sequence, "last", "+393339876543", "Carla", "21/01/2027 15:30", "")
+	_, err := w.sql.ExecContext(context.Background(), `update booking set fields = replace(fields, 'Carla', 'Zenobia') where reference = 'last'`)
+	w.must(err)
+	const columns = "client_id, sequence_id, session_id, phone, zone, fields, status, status_by, revision, as_of, as_of_kind, told_at, moments, created_at, changed_at, erased_at"
+	_, err = w.sql.ExecContext(context.Background(), fmt.Sprintf(`insert into booking (id, reference, date_at, %s) with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000)
+ select id + 1000000 + i, 'x' || i, date_at + i, %[1]s from booking cross join n where reference = 'first'`, columns))
+	w.must(err)
+	v := w.visitor(w.clients[puntuale.Reader])
+	got := inMain(v.get(w.pages + "/search?text=zenobia").body)
+	if text := words(got); strings.Contains(text, "Nessun risultato") || !strings.Contains(text, "Ancora nessun risultato per «zenobia»") || !strings.Contains(text, "Sono stati cercati solo i prossimi appuntamenti.") {
+		t.Errorf("behind what was read: %s", text)
+	}
+	list := w.pages + "/bookings?text=zenobia"
+	if !strings.Contains(got, `href="`+list+`"`) || !strings.Contains(words(v.get(list).body), "Zenobia") {
+		t.Errorf("no way to the booking: %s", got)
+	}
+}
+
+// TestFindTapped opens the search on a phone with a finger, by the icon at the top.
+func TestFindTapped(t *testing.T) {
+	t.Parallel()
+	startChromium(t)
+	w := newWorld(t)
+	w.searched()
+	b := newBrowser(t, w, screen{390, 844, "light", "it"})
+	b.signIn(w.clients[puntuale.Staff])
+	command(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+	b.open(w.pages)
+	b.finger(".top-tools [data-find]")
+	b.until(`document.getElementById("find").open && document.activeElement.id === "find-text"`)
+	b.do(chromedp.KeyEvent("mario rossi"))
+	b.until(`document.querySelector("#find-found a.find")`)
+	b.check("tapped")
+	b.finger("#find-found a.find")
+	b.until(`location.pathname.endsWith("/person") && document.readyState === "complete"`)
 }
 
 // TestFindInBrowser finds Mario Rossi in few seconds with the keyboard alone, also misspelled, turned round, and by a number

@@ -104,3 +104,30 @@ func TestTrackedLink(t *testing.T) {
 		}
 	}
 }
+
+// TestLinksNeedAddressSaid: without a public address, the settings and the preview in the editor say that texts stay as they are.
+func TestLinksNeedAddressSaid(t *testing.T) {
+	t.Parallel()
+	for public, says := range map[string]bool{"": true, "https://app.example": false} {
+		t.Run(public, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldAt(t, public)
+			v := w.visitor(w.clients[puntuale.Owner])
+			partner := w.visitor(w.partners[puntuale.Owner])
+			for _, page := range []string{v.get(w.pages + "/settings").body, partner.get("/partner/clients/" + w.client.String() + "/settings").body} {
+				if text := words(page); strings.Contains(text, "Il servizio non ha un indirizzo pubblico: finché manca, i testi restano come sono.") != says || !strings.Contains(page, `name="track_links"`) {
+					t.Errorf("the settings: %s", text)
+				}
+			}
+			form := formOf(v.get(w.pages + "/sequences/new?like=welcome").body)
+			form.Set("steps[0].text", "Vedi https://negozio.example/x")
+			form.Set("do", "preview")
+			for choice, asks := range map[string]bool{"yes": true, "no": false} {
+				form.Set("track_links", choice)
+				if text := words(v.htmx(w.pages+"/sequences/draft", form).body); strings.Contains(text, "il servizio non ha un indirizzo pubblico, quindi il testo parte com'è") != (says && asks) {
+					t.Errorf("the preview with %q: %s", choice, text)
+				}
+			}
+		})
+	}
+}

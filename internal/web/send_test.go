@@ -296,3 +296,45 @@ func TestSendOneTwice(t *testing.T) {
 		t.Errorf("%d %s, %d %s: %d messages", first.status, first.to(), second.status, second.to(), len(sent))
 	}
 }
+
+// TestFileDropped: a picture that is dropped on the editor's button is uploaded, and the step has its address and its name. A text
+// that is dropped there changes nothing.
+func TestFileDropped(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		id := w.sequence(control.NewSequence{Name: "Vetrina", Steps: []puntuale.Step{{Text: "Ecco", Media: "https://negozio.example/a.jpg", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}})
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/sequences/" + id + "/edit")
+		const media = `document.getElementById("f-steps[0].media").value`
+		// drop drops something on the button, and returns whether the page took it.
+		drop := func(data string) bool {
+			return evaluate[bool](b, `(async () => {
+				const data = new DataTransfer(), button = document.querySelector("[data-media='f-steps[0].media'] .upload-button span");
+				`+data+`
+				let took = true;
+				for (const name of ["dragover", "drop"]) took = !button.dispatchEvent(new DragEvent(name, { dataTransfer: data, bubbles: true, cancelable: true })) && took;
+				return took;
+			})()`)
+		}
+		if drop(`data.setData("text/plain", "Ciao");`) || evaluate[string](b, media) != "https://negozio.example/a.jpg" {
+			t.Error("the page took a text")
+		}
+		var content bytes.Buffer
+		w.must(jpeg.Encode(&content, shop(), nil))
+		if !drop(`data.items.add(new File([Uint8Array.from(atob("` + base64.StdEncoding.EncodeToString(content.Bytes()) + `"), c => c.charCodeAt(0))], "vetrina.jpg", { type: "image/jpeg" }));`) {
+			t.Error("the browser opens the file itself")
+		}
+		b.until(media + `.startsWith("file:") && document.querySelector("[data-media='f-steps[0].media'] .upload-look").naturalWidth === 400 && document.querySelector(".file-facts").innerText.includes("image/jpeg")`)
+		b.check("dropped")
+		files, err := w.Client().Files(t.Context())
+		w.must(err)
+		if len(files) != 1 || files[0].Name != "vetrina.jpg" || files[0].ID.Address() != evaluate[string](b, media) {
+			t.Errorf("files: %+v", files)
+		}
+		b.leaves(func() { b.click(".editor-save button.btn-primary") })
+		saved, err := w.Client().Sequence(t.Context(), id)
+		w.must(err)
+		if len(files) == 1 && saved.Steps[0].Media != files[0].ID.Address() {
+			t.Errorf("the step has %q", saved.Steps[0].Media)
+		}
+	})
+}

@@ -167,7 +167,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	t.Helper()
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
 	w.vault, _ = auth.NewVault(w.dataKey)
-	files := filesOf(t, w.clock, &w.files)
+	files := media.UploadedSource{Next: filesOf(t, w.clock, &w.files), Files: func(client puntuale.ClientID) media.FileReader { return w.store.Sent(client) }}
 	mark := func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
 		return fmt.Sprint(client, session, chat, id)
 	}

@@ -149,10 +149,12 @@ func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error)
 		}
 		f = append(f, found)
 	}
+	byDefault := a.Trigger.Kind == puntuale.TriggerDate || a.Trigger.Kind == puntuale.TriggerHook
 	for i := range a.Actions {
-		x := &a.Actions[i]
-		if err := r.client.CheckFile(ctx, &f, request.At("body.actions", i)+".media", x.Media, &x.MediaName, puntuale.Session{}); err != nil {
-			return a, err
+		if x := &a.Actions[i]; x.Kind == puntuale.ActionSend {
+			if err := r.client.CheckSentFile(ctx, &f, request.At("body.actions", i), x, a.Conditions.Session, byDefault); err != nil {
+				return a, err
+			}
 		}
 	}
 	if size(a) > maxRule {

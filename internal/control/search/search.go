@@ -44,8 +44,9 @@ type Result struct {
 	Clients   []puntuale.NamedItem
 
 	More map[Group]bool // groups of which there are, or may be, further rows
-	// Partial reports that the texts of older messages were not compared. They can be read on in the list of messages.
-	Partial bool
+	// Partial are the groups of which the words of only a part was compared: the newest messages, or the next bookings. The
+	// others may match, too. They can be read on in the list of the group.
+	Partial map[Group]bool
 }
 
 // Group names a part of a result, as on the wire.
@@ -115,7 +116,7 @@ func OfClient(ctx context.Context, client *control.Client, text string, found ..
 	if err != nil {
 		return Result{}, err
 	}
-	s := &clientSearch{ctx: ctx, client: client, text: text, out: Result{More: map[Group]bool{}}}
+	s := &clientSearch{ctx: ctx, client: client, text: text, out: Result{More: map[Group]bool{}, Partial: map[Group]bool{}}}
 	for _, step := range []func() error{s.names, s.identified, s.numbers, s.people, s.messages, s.bookings} {
 		if err := step(); err != nil {
 			return Result{}, err
@@ -307,8 +308,7 @@ func (s *clientSearch) messages() error {
 		return err
 	}
 	s.addMessages(worded)
-	s.out.More[Messages] = s.out.More[Messages] || next != "" && len(worded) == Rows
-	s.out.Partial = next != "" && len(worded) < Rows
+	s.unread(Messages, len(worded), next)
 	return nil
 }
 
@@ -328,9 +328,20 @@ func (s *clientSearch) bookings() error {
 	since := s.client.Now().Add(-24 * time.Hour).UTC().Format(time.RFC3339)
 	part, next, err := s.client.Bookings(s.ctx, control.BookingQuery{Text: s.text, Look: lookedBookings,
 		Period: request.Period{Start: []request.Bound{{Name: "start", Text: since}}}, Page: request.Page{Limit: strconv.Itoa(Rows)}})
+	if err != nil {
+		return err
+	}
 	s.addBookings(part)
-	s.out.More[Bookings] = s.out.More[Bookings] || next != ""
-	return err
+	s.unread(Bookings, len(part), next)
+	return nil
+}
+
+// unread notes that a search by words, which found some rows, ended before the end of a list.
+func (s *clientSearch) unread(g Group, found int, next string) {
+	s.out.More[g] = s.out.More[g] || next != ""
+	if next != "" && found < Rows {
+		s.out.Partial[g] = true
+	}
 }
 
 func (s *clientSearch) addPeople(all ...Person) {

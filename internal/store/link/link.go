@@ -36,10 +36,13 @@ func linkColumns(refs []puntuale.LinkRef) engine.Columns {
 		engine.Column(refs, func(r *puntuale.LinkRef) int64 { return int64(r.N) }))
 }
 
+// Followed finds a link by its code. Every redirect reads it, and nothing else.
+const Followed = `select l.client_id, l.run_id, l.step, l.n, l.address from link l join client k on k.id = l.client_id
+ where l.code = $1 and l.code <> '' and k.deleted_at = 0`
+
 // LinkOf finds a link by its code. Codes: not_found (also a link that has ended).
 func (l *Links) LinkOf(ctx context.Context, code string) (ref puntuale.LinkRef, address string, err error) {
-	found, err := engine.QueryOne(ctx, l.db.CallReads, `select l.client_id, l.run_id, l.step, l.n, l.address from link l join client k on k.id = l.client_id
- where l.code = $1 and l.code <> '' and k.deleted_at = 0`, []any{code}, &ref.Client, &ref.RunRef.ID, &ref.Step, &ref.N, &address)
+	found, err := engine.QueryOne(ctx, l.db.CallReads, Followed, []any{code}, &ref.Client, &ref.RunRef.ID, &ref.Step, &ref.N, &address)
 	return ref, address, engine.FoundOr(found, err, puntuale.NoPage)
 }
 

@@ -229,6 +229,24 @@ func testFiles(t *testing.T, w *World) {
 	if err := create(); err != nil {
 		t.Errorf("a file that never arrived still counts: %v", err)
 	}
+	w.Exec(`insert into file (client_id, id, name, type, hash, size, created_at, needed_at) -- all but one
+ with recursive n(i) as (select 2 + (select count(*) from file where client_id = $1 and hidden_at = 0) union all select i + 1 from n where i < $2)
+ select client_id, 'n' || i, name, type, hash, 1, created_at, needed_at from file cross join n where client_id = $1 and id = $3`, c.ID, puntuale.MaxClientFiles, first.ID)
+	for n := range 2 {
+		last := beyond
+		last.ID, last.Hash, last.Size = puntuale.FileID(fmt.Sprintf("%026d.jpg", serial.Add(1))), bytes.Repeat([]byte{byte(n + 1)}, 32), 1
+		_, err = c.CreateFile(ctx, last)
+		if n == 0 && err != nil {
+			t.Errorf("the last of %d files: %v", puntuale.MaxClientFiles, err)
+		}
+	}
+	WantCode(t, err, puntuale.CodeQuotaReached)
+	if refused, ok := errors.AsType[*puntuale.Error](err); ok && (refused.Reason.Code != "file.too_many" || !slices.Equal(refused.Reason.Args, []string{"1000"})) {
+		t.Errorf("too many files: %v", err)
+	}
+	if again := c.upload("a.jpg", Begin); again.ID != first.ID {
+		t.Error("the same bytes were refused, because there are too many files")
+	}
 	if err := c.DropFile(ctx, first.ID); err != nil { // does nothing to a finished file
 		t.Fatal(err)
 	}

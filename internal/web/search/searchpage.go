@@ -43,6 +43,19 @@ func (r Result) count() (n int) {
 	return n
 }
 
+// noneKey returns the key of the text that says that nothing was found, or nothing yet.
+func (r Result) noneKey() string {
+	if len(r.Found.Partial) > 0 {
+		return "find.none_yet"
+	}
+	return "find.none"
+}
+
+// worded returns the address of the list in which the search by words goes on.
+func (r Result) worded(ctx context.Context, g group) string {
+	return view.Base(ctx) + "/" + string(g) + "?" + url.Values{"text": {r.Text}}.Encode()
+}
+
 // all returns the address of the list in which a group goes on.
 func (r Result) all(ctx context.Context, g group) string {
 	base := view.Base(ctx)
@@ -55,11 +68,11 @@ func (r Result) all(ctx context.Context, g group) string {
 		if len(r.Found.People) == 1 {
 			return base + "/messages?" + url.Values{"phone": {r.Found.People[0].Phone}}.Encode()
 		}
-		return base + "/messages?" + url.Values{"text": {r.Text}}.Encode()
+		return r.worded(ctx, g)
 	case campaigns, templates:
 		return base + "/" + string(g)
 	default:
-		return base + "/" + string(g) + "?" + url.Values{"text": {r.Text}}.Encode()
+		return r.worded(ctx, g)
 	}
 }
 
