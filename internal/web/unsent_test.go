@@ -117,7 +117,7 @@ var formKinds = []formKind{
 		open: func(b *browser) { b.open("/partner/plans/new") },
 		fill: func(b *browser) { b.fill("name", "Base") },
 		send: "main form .btn-primary", kept: typedIn("name", "Base"),
-		done: `location.pathname === "/partner/plans" && document.querySelector("main").innerText.includes("Base")`, effects: func(w *world) int {
+		done: `/\/plans\/\d+$/.test(location.pathname) && document.querySelector("h1").innerText === "Base"`, effects: func(w *world) int {
 			all, err := w.store.Partner(w.partner).Plans(context.Background())
 			w.must(err)
 			return len(all)
