@@ -49,8 +49,8 @@ func (s *service) results(key, query string) (r resultAnswer) {
 	return r
 }
 
-// TestResults counts messages of two clients of one partner, and of a client of another. Each key sees its own counts. So does each partner's.
-// What the network does not tell is null.
+// TestResults counts messages of two clients of one partner, and of a client of another. Each key sees its own counts,
+// also each partner's. What the network does not tell is null.
 func TestResults(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, countedResults)

@@ -17,9 +17,9 @@ import (
 
 // TestResultsAreExact makes random histories: starts, outcomes in any order and again, receipts, re-sends, moves, stops,
 // replies, opt-outs, bookings, erasures, other time zones, archive, and a move to another database. Meanwhile the counter counts now and then, in
-// chunks of any size. The server stops between chunks, and chunks break off: a statement fails, the caller gives up, the connection is lost at
-// the COMMIT. Then reports, and the lists of people behind their numbers, must equal a count from scratch, which knows
-// nothing of the counter. The seed is in the test's name.
+// chunks of any size. The server stops between chunks, and chunks break off: a statement fails, the caller gives up, the
+// connection is lost at the COMMIT. Then reports, and the lists of people behind their numbers, must equal a count from
+// scratch, which knows nothing of the counter. The seed is in the test's name.
 func TestResultsAreExact(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(4)
